@@ -1,0 +1,291 @@
+//! What goes into a [`Stack`](crate::Stack) and what comes out of it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use bytes::Bytes;
+use wire::client::{Frame, Refusal};
+use wire::limits::{MAX_GROUPS, MAX_NAME};
+use wire::ordered::GroupOptions;
+use wire::{
+    Caller, ClientId, GroupId, Malformed, Member, MethodId, NodeId, RingId, Time, ViewNumber,
+};
+
+/// Which configurations may acknowledge anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Quorum {
+    /// A majority of the last quorate configuration, and of the configured nodes.
+    #[default]
+    Majority,
+    /// Every configuration. A partition then splits every group: only for two hosts that cannot
+    /// lose sight of each other without one of them being dead, or for a single node.
+    Off,
+}
+
+/// A node without its sockets: who it is and its knobs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The ring's knobs: who this node is, whom it may meet.
+    pub ring: ring::Config,
+    /// The cluster's name, told to clients.
+    pub cluster: String,
+    /// Which configurations may acknowledge anything.
+    pub quorum: Quorum,
+    /// Where clients connect to this node, as told to them. `None`: it takes no clients.
+    pub address: Option<SocketAddr>,
+}
+
+/// One thing to do or to know, in the order in which it must happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Send this datagram to this node.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// The bytes.
+        datagram: Bytes,
+    },
+    /// Write this frame to this client.
+    Frame {
+        /// The client's connection.
+        caller: Caller,
+        /// The frame.
+        frame: Frame,
+    },
+    /// Write what is queued for this client, then close its connection.
+    Close {
+        /// The client's connection.
+        caller: Caller,
+    },
+    /// Give this command to the replica of this group, after all that were given before.
+    Run {
+        /// The group.
+        group: GroupId,
+        /// The command.
+        command: Command,
+    },
+    /// Make sure that this node's process lives: a client could not reach it. A datagram to a
+    /// closed port comes back as unreachable, which is then told to the stack.
+    Probe(NodeId),
+    /// Something that logs, metrics and people want to know.
+    Event(Event),
+}
+
+/// Tells which command a result belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// What a replica is told to do, strictly in the order given. Each but `Reset` is answered by
+/// [`Executed`] with its ticket, in the same order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Execute a request.
+    Execute {
+        /// To be handed back.
+        ticket: Ticket,
+        /// The method.
+        method: MethodId,
+        /// Arguments and result are JSON instead of postcard.
+        json: bool,
+        /// The arguments.
+        body: Bytes,
+        /// Ordered time: the same at every replica, never running backwards.
+        now: Time,
+        /// Seed of the handler's random numbers.
+        seed: u64,
+        /// Whose call it is.
+        client: ClientId,
+        /// Which of the client's calls.
+        number: u64,
+    },
+    /// Take the state as it is after all commands so far.
+    Snapshot {
+        /// To be handed back.
+        ticket: Ticket,
+    },
+    /// Replace the state.
+    Restore {
+        /// To be handed back.
+        ticket: Ticket,
+        /// What another replica's snapshot gave.
+        state: Bytes,
+    },
+    /// The replica's state is of no use any more: begin anew, as at the start.
+    Reset,
+}
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Executed {
+    /// A request was executed.
+    Reply(ServiceOutcome),
+    /// The state.
+    Snapshot(Result<Bytes, String>),
+    /// The state was replaced, or could not be read.
+    Restored(Result<(), String>),
+}
+
+/// What the service made of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceOutcome {
+    /// The method's result.
+    Ok(Bytes),
+    /// The service's own error.
+    Error(Bytes),
+    /// The request could not be executed: the same reason at every replica.
+    Refused(Refusal, String),
+}
+
+/// Why a replica cannot be hosted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The name is empty or too long.
+    #[error("a group's name has 1 to {MAX_NAME} bytes, this one {0}")]
+    Name(usize),
+    /// This node hosts a replica of the group already.
+    #[error("this node hosts a replica of this group already: a node hosts at most one")]
+    Twice,
+    /// Too many groups.
+    #[error("this node hosts {MAX_GROUPS} replicas already, the limit")]
+    TooMany,
+}
+
+/// What happened, for logs, metrics, the demo's time line and replays of a simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Something inside the ring.
+    Ring(ring::Event),
+    /// A datagram was dropped: who sent it is not known for certain.
+    Malformed(Malformed),
+    /// The ring delivered a regular configuration.
+    Configuration {
+        /// The ring.
+        ring: RingId,
+        /// Its members.
+        members: Vec<Member>,
+    },
+    /// The configuration's announcements are in: it has the quorum or not.
+    Quorum {
+        /// The ring.
+        ring: RingId,
+        /// Groups may act in it.
+        quorate: bool,
+        /// The number of the quorate component, if it has the quorum.
+        epoch: u64,
+    },
+    /// A view was installed.
+    View {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The view's number.
+        view: ViewNumber,
+        /// The members in order of rank, and whether each has the state.
+        replicas: Vec<(Member, bool)>,
+        /// The primary, if any replica has the state.
+        primary: Option<Member>,
+    },
+    /// This node's replica cannot be hosted: its options are not the group's.
+    JoinRefused {
+        /// The group's name.
+        name: String,
+        /// What the group was made with.
+        options: GroupOptions,
+    },
+    /// A transfer of state to another replica begins at this node.
+    TransferStarted {
+        /// The group.
+        group: GroupId,
+        /// Who gets it.
+        to: Member,
+        /// Bytes of the state with its sessions.
+        bytes: usize,
+    },
+    /// This node's replica has the state and has caught up.
+    Transferred {
+        /// The group.
+        group: GroupId,
+        /// Bytes of the state with its sessions.
+        bytes: usize,
+    },
+    /// A request was executed here (checkers compare these between replicas).
+    Executed {
+        /// The group.
+        group: GroupId,
+        /// The client.
+        client: ClientId,
+        /// Its call.
+        number: u64,
+        /// Place in this group's history at this replica, from 1, state transfers included.
+        position: u64,
+    },
+    /// A reply left for a client.
+    Replied {
+        /// The group.
+        group: GroupId,
+        /// The client.
+        client: ClientId,
+        /// Its call.
+        number: u64,
+    },
+    /// This node has handed over its primaries and left the ring, as it was told to.
+    Left,
+}
+
+/// What a node knows of the cluster, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// This node.
+    pub me: Member,
+    /// The ring.
+    pub ring: RingStatus,
+    /// The groups that this node knows, in order of name.
+    pub groups: Vec<GroupStatus>,
+}
+
+/// What a node knows of its ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingStatus {
+    /// `operational`, `gather`, `commit` or `recovery`.
+    pub state: &'static str,
+    /// Its id.
+    pub id: RingId,
+    /// Its members, in order of id.
+    pub members: Vec<Member>,
+    /// It has the quorum; `None` until the announcements are in.
+    pub quorate: Option<bool>,
+    /// The number of the last quorate component that this node was in.
+    pub epoch: u64,
+    /// The last sequence number delivered here.
+    pub delivered: u64,
+}
+
+/// What a node knows of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// Its name.
+    pub name: String,
+    /// Its options.
+    pub options: GroupOptions,
+    /// The number of its view.
+    pub view: ViewNumber,
+    /// The primary, if any replica has the state.
+    pub primary: Option<Member>,
+    /// The replicas in order of rank.
+    pub replicas: Vec<ReplicaStatus>,
+    /// Sessions kept by this node's replica, if it has one.
+    pub sessions: Option<usize>,
+    /// Requests executed in the group's history, by this node's replica, if it has one.
+    pub executed: Option<u64>,
+}
+
+/// One replica of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaStatus {
+    /// Its node.
+    pub member: Member,
+    /// It has the state.
+    pub synced: bool,
+}

@@ -1,0 +1,15 @@
+//! The rooms above the ring: configurations with a quorum, groups and their views, sessions with
+//! exactly-once replies, state transfer. [`Stack`] is a whole node without its sockets.
+//!
+//! Everything here is a pure machine, described in `docs/protocol/group.md`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod api;
+
+pub use api::{
+    Command, Config, Event, Executed, GroupStatus, HostError, Output, Quorum, ReplicaStatus,
+    RingStatus, ServiceOutcome, Status, Ticket,
+};

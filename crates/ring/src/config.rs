@@ -1,0 +1,168 @@
+//! The knobs of the ring, each with its formula.
+
+use alloc::vec::Vec;
+
+use wire::limits::{DEFAULT_DATAGRAM, MAX_DATAGRAM, MAX_MEMBERS, MAX_WINDOW, MIN_DATAGRAM};
+use wire::{ClusterId, Duration, Member, NodeId};
+
+/// Who this node is, whom it may meet, and its knobs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The cluster: datagrams of another one are malformed.
+    pub cluster: ClusterId,
+    /// This node, in this life.
+    pub me: Member,
+    /// Every node that may be in the ring, this one included, in order of id.
+    pub nodes: Vec<NodeId>,
+    /// The timers.
+    pub timing: Timing,
+    /// Bytes of the largest datagram to send.
+    pub datagram: usize,
+    /// Datagrams that may be on the ring and not yet everywhere. Buffers are bounded by it.
+    pub window: usize,
+    /// Datagrams that a holder may send in one turn while others want the token.
+    pub turn: usize,
+    /// An idle token rests with the last sender. Off: it circulates always, as in the paper.
+    pub parking: bool,
+    /// Seed of the jitter of timers.
+    pub seed: u64,
+}
+
+impl Config {
+    /// Default knobs for `me` among `nodes`.
+    pub fn new(cluster: ClusterId, me: Member, nodes: Vec<NodeId>) -> Self {
+        Config {
+            cluster,
+            me,
+            nodes,
+            timing: Timing::default(),
+            datagram: DEFAULT_DATAGRAM,
+            window: 256,
+            turn: 64,
+            parking: true,
+            seed: me.incarnation.0 ^ u64::from(me.node.0),
+        }
+    }
+
+    /// What is wrong with the knobs, with the remedy.
+    ///
+    /// # Errors
+    /// The first knob that is out of its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if !self.nodes.contains(&self.me.node) {
+            return Err(ConfigError::MeMissing(self.me.node));
+        }
+        if !self.nodes.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err(ConfigError::Order);
+        }
+        if self.nodes.len() > MAX_MEMBERS {
+            return Err(ConfigError::TooManyNodes(self.nodes.len()));
+        }
+        if !(MIN_DATAGRAM..=MAX_DATAGRAM).contains(&self.datagram) {
+            return Err(ConfigError::Datagram(self.datagram));
+        }
+        if !(1..=MAX_WINDOW).contains(&self.window) {
+            return Err(ConfigError::Window(self.window));
+        }
+        if !(1..=self.window).contains(&self.turn) {
+            return Err(ConfigError::Turn(self.turn));
+        }
+        self.timing.check()
+    }
+}
+
+/// A knob that is out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The node is not in its own list.
+    #[error("node {0} is not in the list of nodes: add it there, or correct its id")]
+    MeMissing(NodeId),
+    /// The list is not in order, or names a node twice.
+    #[error("the list of nodes must be in order of id and name each once")]
+    Order,
+    /// More nodes than a ring can have.
+    #[error("{0} nodes, a ring has at most {MAX_MEMBERS}: split the cluster")]
+    TooManyNodes(usize),
+    /// Datagram size out of range.
+    #[error("datagram = {0} is not within {MIN_DATAGRAM} to {MAX_DATAGRAM} bytes")]
+    Datagram(usize),
+    /// Window out of range.
+    #[error("window = {0} is not within 1 to {MAX_WINDOW} datagrams")]
+    Window(usize),
+    /// Turn out of range.
+    #[error("turn = {0} is not within 1 and the window")]
+    Turn(usize),
+    /// Timers that contradict each other.
+    #[error("{0}")]
+    Timing(&'static str),
+}
+
+/// The timers of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Without a sign of life from the token for this long, the ring is given up. Must exceed the
+    /// longest time that a healthy node may be held up: a shorter one gives false suspicions.
+    pub token_timeout: Duration,
+    /// A resting token makes a round this often, so that its loss is seen. At most a third of
+    /// `token_timeout`: two rounds may be lost.
+    pub heartbeat: Duration,
+    /// A token that shows no sign of arrival is sent again after this long. At most a quarter of
+    /// `token_timeout`.
+    pub token_retransmit: Duration,
+    /// A holder that still misses acknowledgements after this long sends the token round. Some
+    /// round trips.
+    pub ack_wait: Duration,
+    /// A node that wants the token asks again after this long. Some round trips.
+    pub want_retry: Duration,
+    /// While a membership is gathered, the proposal is repeated this often.
+    pub join_interval: Duration,
+    /// A node that has not agreed to the proposed membership for this long is left out.
+    /// Several times `join_interval`.
+    pub consensus_timeout: Duration,
+    /// How often a ring's representative shows itself to nodes outside.
+    pub beacon_interval: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing {
+            token_timeout: Duration::from_millis(100),
+            heartbeat: Duration::from_millis(25),
+            token_retransmit: Duration::from_millis(5),
+            ack_wait: Duration::from_millis(2),
+            want_retry: Duration::from_millis(2),
+            join_interval: Duration::from_millis(5),
+            consensus_timeout: Duration::from_millis(50),
+            beacon_interval: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Timing {
+    fn check(&self) -> Result<(), ConfigError> {
+        let rules = [
+            (!self.ack_wait.is_zero(), "ack_wait must be longer than zero"),
+            (!self.want_retry.is_zero(), "want_retry must be longer than zero"),
+            (!self.join_interval.is_zero(), "join_interval must be longer than zero"),
+            (!self.beacon_interval.is_zero(), "beacon_interval must be longer than zero"),
+            (!self.heartbeat.is_zero(), "heartbeat must be longer than zero"),
+            (!self.token_retransmit.is_zero(), "token_retransmit must be longer than zero"),
+            (
+                self.heartbeat * 3 <= self.token_timeout,
+                "heartbeat must be at most a third of token_timeout",
+            ),
+            (
+                self.token_retransmit * 4 <= self.token_timeout,
+                "token_retransmit must be at most a quarter of token_timeout",
+            ),
+            (
+                self.join_interval * 3 <= self.consensus_timeout,
+                "join_interval must be at most a third of consensus_timeout",
+            ),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(ConfigError::Timing(rule)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the machine asks for and tells, in the order in which it must happen.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::{Duration, Member, NodeId, RingId};
+
+/// One thing to do or to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send this datagram to this node.
+    Send {
+        /// The receiver, never this node itself.
+        to: NodeId,
+        /// The bytes.
+        datagram: Bytes,
+    },
+    /// The next message of the total order.
+    Deliver(Delivery),
+    /// Messages from here on are delivered in this configuration.
+    Configuration(Configuration),
+    /// What is known to be held by others has grown.
+    Held {
+        /// The ring of which this is said.
+        ring: RingId,
+        /// A majority of its members has everything up to this sequence number.
+        majority: u64,
+        /// All of its members have everything up to this sequence number.
+        all: u64,
+    },
+    /// Something that logs and metrics want to know.
+    Event(Event),
+}
+
+/// A message in its place in the total order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The ring that ordered it. In a transitional configuration this is the old ring.
+    pub ring: RingId,
+    /// The sequence number of the datagram with its last part.
+    pub sequence: u64,
+    /// Everything before it has been delivered here too. False only in a transitional
+    /// configuration, after a message that was lost with its holders.
+    pub contiguous: bool,
+    /// Who sent it.
+    pub sender: Member,
+    /// The message.
+    pub payload: Bytes,
+}
+
+/// Regular: messages are ordered by this ring. Transitional: the last ones of the old ring are
+/// delivered to those who came from it together (extended virtual synchrony).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigurationKind {
+    /// A ring that orders messages.
+    Regular,
+    /// The members of the old ring who go on to the same new one.
+    Transitional,
+}
+
+/// A ring's membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Configuration {
+    /// Which kind.
+    pub kind: ConfigurationKind,
+    /// Regular: the ring's id. Transitional: that of the old ring.
+    pub ring: RingId,
+    /// In order of id.
+    pub members: Vec<Member>,
+}
+
+/// What happened inside, for logs, metrics and people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The ring is given up: nothing was seen of the token for this long.
+    TokenLost {
+        /// The ring.
+        ring: RingId,
+        /// Since the last sign of it.
+        silent: Duration,
+    },
+    /// A membership is being gathered.
+    Gathering {
+        /// Nodes proposed.
+        proposed: Vec<Member>,
+        /// Those held to have failed.
+        failed: Vec<Member>,
+    },
+    /// A node's process is gone: its host says that nobody listens.
+    Unreachable(Member),
+    /// A node did not agree to the membership in time and is left out.
+    Silent(Member),
+    /// This node was held up for so long that it does not trust its own suspicion.
+    HeldUp(Duration),
+    /// A ring is installed.
+    Installed {
+        /// Its id.
+        ring: RingId,
+        /// From leaving the last ring to installing this one.
+        took: Duration,
+        /// Messages of the old ring that were sent again.
+        recovered: u64,
+    },
+    /// Datagrams were sent again because somebody missed them.
+    Retransmitted(u64),
+    /// This node has left the ring, as it was told to.
+    Left,
+}

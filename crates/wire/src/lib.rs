@@ -1,0 +1,29 @@
+//! What crosses a process boundary, and the words to say it in.
+//!
+//! Ids, [`Time`], seeded [`Random`], [`limits`], and every message: [`ring`] (node to node, one
+//! datagram each), [`ordered`] (what the engine orders on the ring) and [`client`] (frames between
+//! a client and a node). Hot headers are fixed little-endian layouts read in place (zerocopy);
+//! the rest is postcard. Every layout is drawn beside its type, every number is explicit and is
+//! never used again for another meaning.
+//!
+//! The crate is `no_std`: it cannot read a clock, open a socket or hash in a random order.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod client;
+mod codec;
+mod ids;
+pub mod limits;
+pub mod ordered;
+mod random;
+pub mod ring;
+mod time;
+
+pub use codec::{Malformed, PROTOCOL_VERSION};
+pub use ids::{
+    Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,
+};
+pub use random::Random;
+pub use time::{Duration, Time};

@@ -1,0 +1,81 @@
+//! The limit of every list, queue and size. Reaching one is an explicit refusal, never growth.
+
+use core::time::Duration;
+
+/// Members of one ring. The token carries one word for each.
+pub const MAX_MEMBERS: usize = 64;
+
+/// Bytes of a datagram between nodes, without IP and UDP headers. Fits a jumbo frame.
+pub const MAX_DATAGRAM: usize = 8_900;
+
+/// Bytes of a datagram by default: an Ethernet frame of 1,500 less IPv6 and UDP headers, and a
+/// reserve of 52 for the encryption to come.
+pub const DEFAULT_DATAGRAM: usize = 1_400;
+
+/// Smallest datagram that a node may be configured to send: the token of a full ring must fit.
+pub const MIN_DATAGRAM: usize = 1_400;
+
+/// Bytes of the arguments of a call or of its reply.
+pub const MAX_BODY: usize = 1 << 20;
+
+/// Bytes of one ordered message: a body and its headers. Larger ones are refused by the ring.
+pub const MAX_MESSAGE: usize = MAX_BODY + 4_096;
+
+/// Bytes of one frame between a client and a node.
+pub const MAX_FRAME: usize = MAX_BODY + 4_096;
+
+/// Messages that may wait in a node for the ring. More are refused as busy.
+pub const MAX_SEND_QUEUE: usize = 4_096;
+
+/// Bytes that may wait in a node for the ring.
+pub const MAX_SEND_QUEUE_BYTES: usize = 64 << 20;
+
+/// Datagrams on the ring that are not yet known to be everywhere: what each node may have to
+/// keep for retransmission (flow control's window).
+pub const MAX_WINDOW: usize = 1_024;
+
+/// Sequence numbers in the token's or an acknowledgement's list of missing messages.
+pub const MAX_RETRANSMIT_REQUESTS: usize = 64;
+
+/// Groups in a cluster.
+pub const MAX_GROUPS: usize = 1_024;
+
+/// Replicas of one group.
+pub const MAX_REPLICAS: usize = 16;
+
+/// Bytes of a group's or cluster's name.
+pub const MAX_NAME: usize = 128;
+
+/// Bytes of the text that explains a refusal.
+pub const MAX_REASON: usize = 512;
+
+/// Calls of one client that may be under way at a time: replies that a replica keeps for it.
+pub const MAX_SESSION_WINDOW: u64 = 64;
+
+/// Sessions that a group keeps. At the limit the one unused for longest (in ordered time) goes.
+pub const MAX_SESSIONS: usize = 65_536;
+
+/// Bytes of kept replies in one group. At the limit new requests are refused as busy.
+pub const MAX_KEPT_BYTES: usize = 256 << 20;
+
+/// The longest deadline that a call may have. Far below [`SESSION_EXPIRY`], so that no retry can
+/// come after its session is forgotten and be executed a second time.
+pub const MAX_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A session that is idle for this long, in ordered time, is forgotten.
+pub const SESSION_EXPIRY: Duration = Duration::from_secs(300);
+
+/// Client connections of one node.
+pub const MAX_CALLERS: usize = 4_096;
+
+/// Requests that a node holds while it waits for a view or an execution.
+pub const MAX_WAITING: usize = 8_192;
+
+/// Bytes of one chunk of a state transfer.
+pub const STATE_CHUNK: usize = 32 << 10;
+
+/// Bytes of one replica's state, with its sessions.
+pub const MAX_STATE: usize = 1 << 30;
+
+/// Ordered messages that a joining replica keeps while its state is on the way.
+pub const MAX_JOIN_BACKLOG: usize = 262_144;

@@ -1,0 +1,347 @@
+//! What the engine orders on the ring: the payload of the ring's messages.
+//!
+//! The first byte is the kind. A request's header is fixed, because every call passes here; the
+//! others are postcard, fields in the order of the type.
+//!
+//! | kind | message | who orders it, and when |
+//! | --- | --- | --- |
+//! | 1 | [`Request`] | a group's primary, for a client's call |
+//! | 2 | [`Announce`] | every member, when a configuration is installed |
+//! | 3 | [`Install`] | one member, when it has everybody's announcement |
+//! | 4 | [`JoinGroup`] | a node that hosts a replica |
+//! | 5 | [`LeaveGroup`] | a node that takes its replica away |
+//! | 6 | [`StateChunk`] | the donor of a state transfer |
+//! | 7 | [`Synced`] | a replica that has its state |
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::codec::{append, at_most, read};
+use crate::limits::{
+    MAX_BODY, MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, STATE_CHUNK,
+};
+use crate::{ClientId, GroupId, Malformed, Member, MethodId, RingId, Time, ViewNumber};
+
+/// How a group is replicated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// Every replica executes in the same order; the primary answers.
+    SemiActive,
+}
+
+/// Who must hold a request before its reply may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// The primary's node alone (agreed delivery): quickest; a crash may lose an answered request.
+    One,
+    /// A majority of the configuration: no crash of a minority loses an answered request.
+    Majority,
+    /// Every member of the configuration (safe delivery).
+    All,
+}
+
+/// What a group's members must agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GroupOptions {
+    /// How the group is replicated.
+    pub style: Style,
+    /// When a reply may leave.
+    pub hold: Hold,
+}
+
+impl Default for GroupOptions {
+    fn default() -> Self {
+        GroupOptions { style: Style::SemiActive, hold: Hold::Majority }
+    }
+}
+
+/// A client's call, with what makes its execution the same everywhere.
+///
+/// ```text
+///  0      1       2        4        8       16       24       32           40     48     56
+/// +------+-------+--------+--------+-------+--------+--------+------------+------+------+------
+/// | kind | flags |   0    | method | group | client | number | unanswered | time | seed | body
+/// |  1   |       |        |        |       |        |        |            |      |      |
+/// +------+-------+--------+--------+-------+--------+--------+------------+------+------+------
+/// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The group that is called.
+    pub group: GroupId,
+    /// The method that is called.
+    pub method: MethodId,
+    /// Body and reply are JSON instead of postcard.
+    pub json: bool,
+    /// Whose call.
+    pub client: ClientId,
+    /// Which of its calls, from 1.
+    pub number: u64,
+    /// The client has the replies to all calls below this number: theirs need not be kept.
+    pub unanswered: u64,
+    /// The primary's clock, nanoseconds since the Unix epoch.
+    pub time: Time,
+    /// Seed of the handler's random numbers.
+    pub seed: u64,
+    /// The arguments.
+    pub body: Bytes,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RequestHeader {
+    kind: u8,
+    flags: u8,
+    reserved: U16,
+    method: U32,
+    group: U64,
+    client: U64,
+    number: U64,
+    unanswered: U64,
+    time: U64,
+    seed: U64,
+}
+
+const JSON: u8 = 1;
+
+/// A component that had the quorum: its number, and who was in it.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Component {
+    /// Grows by one from each quorate configuration to the next. 0: there was none.
+    pub epoch: u64,
+    /// Its members, in order of id.
+    pub members: Vec<Member>,
+}
+
+/// What a member brings to a new configuration, said by each of its members.
+///
+/// ```text
+/// | ring.seq | rep | last: epoch, members | position | attempts: count, each (epoch, members) | address |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announce {
+    /// The configuration that this is about.
+    pub ring: RingId,
+    /// The last component with a quorum that the sender was part of.
+    pub last: Component,
+    /// The sender has delivered all that was ordered in it up to this sequence number.
+    pub position: u64,
+    /// Later configurations of which the sender does not know whether they got the quorum.
+    pub attempts: Vec<Component>,
+    /// Where the sender's clients connect.
+    pub address: Option<SocketAddr>,
+}
+
+/// Attempts that an announcement may carry.
+pub const MAX_ATTEMPTS: usize = 16;
+
+/// The groups as they stand after a configuration's announcements, from a member that knows.
+///
+/// ```text
+/// | ring.seq | rep | groups: count, each (name, options, view, replicas: count, each (member, synced)) |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Install {
+    /// The configuration that this is about.
+    pub ring: RingId,
+    /// Every group, in order of name.
+    pub groups: Vec<GroupEntry>,
+}
+
+/// One group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupEntry {
+    /// Its name.
+    pub name: String,
+    /// What its members agreed on.
+    pub options: GroupOptions,
+    /// The number of its view.
+    pub view: ViewNumber,
+    /// Its replicas in order of rank: the first that is synced is the primary.
+    pub replicas: Vec<ReplicaEntry>,
+}
+
+/// One replica of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaEntry {
+    /// The node that hosts it, in the life in which it joined.
+    pub member: Member,
+    /// It has the group's state.
+    pub synced: bool,
+}
+
+/// The sender hosts a replica of this group from here on. | name | options |
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinGroup {
+    /// The group's name.
+    pub name: String,
+    /// Must be what the group was made with, if it exists.
+    pub options: GroupOptions,
+}
+
+/// The sender's replica of this group is gone from here on. | group |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaveGroup {
+    /// Which group.
+    pub group: GroupId,
+}
+
+/// A piece of a replica's state for one that has none.
+///
+/// ```text
+/// | group | to: node, incarnation | transfer | index | last | bytes: count, each |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateChunk {
+    /// Which group.
+    pub group: GroupId,
+    /// Who needs it.
+    pub to: Member,
+    /// The view at whose installation the state was taken.
+    pub transfer: ViewNumber,
+    /// Place of the chunk, from 0.
+    pub index: u32,
+    /// No chunk follows.
+    pub last: bool,
+    /// The bytes, at most [`STATE_CHUNK`].
+    pub bytes: Vec<u8>,
+}
+
+/// The sender's replica has the state of this transfer and has caught up. | group | transfer |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Synced {
+    /// Which group.
+    pub group: GroupId,
+    /// Which transfer.
+    pub transfer: ViewNumber,
+}
+
+/// An ordered message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ordered {
+    /// A client's call.
+    Request(Request),
+    /// What a member brings to a configuration.
+    Announce(Announce),
+    /// The groups in a configuration.
+    Install(Install),
+    /// A replica comes.
+    JoinGroup(JoinGroup),
+    /// A replica goes.
+    LeaveGroup(LeaveGroup),
+    /// A piece of state.
+    StateChunk(StateChunk),
+    /// A replica has its state.
+    Synced(Synced),
+}
+
+impl Ordered {
+    /// The payload to multicast.
+    pub fn encode(&self) -> Bytes {
+        let start = |kind: u8| alloc::vec![kind];
+        match self {
+            Ordered::Request(request) => encode_request(request),
+            Ordered::Announce(announce) => append(start(2), announce),
+            Ordered::Install(install) => append(start(3), install),
+            Ordered::JoinGroup(join) => append(start(4), join),
+            Ordered::LeaveGroup(leave) => append(start(5), leave),
+            Ordered::StateChunk(chunk) => append(start(6), chunk),
+            Ordered::Synced(synced) => append(start(7), synced),
+        }
+        .into()
+    }
+
+    /// Reads a delivered payload. The body of a [`Request`] shares `payload`.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(payload: &Bytes) -> Result<Ordered, Malformed> {
+        let (&kind, rest) = payload.split_first().ok_or(Malformed::Length)?;
+        Ok(match kind {
+            1 => Ordered::Request(decode_request(payload)?),
+            2 => Ordered::Announce(checked_announce(read(rest)?)?),
+            3 => Ordered::Install(checked_install(read(rest)?)?),
+            4 => Ordered::JoinGroup(checked_join(read(rest)?)?),
+            5 => Ordered::LeaveGroup(read(rest)?),
+            6 => Ordered::StateChunk(checked_chunk(read(rest)?)?),
+            7 => Ordered::Synced(read(rest)?),
+            kind => return Err(Malformed::Kind(kind)),
+        })
+    }
+}
+
+fn encode_request(request: &Request) -> Vec<u8> {
+    let header = RequestHeader {
+        kind: 1,
+        flags: u8::from(request.json) * JSON,
+        reserved: 0.into(),
+        method: request.method.0.into(),
+        group: request.group.0.into(),
+        client: request.client.0.into(),
+        number: request.number.into(),
+        unanswered: request.unanswered.into(),
+        time: request.time.0.into(),
+        seed: request.seed.into(),
+    };
+    let mut buffer = Vec::with_capacity(size_of::<RequestHeader>() + request.body.len());
+    buffer.extend_from_slice(header.as_bytes());
+    buffer.extend_from_slice(&request.body);
+    buffer
+}
+
+fn decode_request(payload: &Bytes) -> Result<Request, Malformed> {
+    let (header, body) = RequestHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
+    if header.flags & !JSON != 0 || header.reserved.get() != 0 {
+        return Err(Malformed::Field("request flags"));
+    }
+    if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
+        return Err(Malformed::Field("request number"));
+    }
+    at_most(body.len(), MAX_BODY, "body")?;
+    Ok(Request {
+        group: GroupId(header.group.get()),
+        method: MethodId(header.method.get()),
+        json: header.flags & JSON != 0,
+        client: ClientId(header.client.get()),
+        number: header.number.get(),
+        unanswered: header.unanswered.get(),
+        time: Time(header.time.get()),
+        seed: header.seed.get(),
+        body: payload.slice(size_of::<RequestHeader>()..),
+    })
+}
+
+fn checked_announce(announce: Announce) -> Result<Announce, Malformed> {
+    at_most(announce.attempts.len(), MAX_ATTEMPTS, "attempts")?;
+    for component in core::iter::once(&announce.last).chain(&announce.attempts) {
+        at_most(component.members.len(), MAX_MEMBERS, "component")?;
+    }
+    Ok(announce)
+}
+
+fn checked_install(install: Install) -> Result<Install, Malformed> {
+    at_most(install.groups.len(), MAX_GROUPS, "groups")?;
+    for group in &install.groups {
+        at_most(group.name.len(), MAX_NAME, "name")?;
+        at_most(group.replicas.len(), MAX_REPLICAS, "replicas")?;
+    }
+    Ok(install)
+}
+
+fn checked_join(join: JoinGroup) -> Result<JoinGroup, Malformed> {
+    at_most(join.name.len(), MAX_NAME, "name")?;
+    Ok(join)
+}
+
+fn checked_chunk(chunk: StateChunk) -> Result<StateChunk, Malformed> {
+    at_most(chunk.bytes.len(), STATE_CHUNK, "bytes")?;
+    Ok(chunk)
+}

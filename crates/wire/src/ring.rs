@@ -1,0 +1,499 @@
+//! Messages between the nodes of a ring: one message, one datagram.
+//!
+//! Every datagram starts with the same header (little-endian, as everything here):
+//!
+//! ```text
+//!  0       2         3      4         8        12          16            24
+//! +-------+---------+------+---------+--------+-----------+-------------+----
+//! | "SF"  | version | kind | cluster | sender | reserved  | incarnation | body
+//! |       |    1    |      |         |  node  |     0     |  of sender  |
+//! +-------+---------+------+---------+--------+-----------+-------------+----
+//! ```
+//!
+//! | kind | body | who sends it to whom |
+//! | --- | --- | --- |
+//! | 1 | [`Data`] | the token's holder to every member: ordered messages |
+//! | 2 | [`Token`] | the token's holder to the next one |
+//! | 3 | [`Ack`] | a member to the holder that asked for it |
+//! | 4 | [`Want`] | a member with something to order to every member |
+//! | 5 | [`Join`] | a node that gathers a membership to every configured node |
+//! | 6 | [`Commit`] | along the ring that is being formed |
+//! | 7 | [`Beacon`] | a node to one that is not in its ring: "here is a ring" |
+
+use alloc::vec::Vec;
+
+use bytes::{BufMut, Bytes};
+use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::codec::{append, at_most, read};
+use crate::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
+use crate::{ClusterId, Incarnation, Malformed, Member, NodeId, PROTOCOL_VERSION, RingId};
+
+const MAGIC: [u8; 2] = *b"SF";
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Header {
+    magic: [u8; 2],
+    version: u8,
+    kind: u8,
+    cluster: U32,
+    sender: U32,
+    reserved: U32,
+    incarnation: U64,
+}
+
+/// Ordered messages, or parts of them, under one sequence number.
+///
+/// ```text
+///  0          8      12      13        16    24    32       40
+/// +----------+------+-------+---------+-----+-----+--------+--------------------
+/// | ring.seq | rep  | flags | 0  0  0 | hop | seq | stable | [origin] chunk ...
+/// +----------+------+-------+---------+-----+-----+--------+--------------------
+///
+/// flags   bit 0: please acknowledge (Ack) at once
+///         bit 1: recovered; an origin follows
+/// origin  old message that is sent again while a ring is being formed (32 bytes)
+///         | old ring.seq 8 | old rep 4 | sender 4 | sender's incarnation 8 | old seq 8 |
+/// chunk   | length 2 | part 1 | 0 | bytes |
+/// part    bit 0: a message begins here      bit 1: a message ends here
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The ring that gave the sequence number.
+    pub ring: RingId,
+    /// The receiver is to answer with an [`Ack`] at once.
+    pub ack_wanted: bool,
+    /// How often the token had been passed when this was sent.
+    pub hop: u64,
+    /// Place in the ring's total order, from 1, without gaps.
+    pub sequence: u64,
+    /// Every member has everything up to here, as far as the sender knows.
+    pub stable: u64,
+    /// Set when this carries a message of an older ring.
+    pub origin: Option<Origin>,
+    /// The chunks, laid out as drawn. Walk them with [`Data::chunks`].
+    pub body: Bytes,
+}
+
+/// What an old message was, when a new ring's recovery sends it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The ring that it was first sent on.
+    pub ring: RingId,
+    /// Who sent it first.
+    pub sender: Member,
+    /// Its sequence number there.
+    pub sequence: u64,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct DataHeader {
+    ring_sequence: U64,
+    representative: U32,
+    flags: u8,
+    reserved: [u8; 3],
+    hop: U64,
+    sequence: U64,
+    stable: U64,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct OriginHeader {
+    ring_sequence: U64,
+    representative: U32,
+    sender: U32,
+    incarnation: U64,
+    sequence: U64,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct ChunkHeader {
+    length: U16,
+    part: u8,
+    reserved: u8,
+}
+
+const ACK_WANTED: u8 = 1;
+const RECOVERED: u8 = 2;
+const FIRST: u8 = 1;
+const LAST: u8 = 2;
+
+/// Bytes of a datagram before the chunks of a first transmission.
+pub const DATA_OVERHEAD: usize = size_of::<Header>() + size_of::<DataHeader>();
+/// Further bytes when the data is recovered from an older ring.
+pub const ORIGIN_OVERHEAD: usize = size_of::<OriginHeader>();
+/// Bytes before each chunk's own.
+pub const CHUNK_OVERHEAD: usize = size_of::<ChunkHeader>();
+
+/// A message, or a part of one that is larger than a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The message begins with this chunk.
+    pub first: bool,
+    /// The message ends with this chunk.
+    pub last: bool,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// Appends a chunk to the body of a [`Data`].
+///
+/// # Panics
+/// If `bytes` is longer than 65,535.
+pub fn push_chunk(body: &mut Vec<u8>, first: bool, last: bool, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).expect("a chunk fits in a datagram");
+    let part = u8::from(first) * FIRST | u8::from(last) * LAST;
+    let header = ChunkHeader { length: length.into(), part, reserved: 0 };
+    body.extend_from_slice(header.as_bytes());
+    body.extend_from_slice(bytes);
+}
+
+impl Data {
+    /// The chunks, in order. [`Datagram::decode`] has checked that they fill the body exactly.
+    pub fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
+        let mut rest = self.body.clone();
+        core::iter::from_fn(move || next_chunk(&mut rest).ok().flatten())
+    }
+}
+
+fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let (header, after) =
+        ChunkHeader::read_from_prefix(rest).map_err(|_| Malformed::Length)?;
+    let length = usize::from(header.length.get());
+    if length > after.len() {
+        return Err(Malformed::Length);
+    }
+    if header.part & !(FIRST | LAST) != 0 || header.reserved != 0 {
+        return Err(Malformed::Field("chunk part"));
+    }
+    let _ = rest.split_to(CHUNK_OVERHEAD);
+    let bytes = rest.split_to(length);
+    Ok(Some(Chunk { first: header.part & FIRST != 0, last: header.part & LAST != 0, bytes }))
+}
+
+/// The right to send, and what the ring knows of itself. Postcard, fields in this order.
+///
+/// ```text
+/// | ring.seq | rep | hop | seq | arus: count, each | done | installed | wants | home | missing: count, each |
+/// ```
+///
+/// Beyond the paper's token: it carries every member's own all-received-up-to instead of their
+/// minimum, so that it may skip members (see docs/protocol/ring.md, "parking").
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// The ring whose token this is.
+    pub ring: RingId,
+    /// How often the token has been passed. One that is not larger than the last seen is a copy.
+    pub hop: u64,
+    /// The last sequence number given out.
+    pub sequence: u64,
+    /// For each member, in ring order: it has everything up to here.
+    pub arus: Vec<u64>,
+    /// Recovery: bit i is set when member i has sent again all that it holds of its old ring.
+    pub done: u64,
+    /// Recovery: every member has everything, so whoever sees this may install the ring.
+    pub installed: bool,
+    /// Bit i is set when member i waits for the token.
+    pub wants: u64,
+    /// Index of the member that sent last: where an idle token rests.
+    pub home: u8,
+    /// Sequence numbers that somebody misses and whoever has them is to send again.
+    pub missing: Vec<u64>,
+}
+
+/// "I have everything up to `aru`, and miss these." Postcard, fields in this order.
+///
+/// ```text
+/// | ring.seq | rep | hop | aru | missing: count, each |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ack {
+    /// The ring that is spoken of.
+    pub ring: RingId,
+    /// The largest hop that the sender has seen: also the receipt for a token.
+    pub hop: u64,
+    /// Everything up to here has arrived.
+    pub aru: u64,
+    /// What is missing beyond, as far as known.
+    pub missing: Vec<u64>,
+}
+
+/// "I have something to order." Postcard, fields in this order.
+///
+/// ```text
+/// | ring.seq | rep |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Want {
+    /// The ring whose token is wanted.
+    pub ring: RingId,
+}
+
+/// A proposal of a membership (the paper's join message). Postcard, fields in this order.
+///
+/// ```text
+/// | proposed: count, each (node, incarnation) | failed: count, each | ring sequence |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Join {
+    /// Nodes that the sender knows of, itself among them, in order of id.
+    pub proposed: Vec<Member>,
+    /// Those among them that the sender holds to have failed, in order of id.
+    pub failed: Vec<Member>,
+    /// The largest sequence of any ring that the sender knows.
+    pub ring_sequence: u64,
+}
+
+/// The commit token: travels twice along a ring that is being formed. Postcard, in this order.
+///
+/// ```text
+/// | ring.seq | rep | round | members: count, each (node, incarnation, old ring.seq, old rep, aru, high, filled) |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// The ring that is being formed.
+    pub ring: RingId,
+    /// 1 while the members fill in their entries, 2 while they read everybody's.
+    pub round: u8,
+    /// The members in ring order.
+    pub members: Vec<CommitMember>,
+}
+
+/// What a member brings along from its old ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitMember {
+    /// Who.
+    pub member: Member,
+    /// The ring that it comes from.
+    pub old_ring: RingId,
+    /// It has everything of that ring up to here.
+    pub aru: u64,
+    /// The largest sequence number that it has of that ring.
+    pub high: u64,
+    /// The member itself has written this entry.
+    pub filled: bool,
+}
+
+/// "Here is a ring": how rings that lost sight of each other meet again. Postcard, in this order.
+///
+/// ```text
+/// | ring.seq | rep |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beacon {
+    /// The sender's ring.
+    pub ring: RingId,
+}
+
+/// What a datagram says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Ordered messages.
+    Data(Data),
+    /// The right to send.
+    Token(Token),
+    /// What has arrived.
+    Ack(Ack),
+    /// The token is wanted.
+    Want(Want),
+    /// A proposal of a membership.
+    Join(Join),
+    /// The commit token.
+    Commit(Commit),
+    /// A ring shows itself.
+    Beacon(Beacon),
+}
+
+/// A message with its sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// The cluster of the sender.
+    pub cluster: ClusterId,
+    /// Who sent it.
+    pub sender: Member,
+    /// What it says.
+    pub message: Message,
+}
+
+impl Datagram {
+    /// The bytes to send.
+    pub fn encode(&self) -> Bytes {
+        let header = |kind, room| {
+            let mut buffer = Vec::with_capacity(size_of::<Header>() + room);
+            let header = Header {
+                magic: MAGIC,
+                version: PROTOCOL_VERSION,
+                kind,
+                cluster: self.cluster.0.into(),
+                sender: self.sender.node.0.into(),
+                reserved: 0.into(),
+                incarnation: self.sender.incarnation.0.into(),
+            };
+            buffer.put_slice(header.as_bytes());
+            buffer
+        };
+        let buffer = match &self.message {
+            Message::Data(data) => {
+                let room = DATA_OVERHEAD + ORIGIN_OVERHEAD + data.body.len();
+                encode_data(header(1, room), data)
+            }
+            Message::Token(token) => append(header(2, 256), token),
+            Message::Ack(ack) => append(header(3, 64), ack),
+            Message::Want(want) => append(header(4, 16), want),
+            Message::Join(join) => append(header(5, 128), join),
+            Message::Commit(commit) => append(header(6, 256), commit),
+            Message::Beacon(beacon) => append(header(7, 16), beacon),
+        };
+        buffer.into()
+    }
+
+    /// Reads a datagram that belongs to `cluster`. The body of a [`Data`] shares `bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong; the datagram is to be counted and dropped.
+    pub fn decode(cluster: ClusterId, bytes: &Bytes) -> Result<Datagram, Malformed> {
+        let (header, body) = Header::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
+        if header.magic != MAGIC {
+            return Err(Malformed::Magic);
+        }
+        if header.version != PROTOCOL_VERSION {
+            return Err(Malformed::Version { theirs: header.version });
+        }
+        if header.cluster.get() != cluster.0 {
+            return Err(Malformed::Cluster);
+        }
+        if header.reserved.get() != 0 {
+            return Err(Malformed::Field("reserved"));
+        }
+        let message = match header.kind {
+            1 => Message::Data(decode_data(bytes.slice(size_of::<Header>()..))?),
+            2 => Message::Token(checked_token(read(body)?)?),
+            3 => Message::Ack(checked_ack(read(body)?)?),
+            4 => Message::Want(read(body)?),
+            5 => Message::Join(checked_join(read(body)?)?),
+            6 => Message::Commit(checked_commit(read(body)?)?),
+            7 => Message::Beacon(read(body)?),
+            kind => return Err(Malformed::Kind(kind)),
+        };
+        let sender = Member {
+            node: NodeId(header.sender.get()),
+            incarnation: Incarnation(header.incarnation.get()),
+        };
+        Ok(Datagram { cluster, sender, message })
+    }
+}
+
+fn encode_data(mut buffer: Vec<u8>, data: &Data) -> Vec<u8> {
+    let flags =
+        u8::from(data.ack_wanted) * ACK_WANTED | u8::from(data.origin.is_some()) * RECOVERED;
+    let header = DataHeader {
+        ring_sequence: data.ring.sequence.into(),
+        representative: data.ring.representative.0.into(),
+        flags,
+        reserved: [0; 3],
+        hop: data.hop.into(),
+        sequence: data.sequence.into(),
+        stable: data.stable.into(),
+    };
+    buffer.put_slice(header.as_bytes());
+    if let Some(origin) = data.origin {
+        let header = OriginHeader {
+            ring_sequence: origin.ring.sequence.into(),
+            representative: origin.ring.representative.0.into(),
+            sender: origin.sender.node.0.into(),
+            incarnation: origin.sender.incarnation.0.into(),
+            sequence: origin.sequence.into(),
+        };
+        buffer.put_slice(header.as_bytes());
+    }
+    buffer.put_slice(&data.body);
+    buffer
+}
+
+fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
+    let (header, rest) = DataHeader::read_from_prefix(&bytes).map_err(|_| Malformed::Length)?;
+    if header.flags & !(ACK_WANTED | RECOVERED) != 0 || header.reserved != [0; 3] {
+        return Err(Malformed::Field("data flags"));
+    }
+    let mut start = size_of::<DataHeader>();
+    let origin = if header.flags & RECOVERED == 0 {
+        None
+    } else {
+        let (origin, _) = OriginHeader::read_from_prefix(rest).map_err(|_| Malformed::Length)?;
+        start += size_of::<OriginHeader>();
+        let ring = RingId {
+            sequence: origin.ring_sequence.get(),
+            representative: NodeId(origin.representative.get()),
+        };
+        let sender = Member {
+            node: NodeId(origin.sender.get()),
+            incarnation: Incarnation(origin.incarnation.get()),
+        };
+        Some(Origin { ring, sender, sequence: origin.sequence.get() })
+    };
+    if header.sequence.get() == 0 || origin.is_some_and(|origin| origin.sequence == 0) {
+        return Err(Malformed::Field("sequence"));
+    }
+    let body = bytes.slice(start..);
+    let mut rest = body.clone();
+    while next_chunk(&mut rest)?.is_some() {}
+    let ring = RingId {
+        sequence: header.ring_sequence.get(),
+        representative: NodeId(header.representative.get()),
+    };
+    Ok(Data {
+        ring,
+        ack_wanted: header.flags & ACK_WANTED != 0,
+        hop: header.hop.get(),
+        sequence: header.sequence.get(),
+        stable: header.stable.get(),
+        origin,
+        body,
+    })
+}
+
+fn checked_token(token: Token) -> Result<Token, Malformed> {
+    at_most(token.arus.len(), MAX_MEMBERS, "arus")?;
+    at_most(token.missing.len(), MAX_RETRANSMIT_REQUESTS, "missing")?;
+    if token.arus.is_empty() || usize::from(token.home) >= token.arus.len() {
+        return Err(Malformed::Field("home"));
+    }
+    Ok(token)
+}
+
+fn checked_ack(ack: Ack) -> Result<Ack, Malformed> {
+    at_most(ack.missing.len(), MAX_RETRANSMIT_REQUESTS, "missing")?;
+    Ok(ack)
+}
+
+fn checked_join(join: Join) -> Result<Join, Malformed> {
+    at_most(join.proposed.len(), MAX_MEMBERS, "proposed")?;
+    at_most(join.failed.len(), MAX_MEMBERS, "failed")?;
+    let in_order = |members: &[Member]| members.windows(2).all(|pair| pair[0] < pair[1]);
+    if !in_order(&join.proposed) || !in_order(&join.failed) {
+        return Err(Malformed::Field("join's order"));
+    }
+    Ok(join)
+}
+
+fn checked_commit(commit: Commit) -> Result<Commit, Malformed> {
+    at_most(commit.members.len(), MAX_MEMBERS, "members")?;
+    if !(1..=2).contains(&commit.round) {
+        return Err(Malformed::Field("round"));
+    }
+    if commit.members.is_empty()
+        || !commit.members.windows(2).all(|pair| pair[0].member.node < pair[1].member.node)
+    {
+        return Err(Malformed::Field("members' order"));
+    }
+    Ok(commit)
+}
