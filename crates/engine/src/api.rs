@@ -203,6 +203,13 @@ pub enum Event {
         /// Bytes of the state with its sessions.
         bytes: usize,
     },
+    /// A replica's state could not be taken or read: the service's own words.
+    TransferFailed {
+        /// The group.
+        group: GroupId,
+        /// Why.
+        reason: String,
+    },
     /// This node's replica has the state and has caught up.
     Transferred {
         /// The group.

@@ -15,7 +15,9 @@ pub enum Malformed {
     #[error("not a Steadfast message (wrong magic number)")]
     Magic,
     /// The sender speaks another version of the protocol.
-    #[error("protocol version {theirs}, this program speaks {PROTOCOL_VERSION}: upgrade the older side")]
+    #[error(
+        "protocol version {theirs}, this program speaks {PROTOCOL_VERSION}: upgrade the older side"
+    )]
     Version {
         /// The version in the message.
         theirs: u8,
@@ -52,5 +54,9 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
 
 /// Refuses a list that is longer than its limit.
 pub(crate) fn at_most(length: usize, limit: usize, field: &'static str) -> Result<(), Malformed> {
-    if length > limit { Err(Malformed::Field(field)) } else { Ok(()) }
+    if length > limit {
+        Err(Malformed::Field(field))
+    } else {
+        Ok(())
+    }
 }

@@ -22,10 +22,9 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
-use crate::limits::{
-    MAX_BODY, MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, STATE_CHUNK,
-};
+use crate::limits::{MAX_BODY, MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, STATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, Member, MethodId, RingId, Time, ViewNumber};
 
 /// How a group is replicated.
@@ -59,7 +58,10 @@ pub struct GroupOptions {
 
 impl Default for GroupOptions {
     fn default() -> Self {
-        GroupOptions { style: Style::SemiActive, hold: Hold::Majority }
+        GroupOptions {
+            style: Style::SemiActive,
+            hold: Hold::Majority,
+        }
     }
 }
 
@@ -112,11 +114,13 @@ struct RequestHeader {
 
 const JSON: u8 = 1;
 
-/// A component that had the quorum: its number, and who was in it.
+/// A configuration that had the quorum: its number, and who was in it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Component {
-    /// Grows by one from each quorate configuration to the next. 0: there was none.
+    /// Grows by one from each component to the next. 0: there was none.
     pub epoch: u64,
+    /// Its ring. Of two components with one epoch, that of the larger ring came later.
+    pub ring: RingId,
     /// Its members, in order of id.
     pub members: Vec<Member>,
 }
@@ -124,18 +128,21 @@ pub struct Component {
 /// What a member brings to a new configuration, said by each of its members.
 ///
 /// ```text
-/// | ring.seq | rep | last: epoch, members | position | attempts: count, each (epoch, members) | address |
+/// | ring.seq | rep | last: component | attempts: count, each component | position | address |
+/// component   | epoch | ring.seq | rep | members: count, each (node, incarnation) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announce {
     /// The configuration that this is about.
     pub ring: RingId,
-    /// The last component with a quorum that the sender was part of.
+    /// The last component that the sender knows to have been installed by all its members.
     pub last: Component,
-    /// The sender has delivered all that was ordered in it up to this sequence number.
-    pub position: u64,
-    /// Later configurations of which the sender does not know whether they got the quorum.
+    /// Later components, oldest first, that the sender installed without learning whether all
+    /// their members did.
     pub attempts: Vec<Component>,
+    /// The sender has executed all that was ordered, up to this sequence number, in the newest
+    /// component named here.
+    pub position: u64,
     /// Where the sender's clients connect.
     pub address: Option<SocketAddr>,
 }
@@ -146,12 +153,14 @@ pub const MAX_ATTEMPTS: usize = 16;
 /// The groups as they stand after a configuration's announcements, from a member that knows.
 ///
 /// ```text
-/// | ring.seq | rep | groups: count, each (name, options, view, replicas: count, each (member, synced)) |
+/// | ring.seq | rep | epoch | groups: count, each (name, options, view, replicas: count, each (member, synced)) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Install {
     /// The configuration that this is about.
     pub ring: RingId,
+    /// The number of the component that is hereby installed.
+    pub epoch: u64,
     /// Every group, in order of name.
     pub groups: Vec<GroupEntry>,
 }
@@ -194,25 +203,112 @@ pub struct LeaveGroup {
     pub group: GroupId,
 }
 
-/// A piece of a replica's state for one that has none.
+/// A piece of a replica's state for those that have none.
 ///
 /// ```text
-/// | group | to: node, incarnation | transfer | index | last | bytes: count, each |
+///  0      1      2        4       8       16         24
+/// +------+------+--------+-------+-------+----------+------
+/// | kind | last |   0    | index | group | transfer | bytes      at most STATE_CHUNK
+/// |  6   | 0, 1 |        |       |       |          |
+/// +------+------+--------+-------+-------+----------+------
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateChunk {
     /// Which group.
     pub group: GroupId,
-    /// Who needs it.
-    pub to: Member,
-    /// The view at whose installation the state was taken.
+    /// The view at whose installation the state was taken: names the transfer.
     pub transfer: ViewNumber,
     /// Place of the chunk, from 0.
     pub index: u32,
     /// No chunk follows.
     pub last: bool,
-    /// The bytes, at most [`STATE_CHUNK`].
-    pub bytes: Vec<u8>,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct ChunkHeader {
+    kind: u8,
+    last: u8,
+    reserved: U16,
+    index: U32,
+    group: U64,
+    transfer: U64,
+}
+
+/// All that a replica knows, as the chunks of a transfer carry it.
+///
+/// ```text
+/// | length of the head 4 | head: executed, clock, sessions | the service's own state |
+/// session   | client | unanswered | last used | replies: count, each (number, kept) |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaState {
+    /// What is kept beside the service's state.
+    pub head: StateHead,
+    /// The service's own state.
+    pub service: Bytes,
+}
+
+/// The part of a replica's state that is not the service's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateHead {
+    /// Requests executed in the group's history.
+    pub executed: u64,
+    /// Ordered time.
+    pub clock: Time,
+    /// In order of client.
+    pub sessions: Vec<SessionState>,
+}
+
+/// One client's session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// Whose.
+    pub client: ClientId,
+    /// No reply below this number is wanted any more.
+    pub unanswered: u64,
+    /// Ordered time of its last request.
+    pub last_used: Time,
+    /// Replies by number, in order.
+    pub replies: Vec<(u64, KeptReply)>,
+}
+
+/// A reply that a replica keeps for retries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeptReply {
+    /// The method's result.
+    Ok(Vec<u8>),
+    /// The service's own error.
+    Service(Vec<u8>),
+    /// The request could not be executed.
+    Refused(Refusal, String),
+}
+
+impl ReplicaState {
+    /// The bytes that the chunks carry.
+    pub fn encode(&self) -> Bytes {
+        let mut buffer = append(alloc::vec![0; 4], &self.head);
+        let length = u32::try_from(buffer.len() - 4).expect("kept replies are limited");
+        buffer[..4].copy_from_slice(&length.to_le_bytes());
+        buffer.extend_from_slice(&self.service);
+        buffer.into()
+    }
+
+    /// Reads what [`ReplicaState::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &Bytes) -> Result<ReplicaState, Malformed> {
+        let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
+        let length = length.get() as usize;
+        let head = rest.get(..length).ok_or(Malformed::Length)?;
+        Ok(ReplicaState {
+            head: read(head)?,
+            service: bytes.slice(4 + length..),
+        })
+    }
 }
 
 /// The sender's replica has the state of this transfer and has caught up. | group | transfer |
@@ -253,7 +349,7 @@ impl Ordered {
             Ordered::Install(install) => append(start(3), install),
             Ordered::JoinGroup(join) => append(start(4), join),
             Ordered::LeaveGroup(leave) => append(start(5), leave),
-            Ordered::StateChunk(chunk) => append(start(6), chunk),
+            Ordered::StateChunk(chunk) => encode_chunk(chunk),
             Ordered::Synced(synced) => append(start(7), synced),
         }
         .into()
@@ -271,7 +367,7 @@ impl Ordered {
             3 => Ordered::Install(checked_install(read(rest)?)?),
             4 => Ordered::JoinGroup(checked_join(read(rest)?)?),
             5 => Ordered::LeaveGroup(read(rest)?),
-            6 => Ordered::StateChunk(checked_chunk(read(rest)?)?),
+            6 => Ordered::StateChunk(decode_chunk(payload)?),
             7 => Ordered::Synced(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
@@ -341,7 +437,32 @@ fn checked_join(join: JoinGroup) -> Result<JoinGroup, Malformed> {
     Ok(join)
 }
 
-fn checked_chunk(chunk: StateChunk) -> Result<StateChunk, Malformed> {
-    at_most(chunk.bytes.len(), STATE_CHUNK, "bytes")?;
-    Ok(chunk)
+fn encode_chunk(chunk: &StateChunk) -> Vec<u8> {
+    let header = ChunkHeader {
+        kind: 6,
+        last: u8::from(chunk.last),
+        reserved: 0.into(),
+        index: chunk.index.into(),
+        group: chunk.group.0.into(),
+        transfer: chunk.transfer.0.into(),
+    };
+    let mut buffer = Vec::with_capacity(size_of::<ChunkHeader>() + chunk.bytes.len());
+    buffer.extend_from_slice(header.as_bytes());
+    buffer.extend_from_slice(&chunk.bytes);
+    buffer
+}
+
+fn decode_chunk(payload: &Bytes) -> Result<StateChunk, Malformed> {
+    let (header, bytes) = ChunkHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
+    if header.last > 1 || header.reserved.get() != 0 {
+        return Err(Malformed::Field("chunk flags"));
+    }
+    at_most(bytes.len(), STATE_CHUNK, "bytes")?;
+    Ok(StateChunk {
+        group: GroupId(header.group.get()),
+        transfer: ViewNumber(header.transfer.get()),
+        index: header.index.get(),
+        last: header.last == 1,
+        bytes: payload.slice(size_of::<ChunkHeader>()..),
+    })
 }

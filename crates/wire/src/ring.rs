@@ -149,7 +149,11 @@ pub struct Chunk {
 pub fn push_chunk(body: &mut Vec<u8>, first: bool, last: bool, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).expect("a chunk fits in a datagram");
     let part = u8::from(first) * FIRST | u8::from(last) * LAST;
-    let header = ChunkHeader { length: length.into(), part, reserved: 0 };
+    let header = ChunkHeader {
+        length: length.into(),
+        part,
+        reserved: 0,
+    };
     body.extend_from_slice(header.as_bytes());
     body.extend_from_slice(bytes);
 }
@@ -166,8 +170,7 @@ fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
     if rest.is_empty() {
         return Ok(None);
     }
-    let (header, after) =
-        ChunkHeader::read_from_prefix(rest).map_err(|_| Malformed::Length)?;
+    let (header, after) = ChunkHeader::read_from_prefix(rest).map_err(|_| Malformed::Length)?;
     let length = usize::from(header.length.get());
     if length > after.len() {
         return Err(Malformed::Length);
@@ -177,7 +180,11 @@ fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
     }
     let _ = rest.split_to(CHUNK_OVERHEAD);
     let bytes = rest.split_to(length);
-    Ok(Some(Chunk { first: header.part & FIRST != 0, last: header.part & LAST != 0, bytes }))
+    Ok(Some(Chunk {
+        first: header.part & FIRST != 0,
+        last: header.part & LAST != 0,
+        bytes,
+    }))
 }
 
 /// The right to send, and what the ring knows of itself. Postcard, fields in this order.
@@ -366,7 +373,9 @@ impl Datagram {
             return Err(Malformed::Magic);
         }
         if header.version != PROTOCOL_VERSION {
-            return Err(Malformed::Version { theirs: header.version });
+            return Err(Malformed::Version {
+                theirs: header.version,
+            });
         }
         if header.cluster.get() != cluster.0 {
             return Err(Malformed::Cluster);
@@ -388,7 +397,11 @@ impl Datagram {
             node: NodeId(header.sender.get()),
             incarnation: Incarnation(header.incarnation.get()),
         };
-        Ok(Datagram { cluster, sender, message })
+        Ok(Datagram {
+            cluster,
+            sender,
+            message,
+        })
     }
 }
 
@@ -438,7 +451,11 @@ fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
             node: NodeId(origin.sender.get()),
             incarnation: Incarnation(origin.incarnation.get()),
         };
-        Some(Origin { ring, sender, sequence: origin.sequence.get() })
+        Some(Origin {
+            ring,
+            sender,
+            sequence: origin.sequence.get(),
+        })
     };
     if header.sequence.get() == 0 || origin.is_some_and(|origin| origin.sequence == 0) {
         return Err(Malformed::Field("sequence"));
@@ -491,7 +508,10 @@ fn checked_commit(commit: Commit) -> Result<Commit, Malformed> {
         return Err(Malformed::Field("round"));
     }
     if commit.members.is_empty()
-        || !commit.members.windows(2).all(|pair| pair[0].member.node < pair[1].member.node)
+        || !commit
+            .members
+            .windows(2)
+            .all(|pair| pair[0].member.node < pair[1].member.node)
     {
         return Err(Malformed::Field("members' order"));
     }
