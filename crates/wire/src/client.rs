@@ -58,11 +58,7 @@ impl Hello {
 
     /// The words of this client, in this version.
     pub fn new(client: ClientId) -> Self {
-        Hello {
-            magic: Self::MAGIC,
-            version: PROTOCOL_VERSION,
-            client,
-        }
+        Hello { magic: Self::MAGIC, version: PROTOCOL_VERSION, client }
     }
 }
 
@@ -180,17 +176,9 @@ pub enum Refusal {
 impl Refusal {
     fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        [
-            Busy,
-            TooLarge,
-            NoSuchMethod,
-            BadArguments,
-            Failed,
-            Stale,
-            ReplyTooLarge,
-        ]
-        .into_iter()
-        .find(|refusal| *refusal as u8 == number)
+        [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge]
+            .into_iter()
+            .find(|refusal| *refusal as u8 == number)
     }
 }
 
@@ -292,11 +280,7 @@ impl Frame {
             Frame::Farewell(farewell) => (7, append(start(), farewell)),
         };
         let length = u32::try_from(buffer.len() - FRAME_OVERHEAD).expect("bodies are limited");
-        let header = FrameHeader {
-            length: length.into(),
-            kind,
-            reserved: [0; 3],
-        };
+        let header = FrameHeader { length: length.into(), kind, reserved: [0; 3] };
         buffer[..FRAME_OVERHEAD].copy_from_slice(header.as_bytes());
         buffer.into()
     }
@@ -383,10 +367,8 @@ fn decode_request(body: Bytes) -> Result<Request, Malformed> {
 }
 
 fn encode_reply(mut buffer: Vec<u8>, reply: &Reply) -> Vec<u8> {
-    let targets = reply
-        .targets
-        .as_ref()
-        .map_or_else(Vec::new, |targets| append(Vec::new(), targets));
+    let targets =
+        reply.targets.as_ref().map_or_else(Vec::new, |targets| append(Vec::new(), targets));
     let (outcome, refusal, bytes) = match &reply.outcome {
         Outcome::Ok(bytes) => (1, 0, &bytes[..]),
         Outcome::Service(bytes) => (2, 0, &bytes[..]),
@@ -402,9 +384,7 @@ fn encode_reply(mut buffer: Vec<u8>, reply: &Reply) -> Vec<u8> {
         outcome,
         refusal,
         reserved: [0; 2],
-        targets: u32::try_from(targets.len())
-            .expect("targets are limited")
-            .into(),
+        targets: u32::try_from(targets.len()).expect("targets are limited").into(),
     };
     buffer.reserve(size_of::<ReplyHeader>() + bytes.len() + targets.len());
     buffer.extend_from_slice(header.as_bytes());
@@ -419,10 +399,7 @@ fn decode_reply(body: Bytes) -> Result<Reply, Malformed> {
         return Err(Malformed::Field("reserved"));
     }
     let targets_length = header.targets.get() as usize;
-    let bytes_length = rest
-        .len()
-        .checked_sub(targets_length)
-        .ok_or(Malformed::Length)?;
+    let bytes_length = rest.len().checked_sub(targets_length).ok_or(Malformed::Length)?;
     let start = size_of::<ReplyHeader>();
     let bytes = body.slice(start..start + bytes_length);
     let targets = match targets_length {
@@ -430,11 +407,7 @@ fn decode_reply(body: Bytes) -> Result<Reply, Malformed> {
         _ => Some(checked_targets(read(&body[start + bytes_length..])?)?),
     };
     let bare = |outcome| {
-        if bytes.is_empty() {
-            Ok(outcome)
-        } else {
-            Err(Malformed::Length)
-        }
+        if bytes.is_empty() { Ok(outcome) } else { Err(Malformed::Length) }
     };
     if header.outcome != 3 && header.refusal != 0 {
         return Err(Malformed::Field("refusal"));
@@ -465,11 +438,7 @@ fn decode_reply(body: Bytes) -> Result<Reply, Malformed> {
 
 fn checked_hello(hello: Hello) -> Result<Hello, Malformed> {
     // The version is the node's to check: it answers with a farewell that names both.
-    if hello.magic == Hello::MAGIC {
-        Ok(hello)
-    } else {
-        Err(Malformed::Magic)
-    }
+    if hello.magic == Hello::MAGIC { Ok(hello) } else { Err(Malformed::Magic) }
 }
 
 fn checked_welcome(welcome: Welcome) -> Result<Welcome, Malformed> {

@@ -54,9 +54,5 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
 
 /// Refuses a list that is longer than its limit.
 pub(crate) fn at_most(length: usize, limit: usize, field: &'static str) -> Result<(), Malformed> {
-    if length > limit {
-        Err(Malformed::Field(field))
-    } else {
-        Ok(())
-    }
+    if length > limit { Err(Malformed::Field(field)) } else { Ok(()) }
 }

@@ -58,10 +58,7 @@ pub struct GroupOptions {
 
 impl Default for GroupOptions {
     fn default() -> Self {
-        GroupOptions {
-            style: Style::SemiActive,
-            hold: Hold::Majority,
-        }
+        GroupOptions { style: Style::SemiActive, hold: Hold::Majority }
     }
 }
 
@@ -304,10 +301,7 @@ impl ReplicaState {
         let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
         let length = length.get() as usize;
         let head = rest.get(..length).ok_or(Malformed::Length)?;
-        Ok(ReplicaState {
-            head: read(head)?,
-            service: bytes.slice(4 + length..),
-        })
+        Ok(ReplicaState { head: read(head)?, service: bytes.slice(4 + length..) })
     }
 }
 

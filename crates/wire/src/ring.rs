@@ -148,12 +148,8 @@ pub struct Chunk {
 /// If `bytes` is longer than 65,535.
 pub fn push_chunk(body: &mut Vec<u8>, first: bool, last: bool, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).expect("a chunk fits in a datagram");
-    let part = u8::from(first) * FIRST | u8::from(last) * LAST;
-    let header = ChunkHeader {
-        length: length.into(),
-        part,
-        reserved: 0,
-    };
+    let part = (u8::from(first) * FIRST) | (u8::from(last) * LAST);
+    let header = ChunkHeader { length: length.into(), part, reserved: 0 };
     body.extend_from_slice(header.as_bytes());
     body.extend_from_slice(bytes);
 }
@@ -180,11 +176,7 @@ fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
     }
     let _ = rest.split_to(CHUNK_OVERHEAD);
     let bytes = rest.split_to(length);
-    Ok(Some(Chunk {
-        first: header.part & FIRST != 0,
-        last: header.part & LAST != 0,
-        bytes,
-    }))
+    Ok(Some(Chunk { first: header.part & FIRST != 0, last: header.part & LAST != 0, bytes }))
 }
 
 /// The right to send, and what the ring knows of itself. Postcard, fields in this order.
@@ -373,9 +365,7 @@ impl Datagram {
             return Err(Malformed::Magic);
         }
         if header.version != PROTOCOL_VERSION {
-            return Err(Malformed::Version {
-                theirs: header.version,
-            });
+            return Err(Malformed::Version { theirs: header.version });
         }
         if header.cluster.get() != cluster.0 {
             return Err(Malformed::Cluster);
@@ -397,17 +387,13 @@ impl Datagram {
             node: NodeId(header.sender.get()),
             incarnation: Incarnation(header.incarnation.get()),
         };
-        Ok(Datagram {
-            cluster,
-            sender,
-            message,
-        })
+        Ok(Datagram { cluster, sender, message })
     }
 }
 
 fn encode_data(mut buffer: Vec<u8>, data: &Data) -> Vec<u8> {
     let flags =
-        u8::from(data.ack_wanted) * ACK_WANTED | u8::from(data.origin.is_some()) * RECOVERED;
+        (u8::from(data.ack_wanted) * ACK_WANTED) | (u8::from(data.origin.is_some()) * RECOVERED);
     let header = DataHeader {
         ring_sequence: data.ring.sequence.into(),
         representative: data.ring.representative.0.into(),
@@ -451,11 +437,7 @@ fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
             node: NodeId(origin.sender.get()),
             incarnation: Incarnation(origin.incarnation.get()),
         };
-        Some(Origin {
-            ring,
-            sender,
-            sequence: origin.sequence.get(),
-        })
+        Some(Origin { ring, sender, sequence: origin.sequence.get() })
     };
     if header.sequence.get() == 0 || origin.is_some_and(|origin| origin.sequence == 0) {
         return Err(Malformed::Field("sequence"));
@@ -508,10 +490,7 @@ fn checked_commit(commit: Commit) -> Result<Commit, Malformed> {
         return Err(Malformed::Field("round"));
     }
     if commit.members.is_empty()
-        || !commit
-            .members
-            .windows(2)
-            .all(|pair| pair[0].member.node < pair[1].member.node)
+        || !commit.members.windows(2).all(|pair| pair[0].member.node < pair[1].member.node)
     {
         return Err(Malformed::Field("members' order"));
     }

@@ -31,10 +31,7 @@ impl Add<Duration> for Time {
     type Output = Time;
 
     fn add(self, span: Duration) -> Time {
-        Time(
-            self.0
-                .saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
-        )
+        Time(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }
 }
 
@@ -54,17 +51,32 @@ impl Sub for Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}.{:09}",
-            self.0 / 1_000_000_000,
-            self.0 % 1_000_000_000
-        )
+        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
     }
 }
 
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn time_stops_at_its_ends_instead_of_running_over() {
+        assert_eq!(Time(5).since(Time(7)), Duration::ZERO);
+        assert_eq!(Time(7) - Time(5), Duration::from_nanos(2));
+        assert_eq!(Time::FAR + Duration::from_nanos(1), Time::FAR);
+        assert_eq!(Time::ZERO + Duration::MAX, Time::FAR);
+    }
+
+    #[test]
+    fn time_is_shown_in_seconds() {
+        assert_eq!(Time(1_000_000_002).to_string(), "1.000000002");
     }
 }

@@ -1,0 +1,174 @@
+//! The bytes of one message of each kind, as protocol version 1 writes them.
+//!
+//! A failure here means that the layout has changed: nodes of the version before would misread it.
+//! Raise `PROTOCOL_VERSION` when that is wanted, correct the drawing beside the type, and let
+//! `UPDATE_EXPECT=1 cargo test -p steadfast-wire` write the bytes anew.
+
+use std::fmt::Write;
+
+use expect_test::{Expect, expect};
+
+use crate::samples;
+
+fn dump(text: &mut String, name: &str, bytes: &[u8]) {
+    writeln!(text, "{name}: {} bytes", bytes.len()).unwrap();
+    for line in bytes.chunks(16) {
+        let hex: Vec<_> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(text, "  {}", hex.join(" ")).unwrap();
+    }
+}
+
+fn check<'a>(messages: impl IntoIterator<Item = (&'a str, bytes::Bytes)>, expected: &Expect) {
+    let mut text = String::new();
+    for (name, bytes) in messages {
+        dump(&mut text, name, &bytes);
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn datagrams() {
+    let messages = samples::datagrams();
+    check(
+        messages.iter().map(|(name, datagram)| (*name, datagram.encode())),
+        &expect![[r#"
+            data: 80 bytes
+              53 46 01 01 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 0b 0a 00 00 00 00 00 00
+              01 00 00 00 01 00 00 00 11 00 00 00 00 00 00 00
+              22 00 00 00 00 00 00 00 21 00 00 00 00 00 00 00
+              03 00 02 00 65 6e 64 05 00 03 00 77 68 6f 6c 65
+            recovered data: 112 bytes
+              53 46 01 01 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 0b 0a 00 00 00 00 00 00
+              01 00 00 00 02 00 00 00 11 00 00 00 00 00 00 00
+              22 00 00 00 00 00 00 00 21 00 00 00 00 00 00 00
+              01 0a 00 00 00 00 00 00 02 00 00 00 03 00 00 00
+              03 01 00 00 00 00 00 00 33 00 00 00 00 00 00 00
+              03 00 02 00 65 6e 64 05 00 03 00 77 68 6f 6c 65
+            token: 41 bytes
+              53 46 01 02 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 8b 14 01 ac 02 22 03 22
+              21 20 05 01 02 02 02 1f 1e
+            ack: 32 bytes
+              53 46 01 03 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 8b 14 01 ac 02 20 01 22
+            want: 27 bytes
+              53 46 01 04 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 8b 14 01
+            join: 40 bytes
+              53 46 01 05 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 03 01 81 02 02 82 02 03
+              83 02 01 02 82 02 8b 14
+            commit: 47 bytes
+              53 46 01 06 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 8b 14 01 01 02 01 81 02
+              81 14 02 30 31 01 03 83 02 81 14 02 30 31 00
+            beacon: 27 bytes
+              53 46 01 07 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+              07 01 00 00 00 00 00 00 8b 14 01
+        "#]],
+    );
+}
+
+#[test]
+fn ordered_messages() {
+    let messages = samples::ordered();
+    check(
+        messages.iter().map(|(name, message)| (*name, message.encode())),
+        &expect![[r#"
+            request: 60 bytes
+              01 01 00 00 b1 00 00 00 a1 00 00 00 00 00 00 00
+              c1 00 00 00 00 00 00 00 09 00 00 00 00 00 00 00
+              08 00 00 00 00 00 00 00 d1 00 00 00 00 00 00 00
+              e1 00 00 00 00 00 00 00 62 6f 64 79
+            announce: 36 bytes
+              02 8b 14 01 04 81 14 02 02 01 81 02 02 82 02 01
+              05 81 14 02 02 01 81 02 02 82 02 55 01 00 7f 00
+              00 01 bc 37
+            install: 26 bytes
+              03 8b 14 01 05 01 07 63 6f 75 6e 74 65 72 00 01
+              06 02 01 81 02 01 02 82 02 00
+            join group: 11 bytes
+              04 07 63 6f 75 6e 74 65 72 00 01
+            leave group: 3 bytes
+              05 a1 01
+            state chunk: 29 bytes
+              06 01 00 00 02 00 00 00 a1 00 00 00 00 00 00 00
+              06 00 00 00 00 00 00 00 73 74 61 74 65
+            synced: 4 bytes
+              07 a1 01 06
+        "#]],
+    );
+}
+
+#[test]
+fn frames() {
+    let messages = samples::frames();
+    check(
+        messages.iter().map(|(name, frame)| (*name, frame.encode())),
+        &expect![[r#"
+            hello: 15 bytes
+              07 00 00 00 01 00 00 00 53 46 43 4c 01 c1 01
+            welcome: 16 bytes
+              08 00 00 00 02 00 00 00 01 07 05 74 72 69 61 6c
+            bind: 16 bytes
+              08 00 00 00 03 00 00 00 07 63 6f 75 6e 74 65 72
+            bound: 41 bytes
+              21 00 00 00 04 00 00 00 a1 01 01 06 02 01 00 7f
+              00 00 01 bc 37 02 01 00 00 00 00 00 00 00 00 00
+              00 00 00 00 00 00 01 bd 37
+            bound to nothing: 11 bytes
+              03 00 00 00 04 00 00 00 a1 01 00
+            request: 64 bytes
+              38 00 00 00 05 00 00 00 a1 00 00 00 00 00 00 00
+              c1 00 00 00 00 00 00 00 09 00 00 00 00 00 00 00
+              08 00 00 00 00 00 00 00 05 00 00 00 00 00 00 00
+              b1 00 00 00 90 d0 03 00 00 00 00 00 62 6f 64 79
+            reply: 46 bytes
+              26 00 00 00 06 00 00 00 09 00 00 00 00 00 00 00
+              a1 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00
+              01 00 00 00 00 00 00 00 72 65 73 75 6c 74
+            reply with targets: 70 bytes
+              3e 00 00 00 06 00 00 00 09 00 00 00 00 00 00 00
+              a1 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00
+              04 00 00 00 1e 00 00 00 06 02 01 00 7f 00 00 01
+              bc 37 02 01 00 00 00 00 00 00 00 00 00 00 00 00
+              00 00 00 01 bd 37
+            reply of the service: 45 bytes
+              25 00 00 00 06 00 00 00 09 00 00 00 00 00 00 00
+              a1 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00
+              02 00 00 00 00 00 00 00 65 72 72 6f 72
+            refused: 74 bytes
+              42 00 00 00 06 00 00 00 09 00 00 00 00 00 00 00
+              a1 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00
+              03 01 00 00 1e 00 00 00 77 61 69 74 06 02 01 00
+              7f 00 00 01 bc 37 02 01 00 00 00 00 00 00 00 00
+              00 00 00 00 00 00 00 01 bd 37
+            no such group: 40 bytes
+              20 00 00 00 06 00 00 00 09 00 00 00 00 00 00 00
+              a1 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00
+              05 00 00 00 00 00 00 00
+            no replica: 40 bytes
+              20 00 00 00 06 00 00 00 09 00 00 00 00 00 00 00
+              a1 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00
+              06 00 00 00 00 00 00 00
+            farewell: 17 bytes
+              09 00 00 00 07 00 00 00 01 07 75 70 67 72 61 64
+              65
+        "#]],
+    );
+}
+
+#[test]
+fn replica_states() {
+    check(
+        [("state", samples::replica_state().encode())],
+        &expect![[r#"
+        state: 45 bytes
+          22 00 00 00 66 d1 01 01 c1 01 07 d0 01 03 07 00
+          06 72 65 73 75 6c 74 08 01 05 65 72 72 6f 72 09
+          02 05 03 6f 6c 64 73 65 72 76 69 63 65
+    "#]],
+    );
+}

@@ -1,0 +1,242 @@
+//! A list that is longer than its limit is refused, and the largest messages fit where they must.
+
+use bytes::{Bytes, BytesMut};
+use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
+use wire::limits::{
+    MAX_BODY, MAX_DATAGRAM, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON,
+    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MIN_DATAGRAM, STATE_CHUNK,
+};
+use wire::ordered::{
+    Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS, Ordered,
+    ReplicaEntry, StateChunk,
+};
+use wire::ring::{Ack, Commit, CommitMember, Datagram, Join, Message, Token};
+use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
+
+use crate::samples::{self, CLUSTER, RING, member};
+
+/// Ids whose varints are as long as they get.
+const WIDE_RING: RingId = RingId { sequence: u64::MAX, representative: NodeId(u32::MAX) };
+
+fn wide_members(count: usize) -> Vec<Member> {
+    let first = u32::MAX - u32::try_from(count).unwrap();
+    (0..count as u32)
+        .map(|i| Member { node: NodeId(first + i), incarnation: Incarnation(u64::MAX) })
+        .collect()
+}
+
+fn datagram(message: Message) -> Bytes {
+    Datagram { cluster: CLUSTER, sender: member(1), message }.encode()
+}
+
+fn refused_field(message: Message) -> &'static str {
+    match Datagram::decode(CLUSTER, &datagram(message)) {
+        Err(Malformed::Field(field)) => field,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn token(arus: usize, missing: usize) -> Token {
+    Token {
+        ring: WIDE_RING,
+        hop: u64::MAX,
+        sequence: u64::MAX,
+        arus: vec![u64::MAX; arus],
+        done: u64::MAX,
+        installed: true,
+        wants: u64::MAX,
+        home: 0,
+        missing: vec![u64::MAX; missing],
+    }
+}
+
+fn commit(members: Vec<Member>, round: u8) -> Commit {
+    let entry = |member| CommitMember {
+        member,
+        old_ring: WIDE_RING,
+        aru: u64::MAX,
+        high: u64::MAX,
+        filled: true,
+    };
+    Commit { ring: WIDE_RING, round, members: members.into_iter().map(entry).collect() }
+}
+
+fn join(proposed: Vec<Member>, failed: Vec<Member>) -> Message {
+    Message::Join(Join { proposed, failed, ring_sequence: u64::MAX })
+}
+
+#[test]
+fn lists_of_ring_messages_are_limited_and_in_order() {
+    let over = MAX_MEMBERS + 1;
+    assert_eq!(refused_field(Message::Token(token(over, 0))), "arus");
+    assert_eq!(refused_field(Message::Token(token(0, 0))), "home");
+    assert_eq!(refused_field(Message::Token(Token { home: 3, ..token(3, 0) })), "home");
+    assert_eq!(refused_field(Message::Token(token(3, MAX_RETRANSMIT_REQUESTS + 1))), "missing");
+    let missing = vec![1; MAX_RETRANSMIT_REQUESTS + 1];
+    assert_eq!(refused_field(Message::Ack(Ack { ring: RING, hop: 1, aru: 1, missing })), "missing");
+
+    assert_eq!(refused_field(join(wide_members(over), vec![])), "proposed");
+    assert_eq!(refused_field(join(vec![], wide_members(over))), "failed");
+    assert_eq!(refused_field(join(vec![member(2), member(1)], vec![])), "join's order");
+    assert_eq!(refused_field(join(vec![], vec![member(1), member(1)])), "join's order");
+
+    assert_eq!(refused_field(Message::Commit(commit(wide_members(over), 1))), "members");
+    assert_eq!(refused_field(Message::Commit(commit(vec![], 1))), "members' order");
+    let twice = vec![member(1), Member { node: NodeId(1), incarnation: Incarnation(9) }];
+    assert_eq!(refused_field(Message::Commit(commit(twice, 1))), "members' order");
+    for round in [0, 3] {
+        assert_eq!(refused_field(Message::Commit(commit(vec![member(1)], round))), "round");
+    }
+}
+
+#[test]
+fn the_largest_ring_messages_fit_in_a_datagram() {
+    // The token travels all the time: it must not depend on IP fragmentation.
+    let token = datagram(Message::Token(token(MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS)));
+    assert!(token.len() <= MIN_DATAGRAM, "{}", token.len());
+    let everybody = wide_members(MAX_MEMBERS);
+    for message in
+        [join(everybody.clone(), everybody.clone()), Message::Commit(commit(everybody, 2))]
+    {
+        let bytes = datagram(message);
+        assert!(bytes.len() <= MAX_DATAGRAM, "{}", bytes.len());
+        assert!(Datagram::decode(CLUSTER, &bytes).is_ok());
+    }
+}
+
+fn refused_ordered(message: Ordered) -> &'static str {
+    match Ordered::decode(&message.encode()) {
+        Err(Malformed::Field(field)) => field,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn group(name: usize, replicas: usize) -> GroupEntry {
+    let replica = ReplicaEntry { member: wide_members(1)[0], synced: true };
+    GroupEntry {
+        name: "n".repeat(name),
+        options: GroupOptions::default(),
+        view: ViewNumber(u64::MAX),
+        replicas: vec![replica; replicas],
+    }
+}
+
+fn install(groups: Vec<GroupEntry>) -> Ordered {
+    Ordered::Install(Install { ring: WIDE_RING, epoch: u64::MAX, groups })
+}
+
+fn announce(last: usize, attempts: usize) -> Ordered {
+    let component =
+        |members| Component { epoch: u64::MAX, ring: WIDE_RING, members: wide_members(members) };
+    Ordered::Announce(Announce {
+        ring: WIDE_RING,
+        last: component(last),
+        attempts: vec![component(MAX_MEMBERS); attempts],
+        position: u64::MAX,
+        address: Some(([0; 16], u16::MAX).into()),
+    })
+}
+
+fn state_chunk(bytes: usize) -> Ordered {
+    Ordered::StateChunk(StateChunk {
+        group: GroupId(u64::MAX),
+        transfer: ViewNumber(u64::MAX),
+        index: u32::MAX,
+        last: true,
+        bytes: vec![0; bytes].into(),
+    })
+}
+
+#[test]
+fn lists_of_ordered_messages_are_limited() {
+    assert_eq!(refused_ordered(announce(MAX_MEMBERS + 1, 0)), "component");
+    assert_eq!(refused_ordered(announce(1, MAX_ATTEMPTS + 1)), "attempts");
+    assert_eq!(refused_ordered(install(vec![group(1, 1); MAX_GROUPS + 1])), "groups");
+    assert_eq!(refused_ordered(install(vec![group(MAX_NAME + 1, 1)])), "name");
+    assert_eq!(refused_ordered(install(vec![group(1, MAX_REPLICAS + 1)])), "replicas");
+    let join = JoinGroup { name: "n".repeat(MAX_NAME + 1), options: GroupOptions::default() };
+    assert_eq!(refused_ordered(Ordered::JoinGroup(join)), "name");
+    assert_eq!(refused_ordered(state_chunk(STATE_CHUNK + 1)), "bytes");
+}
+
+#[test]
+fn the_largest_ordered_messages_fit_on_the_ring() {
+    for message in [
+        announce(MAX_MEMBERS, MAX_ATTEMPTS),
+        install(vec![group(MAX_NAME, MAX_REPLICAS); MAX_GROUPS]),
+        state_chunk(STATE_CHUNK),
+    ] {
+        let bytes = message.encode();
+        assert!(bytes.len() <= MAX_MESSAGE, "{}", bytes.len());
+        assert!(Ordered::decode(&bytes).is_ok());
+    }
+}
+
+#[test]
+fn an_ordered_request_has_a_possible_number_and_body() {
+    let (_, Ordered::Request(request)) = samples::ordered().remove(0) else {
+        panic!("the first sample is a request");
+    };
+    let with = |number, unanswered, body: usize| {
+        let body = vec![0; body].into();
+        let request = wire::ordered::Request { number, unanswered, body, ..request.clone() };
+        Ordered::decode(&Ordered::Request(request).encode()).err()
+    };
+    assert_eq!(with(1, 1, MAX_BODY), None);
+    assert_eq!(with(0, 0, 0), Some(Malformed::Field("request number")));
+    assert_eq!(with(1, 2, 0), Some(Malformed::Field("request number")));
+    assert_eq!(with(1, 1, MAX_BODY + 1), Some(Malformed::Field("body")));
+}
+
+fn refused_frame(frame: Frame) -> &'static str {
+    match Frame::take(&mut BytesMut::from(&frame.encode()[..])) {
+        Err(Malformed::Field(field)) => field,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn targets(count: usize) -> Targets {
+    let target = Target { node: NodeId(u32::MAX), address: ([0xff; 16], u16::MAX).into() };
+    Targets { view: ViewNumber(u64::MAX), nodes: vec![target; count] }
+}
+
+#[test]
+fn lists_and_texts_of_frames_are_limited() {
+    let bound = |count| Frame::Bound(Bound { group: GroupId(1), targets: Some(targets(count)) });
+    assert_eq!(refused_frame(bound(MAX_REPLICAS + 1)), "targets");
+    let reply = samples::reply(Outcome::NotPrimary, Some(targets(MAX_REPLICAS + 1)));
+    assert_eq!(refused_frame(reply), "targets");
+    assert_eq!(refused_frame(Frame::Bind(Bind { name: "n".repeat(MAX_NAME + 1) })), "name");
+    let reason = "r".repeat(MAX_REASON + 1);
+    let refused = Outcome::Refused(Refusal::Busy, reason.clone());
+    assert_eq!(refused_frame(samples::reply(refused, None)), "reason");
+    assert_eq!(refused_frame(Frame::Farewell(Farewell { version: 1, reason })), "reason");
+}
+
+#[test]
+fn the_largest_call_and_reply_fit_in_a_frame() {
+    let body = Bytes::from(vec![0; MAX_BODY]);
+    let request =
+        Frame::Request(wire::client::Request { body: body.clone(), ..samples::request() });
+    let reply = samples::reply(Outcome::Ok(body), Some(targets(MAX_REPLICAS)));
+    for frame in [request, reply] {
+        let bytes = frame.encode();
+        assert!(bytes.len() <= MAX_FRAME, "{}", bytes.len());
+        assert_eq!(Frame::take(&mut BytesMut::from(&bytes[..])), Ok(Some(frame)));
+    }
+}
+
+/// A count that the bytes do not back must fail when they end, whatever it promises.
+#[test]
+fn a_count_without_its_elements_is_refused() {
+    let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+    let header = samples::datagrams()[0].1.encode();
+    let mut join = header[..24].to_vec();
+    join[3] = 5;
+    join.extend_from_slice(&huge);
+    assert_eq!(Datagram::decode(CLUSTER, &join.into()), Err(Malformed::Length));
+
+    let mut bind = vec![10, 0, 0, 0, 3, 0, 0, 0];
+    bind.extend_from_slice(&huge);
+    assert_eq!(Frame::take(&mut BytesMut::from(&bind[..])), Err(Malformed::Length));
+}

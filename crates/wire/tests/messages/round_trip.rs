@@ -1,0 +1,74 @@
+//! What is written is what is read, for every message.
+
+use bytes::{Bytes, BytesMut};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use wire::client::Frame;
+use wire::ordered::{Ordered, ReplicaState};
+use wire::ring::{Data, Datagram, Message, push_chunk};
+
+use crate::samples::CLUSTER;
+use crate::strategies;
+
+proptest! {
+    #[test]
+    fn datagrams_come_back(datagram in strategies::datagram()) {
+        prop_assert_eq!(Datagram::decode(CLUSTER, &datagram.encode()), Ok(datagram));
+    }
+
+    #[test]
+    fn ordered_messages_come_back(message in strategies::ordered()) {
+        prop_assert_eq!(Ordered::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn replica_states_come_back(state in strategies::replica_state()) {
+        prop_assert_eq!(ReplicaState::decode(&state.encode()), Ok(state));
+    }
+
+    #[test]
+    fn chunks_come_back(
+        chunks in vec((any::<bool>(), any::<bool>(), vec(any::<u8>(), 0..50)), 0..8),
+        datagram in strategies::datagram(),
+    ) {
+        let mut body = Vec::new();
+        for (first, last, bytes) in &chunks {
+            push_chunk(&mut body, *first, *last, bytes);
+        }
+        let data = Data {
+            ring: Default::default(),
+            ack_wanted: false,
+            hop: 0,
+            sequence: 1,
+            stable: 0,
+            origin: None,
+            body: body.into(),
+        };
+        let sent = Datagram { message: Message::Data(data), ..datagram };
+        let Message::Data(data) = Datagram::decode(CLUSTER, &sent.encode()).unwrap().message else {
+            panic!("data came back as something else");
+        };
+        let back: Vec<_> =
+            data.chunks().map(|chunk| (chunk.first, chunk.last, chunk.bytes.to_vec())).collect();
+        prop_assert_eq!(back, chunks);
+    }
+
+    /// A stream brings bytes in pieces of any size: the frames are the same, and nothing is left.
+    #[test]
+    fn frames_come_back_however_the_stream_cuts_them(
+        frames in vec(strategies::frame(), 1..4),
+        piece in 1..200usize,
+    ) {
+        let stream: Bytes = frames.iter().flat_map(Frame::encode).collect();
+        let mut buffer = BytesMut::new();
+        let mut back = Vec::new();
+        for piece in stream.chunks(piece) {
+            buffer.extend_from_slice(piece);
+            while let Some(frame) = Frame::take(&mut buffer).unwrap() {
+                back.push(frame);
+            }
+        }
+        prop_assert_eq!(back, frames);
+        prop_assert!(buffer.is_empty());
+    }
+}

@@ -1,0 +1,222 @@
+//! One message of each kind, with values that tell their fields apart in a hex dump.
+
+use bytes::Bytes;
+use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
+use wire::client::{Target, Targets};
+use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
+use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
+use wire::ordered::{StateChunk, StateHead, Synced};
+use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Origin, Token};
+use wire::ring::{Want, push_chunk};
+use wire::{
+    ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber,
+};
+
+pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
+
+pub fn member(node: u32) -> Member {
+    Member { node: NodeId(node), incarnation: Incarnation(0x100 + u64::from(node)) }
+}
+
+pub const RING: RingId = RingId { sequence: 0x0a0b, representative: NodeId(1) };
+pub const OLD_RING: RingId = RingId { sequence: 0x0a01, representative: NodeId(2) };
+
+/// Two chunks: the end of one message and a whole one.
+pub fn chunks() -> Bytes {
+    let mut body = Vec::new();
+    push_chunk(&mut body, false, true, b"end");
+    push_chunk(&mut body, true, true, b"whole");
+    body.into()
+}
+
+/// One datagram of each kind, and data with an origin.
+pub fn datagrams() -> Vec<(&'static str, Datagram)> {
+    let data = Data {
+        ring: RING,
+        ack_wanted: true,
+        hop: 0x11,
+        sequence: 0x22,
+        stable: 0x21,
+        origin: None,
+        body: chunks(),
+    };
+    let origin = Origin { ring: OLD_RING, sender: member(3), sequence: 0x33 };
+    let recovered = Data { origin: Some(origin), ack_wanted: false, ..data.clone() };
+    let token = Token {
+        ring: RING,
+        hop: 300,
+        sequence: 0x22,
+        arus: vec![0x22, 0x21, 0x20],
+        done: 0b101,
+        installed: true,
+        wants: 0b010,
+        home: 2,
+        missing: vec![0x1f, 0x1e],
+    };
+    let commit_member = |node, filled| CommitMember {
+        member: member(node),
+        old_ring: OLD_RING,
+        aru: 0x30,
+        high: 0x31,
+        filled,
+    };
+    let messages = [
+        ("data", Message::Data(data)),
+        ("recovered data", Message::Data(recovered)),
+        ("token", Message::Token(token)),
+        ("ack", Message::Ack(Ack { ring: RING, hop: 300, aru: 0x20, missing: vec![0x22] })),
+        ("want", Message::Want(Want { ring: RING })),
+        (
+            "join",
+            Message::Join(Join {
+                proposed: vec![member(1), member(2), member(3)],
+                failed: vec![member(2)],
+                ring_sequence: 0x0a0b,
+            }),
+        ),
+        (
+            "commit",
+            Message::Commit(Commit {
+                ring: RING,
+                round: 1,
+                members: vec![commit_member(1, true), commit_member(3, false)],
+            }),
+        ),
+        ("beacon", Message::Beacon(Beacon { ring: RING })),
+    ];
+    messages
+        .into_iter()
+        .map(|(name, message)| (name, Datagram { cluster: CLUSTER, sender: member(7), message }))
+        .collect()
+}
+
+/// One ordered message of each kind.
+pub fn ordered() -> Vec<(&'static str, Ordered)> {
+    let component =
+        |epoch| Component { epoch, ring: OLD_RING, members: vec![member(1), member(2)] };
+    vec![
+        (
+            "request",
+            Ordered::Request(ordered::Request {
+                group: GroupId(0xa1),
+                method: MethodId(0xb1),
+                json: true,
+                client: ClientId(0xc1),
+                number: 9,
+                unanswered: 8,
+                time: Time(0xd1),
+                seed: 0xe1,
+                body: Bytes::from_static(b"body"),
+            }),
+        ),
+        (
+            "announce",
+            Ordered::Announce(Announce {
+                ring: RING,
+                last: component(4),
+                attempts: vec![component(5)],
+                position: 0x55,
+                address: Some(([127, 0, 0, 1], 7100).into()),
+            }),
+        ),
+        (
+            "install",
+            Ordered::Install(Install {
+                ring: RING,
+                epoch: 5,
+                groups: vec![GroupEntry {
+                    name: "counter".into(),
+                    options: GroupOptions::default(),
+                    view: ViewNumber(6),
+                    replicas: vec![
+                        ReplicaEntry { member: member(1), synced: true },
+                        ReplicaEntry { member: member(2), synced: false },
+                    ],
+                }],
+            }),
+        ),
+        (
+            "join group",
+            Ordered::JoinGroup(JoinGroup {
+                name: "counter".into(),
+                options: GroupOptions::default(),
+            }),
+        ),
+        ("leave group", Ordered::LeaveGroup(LeaveGroup { group: GroupId(0xa1) })),
+        (
+            "state chunk",
+            Ordered::StateChunk(StateChunk {
+                group: GroupId(0xa1),
+                transfer: ViewNumber(6),
+                index: 2,
+                last: true,
+                bytes: Bytes::from_static(b"state"),
+            }),
+        ),
+        ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
+    ]
+}
+
+/// A state with a session that keeps a reply of each kind.
+pub fn replica_state() -> ReplicaState {
+    let replies = vec![
+        (7, KeptReply::Ok(b"result".to_vec())),
+        (8, KeptReply::Service(b"error".to_vec())),
+        (9, KeptReply::Refused(Refusal::Stale, "old".into())),
+    ];
+    let session =
+        SessionState { client: ClientId(0xc1), unanswered: 7, last_used: Time(0xd0), replies };
+    let head = StateHead { executed: 0x66, clock: Time(0xd1), sessions: vec![session] };
+    ReplicaState { head, service: Bytes::from_static(b"service") }
+}
+
+pub fn targets() -> Targets {
+    Targets {
+        view: ViewNumber(6),
+        nodes: vec![
+            Target { node: NodeId(1), address: ([127, 0, 0, 1], 7100).into() },
+            Target { node: NodeId(2), address: ([0, 0, 0, 0, 0, 0, 0, 1], 7101).into() },
+        ],
+    }
+}
+
+pub fn reply(outcome: Outcome, targets: Option<Targets>) -> Frame {
+    Frame::Reply(Reply { number: 9, group: GroupId(0xa1), view: ViewNumber(6), targets, outcome })
+}
+
+pub fn request() -> client::Request {
+    client::Request {
+        group: GroupId(0xa1),
+        client: ClientId(0xc1),
+        number: 9,
+        unanswered: 8,
+        view: ViewNumber(5),
+        method: MethodId(0xb1),
+        patience_us: 250_000,
+        json: false,
+        body: Bytes::from_static(b"body"),
+    }
+}
+
+/// One frame of each kind, and a reply with each outcome.
+pub fn frames() -> Vec<(&'static str, Frame)> {
+    let refused = Outcome::Refused(Refusal::Busy, "wait".into());
+    vec![
+        ("hello", Frame::Hello(Hello::new(ClientId(0xc1)))),
+        (
+            "welcome",
+            Frame::Welcome(Welcome { version: 1, node: NodeId(7), cluster: "trial".into() }),
+        ),
+        ("bind", Frame::Bind(Bind { name: "counter".into() })),
+        ("bound", Frame::Bound(Bound { group: GroupId(0xa1), targets: Some(targets()) })),
+        ("bound to nothing", Frame::Bound(Bound { group: GroupId(0xa1), targets: None })),
+        ("request", Frame::Request(request())),
+        ("reply", reply(Outcome::Ok(Bytes::from_static(b"result")), None)),
+        ("reply with targets", reply(Outcome::NotPrimary, Some(targets()))),
+        ("reply of the service", reply(Outcome::Service(Bytes::from_static(b"error")), None)),
+        ("refused", reply(refused, Some(targets()))),
+        ("no such group", reply(Outcome::NoSuchGroup, None)),
+        ("no replica", reply(Outcome::NoReplica, None)),
+        ("farewell", Frame::Farewell(Farewell { version: 1, reason: "upgrade".into() })),
+    ]
+}

@@ -1,0 +1,323 @@
+//! Any message that a sender may write.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
+use wire::client::{Target, Targets};
+use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS};
+use wire::ordered::{
+    self, Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
+};
+use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
+use wire::ordered::{StateChunk, StateHead, Style, Synced};
+use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Origin, Token};
+use wire::ring::{Want, push_chunk};
+use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber};
+
+use crate::samples::CLUSTER;
+
+fn member() -> impl Strategy<Value = Member> {
+    any::<(u32, u64)>()
+        .prop_map(|(node, life)| Member { node: NodeId(node), incarnation: Incarnation(life) })
+}
+
+fn ring() -> impl Strategy<Value = RingId> {
+    any::<(u64, u32)>()
+        .prop_map(|(sequence, node)| RingId { sequence, representative: NodeId(node) })
+}
+
+fn bytes(limit: usize) -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), 0..=limit).prop_map(Bytes::from)
+}
+
+fn chunks() -> impl Strategy<Value = Bytes> {
+    vec((any::<bool>(), any::<bool>(), bytes(40)), 0..6).prop_map(|chunks| {
+        let mut body = Vec::new();
+        for (first, last, bytes) in chunks {
+            push_chunk(&mut body, first, last, &bytes);
+        }
+        body.into()
+    })
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    let origin = (ring(), member(), 1..u64::MAX).prop_map(|(ring, sender, sequence)| Origin {
+        ring,
+        sender,
+        sequence,
+    });
+    let head = (ring(), any::<bool>(), any::<u64>(), 1..u64::MAX, any::<u64>());
+    (head, option::of(origin), chunks()).prop_map(
+        |((ring, ack_wanted, hop, sequence, stable), origin, body)| Data {
+            ring,
+            ack_wanted,
+            hop,
+            sequence,
+            stable,
+            origin,
+            body,
+        },
+    )
+}
+
+fn token() -> impl Strategy<Value = Token> {
+    let arus = vec(any::<u64>(), 1..=MAX_MEMBERS);
+    let missing = vec(any::<u64>(), 0..=MAX_RETRANSMIT_REQUESTS);
+    (ring(), any::<[u64; 4]>(), arus, any::<bool>(), any::<prop::sample::Index>(), missing)
+        .prop_map(|(ring, [hop, sequence, done, wants], arus, installed, home, missing)| Token {
+            ring,
+            hop,
+            sequence,
+            home: home.index(arus.len()) as u8,
+            arus,
+            done,
+            installed,
+            wants,
+            missing,
+        })
+}
+
+fn join() -> impl Strategy<Value = Join> {
+    let members = || btree_set(member(), 0..=MAX_MEMBERS).prop_map(Vec::from_iter);
+    (members(), members(), any::<u64>()).prop_map(|(proposed, failed, ring_sequence)| Join {
+        proposed,
+        failed,
+        ring_sequence,
+    })
+}
+
+fn commit() -> impl Strategy<Value = Commit> {
+    let entry = (ring(), any::<[u64; 3]>(), any::<bool>());
+    let members = btree_map(any::<u32>(), entry, 1..=MAX_MEMBERS);
+    (ring(), 1..=2u8, members).prop_map(|(ring, round, members)| {
+        let members = members.into_iter().map(|(node, (old_ring, [life, aru, high], filled))| {
+            let member = Member { node: NodeId(node), incarnation: Incarnation(life) };
+            CommitMember { member, old_ring, aru, high, filled }
+        });
+        Commit { ring, round, members: members.collect() }
+    })
+}
+
+pub fn datagram() -> impl Strategy<Value = Datagram> {
+    let missing = vec(any::<u64>(), 0..=MAX_RETRANSMIT_REQUESTS);
+    let ack = (ring(), any::<[u64; 2]>(), missing).prop_map(|(ring, [hop, aru], missing)| Ack {
+        ring,
+        hop,
+        aru,
+        missing,
+    });
+    let message = prop_oneof![
+        data().prop_map(Message::Data),
+        token().prop_map(Message::Token),
+        ack.prop_map(Message::Ack),
+        ring().prop_map(|ring| Message::Want(Want { ring })),
+        join().prop_map(Message::Join),
+        commit().prop_map(Message::Commit),
+        ring().prop_map(|ring| Message::Beacon(Beacon { ring })),
+    ];
+    (member(), message).prop_map(|(sender, message)| Datagram { cluster: CLUSTER, sender, message })
+}
+
+fn name() -> impl Strategy<Value = String> {
+    // Four bytes are the longest character of UTF-8.
+    vec(any::<char>(), 0..=MAX_NAME / 4).prop_map(String::from_iter)
+}
+
+fn options() -> impl Strategy<Value = GroupOptions> {
+    prop_oneof![Just(Hold::One), Just(Hold::Majority), Just(Hold::All)]
+        .prop_map(|hold| GroupOptions { style: Style::SemiActive, hold })
+}
+
+fn component() -> impl Strategy<Value = Component> {
+    (any::<u64>(), ring(), vec(member(), 0..8)).prop_map(|(epoch, ring, members)| Component {
+        epoch,
+        ring,
+        members,
+    })
+}
+
+fn announce() -> impl Strategy<Value = Announce> {
+    let attempts = vec(component(), 0..4);
+    (ring(), component(), any::<u64>(), attempts, option::of(address())).prop_map(
+        |(ring, last, position, attempts, address)| Announce {
+            ring,
+            last,
+            attempts,
+            position,
+            address,
+        },
+    )
+}
+
+fn install() -> impl Strategy<Value = Install> {
+    let replica =
+        (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
+    let group = (name(), options(), any::<u64>(), vec(replica, 0..=MAX_REPLICAS)).prop_map(
+        |(name, options, view, replicas)| GroupEntry {
+            name,
+            options,
+            view: ViewNumber(view),
+            replicas,
+        },
+    );
+    (ring(), any::<u64>(), vec(group, 0..4)).prop_map(|(ring, epoch, groups)| Install {
+        ring,
+        epoch,
+        groups,
+    })
+}
+
+/// A call's number and a smaller or equal `unanswered`.
+fn numbers() -> impl Strategy<Value = (u64, u64)> {
+    (1..=u64::MAX).prop_flat_map(|number| (Just(number), 0..=number))
+}
+
+fn ordered_request() -> impl Strategy<Value = ordered::Request> {
+    (any::<[u64; 4]>(), any::<u32>(), any::<bool>(), numbers(), bytes(64)).prop_map(
+        |([group, client, time, seed], method, json, (number, unanswered), body)| {
+            ordered::Request {
+                group: GroupId(group),
+                method: MethodId(method),
+                json,
+                client: ClientId(client),
+                number,
+                unanswered,
+                time: Time(time),
+                seed,
+                body,
+            }
+        },
+    )
+}
+
+pub fn ordered() -> impl Strategy<Value = Ordered> {
+    let chunk = (any::<[u64; 2]>(), any::<u32>(), any::<bool>(), bytes(64)).prop_map(
+        |([group, transfer], index, last, bytes)| StateChunk {
+            group: GroupId(group),
+            transfer: ViewNumber(transfer),
+            index,
+            last,
+            bytes,
+        },
+    );
+    prop_oneof![
+        ordered_request().prop_map(Ordered::Request),
+        announce().prop_map(Ordered::Announce),
+        install().prop_map(Ordered::Install),
+        (name(), options())
+            .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
+        any::<u64>().prop_map(|group| Ordered::LeaveGroup(LeaveGroup { group: GroupId(group) })),
+        chunk.prop_map(Ordered::StateChunk),
+        any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::Synced(Synced {
+            group: GroupId(group),
+            transfer: ViewNumber(transfer)
+        })),
+    ]
+}
+
+pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
+    let kept = prop_oneof![
+        bytes(32).prop_map(|bytes| KeptReply::Ok(bytes.to_vec())),
+        bytes(32).prop_map(|bytes| KeptReply::Service(bytes.to_vec())),
+        (refusal(), name()).prop_map(|(refusal, reason)| KeptReply::Refused(refusal, reason)),
+    ];
+    let session = (any::<[u64; 3]>(), vec((any::<u64>(), kept), 0..4)).prop_map(
+        |([client, unanswered, last_used], replies)| SessionState {
+            client: ClientId(client),
+            unanswered,
+            last_used: Time(last_used),
+            replies,
+        },
+    );
+    (any::<[u64; 2]>(), vec(session, 0..4), bytes(64)).prop_map(
+        |([executed, clock], sessions, service)| ReplicaState {
+            head: StateHead { executed, clock: Time(clock), sessions },
+            service,
+        },
+    )
+}
+
+/// An IPv6 address without scope and flow: those name an interface of one host and are not sent.
+fn address() -> impl Strategy<Value = SocketAddr> {
+    any::<(std::net::IpAddr, u16)>().prop_map(SocketAddr::from)
+}
+
+fn targets() -> impl Strategy<Value = Targets> {
+    let target = (any::<u32>(), address())
+        .prop_map(|(node, address)| Target { node: NodeId(node), address });
+    (any::<u64>(), vec(target, 0..=MAX_REPLICAS))
+        .prop_map(|(view, nodes)| Targets { view: ViewNumber(view), nodes })
+}
+
+fn client_request() -> impl Strategy<Value = client::Request> {
+    (any::<[u64; 3]>(), any::<[u32; 2]>(), any::<bool>(), numbers(), bytes(64)).prop_map(
+        |([group, client, view], [method, patience_us], json, (number, unanswered), body)| {
+            client::Request {
+                group: GroupId(group),
+                client: ClientId(client),
+                number,
+                unanswered,
+                view: ViewNumber(view),
+                method: MethodId(method),
+                patience_us,
+                json,
+                body,
+            }
+        },
+    )
+}
+
+fn refusal() -> impl Strategy<Value = Refusal> {
+    prop::sample::select(vec![
+        Refusal::Busy,
+        Refusal::TooLarge,
+        Refusal::NoSuchMethod,
+        Refusal::BadArguments,
+        Refusal::Failed,
+        Refusal::Stale,
+        Refusal::ReplyTooLarge,
+    ])
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        bytes(64).prop_map(Outcome::Ok),
+        bytes(64).prop_map(Outcome::Service),
+        (refusal(), name()).prop_map(|(refusal, reason)| Outcome::Refused(refusal, reason)),
+        Just(Outcome::NotPrimary),
+        Just(Outcome::NoSuchGroup),
+        Just(Outcome::NoReplica),
+    ]
+}
+
+pub fn frame() -> impl Strategy<Value = Frame> {
+    let reply = (any::<[u64; 3]>(), option::of(targets()), outcome()).prop_map(
+        |([number, group, view], targets, outcome)| Reply {
+            number,
+            group: GroupId(group),
+            view: ViewNumber(view),
+            targets,
+            outcome,
+        },
+    );
+    prop_oneof![
+        (any::<u64>(), any::<u8>()).prop_map(|(client, version)| Frame::Hello(Hello {
+            version,
+            ..Hello::new(ClientId(client))
+        })),
+        (any::<(u8, u32)>(), name()).prop_map(|((version, node), cluster)| Frame::Welcome(
+            Welcome { version, node: NodeId(node), cluster }
+        )),
+        name().prop_map(|name| Frame::Bind(Bind { name })),
+        (any::<u64>(), option::of(targets()))
+            .prop_map(|(group, targets)| Frame::Bound(Bound { group: GroupId(group), targets })),
+        client_request().prop_map(Frame::Request),
+        reply.prop_map(Frame::Reply),
+        (any::<u8>(), name())
+            .prop_map(|(version, reason)| Frame::Farewell(Farewell { version, reason })),
+    ]
+}
