@@ -1,1 +1,16 @@
-//! (being built)
+//! The attribute behind `#[steadfast::service]`. Depend on `steadfast`, which documents and
+//! re-exports it; the code that it writes names types of that crate.
+//!
+//! [`model`] reads a trait and refuses what cannot be a service; [`expand`] writes the adapter and
+//! the clients.
+
+mod expand;
+mod model;
+
+use proc_macro::TokenStream;
+
+/// Makes a replicated service of a trait: see the documentation of the crate `steadfast`.
+#[proc_macro_attribute]
+pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::service(arguments.into(), item.into()).into()
+}

@@ -1,0 +1,288 @@
+//! The code written for a service: the trait as it was, its adapter, its clients.
+//!
+//! What users see (three types) stands beside the trait. What they do not see (a type for each
+//! method's arguments, the ids) stands in an anonymous constant, so that it takes no names.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::{Error, ItemTrait};
+
+use crate::model::{self, Method};
+
+/// Writes the code, or the errors after the trait itself, so that nothing else fails for want of
+/// the trait.
+pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let item: ItemTrait = match syn::parse2(item.clone()) {
+        Ok(item) => item,
+        Err(error) => {
+            let message = "a service is a trait: put #[steadfast::service] on `trait Name { .. }`";
+            let error = Error::new(error.span(), message).into_compile_error();
+            return quote! { #item #error };
+        }
+    };
+    let checked = match syn::parse2::<syn::parse::Nothing>(arguments) {
+        Ok(_) => model::methods(&item),
+        Err(error) => Err(Error::new(error.span(), "#[steadfast::service] takes no arguments")),
+    };
+    match checked {
+        Ok(methods) => expand(&item, &methods),
+        Err(error) => {
+            let error = error.into_compile_error();
+            quote! { #item #error }
+        }
+    }
+}
+
+fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
+    let types = types(item);
+    let arguments = methods.iter().map(argument_type);
+    let ids = methods.iter().map(id);
+    let collisions = collisions(item, methods);
+    let adapter = adapter(item, methods);
+    let sync_client = client(item, methods, &format_ident!("{}Client", item.ident), false);
+    let async_client = client(item, methods, &format_ident!("{}AsyncClient", item.ident), true);
+    quote! {
+        #item
+        #types
+        #[allow(dead_code, deprecated, non_camel_case_types, non_upper_case_globals)]
+        const _: () = {
+            #(#arguments)*
+            #(#ids)*
+            #collisions
+            #adapter
+            #sync_client
+            #async_client
+        };
+    }
+}
+
+/// The three types that users name.
+fn types(item: &ItemTrait) -> TokenStream {
+    let (name, vis) = (&item.ident, &item.vis);
+    let service = format_ident!("{name}Service");
+    let client = format_ident!("{name}Client");
+    let async_client = format_ident!("{name}AsyncClient");
+    let service_doc = format!(
+        "Serves an implementation of [`{name}`] as a replica: give it to \
+         [`Node::host`](::steadfast::Node::host)."
+    );
+    let client_doc = format!(
+        "Calls a group of replicas of [`{name}`]. Cheap to clone, and may be used by many threads \
+         at once."
+    );
+    let async_doc = format!("Calls a group of replicas of [`{name}`] from async code.");
+    quote! {
+        #[doc = #service_doc]
+        #[allow(dead_code)]
+        #[derive(Clone, Debug, Default)]
+        #vis struct #service<T> {
+            implementation: T,
+        }
+
+        #[doc = #client_doc]
+        #[allow(dead_code)]
+        #[derive(Clone, Debug)]
+        #vis struct #client {
+            stub: ::steadfast::__private::Stub,
+        }
+
+        #[doc = #async_doc]
+        #[allow(dead_code)]
+        #[derive(Clone, Debug)]
+        #vis struct #async_client {
+            stub: ::steadfast::__private::AsyncStub,
+        }
+    }
+}
+
+fn argument_type_name(method: &Method) -> Ident {
+    format_ident!("__{}_arguments", method.name)
+}
+
+fn id_name(method: &Method) -> Ident {
+    format_ident!("__{}_ID", method.name)
+}
+
+/// A struct, because serde reads it from postcard's plain sequence, from a JSON array and from a
+/// JSON object alike.
+fn argument_type(method: &Method) -> TokenStream {
+    let name = argument_type_name(method);
+    let expecting = format!("the arguments of {}", method.signature());
+    let fields = method.arguments.iter().map(|argument| {
+        let (ident, ty) = (&argument.ident, &argument.ty);
+        quote! { #ident: #ty }
+    });
+    quote! {
+        #[derive(
+            ::steadfast::__private::serde::Serialize,
+            ::steadfast::__private::serde::Deserialize,
+        )]
+        #[serde(
+            crate = "::steadfast::__private::serde",
+            deny_unknown_fields,
+            expecting = #expecting
+        )]
+        struct #name { #(#fields),* }
+    }
+}
+
+fn id(method: &Method) -> TokenStream {
+    let (id, name) = (id_name(method), &method.name);
+    quote! {
+        const #id: ::steadfast::MethodId = ::steadfast::MethodId::of(#name);
+    }
+}
+
+/// Two names with one hash would be one method: refused at compile time, at the second name.
+fn collisions(item: &ItemTrait, methods: &[Method]) -> TokenStream {
+    let mut all = TokenStream::new();
+    for (i, method) in methods.iter().enumerate() {
+        for earlier in &methods[..i] {
+            let message = format!(
+                "the methods `{}` and `{}` of {} hash to the same id: rename one of them",
+                earlier.name, method.name, item.ident
+            );
+            let (one, other) = (id_name(earlier), id_name(method));
+            all.extend(quote_spanned! { method.ident.span() =>
+                const _: () = assert!(#one.0 != #other.0, #message);
+            });
+        }
+    }
+    all
+}
+
+fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
+    let (name, vis) = (&item.ident, &item.vis);
+    let service = format_ident!("{name}Service");
+    let arms = methods.iter().map(|method| arm(name, method));
+    let known: Vec<String> = methods.iter().map(Method::signature).collect();
+    let known = format!("{name} has {}", known.join(", "));
+    quote! {
+        impl<T> #service<T> {
+            /// Serves this implementation.
+            #vis fn new(implementation: T) -> Self {
+                Self { implementation }
+            }
+        }
+
+        impl<T> ::steadfast::Service for #service<T>
+        where
+            T: #name + ::steadfast::State + ::core::marker::Send,
+        {
+            fn call(
+                &mut self,
+                context: &::steadfast::Context,
+                call: ::steadfast::Call<'_>,
+            ) -> ::steadfast::ServiceOutcome {
+                let _ = context;
+                match call.method {
+                    #(#arms)*
+                    _ => ::steadfast::__private::no_such_method(#known),
+                }
+            }
+
+            fn snapshot(
+                &self,
+            ) -> ::core::result::Result<::std::vec::Vec<u8>, ::std::string::String> {
+                ::steadfast::State::snapshot(&self.implementation)
+            }
+
+            fn restore(
+                &mut self,
+                state: &[u8],
+            ) -> ::core::result::Result<(), ::std::string::String> {
+                ::steadfast::State::restore(&mut self.implementation, state)
+            }
+        }
+    }
+}
+
+fn arm(service: &Ident, method: &Method) -> TokenStream {
+    let (id, arguments, ident) = (id_name(method), argument_type_name(method), &method.ident);
+    let signature = method.signature();
+    let context = method.context.then(|| quote! { context, });
+    let fields = method.arguments.iter().map(|argument| &argument.ident);
+    let answer = match method.output.error {
+        None => quote! { answer },
+        Some(_) => quote! { answer_fallible },
+    };
+    quote! {
+        #id => ::steadfast::__private::#answer(&call, #signature, |arguments: #arguments| {
+            let _ = &arguments;
+            <T as #service>::#ident(&mut self.implementation, #context #(arguments.#fields),*)
+        }),
+    }
+}
+
+fn client(item: &ItemTrait, methods: &[Method], client: &Ident, is_async: bool) -> TokenStream {
+    let vis = &item.vis;
+    let (connection, stub) = if is_async {
+        (quote! { ::steadfast::AsyncClient }, quote! { ::steadfast::__private::AsyncStub })
+    } else {
+        (quote! { ::steadfast::Client }, quote! { ::steadfast::__private::Stub })
+    };
+    let methods = methods.iter().map(|method| client_method(item, method, is_async));
+    quote! {
+        impl #client {
+            /// A client of the group of this name. Each call has a deadline of
+            /// [`DEFAULT_DEADLINE`](::steadfast::DEFAULT_DEADLINE): see [`within`](Self::within).
+            #vis fn new(
+                client: &#connection,
+                group: impl ::core::convert::Into<::std::string::String>,
+            ) -> Self {
+                Self { stub: #stub::new(client, group.into()) }
+            }
+
+            /// The same client with another deadline for each call.
+            #[must_use = "the client itself keeps its deadline: call through what this returns"]
+            #vis fn within(&self, deadline: ::core::time::Duration) -> Self {
+                Self { stub: self.stub.within(deadline) }
+            }
+
+            #(#methods)*
+        }
+    }
+}
+
+fn client_method(item: &ItemTrait, method: &Method, is_async: bool) -> TokenStream {
+    let vis = &item.vis;
+    let (ident, docs, deprecated) = (&method.ident, &method.docs, &method.deprecated);
+    let (id, arguments) = (id_name(method), argument_type_name(method));
+    let fields: Vec<_> = method.arguments.iter().map(|argument| &argument.ident).collect();
+    let types = method.arguments.iter().map(|argument| &argument.ty);
+    let ok = &method.output.ok;
+    let (error, call) = match &method.output.error {
+        None => (quote! { ::core::convert::Infallible }, quote! { call }),
+        Some(error) => (error.to_token_stream(), quote! { call_fallible }),
+    };
+    let (keyword, wait) =
+        if is_async { (quote! { async }, quote! { .await }) } else { Default::default() };
+    let lead = docs.is_empty().then(|| {
+        let text = format!("Calls [`{}::{}`].", item.ident, ident.unraw());
+        quote! { #[doc = #text] }
+    });
+    let errors = (!method.documents("# Errors")).then(|| {
+        quote! {
+            #[doc = ""]
+            #[doc = "# Errors"]
+            #[doc = "[`CallError`](::steadfast::CallError) says what became of the call, and what to do."]
+        }
+    });
+    quote! {
+        #(#docs)*
+        #lead
+        #errors
+        #deprecated
+        #[allow(clippy::too_many_arguments)]
+        #vis #keyword fn #ident(
+            &self,
+            #(#fields: #types),*
+        ) -> ::core::result::Result<#ok, ::steadfast::CallError<#error>> {
+            self.stub.#call(#id, &#arguments { #(#fields),* })#wait
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+use quote::quote;
+use syn::{File, Item};
+
+use super::{TokenStream, service};
+
+fn expanded(item: TokenStream) -> File {
+    syn::parse2(service(TokenStream::new(), item)).expect("the generated code parses")
+}
+
+fn errors(arguments: TokenStream, item: TokenStream) -> String {
+    let code = service(arguments, item).to_string();
+    assert!(code.contains("compile_error"), "not refused: {code}");
+    code
+}
+
+#[test]
+fn three_types_stand_beside_the_unchanged_trait() {
+    let item = quote! { pub(crate) trait Counter { fn add(&mut self, n: u64) -> u64; } };
+    let file = expanded(item.clone());
+    let names: Vec<String> = file
+        .items
+        .iter()
+        .map(|item| match item {
+            Item::Trait(item) => item.ident.to_string(),
+            Item::Struct(item) => item.ident.to_string(),
+            Item::Const(item) => item.ident.to_string(),
+            _ => panic!("an item that nobody expects"),
+        })
+        .collect();
+    assert_eq!(names, ["Counter", "CounterService", "CounterClient", "CounterAsyncClient", "_"]);
+    let kept = &file.items[0];
+    assert_eq!(quote! { #kept }.to_string(), item.to_string());
+}
+
+#[test]
+fn clients_carry_the_documentation_and_the_fallible_result() {
+    let file = expanded(quote! {
+        trait Account {
+            /// Takes money out.
+            ///
+            /// # Errors
+            /// When there is not enough.
+            #[deprecated = "cash is gone"]
+            fn withdraw(&mut self, context: &Context, cents: u64) -> Result<u64, Overdrawn>;
+            fn balance(&self) -> u64;
+        }
+    });
+    let code = quote! { #file }.to_string();
+    let count = |text: &str| code.matches(text).count();
+    assert_eq!(count("Takes money out."), 3, "the trait and both clients");
+    assert_eq!(count("# Errors"), 5, "three times the author's, twice ours for `balance`");
+    assert_eq!(count("cash is gone"), 3);
+    assert_eq!(count(":: steadfast :: CallError < Overdrawn >"), 2);
+    assert_eq!(count(":: steadfast :: CallError < :: core :: convert :: Infallible >"), 2);
+    assert_eq!(count("fn withdraw (& self , cents : u64 ,)"), 0, "no stray comma");
+    assert_eq!(count("fn withdraw (& self , cents : u64)"), 2, "the context is not sent");
+}
+
+#[test]
+fn every_pair_of_methods_is_checked_for_one_hash() {
+    let file = expanded(quote! { trait T { fn a(&self); fn b(&self); fn c(&self); } });
+    let code = quote! { #file }.to_string();
+    assert_eq!(code.matches("hash to the same id: rename one of them").count(), 3);
+}
+
+#[test]
+fn what_is_no_trait_is_left_as_it_was_and_refused() {
+    let code = errors(TokenStream::new(), quote! { struct Counter; });
+    assert!(code.starts_with("struct Counter ;"), "{code}");
+    assert!(code.contains("a service is a trait"), "{code}");
+}
+
+#[test]
+fn arguments_of_the_attribute_are_refused() {
+    let code = errors(quote! { name = "counter" }, quote! { trait T { fn a(&self); } });
+    assert!(code.contains("takes no arguments"), "{code}");
+}
