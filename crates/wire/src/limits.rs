@@ -79,3 +79,22 @@ pub const MAX_STATE: usize = 1 << 30;
 
 /// Ordered messages that a joining replica keeps while its state is on the way.
 pub const MAX_JOIN_BACKLOG: usize = 262_144;
+
+/// Addresses that a client may be given to start from.
+pub const MAX_ADDRESSES: usize = 64;
+
+/// Connections of one client. More nodes than a cluster has are never needed at a time.
+pub const MAX_LINKS: usize = 128;
+
+/// Calls of one client that wait for a place in their group's window, or for the group to be found.
+pub const MAX_QUEUED_CALLS: usize = 1_024;
+
+/// Bytes of the arguments of one client's calls, waiting and under way.
+pub const MAX_CALL_BYTES: usize = 64 << 20;
+
+/// Bytes that a client keeps for a node that does not read them. At the limit the node counts
+/// as lost.
+pub const MAX_LINK_BACKLOG: usize = 128 << 20;
+
+/// Events that a client keeps until they are taken. Older ones go first, and are counted.
+pub const MAX_CLIENT_EVENTS: usize = 1_024;
