@@ -1,0 +1,231 @@
+//! What Rust files must not hold, or must.
+
+use super::source::{Source, line_of, places};
+use super::{Finding, Tree};
+
+/// Longer files are to be split.
+const MAX_LINES: usize = 600;
+/// Longer files are worth a thought.
+const LONG_LINES: usize = 400;
+
+/// Crates that can neither read a clock nor open a socket, because there is none to be had.
+const NO_STD: &[&str] = &["crates/wire", "crates/ring", "crates/engine"];
+
+/// Where the outside world is met.
+const PORCH: &[&str] = &[
+    "crates/node/",
+    "crates/steadfast/",
+    "crates/lab/",
+    "crates/client/src/net",
+    "crates/client/tests/",
+    "crates/client/examples/",
+];
+
+/// Single files outside the porch that look at the clock, with the reason.
+const CLOCK_READERS: &[(&str, &str)] = &[];
+
+/// Files whose results must not depend on the order of a hash map.
+const PURE: &[&str] =
+    &["crates/wire/", "crates/ring/", "crates/engine/", "crates/client/src/session", "crates/sim/"];
+
+/// Files with unsafe code, each with its soundness reason beside it.
+const UNSAFE_FILES: &[&str] = &[];
+
+fn within(path: &str, places: &[&str]) -> bool {
+    places.iter().any(|place| path.starts_with(place))
+}
+
+/// Each Rust file with its code and comments apart.
+fn sources(tree: &Tree) -> impl Iterator<Item = (&str, Source)> {
+    tree.with_suffix(".rs").map(|(path, text)| (path, Source::new(text)))
+}
+
+pub fn no_std(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for folder in NO_STD {
+        let path = format!("{folder}/src/lib.rs");
+        let lib = Source::new(tree.get(&path).unwrap_or_default());
+        if !lib.code.contains("#![no_std]") {
+            findings.push(Finding::error(&path, 1, "a pure crate starts with #![no_std]"));
+        }
+    }
+    for (path, source) in sources(tree).filter(|(path, _)| within(path, NO_STD)) {
+        if !path.contains("/src/") {
+            continue;
+        }
+        for place in places(source.without_tests().0, "extern crate std") {
+            let line = line_of(&source.code, place);
+            findings.push(Finding::error(path, line, "a pure crate has no std outside its tests"));
+        }
+    }
+    findings
+}
+
+pub fn length(tree: &Tree) -> Vec<Finding> {
+    let lengths = tree.with_suffix(".rs").map(|(path, text)| (path, text.lines().count()));
+    lengths
+        .filter_map(|(path, lines)| {
+            if lines > MAX_LINES {
+                let message = format!("{lines} lines, the limit is {MAX_LINES}: split it");
+                Some(Finding::error(path, 0, message))
+            } else if lines > LONG_LINES {
+                Some(Finding::warning(path, 0, format!("{lines} lines: is this one topic?")))
+            } else {
+                None
+            }
+        })
+        .collect()
+}
+
+/// Every place of these words in the code of the files that `looked_at` chooses.
+fn words(
+    tree: &Tree,
+    words: &[&str],
+    looked_at: impl Fn(&str) -> bool,
+    message: &str,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, source) in sources(tree).filter(|(path, _)| looked_at(path)) {
+        for word in words {
+            for place in places(&source.code, word) {
+                let message = format!("{word}: {message}");
+                findings.push(Finding::error(path, line_of(&source.code, place), message));
+            }
+        }
+    }
+    findings
+}
+
+pub fn clocks(tree: &Tree) -> Vec<Finding> {
+    let outside = |path: &str| {
+        !within(path, PORCH) && !CLOCK_READERS.iter().any(|(listed, _)| *listed == path)
+    };
+    words(tree, &["Instant::now", "SystemTime"], outside, "time comes in from the porch")
+}
+
+pub fn random_order(tree: &Tree) -> Vec<Finding> {
+    let pure = |path: &str| within(path, PURE);
+    let message = "its order differs from run to run, take the BTree one";
+    words(tree, &["HashMap", "HashSet", "RandomState"], pure, message)
+}
+
+pub fn sleeps(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, source) in sources(tree) {
+        let all = path.contains("/tests/") || path.starts_with("crates/sim/");
+        let (code, tests) = source.without_tests();
+        let searched = if all { &source.code } else { tests };
+        let before = if all { 0 } else { code.len() };
+        for word in ["thread::sleep", "time::sleep"] {
+            for place in places(searched, word) {
+                let line = line_of(&source.code, before + place);
+                findings.push(Finding::error(
+                    path,
+                    line,
+                    format!("{word}: wait for what is to come"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+pub fn leftovers(tree: &Tree) -> Vec<Finding> {
+    let undone = ["todo!", "unimplemented!", "dbg!"];
+    let mut findings = words(tree, &undone, |_| true, "finish it");
+    findings.extend(words(tree, &["#[ignore"], |_| true, "run the test or delete it"));
+    for (path, source) in sources(tree) {
+        for word in ["TODO", "FIXME", "XXX"] {
+            for place in places(&source.comments, word) {
+                let line = line_of(&source.comments, place);
+                findings.push(Finding::error(
+                    path,
+                    line,
+                    format!("{word}: do it, or open an issue"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+pub fn unsafety(tree: &Tree) -> Vec<Finding> {
+    let unlisted = |path: &str| !UNSAFE_FILES.contains(&path);
+    words(tree, &["unsafe"], unlisted, "list the file in xtask/src/tidy/rust.rs, with its reason")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tree::found;
+
+    fn count(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> usize {
+        found(rule, &[(path, text)]).len()
+    }
+
+    #[test]
+    fn pure_crates_say_so() {
+        let in_all = |text| {
+            let files = ["crates/wire", "crates/ring", "crates/engine"]
+                .map(|folder| (format!("{folder}/src/lib.rs"), text));
+            found(no_std, &files.each_ref().map(|(path, text)| (path.as_str(), *text))).len()
+        };
+        assert_eq!(in_all("#![no_std]"), 0);
+        assert_eq!(in_all("// #![no_std]"), 3);
+        assert_eq!(in_all("#![no_std]\nextern crate std;"), 3);
+        assert_eq!(in_all("#![no_std]\n#[cfg(test)]\nextern crate std;"), 0);
+    }
+
+    #[test]
+    fn long_files_are_told() {
+        let severity = |lines: usize| {
+            let text = "\n".repeat(lines);
+            length(&Tree::planted(&[("a.rs", &text)])).pop().map(|finding| finding.severity)
+        };
+        assert_eq!(severity(400), None);
+        assert_eq!(severity(401), Some(crate::tidy::Severity::Warning));
+        assert_eq!(severity(601), Some(crate::tidy::Severity::Error));
+    }
+
+    #[test]
+    fn only_the_porch_reads_clocks() {
+        let text = "let now = std::time::Instant::now();";
+        assert_eq!(count(clocks, "crates/ring/src/a.rs", text), 1);
+        assert_eq!(count(clocks, "crates/client/src/session.rs", text), 1);
+        assert_eq!(count(clocks, "crates/client/src/net/loop.rs", text), 0);
+        assert_eq!(count(clocks, "crates/node/src/a.rs", text), 0);
+        assert_eq!(count(clocks, "crates/ring/src/a.rs", "// SystemTime is not for us"), 0);
+    }
+
+    #[test]
+    fn hash_maps_stay_outside() {
+        let text = "use std::collections::HashMap;";
+        assert_eq!(count(random_order, "crates/sim/src/a.rs", text), 1);
+        assert_eq!(count(random_order, "crates/node/src/a.rs", text), 0);
+    }
+
+    #[test]
+    fn sleeping_is_seen_in_tests_and_simulation_only() {
+        let text = "fn a() { std::thread::sleep(b); }";
+        let in_tests = "fn a() {}\n#[cfg(test)]\nmod tests { fn a() { thread::sleep(b); } }";
+        assert_eq!(count(sleeps, "crates/node/src/a.rs", text), 0);
+        assert_eq!(count(sleeps, "crates/node/tests/a.rs", text), 1);
+        assert_eq!(count(sleeps, "crates/sim/src/a.rs", text), 1);
+        let found = found(sleeps, &[("crates/node/src/a.rs", in_tests)]);
+        assert!(found[0].starts_with("crates/node/src/a.rs:3:"), "{found:?}");
+    }
+
+    #[test]
+    fn leftovers_are_seen_in_code_and_comments() {
+        for text in ["todo!()", "unimplemented!(\"a\")", "dbg!(a)", "#[ignore]", "// FIXME: a"] {
+            assert_eq!(count(leftovers, "a.rs", text), 1, "{text}");
+        }
+        assert_eq!(count(leftovers, "a.rs", "let a = \"FIXME todo!()\";"), 0);
+    }
+
+    #[test]
+    fn unsafe_code_is_listed() {
+        assert_eq!(count(unsafety, "crates/node/src/a.rs", "unsafe { a() }"), 1);
+        assert_eq!(count(unsafety, "crates/node/src/a.rs", "#![forbid(unsafe_code)]"), 0);
+    }
+}
