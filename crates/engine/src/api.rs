@@ -32,6 +32,9 @@ pub struct Config {
     pub cluster: String,
     /// Which configurations may acknowledge anything.
     pub quorum: Quorum,
+    /// This node never ran before, as its disk knows: it cannot have forgotten anything. Without
+    /// a disk nobody knows, so it is false, and a cluster's first start waits for every node.
+    pub first_life: bool,
     /// Where clients connect to this node, as told to them. `None`: it takes no clients.
     pub address: Option<SocketAddr>,
 }

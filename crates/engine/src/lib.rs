@@ -8,6 +8,9 @@
 extern crate alloc;
 
 mod api;
+mod directory;
+mod quorum;
+mod session;
 
 pub use api::{
     Command, Config, Event, Executed, GroupStatus, HostError, Output, Quorum, ReplicaStatus,

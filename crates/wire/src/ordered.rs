@@ -125,13 +125,15 @@ pub struct Component {
 /// What a member brings to a new configuration, said by each of its members.
 ///
 /// ```text
-/// | ring.seq | rep | last: component | attempts: count, each component | position | address |
+/// | ring.seq | rep | first life | last: component | attempts: count, each component | position | address |
 /// component   | epoch | ring.seq | rep | members: count, each (node, incarnation) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announce {
     /// The configuration that this is about.
     pub ring: RingId,
+    /// The sender knows that its node never ran before: it cannot have forgotten anything.
+    pub first_life: bool,
     /// The last component that the sender knows to have been installed by all its members.
     pub last: Component,
     /// Later components, oldest first, that the sender installed without learning whether all
@@ -150,7 +152,7 @@ pub const MAX_ATTEMPTS: usize = 16;
 /// The groups as they stand after a configuration's announcements, from a member that knows.
 ///
 /// ```text
-/// | ring.seq | rep | epoch | groups: count, each (name, options, view, replicas: count, each (member, synced)) |
+/// | ring.seq | rep | epoch | groups: count, each (name, options, view, replicas: count, each (member, synced), asleep) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Install {
@@ -173,6 +175,26 @@ pub struct GroupEntry {
     pub view: ViewNumber,
     /// Its replicas in order of rank: the first that is synced is the primary.
     pub replicas: Vec<ReplicaEntry>,
+    /// Set while no replica in the component has the group's state.
+    pub asleep: Option<Asleep>,
+}
+
+/// Where a group's state went to when all replicas that had it were cut off: the group goes on
+/// when one of them comes back in the same life, and with all that was ordered for it.
+///
+/// ```text
+/// | epoch | ring.seq | rep | cut | members: count, each (node, incarnation) |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asleep {
+    /// The component in which the group acted last.
+    pub epoch: u64,
+    /// Its ring.
+    pub ring: RingId,
+    /// All that was ordered for the group lies at or below this sequence number.
+    pub cut: u64,
+    /// Those who had the state, in order of rank.
+    pub members: Vec<Member>,
 }
 
 /// One replica of a group.
@@ -422,6 +444,8 @@ fn checked_install(install: Install) -> Result<Install, Malformed> {
     for group in &install.groups {
         at_most(group.name.len(), MAX_NAME, "name")?;
         at_most(group.replicas.len(), MAX_REPLICAS, "replicas")?;
+        let asleep = group.asleep.as_ref().map_or(0, |asleep| asleep.members.len());
+        at_most(asleep, MAX_REPLICAS, "asleep")?;
     }
     Ok(install)
 }

@@ -1,0 +1,419 @@
+//! The table of groups: replicated state that every node of a component holds alike.
+//!
+//! It changes only at places in the total order, by the verbs below, and every change of a group
+//! makes a new view (`docs/protocol/group.md`, "Groups and views").
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
+use wire::ordered::{Announce, Asleep, GroupEntry, GroupOptions, ReplicaEntry};
+use wire::{GroupId, Member, ViewNumber};
+
+use crate::quorum::{History, history};
+
+/// A group as the table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) options: GroupOptions,
+    pub(crate) view: ViewNumber,
+    /// In order of rank.
+    pub(crate) replicas: Vec<Replica>,
+    /// Set while nobody here has the group's state: who has it.
+    pub(crate) asleep: Option<Asleep>,
+}
+
+/// A replica as the table has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replica {
+    pub(crate) member: Member,
+    pub(crate) state: State,
+}
+
+/// Whether a replica has the group's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It has.
+    Synced,
+    /// It waits for this transfer, from this member: `None` while nobody has the state.
+    Unsynced { transfer: ViewNumber, donor: Option<Member> },
+}
+
+/// Why a replica cannot join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinRefused {
+    /// The group exists with these other options, or the name's hash belongs to another group.
+    Options(GroupOptions),
+    /// The group, or the table, is full.
+    Full(GroupOptions),
+}
+
+/// What a verb did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing: the table said so already.
+    None,
+    /// The group has a new view.
+    View,
+    /// The group is gone with its last replica.
+    Removed,
+}
+
+impl Group {
+    /// The first replica in rank that has the state.
+    pub(crate) fn primary(&self) -> Option<Member> {
+        self.synced().next()
+    }
+
+    /// The replicas that have the state, in order of rank.
+    pub(crate) fn synced(&self) -> impl DoubleEndedIterator<Item = Member> + '_ {
+        self.replicas.iter().filter(|r| r.state == State::Synced).map(|r| r.member)
+    }
+
+    /// The replica on this member.
+    pub(crate) fn replica(&self, member: Member) -> Option<&Replica> {
+        self.replicas.iter().find(|replica| replica.member == member)
+    }
+
+    /// Those whom clients are told to turn to: first who has the state, by rank.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = Member> + '_ {
+        let unsynced = self.replicas.iter().filter(|r| r.state != State::Synced);
+        self.synced().chain(unsynced.map(|replica| replica.member))
+    }
+
+    /// The last in rank that has the state gives it, to spare the primary.
+    fn donor(&self) -> Option<Member> {
+        self.synced().next_back()
+    }
+
+    fn advance(&mut self) {
+        self.view.0 += 1;
+    }
+
+    /// Transfers whose donor is gone begin anew, from another and under a new name.
+    fn renew_transfers(&mut self) {
+        let donor = self.donor();
+        let synced: Vec<Member> = self.synced().collect();
+        for replica in &mut self.replicas {
+            if let State::Unsynced { donor: old, .. } = replica.state
+                && !old.is_some_and(|old| synced.contains(&old))
+            {
+                replica.state = State::Unsynced { transfer: self.view, donor };
+            }
+        }
+    }
+}
+
+/// The table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Directory {
+    groups: BTreeMap<GroupId, Group>,
+}
+
+impl Directory {
+    pub(crate) fn get(&self, group: GroupId) -> Option<&Group> {
+        self.groups.get(&group)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> + '_ {
+        self.groups.iter().map(|(id, group)| (*id, group))
+    }
+
+    /// A replica on `member` joins. The first replica of a group has the state from the start.
+    pub(crate) fn join(
+        &mut self,
+        member: Member,
+        name: &str,
+        options: GroupOptions,
+    ) -> Result<Change, JoinRefused> {
+        let id = GroupId::of(name);
+        let full = self.groups.len() >= MAX_GROUPS;
+        let Some(group) = self.groups.get_mut(&id) else {
+            if full {
+                return Err(JoinRefused::Full(options));
+            }
+            let replicas = [Replica { member, state: State::Synced }].to_vec();
+            let (name, view) = (name.into(), ViewNumber(1));
+            let group = Group { name, options, view, replicas, asleep: None };
+            self.groups.insert(id, group);
+            return Ok(Change::View);
+        };
+        if group.options != options || group.name != name {
+            return Err(JoinRefused::Options(group.options));
+        }
+        if group.replica(member).is_some() {
+            return Ok(Change::None);
+        }
+        if group.replicas.len() >= MAX_REPLICAS {
+            return Err(JoinRefused::Full(group.options));
+        }
+        group.advance();
+        let state = State::Unsynced { transfer: group.view, donor: group.donor() };
+        group.replicas.push(Replica { member, state });
+        Ok(Change::View)
+    }
+
+    /// The replica on `member` is gone by its own will.
+    pub(crate) fn leave(&mut self, member: Member, id: GroupId) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        if group.replica(member).is_none() {
+            return Change::None;
+        }
+        group.replicas.retain(|replica| replica.member != member);
+        if group.replicas.is_empty() && group.asleep.is_none() {
+            self.groups.remove(&id);
+            return Change::Removed;
+        }
+        group.advance();
+        group.renew_transfers();
+        Change::View
+    }
+
+    /// The replica on `member` has the state that `transfer` brought.
+    pub(crate) fn synced(&mut self, member: Member, id: GroupId, transfer: ViewNumber) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        let waiting = |replica: &&mut Replica| {
+            replica.member == member
+                && matches!(replica.state, State::Unsynced { transfer: t, .. } if t == transfer)
+        };
+        let Some(replica) = group.replicas.iter_mut().find(waiting) else { return Change::None };
+        replica.state = State::Synced;
+        group.advance();
+        Change::View
+    }
+
+    /// A new component takes over the authority's table. Replicas of lives that are gone are
+    /// struck out; replicas outside the authority lose their state, unless they are the only ones
+    /// that can have it; transfers begin anew. Returns the groups with a new view.
+    pub(crate) fn install(
+        &mut self,
+        entries: &[GroupEntry],
+        announces: &BTreeMap<Member, Announce>,
+        longest: History,
+    ) -> Vec<GroupId> {
+        let mut changed = Vec::new();
+        self.groups.clear();
+        for entry in entries {
+            let id = GroupId::of(&entry.name);
+            let (group, as_before) = Group::installed(entry, announces, longest);
+            if !as_before {
+                changed.push(id);
+            }
+            self.groups.insert(id, group);
+        }
+        changed
+    }
+
+    /// The table as an installation carries it.
+    pub(crate) fn entries(&self) -> Vec<GroupEntry> {
+        let mut entries: Vec<GroupEntry> = self.groups.values().map(Group::to_entry).collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries
+    }
+
+    /// What must hold whatever happened.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.groups.len() <= MAX_GROUPS, "the table is bounded");
+        for (id, group) in &self.groups {
+            assert_eq!(*id, GroupId::of(&group.name), "a group's id is its name's");
+            assert!(group.replicas.len() <= MAX_REPLICAS, "a group is bounded");
+            for (i, replica) in group.replicas.iter().enumerate() {
+                let later = &group.replicas[i + 1..];
+                assert!(later.iter().all(|r| r.member != replica.member), "one replica a node");
+                if let State::Unsynced { donor: Some(donor), .. } = replica.state {
+                    let donor = group.replica(donor).expect("a donor is in the group");
+                    assert_eq!(donor.state, State::Synced, "a donor has the state");
+                }
+            }
+        }
+    }
+}
+
+impl Group {
+    /// The group as it is in a new component, and whether nothing about it has changed.
+    fn installed(
+        entry: &GroupEntry,
+        announces: &BTreeMap<Member, Announce>,
+        longest: History,
+    ) -> (Group, bool) {
+        let is_authority =
+            |member| announces.get(&member).is_some_and(|a| history(a) == longest);
+        let mut had_state: Vec<Member> =
+            entry.replicas.iter().filter(|r| r.synced).map(|r| r.member).collect();
+        let mut synced: Vec<Member> =
+            had_state.iter().copied().filter(|member| is_authority(*member)).collect();
+        let mut asleep = None;
+        if synced.is_empty() {
+            let place = entry.asleep.clone().unwrap_or_else(|| Asleep {
+                epoch: longest.epoch,
+                ring: longest.ring,
+                cut: longest.position,
+                members: core::mem::take(&mut had_state),
+            });
+            synced = awakened(&place, announces);
+            asleep = synced.is_empty().then_some(place);
+        }
+        let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
+        let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
+        let mut replicas: Vec<Replica> =
+            alive.map(|r| Replica { member: r.member, state: unsynced }).collect();
+        for member in synced {
+            match replicas.iter_mut().find(|replica| replica.member == member) {
+                Some(replica) => replica.state = State::Synced,
+                // It was struck out while it was away.
+                None => replicas.push(Replica { member, state: State::Synced }),
+            }
+        }
+        let as_before = asleep == entry.asleep
+            && replicas.len() == entry.replicas.len()
+            && replicas.iter().all(|replica| replica.state == State::Synced);
+        let (name, options) = (entry.name.clone(), entry.options);
+        let mut group = Group { name, options, view: entry.view, replicas, asleep };
+        if !as_before {
+            group.advance();
+            group.renew_transfers();
+        }
+        (group, as_before)
+    }
+
+    fn to_entry(&self) -> GroupEntry {
+        let replicas = self.replicas.iter().map(|replica| ReplicaEntry {
+            member: replica.member,
+            synced: replica.state == State::Synced,
+        });
+        GroupEntry {
+            name: self.name.clone(),
+            options: self.options,
+            view: self.view,
+            replicas: replicas.collect(),
+            asleep: self.asleep.clone(),
+        }
+    }
+}
+
+/// Those who had the state of a sleeping group and are here again with all of it. If several have
+/// gone on for different lengths, only the furthest count: the others lack what those executed.
+fn awakened(asleep: &Asleep, announces: &BTreeMap<Member, Announce>) -> Vec<Member> {
+    let position = |member: &Member| {
+        let history = history(announces.get(member)?);
+        let same = (history.epoch, history.ring) == (asleep.epoch, asleep.ring);
+        (same && history.position >= asleep.cut).then_some(history.position)
+    };
+    let furthest = asleep.members.iter().filter_map(position).max();
+    let back = asleep.members.iter().filter(|m| furthest.is_some() && position(m) == furthest);
+    back.copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::ordered::Component;
+    use wire::{Incarnation, NodeId, RingId};
+
+    /// Members with their positions in component 1.
+    fn announced(positions: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
+        let announce = |position| Announce {
+            ring: RingId::default(),
+            first_life: false,
+            last: Component { epoch: 1, ..Component::default() },
+            attempts: Vec::new(),
+            position,
+            address: None,
+        };
+        positions.iter().map(|(node, position)| (member(*node), announce(*position))).collect()
+    }
+
+    fn reach(position: u64) -> History {
+        History { epoch: 1, ring: RingId::default(), position }
+    }
+
+    fn member(node: u32) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn three() -> (Directory, GroupId) {
+        let mut directory = Directory::default();
+        for node in 1..=3 {
+            let change = directory.join(member(node), "bank", GroupOptions::default());
+            assert_eq!(change, Ok(Change::View));
+        }
+        let id = GroupId::of("bank");
+        for node in 2..=3 {
+            assert_eq!(directory.synced(member(node), id, ViewNumber(node.into())), Change::View);
+        }
+        directory.check_invariants();
+        (directory, id)
+    }
+
+    #[test]
+    fn the_first_replica_has_the_state_and_the_last_synced_one_gives_it() {
+        let (mut directory, id) = three();
+        assert_eq!(directory.get(id).unwrap().primary(), Some(member(1)));
+        directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+        let group = directory.get(id).unwrap();
+        let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
+        assert_eq!(group.replica(member(4)).unwrap().state, state);
+    }
+
+    #[test]
+    fn when_the_donor_leaves_another_takes_over_under_a_new_name() {
+        let (mut directory, id) = three();
+        directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+        let old = directory.get(id).unwrap().view;
+        directory.leave(member(3), id);
+        let group = directory.get(id).unwrap();
+        let state = State::Unsynced { transfer: group.view, donor: Some(member(2)) };
+        assert_eq!(group.replica(member(4)).unwrap().state, state);
+        assert_eq!(directory.synced(member(4), id, old), Change::None, "the old transfer is void");
+        directory.check_invariants();
+    }
+
+    #[test]
+    fn an_installation_strikes_out_the_dead_and_resets_those_behind() {
+        let (directory, id) = three();
+        let mut other = Directory::default();
+        let announces = announced(&[(2, 8), (3, 9)]);
+        let changed = other.install(&directory.entries(), &announces, reach(9));
+        assert_eq!(changed, [id]);
+        let group = other.get(id).unwrap();
+        assert_eq!(group.primary(), Some(member(3)), "2 is behind, 1 is gone");
+        assert_eq!(group.view.0, directory.get(id).unwrap().view.0 + 1);
+        let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
+        assert_eq!(group.replica(member(2)).unwrap().state, state);
+    }
+
+    #[test]
+    fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything() {
+        let (directory, id) = three();
+        let mut other = Directory::default();
+        other.install(&directory.entries(), &announced(&[(4, 9)]), reach(9));
+        other.join(member(4), "bank", GroupOptions::default()).unwrap();
+        assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
+
+        // 1 is back, but lacks something that was ordered for the group.
+        let mut later = Directory::default();
+        let mut announces = announced(&[(1, 8)]);
+        announces.extend(announced(&[(4, 9)]));
+        later.install(&other.entries(), &announces, reach(9));
+        assert_eq!(later.get(id).unwrap().primary(), None);
+
+        // 2 and 3 are back: 3 has executed more than 2.
+        let announces = announced(&[(2, 9), (3, 10), (4, 9)]);
+        later.install(&other.entries(), &announces, reach(10));
+        let group = later.get(id).unwrap();
+        assert_eq!(group.synced().collect::<Vec<_>>(), [member(3)]);
+        let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
+        assert_eq!(group.replica(member(4)).unwrap().state, state);
+        later.check_invariants();
+    }
+
+    #[test]
+    fn other_options_are_refused() {
+        let (mut directory, _) = three();
+        let options = GroupOptions { hold: wire::ordered::Hold::All, ..GroupOptions::default() };
+        let refused = directory.join(member(5), "bank", options);
+        assert_eq!(refused, Err(JoinRefused::Options(GroupOptions::default())));
+    }
+}

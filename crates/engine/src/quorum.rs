@@ -1,0 +1,235 @@
+//! Which configurations may act: the verdict that every member computes alike from what all of
+//! them announced.
+//!
+//! Dynamic voting for a primary component (D. Yeger Lotem, I. Keidar, D. Dolev: *Dynamic Voting for
+//! Consistent Primary Components*, PODC 1997), over lives instead of nodes, because a restarted
+//! node has forgotten everything. The rules and why they are safe: `docs/protocol/group.md`.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use wire::ordered::{Announce, Component, MAX_ATTEMPTS};
+use wire::{Member, NodeId, RingId};
+
+use crate::api::Quorum;
+
+/// What the announcements of a configuration amount to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No group may act.
+    Minority,
+    /// The configuration becomes a component.
+    Quorate {
+        /// Its number.
+        epoch: u64,
+        /// The longest history that anybody brings.
+        history: History,
+        /// The members that bring it, in order of id. The first one installs.
+        authority: Vec<Member>,
+    },
+}
+
+/// What a member has executed: the newest component it acted in, and how far. A longer history
+/// compares as larger; of two with one component the shorter is a part of the longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct History {
+    pub(crate) epoch: u64,
+    pub(crate) ring: RingId,
+    pub(crate) position: u64,
+}
+
+/// The history that a member brings.
+pub(crate) fn history(announce: &Announce) -> History {
+    let newest = announce.attempts.last().unwrap_or(&announce.last);
+    History { epoch: newest.epoch, ring: newest.ring, position: announce.position }
+}
+
+/// Later components compare as larger.
+fn age(component: &Component) -> (u64, RingId) {
+    (component.epoch, component.ring)
+}
+
+/// The verdict over the configuration whose members announced this.
+///
+/// # Panics
+/// If there are no announcements.
+pub(crate) fn verdict(
+    rule: Quorum,
+    configured: &[NodeId],
+    announces: &BTreeMap<Member, Announce>,
+) -> Verdict {
+    assert!(!announces.is_empty(), "a configuration has members");
+    if rule == Quorum::Majority && !has_quorum(configured, announces) {
+        return Verdict::Minority;
+    }
+    let known = announces.values().flat_map(|a| a.attempts.iter().chain([&a.last]));
+    let epoch = known.map(|component| component.epoch).max().unwrap_or(0).saturating_add(1);
+    let longest = announces.values().map(history).max().expect("a configuration has members");
+    let authority = announces
+        .iter()
+        .filter(|(_, announce)| history(announce) == longest)
+        .map(|(member, _)| *member)
+        .collect();
+    Verdict::Quorate { epoch, history: longest, authority }
+}
+
+fn has_quorum(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> bool {
+    let nodes: BTreeSet<NodeId> = announces.keys().map(|member| member.node).collect();
+    if configured.iter().all(|node| nodes.contains(node)) {
+        // Every node is here, in whatever life: nobody elsewhere can know better.
+        return true;
+    }
+    let present = configured.iter().filter(|node| nodes.contains(node)).count();
+    if present * 2 <= configured.len() {
+        return false;
+    }
+    let last = announces.values().map(|announce| &announce.last).max_by_key(|last| age(last));
+    let last = last.expect("a configuration has members");
+    if last.epoch == 0 && !announces.values().all(|announce| announce.first_life) {
+        // Nobody here remembers a component, but somebody may have forgotten one.
+        return false;
+    }
+    let full = announces.values().any(|announce| announce.attempts.len() >= MAX_ATTEMPTS);
+    let mut later =
+        announces.values().flat_map(|a| &a.attempts).filter(|attempt| age(attempt) > age(last));
+    !full && has_majority_of(last, announces) && later.all(|a| has_majority_of(a, announces))
+}
+
+/// More than half of the component's lives are here, or half with the smallest of them.
+fn has_majority_of(component: &Component, announces: &BTreeMap<Member, Announce>) -> bool {
+    let Some(smallest) = component.members.first() else {
+        return true; // nobody was in any component yet
+    };
+    let here = component.members.iter().filter(|m| announces.contains_key(m)).count();
+    let all = component.members.len();
+    here * 2 > all || (here * 2 == all && announces.contains_key(smallest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use wire::Incarnation;
+
+    fn member(node: u32, life: u64) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(life) }
+    }
+
+    fn component(epoch: u64, members: &[Member]) -> Component {
+        let ring = RingId { sequence: epoch * 10, representative: members[0].node };
+        Component { epoch, ring, members: members.to_vec() }
+    }
+
+    fn announce(last: Component, attempts: Vec<Component>, position: u64) -> Announce {
+        let ring = RingId::default();
+        Announce { ring, first_life: false, last, attempts, position, address: None }
+    }
+
+    fn nodes(n: u32) -> Vec<NodeId> {
+        (1..=n).map(NodeId).collect()
+    }
+
+    fn judge(n: u32, announces: &[(Member, Announce)]) -> Verdict {
+        verdict(Quorum::Majority, &nodes(n), &announces.iter().cloned().collect())
+    }
+
+    fn is_quorate(n: u32, announces: &[(Member, Announce)]) -> bool {
+        judge(n, announces) != Verdict::Minority
+    }
+
+    fn authority(n: u32, announces: &[(Member, Announce)]) -> (u64, Vec<u32>) {
+        match judge(n, announces) {
+            Verdict::Minority => panic!("no quorum"),
+            Verdict::Quorate { epoch, authority, .. } => {
+                (epoch, authority.iter().map(|member| member.node.0).collect())
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_start_needs_a_majority_of_the_configured_nodes() {
+        let fresh = |node| {
+            let nothing = announce(Component::default(), Vec::new(), 0);
+            (member(node, 1), Announce { first_life: true, ..nothing })
+        };
+        assert!(!is_quorate(5, &[fresh(1), fresh(2)]));
+        assert_eq!(authority(5, &[fresh(2), fresh(3), fresh(5)]), (1, vec![2, 3, 5]));
+    }
+
+    #[test]
+    fn who_may_have_forgotten_a_component_cannot_begin_a_new_history() {
+        let nobody = announce(Component::default(), Vec::new(), 0);
+        let fresh = |n| (member(n, 1), Announce { first_life: true, ..nobody.clone() });
+        let again = |n| (member(n, 2), nobody.clone());
+        assert!(!is_quorate(5, &[again(1), fresh(4), fresh(5)]), "2 and 3 may remember one");
+        assert!(is_quorate(5, &[again(1), again(2), fresh(3), fresh(4), fresh(5)]));
+    }
+
+    #[test]
+    fn the_longest_history_is_the_authority() {
+        let all = [1, 2, 3].map(|n| member(n, 1));
+        let last = component(4, &all);
+        let at = |n: usize, position| (all[n], announce(last.clone(), Vec::new(), position));
+        assert_eq!(authority(3, &[at(0, 7), at(1, 9), at(2, 9)]), (5, vec![2, 3]));
+    }
+
+    #[test]
+    fn a_new_life_does_not_vote_for_its_old_one() {
+        let all = [1, 2, 3, 4, 5].map(|n| member(n, 1));
+        let old = |n: usize| (all[n], announce(component(2, &all), Vec::new(), 3));
+        let fresh = |n| (member(n, 2), announce(Component::default(), Vec::new(), 0));
+        // Three of five configured nodes, but only two of them remember.
+        assert!(!is_quorate(5, &[fresh(1), old(3), old(4)]));
+        assert!(is_quorate(5, &[fresh(1), old(2), old(3), old(4)]));
+        // Everybody is back: nobody else can know better.
+        assert!(is_quorate(5, &[fresh(1), fresh(2), fresh(3), old(3), old(4)]));
+    }
+
+    #[test]
+    fn an_attempt_of_unknown_outcome_must_be_outvoted_too() {
+        let all = [1, 2, 3, 4, 5].map(|n| member(n, 1));
+        let last = component(2, &all);
+        let attempt = component(3, &all[..3]);
+        let plain = |n: usize| (all[n], announce(last.clone(), Vec::new(), 9));
+        let tried = |n: usize| (all[n], announce(last.clone(), [attempt.clone()].to_vec(), 1));
+        // 3 knows that 1 and 2 may have gone on without 4 and 5.
+        assert!(!is_quorate(5, &[tried(2), plain(3), plain(4)]));
+        assert_eq!(authority(5, &[tried(1), tried(2), plain(3)]), (4, vec![2, 3]));
+    }
+
+    #[test]
+    fn half_of_the_last_component_needs_its_smallest_member() {
+        let all = [1, 2, 3, 4].map(|n| member(n, 1));
+        let old = |n: usize| (all[n], announce(component(2, &all), Vec::new(), 3));
+        let fresh = (member(5, 1), announce(Component::default(), Vec::new(), 0));
+        assert!(is_quorate(5, &[old(0), old(3), fresh.clone()]));
+        assert!(!is_quorate(5, &[old(1), old(3), fresh]));
+    }
+
+    /// Brute force: whoever splits off, no two disjoint configurations both get the quorum.
+    #[test]
+    fn two_disjoint_configurations_never_both_have_the_quorum() {
+        let all: Vec<Member> = (1..=5).map(|n| member(n, 1)).collect();
+        for shape in 0u32..32 {
+            let inside: Vec<Member> =
+                all.iter().copied().filter(|m| shape >> (m.node.0 - 1) & 1 == 1).collect();
+            if inside.len() < 3 {
+                continue;
+            }
+            let last = component(2, &inside);
+            let side = |mask: u32| -> Vec<(Member, Announce)> {
+                let here = all.iter().filter(|m| mask >> (m.node.0 - 1) & 1 == 1);
+                let last_of = |m: &Member| {
+                    if inside.contains(m) { last.clone() } else { component(1, &all) }
+                };
+                here.map(|m| (*m, announce(last_of(m), Vec::new(), 0))).collect()
+            };
+            for mask in 1u32..31 {
+                assert!(
+                    !(is_quorate(5, &side(mask)) && is_quorate(5, &side(!mask & 31))),
+                    "component {shape:05b} split into {mask:05b} and the rest"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Exactly once: what a group remembers of every client.
+//!
+//! The table changes in two steps. At a request's place in the order, [`Sessions::begin`] decides
+//! whether it is executed: that depends only on what was ordered before, so every replica decides
+//! alike. When its result is there, [`Sessions::finish`] keeps the reply.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use wire::limits::{MAX_KEPT_BYTES, MAX_SESSION_WINDOW, MAX_SESSIONS, SESSION_EXPIRY};
+use wire::ordered::{KeptReply, SessionState};
+use wire::{ClientId, Time};
+
+use crate::api::ServiceOutcome;
+
+/// What is to be done with a request at its place in the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// It is new: execute it.
+    Execute,
+    /// It is being executed: its reply will come.
+    Running,
+    /// It was executed: this is the reply.
+    Done(ServiceOutcome),
+    /// The client has said that it has the reply, or gave it up; or it is too far ahead.
+    Stale,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reply {
+    Running,
+    Done(ServiceOutcome),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Session {
+    unanswered: u64,
+    last_used: Time,
+    replies: BTreeMap<u64, Reply>,
+}
+
+/// The sessions of one group at one replica.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sessions {
+    sessions: BTreeMap<ClientId, Session>,
+    /// The same sessions by the ordered time of their last use.
+    by_use: BTreeSet<(Time, ClientId)>,
+    kept_bytes: usize,
+}
+
+fn size(outcome: &ServiceOutcome) -> usize {
+    match outcome {
+        ServiceOutcome::Ok(bytes) | ServiceOutcome::Error(bytes) => bytes.len(),
+        ServiceOutcome::Refused(_, reason) => reason.len(),
+    }
+}
+
+impl Sessions {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// A request comes to its place in the order, at ordered time `now`.
+    pub(crate) fn begin(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        unanswered: u64,
+        now: Time,
+    ) -> Decision {
+        self.expire(now);
+        self.touch(client, now);
+        let session = self.sessions.get_mut(&client).expect("a touched session exists");
+        if unanswered > session.unanswered {
+            session.unanswered = unanswered;
+            let rest = session.replies.split_off(&unanswered);
+            let dropped = core::mem::replace(&mut session.replies, rest);
+            for reply in dropped.values() {
+                if let Reply::Done(outcome) = reply {
+                    self.kept_bytes -= size(outcome);
+                }
+            }
+        }
+        if number < session.unanswered || number - session.unanswered >= MAX_SESSION_WINDOW {
+            return Decision::Stale;
+        }
+        match session.replies.get(&number) {
+            Some(Reply::Running) => Decision::Running,
+            Some(Reply::Done(outcome)) => Decision::Done(outcome.clone()),
+            None => {
+                session.replies.insert(number, Reply::Running);
+                Decision::Execute
+            }
+        }
+    }
+
+    /// A request that was begun has this result. Results come in the order of the requests.
+    pub(crate) fn finish(&mut self, client: ClientId, number: u64, outcome: ServiceOutcome) {
+        // The session may have expired, or the client given the reply up, while it ran.
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        let Some(reply) = session.replies.get_mut(&number) else { return };
+        self.kept_bytes += size(&outcome);
+        *reply = Reply::Done(outcome);
+        // Oldest use first: who calls still is the last to lose a reply.
+        while self.kept_bytes > MAX_KEPT_BYTES {
+            let oldest = self.by_use.first().expect("kept bytes belong to a session").1;
+            self.forget(oldest);
+        }
+    }
+
+    /// The session's last use is now. A new one may push out the one unused for longest.
+    fn touch(&mut self, client: ClientId, now: Time) {
+        if let Some(session) = self.sessions.get_mut(&client) {
+            self.by_use.remove(&(session.last_used, client));
+            session.last_used = now;
+        } else {
+            if self.sessions.len() >= MAX_SESSIONS {
+                let oldest = self.by_use.first().expect("a full table has an oldest session").1;
+                self.forget(oldest);
+            }
+            let session = Session { last_used: now, ..Session::default() };
+            self.sessions.insert(client, session);
+        }
+        self.by_use.insert((now, client));
+    }
+
+    fn expire(&mut self, now: Time) {
+        while let Some(&(used, client)) = self.by_use.first()
+            && now.since(used) > SESSION_EXPIRY
+        {
+            self.forget(client);
+        }
+    }
+
+    fn forget(&mut self, client: ClientId) {
+        let Some(session) = self.sessions.remove(&client) else { return };
+        self.by_use.remove(&(session.last_used, client));
+        for reply in session.replies.values() {
+            if let Reply::Done(outcome) = reply {
+                self.kept_bytes -= size(outcome);
+            }
+        }
+    }
+
+    /// For a state transfer.
+    ///
+    /// # Panics
+    /// If a request is running: a snapshot is taken between requests.
+    pub(crate) fn export(&self) -> Vec<SessionState> {
+        let kept = |reply: &Reply| match reply {
+            Reply::Running => panic!("a snapshot is taken between requests"),
+            Reply::Done(ServiceOutcome::Ok(bytes)) => KeptReply::Ok(bytes.to_vec()),
+            Reply::Done(ServiceOutcome::Error(bytes)) => KeptReply::Service(bytes.to_vec()),
+            Reply::Done(ServiceOutcome::Refused(refusal, reason)) => {
+                KeptReply::Refused(*refusal, reason.clone())
+            }
+        };
+        let sessions = self.sessions.iter().map(|(client, session)| SessionState {
+            client: *client,
+            unanswered: session.unanswered,
+            last_used: session.last_used,
+            replies: session.replies.iter().map(|(n, reply)| (*n, kept(reply))).collect(),
+        });
+        sessions.collect()
+    }
+
+    /// From a state transfer.
+    pub(crate) fn import(states: Vec<SessionState>) -> Sessions {
+        let mut sessions = Sessions::default();
+        for state in states {
+            let mut session = Session {
+                unanswered: state.unanswered,
+                last_used: state.last_used,
+                replies: BTreeMap::new(),
+            };
+            for (number, reply) in state.replies {
+                let outcome = match reply {
+                    KeptReply::Ok(bytes) => ServiceOutcome::Ok(bytes.into()),
+                    KeptReply::Service(bytes) => ServiceOutcome::Error(bytes.into()),
+                    KeptReply::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, reason),
+                };
+                sessions.kept_bytes += size(&outcome);
+                session.replies.insert(number, Reply::Done(outcome));
+            }
+            sessions.by_use.insert((session.last_used, state.client));
+            sessions.sessions.insert(state.client, session);
+        }
+        sessions
+    }
+
+    /// What must hold whatever happened.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.sessions.len() <= MAX_SESSIONS, "sessions are bounded");
+        assert_eq!(self.sessions.len(), self.by_use.len(), "each session is in the order of use");
+        assert!(self.kept_bytes <= MAX_KEPT_BYTES, "kept replies are bounded");
+        for session in self.sessions.values() {
+            assert!(session.replies.len() as u64 <= MAX_SESSION_WINDOW, "a window is bounded");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use bytes::Bytes;
+
+    const C: ClientId = ClientId(7);
+
+    fn ok(text: &'static str) -> ServiceOutcome {
+        ServiceOutcome::Ok(Bytes::from_static(text.as_bytes()))
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_retry_gets_the_kept_reply() {
+        let mut sessions = Sessions::default();
+        assert_eq!(sessions.begin(C, 1, 1, at(0)), Decision::Execute);
+        assert_eq!(sessions.begin(C, 1, 1, at(0)), Decision::Running);
+        sessions.finish(C, 1, ok("one"));
+        assert_eq!(sessions.begin(C, 1, 1, at(1)), Decision::Done(ok("one")));
+        sessions.check_invariants();
+    }
+
+    #[test]
+    fn a_number_that_the_client_is_done_with_is_never_executed() {
+        let mut sessions = Sessions::default();
+        assert_eq!(sessions.begin(C, 5, 5, at(0)), Decision::Execute);
+        assert_eq!(sessions.begin(C, 4, 4, at(0)), Decision::Stale, "given up before it came");
+        sessions.finish(C, 5, ok("five"));
+        assert_eq!(sessions.begin(C, 6, 6, at(0)), Decision::Execute);
+        assert_eq!(sessions.begin(C, 5, 5, at(0)), Decision::Stale);
+        assert_eq!(sessions.kept_bytes, 0);
+        assert_eq!(sessions.begin(C, 6 + MAX_SESSION_WINDOW, 6, at(0)), Decision::Stale);
+    }
+
+    #[test]
+    fn an_idle_session_expires_by_ordered_time() {
+        let mut sessions = Sessions::default();
+        sessions.begin(C, 1, 1, at(0));
+        sessions.finish(C, 1, ok("one"));
+        sessions.begin(ClientId(8), 1, 1, at(301));
+        assert_eq!(sessions.len(), 1);
+        sessions.check_invariants();
+    }
+
+    #[test]
+    fn a_transfer_carries_everything() {
+        let mut sessions = Sessions::default();
+        sessions.begin(C, 1, 1, at(3));
+        sessions.finish(C, 1, ok("one"));
+        sessions.begin(C, 2, 1, at(4));
+        sessions.finish(C, 2, ServiceOutcome::Error(Bytes::from(vec![1, 2])));
+        assert_eq!(Sessions::import(sessions.export()), sessions);
+    }
+}
