@@ -3,7 +3,11 @@
 use alloc::vec::Vec;
 
 use wire::limits::{DEFAULT_DATAGRAM, MAX_DATAGRAM, MAX_MEMBERS, MAX_WINDOW, MIN_DATAGRAM};
-use wire::{ClusterId, Duration, Member, NodeId};
+use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
+
+/// The largest sequence of a ring that is believed. A node that claims a larger one would take
+/// the numbers for new rings away from all others.
+pub(crate) const MAX_RING_SEQUENCE: u64 = u64::MAX / 2;
 
 /// Who this node is, whom it may meet, and its knobs.
 #[derive(Clone, Debug)]
@@ -26,6 +30,9 @@ pub struct Config {
     pub parking: bool,
     /// Seed of the jitter of timers.
     pub seed: u64,
+    /// A mistake to make, so that a simulation can prove that it would find it.
+    #[cfg(feature = "planted-bugs")]
+    pub bug: Option<crate::Bug>,
 }
 
 impl Config {
@@ -41,6 +48,8 @@ impl Config {
             turn: 64,
             parking: true,
             seed: me.incarnation.0 ^ u64::from(me.node.0),
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
         }
     }
 
@@ -49,6 +58,9 @@ impl Config {
     /// # Errors
     /// The first knob that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
+        if self.me.incarnation.0 > MAX_RING_SEQUENCE / 2 {
+            return Err(ConfigError::Incarnation(self.me.incarnation));
+        }
         if !self.nodes.contains(&self.me.node) {
             return Err(ConfigError::MeMissing(self.me.node));
         }
@@ -74,6 +86,9 @@ impl Config {
 /// A knob that is out of its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
+    /// The sequences of rings start at the incarnation, and need room to grow.
+    #[error("incarnation {0} is too large: it must be at most a quarter of 2^64")]
+    Incarnation(Incarnation),
     /// The node is not in its own list.
     #[error("node {0} is not in the list of nodes: add it there, or correct its id")]
     MeMissing(NodeId),

@@ -3,13 +3,351 @@
 //! Messages, time and verbs go in; [`Output`]s come out of one ordered queue. Nothing here reads a
 //! clock, opens a socket or spawns a thread. What the machine does and why is in
 //! `docs/protocol/ring.md`.
+//!
+//! ```text
+//!           handle_message   handle_timeout   multicast   handle_unreachable   leave
+//!                  |                |             |               |              |
+//!                  v                v             v               v              v
+//!    Gather ---> Commit ---> Recovery ---> Operational            every state ---> Left
+//!       ^           |            |              |
+//!       +-----------+------------+--------------+      a timer, a refusal, a join, a stranger
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod bug;
+mod commit;
 mod config;
+mod gather;
+mod membership;
+mod operational;
+mod order;
+mod out;
 mod output;
+mod packing;
+mod recovery;
+mod timers;
+mod window;
 
+use alloc::vec;
+
+use bytes::Bytes;
+use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
+use wire::ring::{Commit, Datagram, Message};
+use wire::{Member, NodeId, Random, RingId, Time};
+
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
 pub use config::{Config, ConfigError, Timing};
 pub use output::{Configuration, ConfigurationKind, Delivery, Event, Output};
+
+use commit::Forming;
+use gather::{Gather, Sets};
+use operational::{Operational, Turn};
+use order::Order;
+use out::Out;
+use packing::{Assembly, SendQueue};
+use recovery::{Recovering, Recovery};
+
+/// Why a message was not taken. Nothing has happened; it can be handed in again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The message is longer than any that the ring orders.
+    #[error("a message of {0} bytes, the ring orders at most {MAX_MESSAGE}")]
+    TooLarge(usize),
+    /// So much waits to be ordered that more would only wait longer.
+    #[error("{MAX_SEND_QUEUE} messages or their limit of bytes wait to be ordered already")]
+    QueueFull,
+    /// This node was told to leave the ring.
+    #[error("this node has left the ring")]
+    Left,
+}
+
+enum State {
+    Gather(Gather),
+    Commit(Forming),
+    Recovery(Recovery),
+    Operational(Turn),
+    Left,
+}
+
+/// One node's part in a Totem ring.
+pub struct Ring {
+    config: Config,
+    out: Out,
+    random: Random,
+    queue: SendQueue,
+    assembly: Assembly,
+    /// The ring that was installed last. Before the first, one that nobody else can have been in.
+    order: Order,
+    /// A ring has been installed.
+    installed: bool,
+    /// Rings that this node was in before, latest first: what still arrives from them is late.
+    past: [RingId; 4],
+    /// The largest sequence of any ring that this node knows.
+    known: u64,
+    /// The complete commit of the ring that is being recovered or was installed, for members
+    /// that missed it.
+    committed: Option<Commit>,
+    /// When the last ring was left.
+    left_at: Time,
+    state: State,
+}
+
+impl Ring {
+    /// A node that starts. It gathers, and has its first join to send.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names a knob that is out of range.
+    pub fn new(config: Config, now: Time) -> Result<Ring, ConfigError> {
+        config.check()?;
+        let me = config.me;
+        // A sequence that no other node's rings have in this life, and no other life of this one.
+        let known = me.incarnation.0;
+        let nowhere = RingId { sequence: known, representative: me.node };
+        let mut ring = Ring {
+            out: Out::new(config.cluster, me),
+            random: Random::new(config.seed),
+            queue: SendQueue::default(),
+            assembly: Assembly::default(),
+            order: Order::new(nowhere, vec![me], me, now),
+            installed: false,
+            past: [nowhere; 4],
+            known,
+            committed: None,
+            left_at: now,
+            state: State::Left,
+            config,
+        };
+        let mut gather = Gather::new(me, Sets::of(&[me]));
+        gather.alone_at = now + ring.config.timing.consensus_timeout;
+        ring.gather(now, gather);
+        Ok(ring)
+    }
+
+    /// A datagram arrived that [`Datagram::decode`] took for one of this cluster.
+    pub fn handle_message(&mut self, now: Time, datagram: Datagram) {
+        let Datagram { cluster, sender, message } = datagram;
+        let known = self.config.nodes.binary_search(&sender.node).is_ok();
+        if cluster != self.config.cluster || sender.node == self.config.me.node || !known {
+            return;
+        }
+        match message {
+            Message::Join(join) => return self.on_join(now, sender, join),
+            Message::Commit(commit) => return self.on_commit(now, sender, commit),
+            Message::Beacon(beacon) => return self.on_stranger(now, sender, beacon.ring),
+            _ => {}
+        }
+        let ring = ring_of(&message);
+        let order = match &self.state {
+            State::Recovery(recovery) if ring == recovery.new.id => &recovery.new,
+            _ => &self.order,
+        };
+        match order.index_of(sender) {
+            Some(from) if ring == order.id => self.on_own_ring(now, sender, from, message),
+            _ => self.on_stranger(now, sender, ring),
+        }
+    }
+
+    /// What a member of the ring says about it.
+    fn on_own_ring(&mut self, now: Time, sender: Member, from: usize, message: Message) {
+        match &mut self.state {
+            State::Operational(_) => {
+                let mut operational = self.operational(now);
+                match message {
+                    Message::Data(data) => operational.data(sender, data),
+                    Message::Token(token) => operational.token(sender, token),
+                    Message::Ack(ack) => operational.ack(from, ack),
+                    Message::Want(_) => operational.want(from),
+                    Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
+                }
+            }
+            State::Recovery(recovery) if ring_of(&message) == recovery.new.id => {
+                self.on_recovery(now, sender, from, message);
+            }
+            State::Gather(_) => {
+                // What the old ring sent may still come; once this node has told what it has of
+                // it, nothing may be added but by the recovery.
+                if let Message::Data(data) = message
+                    && self.order.receive(now, &self.config, sender, data)
+                {
+                    self.order.deliver(&self.config, &mut self.assembly, &mut self.out);
+                }
+            }
+            State::Commit(_) | State::Recovery(_) | State::Left => {}
+        }
+    }
+
+    fn on_recovery(&mut self, now: Time, sender: Member, from: usize, message: Message) {
+        let mut recovering = self.recovering(now);
+        let install = match &message {
+            Message::Data(data) => recovering.data(sender, data.clone()),
+            Message::Token(token) => recovering.token(sender.node, token.clone()),
+            Message::Ack(ack) => {
+                recovering.ack(from, ack.clone());
+                false
+            }
+            _ => false,
+        };
+        if install {
+            self.install_recovered(now);
+            // The token is held by now; a datagram has still to be taken.
+            if matches!(message, Message::Data(_)) {
+                self.on_own_ring(now, sender, from, message);
+            }
+        }
+    }
+
+    /// The host of `node` refused a datagram: no process listens there.
+    pub fn handle_unreachable(&mut self, now: Time, node: NodeId) {
+        if node == self.config.me.node {
+            return;
+        }
+        self.on_unreachable(now, node);
+    }
+
+    /// Queues a message for the total order. It is delivered to this node too.
+    ///
+    /// # Errors
+    /// [`Refused`]: too long, or too much waits already.
+    pub fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused> {
+        if matches!(self.state, State::Left) {
+            return Err(Refused::Left);
+        }
+        self.queue.push(payload)?;
+        if matches!(self.state, State::Operational(_)) {
+            self.operational(now).queued();
+        }
+        Ok(())
+    }
+
+    /// Leaves the ring on purpose: the others are told, so they need not find out.
+    pub fn leave(&mut self, now: Time) {
+        if matches!(self.state, State::Left) {
+            return;
+        }
+        self.left_at = now;
+        self.state = State::Left;
+        self.say_farewell();
+        self.out.event(Event::Left);
+    }
+
+    /// The next thing to do or to know, in order.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.out.queue.pop_front()
+    }
+
+    /// The state's name, for people.
+    pub fn state_name(&self) -> &'static str {
+        match self.state {
+            State::Gather(_) => "gather",
+            State::Commit(_) => "commit",
+            State::Recovery(_) => "recovery",
+            State::Operational(_) => "operational",
+            State::Left => "left",
+        }
+    }
+
+    /// The ring that was installed last.
+    pub fn id(&self) -> RingId {
+        self.order.id
+    }
+
+    /// The members of the ring that was installed last; before the first, this node alone.
+    pub fn members(&self) -> &[Member] {
+        &self.order.members
+    }
+
+    /// Everything up to this sequence number of the ring has been delivered.
+    pub fn delivered(&self) -> u64 {
+        self.order.delivered
+    }
+
+    /// Messages that wait to be ordered.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// True while the token is here: what is multicast now is ordered at once.
+    pub fn holds_token(&self) -> bool {
+        matches!(self.state, State::Operational(_)) && self.order.token.is_some()
+    }
+
+    /// Asserts what must hold between any two calls. Cheap enough to be called after each.
+    pub fn check_invariants(&self) {
+        self.queue.check();
+        self.order.check(&self.config);
+        assert!(self.order.members.contains(&self.config.me));
+        assert!(self.known >= self.order.id.sequence);
+        match &self.state {
+            State::Gather(gather) => {
+                gather.sets.check();
+                assert!(!gather.sets.has_failed(self.config.me), "a node knows that it lives");
+                assert!(gather.sets.life_of(self.config.me.node) == Some(self.config.me));
+            }
+            State::Commit(forming) => forming.sets.check(),
+            State::Recovery(recovery) => {
+                recovery.new.check(&self.config);
+                assert!(recovery.new.id.sequence > self.order.id.sequence);
+                assert!(self.known >= recovery.new.id.sequence);
+            }
+            State::Operational(_) => {
+                assert!(self.installed);
+                assert!(self.order.delivered >= self.order.window.aru(), "nothing ready waits");
+            }
+            State::Left => {}
+        }
+    }
+
+    /// The fields that the handlers of an installed ring may touch.
+    fn operational(&mut self, now: Time) -> Operational<'_> {
+        let State::Operational(turn) = &mut self.state else {
+            unreachable!("called in this state only")
+        };
+        Operational {
+            now,
+            config: &self.config,
+            order: &mut self.order,
+            turn,
+            queue: &mut self.queue,
+            assembly: &mut self.assembly,
+            out: &mut self.out,
+        }
+    }
+
+    /// The fields that the handlers of a ring in recovery may touch.
+    fn recovering(&mut self, now: Time) -> Recovering<'_> {
+        let State::Recovery(recovery) = &mut self.state else {
+            unreachable!("called in this state only")
+        };
+        Recovering { now, config: &self.config, old: &mut self.order, recovery, out: &mut self.out }
+    }
+}
+
+impl core::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Ring")
+            .field("me", &self.config.me)
+            .field("state", &self.state_name())
+            .field("id", &self.order.id)
+            .field("members", &self.order.members)
+            .field("delivered", &self.order.delivered)
+            .field("queued", &self.queue.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The ring that a message speaks of; for a join none.
+fn ring_of(message: &Message) -> RingId {
+    match message {
+        Message::Data(data) => data.ring,
+        Message::Token(token) => token.ring,
+        Message::Ack(ack) => ack.ring,
+        Message::Want(want) => want.ring,
+        Message::Commit(commit) => commit.ring,
+        Message::Beacon(beacon) => beacon.ring,
+        Message::Join(_) => RingId::default(),
+    }
+}

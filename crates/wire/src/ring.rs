@@ -17,7 +17,7 @@
 //! | 3 | [`Ack`] | a member to the holder that asked for it |
 //! | 4 | [`Want`] | a member with something to order to every member |
 //! | 5 | [`Join`] | a node that gathers a membership to every configured node |
-//! | 6 | [`Commit`] | along the ring that is being formed |
+//! | 6 | [`Commit`] | a new ring's representative to its members, and back |
 //! | 7 | [`Beacon`] | a node to one that is not in its ring: "here is a ring" |
 
 use alloc::vec::Vec;
@@ -182,7 +182,7 @@ fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
 /// The right to send, and what the ring knows of itself. Postcard, fields in this order.
 ///
 /// ```text
-/// | ring.seq | rep | hop | seq | arus: count, each | done | installed | wants | home | missing: count, each |
+/// | ring.seq | rep | hop | seq | arus: count, each | done | received | wants | home | missing: count, each |
 /// ```
 ///
 /// Beyond the paper's token: it carries every member's own all-received-up-to instead of their
@@ -199,8 +199,9 @@ pub struct Token {
     pub arus: Vec<u64>,
     /// Recovery: bit i is set when member i has sent again all that it holds of its old ring.
     pub done: u64,
-    /// Recovery: every member has everything, so whoever sees this may install the ring.
-    pub installed: bool,
+    /// Recovery: bit i is set when member i has found all bits of `done` set and has everything
+    /// that was sent. With all bits set, whoever sees this may install the ring.
+    pub received: u64,
     /// Bit i is set when member i waits for the token.
     pub wants: u64,
     /// Index of the member that sent last: where an idle token rests.
@@ -252,16 +253,18 @@ pub struct Join {
     pub ring_sequence: u64,
 }
 
-/// The commit token: travels twice along a ring that is being formed. Postcard, in this order.
+/// The commit message of a ring that is being formed: its representative sends it to every member,
+/// each returns it with its own entry, and the representative sends all entries to all. Postcard,
+/// in this order.
 ///
 /// ```text
-/// | ring.seq | rep | round | members: count, each (node, incarnation, old ring.seq, old rep, aru, high, filled) |
+/// | ring.seq | rep | round | members: count, each (node, incarnation, old ring.seq, old rep, aru, high, obliged, filled) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
     /// The ring that is being formed.
     pub ring: RingId,
-    /// 1 while the members fill in their entries, 2 while they read everybody's.
+    /// 1 while the members fill in their entries, 2 when they read everybody's.
     pub round: u8,
     /// The members in ring order.
     pub members: Vec<CommitMember>,
@@ -278,6 +281,9 @@ pub struct CommitMember {
     pub aru: u64,
     /// The largest sequence number that it has of that ring.
     pub high: u64,
+    /// Bit i is set when it has promised, in a recovery that did not end, to deliver what member i
+    /// of that ring sent (the obligation set of extended virtual synchrony).
+    pub obliged: u64,
     /// The member itself has written this entry.
     pub filled: bool,
 }

@@ -1,0 +1,42 @@
+//! Mistakes that the simulator plants, to prove that its checkers would find them.
+
+/// A realistic one-line mistake. Exists only under the feature `planted-bugs`.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A copy of the token is taken for the token: two holders give out the same numbers.
+    AcceptOldToken,
+    /// A message is delivered although one before it is missing.
+    DeliverPastGap,
+    /// A holder strikes out the request list without sending what it asks for.
+    SkipRetransmission,
+    /// Buffers are released when a majority has a message, not when everybody has it.
+    ReleaseBeforeStable,
+    /// An acknowledgement says "everything up to" the largest number seen, over gaps.
+    AckHighest,
+    /// A new ring is installed without the exchange of the old one's messages.
+    SkipRecovery,
+    /// What an earlier, interrupted recovery promised to deliver is forgotten.
+    ForgetObligations,
+    /// Messages after a gap are delivered whoever sent them, causes missing or not.
+    DeliverWithoutCause,
+    /// The parts of a message that did not end on the old ring are joined to those of the new one.
+    KeepParts,
+    /// A message of which some parts were sent on the old ring goes on where it was.
+    ResumeMessage,
+}
+
+/// True when the mistake is planted in this configuration. Costs nothing without the feature.
+macro_rules! planted {
+    ($config:expr, $bug:ident) => {{
+        #[cfg(feature = "planted-bugs")]
+        let planted = $config.bug == Some($crate::Bug::$bug);
+        #[cfg(not(feature = "planted-bugs"))]
+        let planted = {
+            let _ = &$config;
+            false
+        };
+        planted
+    }};
+}
+pub(crate) use planted;

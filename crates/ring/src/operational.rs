@@ -1,0 +1,299 @@
+//! An installed ring: whose turn it is, what is sent in it, and where the token goes next.
+
+use wire::limits::MAX_MESSAGE;
+use wire::ring::{Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Token, Want};
+use wire::{Duration, Member, NodeId, Time};
+
+use crate::Config;
+use crate::order::{Order, Verdict};
+use crate::out::Out;
+use crate::packing::{Assembly, SendQueue};
+
+/// What a node remembers of the present turn, its own or another's.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// Datagrams sent in this turn.
+    sent: usize,
+    /// Until when the holder waits for acknowledgements.
+    ack_at: Option<Time>,
+    /// When a resting token makes its next round.
+    heartbeat_at: Option<Time>,
+    /// When to ask for the token again.
+    want_at: Option<Time>,
+    /// Who passed the token and has not yet seen that it arrived.
+    passed_by: Option<NodeId>,
+    /// When a ring's representative shows itself next.
+    beacon_at: Time,
+}
+
+impl Turn {
+    pub fn new(now: Time, config: &Config) -> Self {
+        Turn {
+            sent: 0,
+            ack_at: None,
+            heartbeat_at: None,
+            want_at: None,
+            passed_by: None,
+            beacon_at: now + config.timing.beacon_interval,
+        }
+    }
+}
+
+/// What the handlers of an installed ring may touch.
+pub(crate) struct Operational<'a> {
+    pub now: Time,
+    pub config: &'a Config,
+    pub order: &'a mut Order,
+    pub turn: &'a mut Turn,
+    pub queue: &'a mut SendQueue,
+    pub assembly: &'a mut Assembly,
+    pub out: &'a mut Out,
+}
+
+/// Room for chunks in a datagram. An origin must still fit when it is sent again in a recovery.
+pub(crate) fn body_room(config: &Config) -> usize {
+    let room = config.datagram - DATA_OVERHEAD - ORIGIN_OVERHEAD;
+    debug_assert!(room > CHUNK_OVERHEAD && room < MAX_MESSAGE);
+    room
+}
+
+impl Operational<'_> {
+    pub fn data(&mut self, sender: Member, data: Data) {
+        let (sequence, ack_wanted) = (data.sequence, data.ack_wanted);
+        if self.order.receive(self.now, self.config, sender, data) {
+            self.order.deliver(self.config, self.assembly, self.out);
+        }
+        if ack_wanted && self.order.window.admits(sequence) {
+            let ack = self.order.ack(self.config);
+            self.out.send(sender.node, ack);
+        }
+        self.progress();
+    }
+
+    pub fn ack(&mut self, from: usize, ack: Ack) {
+        let before = self.order.all();
+        self.order.acknowledged(self.now, self.config, self.out, from, ack);
+        if self.order.all() > before {
+            // Everybody answers: a steady stream is not interrupted by a round of the token.
+            self.turn.ack_at = self.turn.ack_at.map(|_| self.now + self.config.timing.ack_wait);
+        }
+        self.progress();
+        self.go_on();
+    }
+
+    pub fn want(&mut self, from: usize) {
+        let bit = 1 << from;
+        match &mut self.order.token {
+            Some(token) => token.wants |= bit,
+            None => self.order.asked |= bit,
+        }
+        self.go_on();
+    }
+
+    pub fn token(&mut self, sender: Member, token: Token) {
+        match self.order.judge(&token, self.config) {
+            Verdict::Impossible => {}
+            Verdict::Copy => {
+                let ack = self.order.ack(self.config);
+                self.out.send(sender.node, ack);
+            }
+            Verdict::Take => {
+                self.order.take(self.now, self.config, self.out, token);
+                self.turn.sent = 0;
+                self.turn.ack_at = None;
+                self.turn.want_at = None;
+                self.turn.heartbeat_at = None;
+                self.turn.passed_by = Some(sender.node);
+                self.progress();
+                self.go_on();
+            }
+        }
+    }
+
+    /// There is something to send. Whoever has no token asks for it, once and then by the timer.
+    pub fn queued(&mut self) {
+        if self.order.token.is_some() {
+            self.go_on();
+        } else if self.turn.want_at.is_none() {
+            self.ask();
+        }
+    }
+
+    fn ask(&mut self) {
+        let want = self.out.encode(Message::Want(Want { ring: self.order.id }));
+        self.out.fan(&self.order.members, &want);
+        self.turn.want_at = Some(self.now + self.config.timing.want_retry);
+    }
+
+    fn progress(&mut self) {
+        self.order.tell(self.out);
+        self.order.release(self.config);
+    }
+
+    /// The holder's turn: send, then keep the token or pass it on. Called at whatever may change
+    /// that decision; does nothing without the token.
+    pub fn go_on(&mut self) {
+        if self.order.token.is_none() {
+            return;
+        }
+        self.send();
+        let others = self.order.everybody() & !self.order.my_bit();
+        let token = self.order.token.as_mut().expect("held");
+        let wants = token.wants & others;
+        let home = usize::from(token.home);
+        let next = self.order.next_of(others);
+        let to = if let Some(wanter) = self.order.next_of(wants) {
+            Some(wanter)
+        } else if self.order.settled() {
+            if !self.config.parking {
+                next
+            } else {
+                Some(home).filter(|home| *home != self.order.mine)
+            }
+        } else if self.turn.ack_at.is_some_and(|at| self.now < at) {
+            return;
+        } else {
+            next
+        };
+        match to {
+            Some(to) => self.pass(to),
+            None => self.rest(),
+        }
+    }
+
+    fn pass(&mut self, to: usize) {
+        self.turn.ack_at = None;
+        self.turn.heartbeat_at = None;
+        self.turn.passed_by = None;
+        if !self.queue.is_empty() {
+            let mine = self.order.my_bit();
+            self.order.token.as_mut().expect("held").wants |= mine;
+            self.turn.want_at = Some(self.now + self.config.timing.want_retry);
+        }
+        self.order.pass(self.now, self.config, self.out, to);
+    }
+
+    /// The token stays. Whoever passed it would otherwise send it again, for want of a sign.
+    fn rest(&mut self) {
+        self.turn.ack_at = None;
+        self.turn.sent = 0;
+        if let Some(node) = self.turn.passed_by.take() {
+            let ack = self.order.ack(self.config);
+            self.out.send(node, ack);
+        }
+        if self.order.members.len() > 1 {
+            let heartbeat_at = self.now + self.config.timing.heartbeat;
+            self.turn.heartbeat_at.get_or_insert(heartbeat_at);
+        }
+    }
+
+    /// Sends what is queued, as far as the window and the others' wishes allow.
+    fn send(&mut self) {
+        let window = self.config.window as u64;
+        let others = self.order.everybody() & !self.order.my_bit();
+        let room = body_room(self.config);
+        loop {
+            let token = self.order.token.as_ref().expect("only the holder sends");
+            let mut budget =
+                window.saturating_sub(token.sequence.saturating_sub(self.order.all())) as usize;
+            if token.wants & others != 0 {
+                budget = budget.min(self.config.turn.saturating_sub(self.turn.sent));
+            }
+            if budget == 0 || self.queue.is_empty() {
+                return;
+            }
+            for left in (0..budget).rev() {
+                let Some(body) = self.queue.pack(room) else { break };
+                let last = left == 0 || self.queue.is_empty();
+                self.order.transmit(self.config, self.out, body, None, last);
+                self.turn.sent += 1;
+            }
+            self.turn.passed_by = None;
+            self.turn.heartbeat_at = None;
+            let ack_at = self.now + self.config.timing.ack_wait;
+            self.turn.ack_at.get_or_insert(ack_at);
+            self.order.deliver(self.config, self.assembly, self.out);
+            self.progress();
+        }
+    }
+
+    /// The next thing that happens by itself; the token's loss is the caller's.
+    pub fn next_timeout(order: &Order, turn: &Turn, config: &Config) -> Option<Time> {
+        let beacon = shows_itself(order, config).then_some(turn.beacon_at);
+        let passed = order.passed.as_ref().map(|passed| passed.retry_at);
+        let mut next = [beacon, passed, turn.want_at, None, None];
+        if order.token.is_some() {
+            next[3] = turn.ack_at;
+            next[4] = turn.heartbeat_at;
+        }
+        next.into_iter().flatten().min()
+    }
+
+    pub fn timeout(&mut self) {
+        let now = self.now;
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        self.order.pass_again(now, self.config, self.out);
+        if due(self.turn.want_at) {
+            self.turn.want_at = None;
+            if self.order.token.is_none() && !self.queue.is_empty() {
+                self.ask();
+            }
+        }
+        if self.order.token.is_some() && due(self.turn.heartbeat_at) {
+            self.make_a_round();
+        }
+        if self.order.token.is_some() && due(self.turn.ack_at) {
+            self.turn.ack_at = None;
+            self.go_on();
+        }
+        if shows_itself(self.order, self.config) && self.turn.beacon_at <= now {
+            self.turn.beacon_at = now + self.config.timing.beacon_interval;
+            let beacon = wire::ring::Beacon { ring: self.order.id };
+            let beacon = self.out.encode(Message::Beacon(beacon));
+            for node in outside(self.order, self.config) {
+                self.out.send_bytes(node, beacon.clone());
+            }
+        }
+    }
+
+    /// The ring has just been installed. Whoever did so first shows the token to all: the others
+    /// install the ring when they see it, and all have a sign of life.
+    pub fn settle_in(&mut self, first: bool) {
+        self.progress();
+        if self.order.token.is_none() {
+            if !self.queue.is_empty() {
+                self.queued();
+            }
+        } else if first {
+            self.make_a_round();
+        } else {
+            self.go_on();
+        }
+    }
+
+    /// Every member gets the token once: a round is made of wishes that nobody had.
+    pub fn make_a_round(&mut self) {
+        self.turn.heartbeat_at = None;
+        let others = self.order.everybody() & !self.order.my_bit();
+        if let Some(token) = &mut self.order.token {
+            token.wants |= others;
+        }
+        self.go_on();
+    }
+}
+
+/// Nodes of the configuration that are not in the ring.
+fn outside<'a>(order: &'a Order, config: &'a Config) -> impl Iterator<Item = NodeId> + 'a {
+    let inside = |node: &NodeId| order.members.binary_search_by_key(node, |m| m.node).is_ok();
+    config.nodes.iter().copied().filter(move |node| !inside(node))
+}
+
+fn shows_itself(order: &Order, config: &Config) -> bool {
+    order.mine == 0 && order.members.len() < config.nodes.len()
+}
+
+/// The time after which an installed or recovering ring is given up: none for the holder, who
+/// has the token, and none for a node that is alone.
+pub(crate) fn loss_at(order: &Order, timeout: Duration) -> Option<Time> {
+    (order.token.is_none() && order.members.len() > 1).then(|| order.evidence + timeout)
+}

@@ -1,0 +1,388 @@
+//! What a node knows of one ring: its members, its datagrams, and how far everybody is.
+//!
+//! The same for a ring that is being recovered and for one that is installed; what to send and
+//! where the token goes next is decided by `recovery.rs` and `operational.rs`.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS, MAX_WINDOW};
+use wire::ring::{Ack, Data, Datagram, Message, Origin, Token};
+use wire::{Member, NodeId, RingId, Time};
+
+use crate::bug::planted;
+use crate::out::Out;
+use crate::packing::Assembly;
+use crate::window::{Kept, Window};
+use crate::{Config, Delivery, Event, Output};
+
+/// Passes of the token that one datagram may be ahead of what a node has seen. Beyond any real
+/// one, and far below the end of the numbers.
+const MAX_HOP_JUMP: u64 = 1 << 32;
+
+/// A token that was passed on and may have been lost.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub to: NodeId,
+    pub datagram: Bytes,
+    pub retry_at: Time,
+}
+
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub id: RingId,
+    pub members: Vec<Member>,
+    /// Index of this node among the members.
+    pub mine: usize,
+    pub window: Window,
+    /// How far each member is, as far as known.
+    pub arus: Vec<u64>,
+    /// Delivered up to here.
+    pub delivered: u64,
+    /// The largest count of passes seen.
+    pub hop: u64,
+    /// The token, while this node holds it.
+    pub token: Option<Token>,
+    /// The token that this node passed on, until somebody shows that it arrived.
+    pub passed: Option<Passed>,
+    /// Members that asked for the token while this node did not hold it.
+    pub asked: u64,
+    /// When the token was last seen to be alive.
+    pub evidence: Time,
+    /// Members whose messages this node has promised to deliver in an unfinished recovery.
+    pub obliged: u64,
+    /// What was told upwards last: held by a majority, held by all.
+    told: (u64, u64),
+}
+
+impl Order {
+    pub fn new(id: RingId, members: Vec<Member>, me: Member, now: Time) -> Self {
+        let mine = members.iter().position(|m| *m == me).expect("a node is in its own ring");
+        Order {
+            id,
+            mine,
+            window: Window::default(),
+            arus: vec![0; members.len()],
+            delivered: 0,
+            hop: 0,
+            token: None,
+            passed: None,
+            asked: 0,
+            evidence: now,
+            obliged: 0,
+            told: (0, 0),
+            members,
+        }
+    }
+
+    /// One bit for each member.
+    pub fn everybody(&self) -> u64 {
+        u64::MAX >> (MAX_MEMBERS - self.members.len())
+    }
+
+    pub fn my_bit(&self) -> u64 {
+        1 << self.mine
+    }
+
+    pub fn index_of(&self, member: Member) -> Option<usize> {
+        self.members.binary_search(&member).ok()
+    }
+
+    pub fn all(&self) -> u64 {
+        self.arus.iter().copied().min().expect("a ring has members")
+    }
+
+    /// The largest number that more than half of the members have reached.
+    pub fn majority(&self) -> u64 {
+        let mut sorted = [0; MAX_MEMBERS];
+        let sorted = &mut sorted[..self.arus.len()];
+        sorted.copy_from_slice(&self.arus);
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        sorted[sorted.len() / 2]
+    }
+
+    /// The next member of `bits` after this one in ring order.
+    pub fn next_of(&self, bits: u64) -> Option<usize> {
+        let n = self.members.len();
+        (1..n).map(|step| (self.mine + step) % n).find(|i| bits >> i & 1 == 1)
+    }
+
+    pub fn settled(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| {
+            token.missing.is_empty() && self.arus.iter().all(|aru| *aru == token.sequence)
+        })
+    }
+
+    /// Takes a member's word for how far it is. Nobody can have what was not sent.
+    pub fn learn(&mut self, member: usize, aru: u64) {
+        if aru <= self.window.high() {
+            self.arus[member] = self.arus[member].max(aru);
+        }
+    }
+
+    /// Everybody has everything up to here, says a datagram; true only if this node has it too.
+    fn learn_stable(&mut self, stable: u64) {
+        if stable <= self.window.aru() {
+            for aru in &mut self.arus {
+                *aru = (*aru).max(stable);
+            }
+        }
+    }
+
+    /// Whether a datagram that was sent after `hop` passes can be real, and if so what it shows:
+    /// the token is alive, and one that this node passed on has arrived.
+    pub fn witness(&mut self, now: Time, hop: u64) -> bool {
+        if hop > self.hop.saturating_add(MAX_HOP_JUMP) {
+            return false;
+        }
+        if hop >= self.hop {
+            self.hop = hop;
+            self.evidence = now;
+            self.passed = None;
+        }
+        true
+    }
+
+    /// Keeps a datagram of this ring. True when it is new.
+    pub fn receive(&mut self, now: Time, config: &Config, sender: Member, data: Data) -> bool {
+        if self.token.as_ref().is_some_and(|token| data.sequence > token.sequence) {
+            return false; // This node holds the token: nobody else can have given that number out.
+        }
+        self.learn_stable(data.stable);
+        self.release(config);
+        if !self.window.admits(data.sequence) || !self.witness(now, data.hop) {
+            return false;
+        }
+        let new = self.window.insert(Kept { sender, data });
+        self.arus[self.mine] = self.window.aru();
+        new
+    }
+
+    /// "I have everything up to here, and miss these."
+    pub fn ack(&self, config: &Config) -> Message {
+        let missing =
+            self.window.missing(self.window.high()).take(MAX_RETRANSMIT_REQUESTS).collect();
+        let aru = if planted!(config, AckHighest) { self.window.high() } else { self.window.aru() };
+        Message::Ack(Ack { ring: self.id, hop: self.hop, aru, missing })
+    }
+
+    /// Gives the next sequence number to `body` and sends it to all. Only the holder may.
+    pub fn transmit(
+        &mut self,
+        config: &Config,
+        out: &mut Out,
+        body: Bytes,
+        origin: Option<Origin>,
+        ack: bool,
+    ) {
+        let stable = self.all();
+        let token = self.token.as_mut().expect("only the holder gives out numbers");
+        token.sequence += 1;
+        token.home = self.mine as u8;
+        let data = Data {
+            ring: self.id,
+            ack_wanted: ack,
+            hop: token.hop,
+            sequence: token.sequence,
+            stable,
+            origin,
+            body,
+        };
+        let datagram =
+            Datagram { cluster: out.cluster, sender: out.me, message: Message::Data(data) };
+        if self.members.len() > 1 {
+            let bytes = datagram.encode();
+            out.fan(&self.members, &bytes);
+        }
+        let Message::Data(data) = datagram.message else { unreachable!("made above") };
+        let new = self.window.insert(Kept { sender: out.me, data });
+        assert!(
+            new || planted!(config, AcceptOldToken),
+            "flow control leaves room for what the holder sends"
+        );
+        self.arus[self.mine] = self.window.aru();
+    }
+
+    /// Whether `token` may be taken. A copy is not refused with silence: its sender waits for a
+    /// receipt.
+    pub fn judge(&self, token: &Token, config: &Config) -> Verdict {
+        let possible = token.arus.len() == self.members.len()
+            && usize::from(token.home) < self.members.len()
+            && token.hop <= self.hop.saturating_add(MAX_HOP_JUMP)
+            && token.arus.iter().all(|aru| *aru <= token.sequence)
+            && token.sequence <= self.window.aru().saturating_add(MAX_WINDOW as u64);
+        if !possible {
+            return Verdict::Impossible;
+        }
+        if token.hop <= self.hop && !planted!(config, AcceptOldToken) {
+            return Verdict::Copy;
+        }
+        if token.sequence < self.window.high() && !planted!(config, AcceptOldToken) {
+            return Verdict::Impossible; // Newer than all, and yet it knows less than was sent.
+        }
+        Verdict::Take
+    }
+
+    /// Takes the token: merges what it knows, serves its request list, adds own requests.
+    pub fn take(&mut self, now: Time, config: &Config, out: &mut Out, mut token: Token) {
+        self.hop = self.hop.max(token.hop);
+        self.evidence = now;
+        self.passed = None;
+        for (known, told) in self.arus.iter_mut().zip(&token.arus) {
+            *known = (*known).max(*told);
+        }
+        self.arus[self.mine] = self.window.aru();
+        self.release(config);
+        token.wants = (token.wants | self.asked) & self.everybody() & !self.my_bit();
+        self.asked = 0;
+        let requests = core::mem::take(&mut token.missing);
+        let (held, mut missing): (Vec<u64>, Vec<u64>) =
+            requests.into_iter().partition(|sequence| self.window.has(*sequence));
+        missing.retain(|sequence| *sequence <= token.sequence);
+        for sequence in self.window.missing(token.sequence) {
+            if missing.len() == MAX_RETRANSMIT_REQUESTS {
+                break;
+            }
+            if !missing.contains(&sequence) {
+                missing.push(sequence);
+            }
+        }
+        token.missing = missing;
+        self.token = Some(token);
+        if !planted!(config, SkipRetransmission) {
+            self.retransmit(out, &held, None);
+        }
+    }
+
+    /// Sends datagrams again, as they were sent first: to one node that told what it misses, or
+    /// to all because the token's list does not say who asked.
+    fn retransmit(&self, out: &mut Out, sequences: &[u64], to: Option<NodeId>) {
+        let mut count = 0;
+        for (i, sequence) in sequences.iter().enumerate() {
+            let Some(kept) = self.window.get(*sequence) else { continue };
+            // The answer goes to the first sender, so only that one can ask for it.
+            let last = i + 1 == sequences.len();
+            let ack_wanted = last && to.is_some() && kept.sender == out.me;
+            let bytes = out.encode_as(kept.sender, Data { ack_wanted, ..kept.data.clone() });
+            match to {
+                Some(node) => out.send_bytes(node, bytes),
+                None => out.fan(&self.members, &bytes),
+            }
+            count += 1;
+        }
+        if count > 0 {
+            out.event(Event::Retransmitted(count));
+        }
+    }
+
+    /// A member tells how far it is. What it misses is sent to it at once, by whoever is told.
+    pub fn acknowledged(
+        &mut self,
+        now: Time,
+        config: &Config,
+        out: &mut Out,
+        from: usize,
+        ack: Ack,
+    ) {
+        if !self.witness(now, ack.hop) {
+            return;
+        }
+        self.learn(from, ack.aru);
+        if !planted!(config, SkipRetransmission) {
+            self.retransmit(out, &ack.missing, Some(self.members[from].node));
+        }
+    }
+
+    /// Passes the token on.
+    pub fn pass(&mut self, now: Time, config: &Config, out: &mut Out, to: usize) {
+        let mut token = self.token.take().expect("only the holder passes the token");
+        assert!(to != self.mine, "the token is passed to another member");
+        token.hop = token.hop.max(self.hop).saturating_add(1);
+        token.arus.copy_from_slice(&self.arus);
+        self.hop = token.hop;
+        self.evidence = now;
+        let to = self.members[to].node;
+        let datagram = out.encode(Message::Token(token));
+        out.send_bytes(to, datagram.clone());
+        let retry_at = now + config.timing.token_retransmit;
+        self.passed = Some(Passed { to, datagram, retry_at });
+    }
+
+    /// Sends a token again of which nothing was heard.
+    pub fn pass_again(&mut self, now: Time, config: &Config, out: &mut Out) {
+        if let Some(passed) = self.passed.as_mut().filter(|passed| passed.retry_at <= now) {
+            passed.retry_at = now + config.timing.token_retransmit;
+            out.send_bytes(passed.to, passed.datagram.clone());
+        }
+    }
+
+    /// Delivers what has no gap before it.
+    pub fn deliver(&mut self, config: &Config, assembly: &mut Assembly, out: &mut Out) {
+        let last =
+            if planted!(config, DeliverPastGap) { self.window.high() } else { self.window.aru() };
+        while self.delivered < last {
+            self.delivered += 1;
+            if let Some(kept) = self.window.get(self.delivered) {
+                deliver_one(self.id, kept, true, assembly, out);
+            }
+        }
+    }
+
+    /// Forgets datagrams that everybody has.
+    pub fn release(&mut self, config: &Config) {
+        let stable =
+            if planted!(config, ReleaseBeforeStable) { self.majority() } else { self.all() };
+        self.window.release(stable.min(self.window.aru()));
+    }
+
+    /// Tells upwards when more is known to be held by others.
+    pub fn tell(&mut self, out: &mut Out) {
+        let held = (self.majority(), self.all());
+        if held.0 > self.told.0 || held.1 > self.told.1 {
+            self.told = held;
+            out.push(Output::Held { ring: self.id, majority: held.0, all: held.1 });
+        }
+    }
+
+    pub fn check(&self, config: &Config) {
+        self.window.check();
+        assert!(self.members.windows(2).all(|pair| pair[0].node < pair[1].node));
+        assert!(self.arus.len() == self.members.len() && self.mine < self.members.len());
+        assert_eq!(self.arus[self.mine], self.window.aru());
+        assert!(self.token.is_none() || self.passed.is_none(), "held and passed on");
+        if let Some(token) = self.token.as_ref().filter(|_| !planted!(config, AcceptOldToken)) {
+            assert!(self.arus.iter().all(|aru| *aru <= token.sequence));
+            assert!(token.hop <= self.hop);
+        }
+        assert!((self.asked | self.obliged) & !self.everybody() == 0);
+    }
+}
+
+/// What to do with a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Take,
+    Copy,
+    Impossible,
+}
+
+/// Hands the messages that end in this datagram up.
+pub(crate) fn deliver_one(
+    ring: RingId,
+    kept: &Kept,
+    contiguous: bool,
+    assembly: &mut Assembly,
+    out: &mut Out,
+) {
+    if kept.data.origin.is_some() {
+        return; // Recovered: delivered as a message of its own ring.
+    }
+    let sender = kept.sender;
+    let sequence = kept.data.sequence;
+    for chunk in kept.data.chunks() {
+        if let Some(payload) = assembly.add(sender, chunk) {
+            out.push(Output::Deliver(Delivery { ring, sequence, contiguous, sender, payload }));
+        }
+    }
+}

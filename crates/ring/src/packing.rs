@@ -1,0 +1,198 @@
+//! What waits to be ordered, and how it is cut into datagrams; and the other way round.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::Member;
+use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE, MAX_SEND_QUEUE_BYTES};
+use wire::ring::{CHUNK_OVERHEAD, Chunk, push_chunk};
+
+use crate::Refused;
+
+/// Messages in the order in which they were handed in.
+#[derive(Debug, Default)]
+pub(crate) struct SendQueue {
+    messages: VecDeque<Bytes>,
+    bytes: usize,
+    /// Bytes of the first message that have been sent on the present ring. The message stays
+    /// here until its last part is sent, so that a new ring can have it from its start.
+    sent: usize,
+}
+
+impl SendQueue {
+    pub fn push(&mut self, message: Bytes) -> Result<(), Refused> {
+        if message.len() > MAX_MESSAGE {
+            return Err(Refused::TooLarge(message.len()));
+        }
+        if self.messages.len() >= MAX_SEND_QUEUE
+            || self.bytes + message.len() > MAX_SEND_QUEUE_BYTES
+        {
+            return Err(Refused::QueueFull);
+        }
+        self.bytes += message.len();
+        self.messages.push_back(message);
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Another ring: the first message is to be sent from its start.
+    pub fn rewind(&mut self) {
+        self.sent = 0;
+    }
+
+    /// The body of the next datagram: as many whole messages as fit, or a part of one that fits
+    /// into no datagram. A message that would fit into the next one is not cut: two datagrams
+    /// would have to arrive for it instead of one.
+    pub fn pack(&mut self, room: usize) -> Option<Bytes> {
+        assert!(room > CHUNK_OVERHEAD, "a datagram has room for a chunk");
+        let first = self.messages.front()?;
+        let wanted = CHUNK_OVERHEAD + first.len() - self.sent;
+        let mut body = Vec::with_capacity(wanted.min(room));
+        while let Some(message) = self.messages.front() {
+            let left = room.saturating_sub(body.len() + CHUNK_OVERHEAD);
+            let rest = &message[self.sent..];
+            if rest.len() <= left {
+                push_chunk(&mut body, self.sent == 0, true, rest);
+                self.bytes -= message.len();
+                self.sent = 0;
+                self.messages.pop_front();
+                if room.saturating_sub(body.len()) <= CHUNK_OVERHEAD {
+                    break;
+                }
+            } else if body.is_empty() || message.len() > room - CHUNK_OVERHEAD && left > 0 {
+                push_chunk(&mut body, self.sent == 0, false, &rest[..left]);
+                self.sent += left;
+                break;
+            } else {
+                break;
+            }
+        }
+        Some(body.into())
+    }
+
+    pub fn check(&self) {
+        assert!(self.messages.len() <= MAX_SEND_QUEUE);
+        assert_eq!(self.bytes, self.messages.iter().map(Bytes::len).sum::<usize>());
+        assert!(self.bytes <= MAX_SEND_QUEUE_BYTES);
+        assert!(self.sent == 0 || self.sent < self.messages[0].len());
+    }
+}
+
+/// Puts the parts of messages together, per sender. At most one message per sender is under way,
+/// because each sends its messages one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Assembly {
+    parts: Vec<(Member, Vec<u8>)>,
+}
+
+impl Assembly {
+    /// The whole message, if `chunk` is its end. Parts without a beginning are dropped: they
+    /// belong to a message of which another ring has seen, or will see, the rest.
+    pub fn add(&mut self, sender: Member, chunk: Chunk) -> Option<Bytes> {
+        let at = self.parts.iter().position(|(who, _)| *who == sender);
+        if chunk.first {
+            if let Some(at) = at {
+                self.parts.swap_remove(at);
+            }
+            if chunk.last {
+                return (chunk.bytes.len() <= MAX_MESSAGE).then_some(chunk.bytes);
+            }
+            self.parts.push((sender, chunk.bytes.to_vec()));
+            return None;
+        }
+        let at = at?;
+        let part = &mut self.parts[at].1;
+        if part.len() + chunk.bytes.len() > MAX_MESSAGE {
+            self.parts.swap_remove(at);
+            return None;
+        }
+        part.extend_from_slice(&chunk.bytes);
+        chunk.last.then(|| self.parts.swap_remove(at).1.into())
+    }
+
+    pub fn clear(&mut self) {
+        self.parts.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use wire::ring::Data;
+    use wire::{Incarnation, NodeId, RingId};
+
+    use super::*;
+
+    const SENDER: Member = Member { node: NodeId(1), incarnation: Incarnation(1) };
+
+    fn unpack(assembly: &mut Assembly, body: Bytes) -> Vec<Bytes> {
+        let data = Data {
+            ring: RingId::default(),
+            ack_wanted: false,
+            hop: 0,
+            sequence: 1,
+            stable: 0,
+            origin: None,
+            body,
+        };
+        let chunks: Vec<_> = data.chunks().collect();
+        chunks.into_iter().filter_map(|chunk| assembly.add(SENDER, chunk)).collect()
+    }
+
+    #[test]
+    fn messages_of_every_size_come_out_as_they_went_in() {
+        let mut queue = SendQueue::default();
+        let mut assembly = Assembly::default();
+        let sizes = [0, 1, 95, 96, 97, 1, 1, 1, 300, 0, 191, 192, 193, 5_000, 10];
+        let messages: Vec<_> =
+            sizes.iter().map(|size| Bytes::from(vec![*size as u8; *size])).collect();
+        for message in &messages {
+            queue.push(message.clone()).unwrap();
+        }
+        let mut out = Vec::new();
+        while let Some(body) = queue.pack(100) {
+            queue.check();
+            assert!(body.len() <= 100);
+            out.extend(unpack(&mut assembly, body));
+        }
+        assert_eq!(out, messages);
+    }
+
+    #[test]
+    fn a_message_is_sent_from_its_start_on_another_ring() {
+        let mut queue = SendQueue::default();
+        let mut assembly = Assembly::default();
+        queue.push(Bytes::from(vec![7; 250])).unwrap();
+        let first = queue.pack(100).unwrap();
+        assert!(unpack(&mut assembly, first).is_empty());
+        queue.rewind();
+        assembly.clear();
+        let mut out = Vec::new();
+        while let Some(body) = queue.pack(100) {
+            out.extend(unpack(&mut assembly, body));
+        }
+        assert_eq!(out, [Bytes::from(vec![7; 250])]);
+    }
+
+    #[test]
+    fn limits_are_refusals() {
+        let mut queue = SendQueue::default();
+        assert_eq!(
+            queue.push(Bytes::from(vec![0; MAX_MESSAGE + 1])),
+            Err(Refused::TooLarge(MAX_MESSAGE + 1))
+        );
+        for _ in 0..MAX_SEND_QUEUE {
+            queue.push(Bytes::new()).unwrap();
+        }
+        assert_eq!(queue.push(Bytes::new()), Err(Refused::QueueFull));
+    }
+}

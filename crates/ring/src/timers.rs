@@ -1,0 +1,125 @@
+//! What happens when nothing happens.
+
+use wire::{Duration, Time};
+
+use crate::gather::{Gather, Sets};
+use crate::operational::{Operational, loss_at};
+use crate::{Event, Ring, State};
+
+impl Ring {
+    /// When [`handle_timeout`](Ring::handle_timeout) is to be called next.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let timing = &self.config.timing;
+        match &self.state {
+            State::Gather(gather) => Some(gather.join_at.min(gather.consensus_at)),
+            State::Commit(forming) => Some(forming.retry_at.min(forming.give_up_at)),
+            State::Recovery(recovery) => {
+                earlier(recovery.next_timeout(), loss_at(&recovery.new, timing.token_timeout))
+            }
+            State::Operational(turn) => earlier(
+                Operational::next_timeout(&self.order, turn, &self.config),
+                loss_at(&self.order, timing.token_timeout),
+            ),
+            State::Left => None,
+        }
+    }
+
+    /// The time that [`next_timeout`](Ring::next_timeout) named has come.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if let Some(due) = self.next_timeout()
+            && now.since(due) > self.config.timing.token_timeout / 2
+        {
+            self.was_held_up(now, now.since(due));
+        }
+        match &self.state {
+            State::Gather(_) => self.gather_timeout(now),
+            State::Commit(_) => self.commit_timeout(now),
+            State::Recovery(recovery) => {
+                if loss_at(&recovery.new, self.config.timing.token_timeout)
+                    .is_some_and(|at| at <= now)
+                {
+                    self.token_lost(now);
+                } else {
+                    self.recovering(now).timeout();
+                }
+            }
+            State::Operational(_) => {
+                if loss_at(&self.order, self.config.timing.token_timeout)
+                    .is_some_and(|at| at <= now)
+                {
+                    self.token_lost(now);
+                } else {
+                    self.operational(now).timeout();
+                }
+            }
+            State::Left => {}
+        }
+    }
+
+    /// This node itself was stopped for longer than a timer can be trusted: what it has not read
+    /// yet may tell another story. Every timer that accuses somebody gets one more period.
+    fn was_held_up(&mut self, now: Time, late: Duration) {
+        let consensus_timeout = self.config.timing.consensus_timeout;
+        match &mut self.state {
+            State::Gather(gather) => gather.consensus_at = now + consensus_timeout,
+            State::Commit(forming) => forming.give_up_at = now + consensus_timeout,
+            State::Recovery(recovery) => recovery.new.evidence = now,
+            State::Operational(_) => self.order.evidence = now,
+            State::Left => return,
+        }
+        self.out.event(Event::HeldUp(late));
+    }
+
+    fn gather_timeout(&mut self, now: Time) {
+        let State::Gather(gather) = &mut self.state else { return };
+        if gather.consensus_at <= now {
+            let silent = gather.silent();
+            if silent.is_empty() {
+                // All agreed, or nobody else is known: either a node that starts is alone by now,
+                // or the one who was to form the ring has not.
+                gather.consensus_at = now + self.config.timing.consensus_timeout;
+                self.agree(now);
+                if let State::Gather(gather) = &mut self.state {
+                    gather.forget_agreement();
+                }
+            } else {
+                for member in &silent {
+                    self.out.event(Event::Silent(*member));
+                }
+                let sets = gather.sets.clone();
+                return self.failed(now, sets, &silent);
+            }
+        }
+        if let State::Gather(gather) = &self.state
+            && gather.join_at <= now
+        {
+            self.send_join(now);
+        }
+    }
+
+    fn commit_timeout(&mut self, now: Time) {
+        let State::Commit(forming) = &mut self.state else { return };
+        if forming.give_up_at <= now {
+            let sets = core::mem::take(&mut forming.sets);
+            self.gather(now, Gather::new(self.config.me, sets));
+        } else if forming.commit.ring.representative == self.config.me.node {
+            self.advance_commit(now);
+        } else {
+            self.repeat_entry(now);
+        }
+    }
+
+    fn token_lost(&mut self, now: Time) {
+        let (order, sets) = match &self.state {
+            State::Recovery(recovery) => (&recovery.new, recovery.sets.clone()),
+            _ => (&self.order, Sets::of(&self.order.members)),
+        };
+        let silent = now.since(order.evidence);
+        self.out.event(Event::TokenLost { ring: order.id, silent });
+        self.gather(now, Gather::new(self.config.me, sets));
+    }
+}
+
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    a.into_iter().chain(b).min()
+}
