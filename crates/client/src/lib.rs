@@ -1,1 +1,30 @@
-//! (being built)
+//! A client of replicated services: it finds a group through any node, calls it, and goes to the
+//! next replica when one fails, so that every call is executed at most once and answered by its
+//! deadline.
+//!
+//! - [`Session`] is the whole behaviour as a pure machine: no socket, no clock, no thread. What it
+//!   does, rule by rule, is in `docs/protocol/client.md`.
+//! - `Client` (feature `net`) runs it in the calling threads, with `poll(2)`.
+//! - `AsyncClient` (feature `tokio`) runs it in a task.
+#![forbid(unsafe_code)]
+
+mod attempts;
+#[cfg(any(feature = "net", feature = "tokio"))]
+mod buffers;
+mod error;
+mod links;
+#[cfg(feature = "net")]
+mod net;
+mod output;
+mod session;
+mod targets;
+#[cfg(feature = "tokio")]
+mod task;
+
+pub use error::{CallError, ConnectError};
+#[cfg(feature = "net")]
+pub use net::Client;
+pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};
+pub use session::{Config, Reach, Session};
+#[cfg(feature = "tokio")]
+pub use task::AsyncClient;

@@ -1,0 +1,377 @@
+//! One call: attempts, time-outs, pauses, and what its end means.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use wire::client::{Bind, Frame, Outcome, Refusal, Reply, Request};
+use wire::limits::MAX_REPLICAS;
+use wire::{GroupId, MethodId, Time};
+
+use crate::CallError;
+use crate::links::backoff;
+use crate::output::{CallId, Cause, Event, Link, Output, Timer};
+use crate::session::Session;
+
+/// An attempt waits for this share of what is left of the deadline, within the bounds.
+const ATTEMPT_SHARE: u32 = 4;
+const ATTEMPT_LEAST: Duration = Duration::from_millis(20);
+const ATTEMPT_MOST: Duration = Duration::from_millis(100);
+
+/// The pause when nobody could serve: at first, and at most.
+pub(crate) const PAUSE: (Duration, Duration) =
+    (Duration::from_millis(2), Duration::from_millis(100));
+
+/// Moves of a call to the next target without a pause or time-out between them. More only come
+/// about when nodes contradict one another, or lie.
+const MAX_HOPS: usize = MAX_REPLICAS;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// In its group's queue, without a number.
+    Queued,
+    /// Sent, or to be sent when a connection is there.
+    Attempting,
+    /// Nobody could serve; news of the group end the pause early, unless a node was just busy.
+    Pausing { busy: bool },
+}
+
+/// A request that was sent, or waits for its connection, and that a reply may answer.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) link: Link,
+    pub(crate) address: SocketAddr,
+    pub(crate) sent: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) group: GroupId,
+    pub(crate) method: MethodId,
+    pub(crate) json: bool,
+    pub(crate) body: Bytes,
+    pub(crate) deadline: Time,
+    /// 0 until it leaves the queue.
+    pub(crate) number: u64,
+    pub(crate) phase: Phase,
+    /// Those that a reply may still answer, in order. Never two on one connection.
+    pub(crate) attempts: Vec<Attempt>,
+    /// Targets that this round leaves out.
+    tried: Vec<SocketAddr>,
+    /// Where the last attempt went.
+    last: Option<SocketAddr>,
+    hops: usize,
+    pauses: u32,
+    /// A request was sent on a connection that is gone: it may have been executed.
+    unsure: bool,
+    /// What the last answer that was none said.
+    obstacle: Option<CallError>,
+}
+
+impl Call {
+    pub(crate) fn new(
+        group: GroupId,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        deadline: Time,
+    ) -> Self {
+        Call {
+            group,
+            method,
+            json,
+            body,
+            deadline,
+            number: 0,
+            phase: Phase::Queued,
+            attempts: Vec::new(),
+            tried: Vec::new(),
+            last: None,
+            hops: 0,
+            pauses: 0,
+            unsure: false,
+            obstacle: None,
+        }
+    }
+
+    /// A request is or was out that nobody has declined.
+    pub(crate) fn may_be_executed(&self) -> bool {
+        self.unsure || self.attempts.iter().any(|attempt| attempt.sent)
+    }
+
+    /// A new round over the targets: only where the request still lies is left out.
+    fn begin_round(&mut self) {
+        self.tried = self.attempts.iter().map(|attempt| attempt.address).collect();
+    }
+
+    fn attempt_end(&self, now: Time) -> Time {
+        let span = (self.deadline.since(now) / ATTEMPT_SHARE).clamp(ATTEMPT_LEAST, ATTEMPT_MOST);
+        self.deadline.min(now + span)
+    }
+}
+
+impl Session {
+    /// Sends a call to the best target that this round has not tried, or pauses it.
+    pub(crate) fn attempt(&mut self, now: Time, id: CallId, cause: Cause) {
+        loop {
+            let call = self.calls.get_mut(&id).expect("only calls under way are attempted");
+            let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
+            call.phase = Phase::Attempting;
+            let best = group.best(now, &self.links, &call.tried);
+            let Some(address) = best.filter(|_| call.hops < MAX_HOPS) else {
+                group.doubt = true;
+                return self.exhausted(now, id);
+            };
+            call.tried.push(address);
+            let Some(link) = self.links.open(now, address, &mut self.effects) else { continue };
+            call.hops += 1;
+            call.attempts.push(Attempt { link, address, sent: false });
+            if let Some(from) = call.last.replace(address)
+                && from != address
+            {
+                let (group, number) = (call.group, call.number);
+                self.effects.stats.fail_overs += 1;
+                let to = address;
+                self.effects.event(Event::FailedOver { group, number, from, to, cause });
+            }
+            self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
+            if self.links.is_ready(link) {
+                self.send(now, id, link);
+            }
+            return;
+        }
+    }
+
+    /// All targets were tried: waits for where the request lies, or pauses; and asks around.
+    fn exhausted(&mut self, now: Time, id: CallId) {
+        let call = self.calls.get_mut(&id).expect("only calls under way are attempted");
+        if call.attempts.is_empty() {
+            return self.pause(now, id, false);
+        }
+        call.begin_round();
+        self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
+        let group = call.group;
+        self.inquire(now, group);
+    }
+
+    fn send(&mut self, now: Time, id: CallId, link: Link) {
+        let call = self.calls.get_mut(&id).expect("only calls under way are sent");
+        let group = &self.groups[&call.group];
+        let waiting = call.attempts.iter_mut().find(|attempt| attempt.link == link);
+        waiting.expect("an attempt names its connection").sent = true;
+        let patience = call.deadline.since(now).as_micros();
+        let request = Request {
+            group: call.group,
+            client: self.client,
+            number: call.number,
+            unanswered: group.unanswered(),
+            view: group.view(),
+            method: call.method,
+            patience_us: u32::try_from(patience).unwrap_or(u32::MAX).max(1),
+            json: call.json,
+            body: call.body.clone(),
+        };
+        self.effects.stats.attempts += 1;
+        self.effects.send(link, Frame::Request(request));
+        self.links.used(now, link);
+    }
+
+    /// A connection is ready: what waited for it is sent.
+    pub(crate) fn send_waiting(&mut self, now: Time, link: Link) {
+        let waits = |attempt: &Attempt| attempt.link == link && !attempt.sent;
+        let of = self.calls.iter().filter(|(_, call)| call.attempts.iter().any(waits));
+        let waiting: Vec<CallId> = of.map(|(id, _)| *id).collect();
+        for id in waiting {
+            let call = &self.calls[&id];
+            // The dial has used up time that the node needs; a later attempt keeps its own end.
+            if call.attempts.last().is_some_and(|last| last.link == link)
+                && call.phase == Phase::Attempting
+            {
+                self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
+            }
+            self.send(now, id, link);
+        }
+    }
+
+    /// A connection is gone: what had gone there last goes to the next target at once.
+    pub(crate) fn lose_attempts(&mut self, now: Time, link: Link) {
+        let mut moved = Vec::new();
+        for (id, call) in &mut self.calls {
+            let Some(place) = call.attempts.iter().position(|a| a.link == link) else { continue };
+            let was_last = place + 1 == call.attempts.len();
+            call.unsure |= call.attempts.remove(place).sent;
+            if call.phase == Phase::Attempting && was_last {
+                moved.push(*id);
+            }
+        }
+        for id in moved {
+            self.attempt(now, id, Cause::Lost);
+        }
+    }
+
+    /// The timer of a call fired.
+    pub(crate) fn call_due(&mut self, now: Time, id: CallId) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        if call.deadline <= now {
+            return self.expire(now, id);
+        }
+        call.hops = 0;
+        match call.phase {
+            Phase::Queued => self.effects.timers.set(Timer::Call(id), call.deadline),
+            Phase::Attempting => {
+                let (group, silent) = (call.group, call.attempts.last().map(|last| last.link));
+                if let Some(link) = silent {
+                    self.ask_after_life(now, group, link);
+                }
+                self.attempt(now, id, Cause::Silent);
+            }
+            Phase::Pausing { .. } => {
+                call.begin_round();
+                if self.groups[&call.group].targets.nodes.is_empty() {
+                    return self.pause(now, id, false);
+                }
+                self.attempt(now, id, Cause::Redirected);
+            }
+        }
+    }
+
+    /// A node that lives answers this at once, however long the call takes there.
+    fn ask_after_life(&mut self, now: Time, id: GroupId, link: Link) {
+        if self.links.suspect(now, link, &mut self.effects) {
+            let name = self.groups[&id].name.clone();
+            self.effects.send(link, Frame::Bind(Bind { name }));
+        }
+        self.keep_warm(now, id);
+    }
+
+    fn pause(&mut self, now: Time, id: CallId, busy: bool) {
+        let call = self.calls.get_mut(&id).expect("only calls under way pause");
+        call.phase = Phase::Pausing { busy };
+        let end = now + backoff(call.pauses, PAUSE, &mut self.effects);
+        call.pauses += 1;
+        self.effects.stats.pauses += 1;
+        self.effects.timers.set(Timer::Call(id), end.min(call.deadline));
+        let group = call.group;
+        if !busy {
+            self.inquire(now, group);
+        }
+    }
+
+    /// The group's targets are new: a call that is not where it should be goes there.
+    pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
+        let call = self.calls.get_mut(&id).expect("only calls under way are moved");
+        if call.phase == (Phase::Pausing { busy: true }) {
+            return;
+        }
+        let Some(best) = self.groups[&call.group].best(now, &self.links, &[]) else { return };
+        if call.attempts.iter().all(|attempt| attempt.address != best) {
+            call.begin_round();
+            self.attempt(now, id, Cause::Redirected);
+        }
+    }
+
+    pub(crate) fn handle_reply(&mut self, now: Time, link: Link, reply: Reply) {
+        let Some(group) = self.groups.get(&reply.group) else { return };
+        let call = group.active.get(&reply.number).copied();
+        let place = call.and_then(|id| {
+            let attempts = &self.calls[&id].attempts;
+            Some((id, attempts.iter().position(|a| a.link == link && a.sent)?))
+        });
+        if let Some((id, place)) = place {
+            self.links.served(link);
+            let call = self.calls.get_mut(&id).expect("an active call is kept");
+            call.attempts.remove(place);
+            self.take_outcome(now, id, reply.group, reply.outcome, reply.targets);
+        } else {
+            self.effects.stats.late_replies += 1;
+            if let Some(targets) = reply.targets {
+                self.learn(now, reply.group, targets);
+            }
+        }
+        self.admit(now, reply.group);
+    }
+
+    fn take_outcome(
+        &mut self,
+        now: Time,
+        id: CallId,
+        group: GroupId,
+        outcome: Outcome,
+        targets: Option<wire::client::Targets>,
+    ) {
+        let (obstacle, busy) = match outcome {
+            Outcome::Ok(bytes) => (Ok(Ok(bytes)), false),
+            Outcome::Service(bytes) => (Ok(Err(CallError::Service(bytes))), false),
+            Outcome::Refused(refusal @ Refusal::Busy, reason) => {
+                (Err(CallError::Refused { refusal, reason }), true)
+            }
+            Outcome::Refused(refusal, reason) => {
+                (Ok(Err(CallError::Refused { refusal, reason })), false)
+            }
+            Outcome::NotPrimary | Outcome::NoReplica => (Err(CallError::NoReplica), false),
+            Outcome::NoSuchGroup => {
+                return self.handle_denial(now, id, group);
+            }
+        };
+        match obstacle {
+            Ok(result) => self.done(id, result),
+            Err(obstacle) => {
+                let call = self.calls.get_mut(&id).expect("an active call is kept");
+                call.obstacle = Some(obstacle);
+            }
+        }
+        if let Some(targets) = targets {
+            self.learn(now, group, targets);
+        }
+        self.go_on(now, id, group, busy);
+    }
+
+    /// A node declined: unless the news that came with it moved the call, somebody is asked.
+    fn go_on(&mut self, now: Time, id: CallId, group: GroupId, busy: bool) {
+        let Some(call) = self.calls.get(&id) else { return };
+        if call.phase == Phase::Attempting && call.attempts.is_empty() {
+            self.pause(now, id, busy);
+        } else if !busy && self.groups[&group].doubt {
+            self.inquire(now, group);
+        }
+    }
+
+    fn handle_denial(&mut self, now: Time, id: CallId, group: GroupId) {
+        let name = self.groups[&group].name.clone();
+        let call = self.calls.get_mut(&id).expect("an active call is kept");
+        call.obstacle = Some(CallError::NoSuchGroup(name));
+        if self.groups.get_mut(&group).expect("a call's group is kept").deny() {
+            self.give_up(now, group);
+        }
+        self.go_on(now, id, group, false);
+    }
+
+    fn expire(&mut self, now: Time, id: CallId) {
+        let call = &self.calls[&id];
+        let group_id = call.group;
+        let group = &self.groups[&group_id];
+        let error = if call.may_be_executed() {
+            CallError::DeadlineExceeded
+        } else if let Some(obstacle) = &call.obstacle {
+            obstacle.clone()
+        } else if !self.links.any_ready() {
+            self.links.unreachable()
+        } else if group.was_denied() {
+            CallError::NoSuchGroup(group.name.clone())
+        } else if group.bound && group.targets.nodes.is_empty() {
+            CallError::NoReplica
+        } else {
+            CallError::DeadlineExceeded
+        };
+        self.effects.stats.expired += 1;
+        self.done(id, Err(error));
+        self.admit(now, group_id);
+    }
+
+    /// Ends a call. Its number is free: it counts as answered, and is never used again.
+    pub(crate) fn done(&mut self, id: CallId, result: Result<Bytes, CallError>) {
+        if self.remove(id) {
+            self.effects.outputs.push_back(Output::Done { call: id, result });
+        }
+    }
+}

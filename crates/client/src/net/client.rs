@@ -1,0 +1,170 @@
+//! The blocking client: whoever waits for an answer runs the input and output meanwhile.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use wire::{ClientId, MethodId, Time};
+
+use super::porch::Porch;
+use crate::buffers::draw;
+use crate::{CallError, CallId, ConnectError, Event, Reach, Stats};
+
+/// A node that has not welcomed the client after this long will not.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// After this long without a look at the sockets a call looks at them before it trusts them.
+const NEGLECTED: Duration = Duration::from_millis(10);
+
+/// A blocking client, for any number of threads; its clones share one session.
+///
+/// There is no thread behind it: of the threads that wait for answers one at a time polls the
+/// sockets for all. Between calls nothing runs.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Mutex<Porch>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Connects to the first of these addresses that answers. One node's is enough; with several,
+    /// the client can also start while a node is down.
+    ///
+    /// # Errors
+    /// If none answers: what each did.
+    pub fn connect<A: ToSocketAddrs>(
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<Client, ConnectError> {
+        let mut resolved: Vec<SocketAddr> = Vec::new();
+        for address in addresses {
+            let found = address.to_socket_addrs();
+            resolved.extend(found.map_err(|error| ConnectError::Resolve(error.to_string()))?);
+        }
+        let mut porch = Porch::new(draw(resolved)?)?;
+        let now = porch.now();
+        porch.session.connect(now);
+        let end = now + CONNECT_TIMEOUT;
+        loop {
+            porch.pump();
+            match porch.session.reach() {
+                Reach::Connected => return Ok(Client { shared: Arc::new(Mutex::new(porch)) }),
+                Reach::Failed(error) => return Err(error),
+                Reach::Trying if porch.now() >= end => {
+                    return Err(ConnectError::Unreachable(porch.session.links.describe()));
+                }
+                Reach::Trying => {}
+            }
+            let seen = porch.watch(end).wait();
+            porch.serve(&seen);
+        }
+    }
+
+    /// Calls a group's method and waits for the answer, for `deadline` at most.
+    ///
+    /// # Errors
+    /// [`CallError`] says what became of the call.
+    pub fn call(
+        &self,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        deadline: Duration,
+    ) -> Result<Bytes, CallError> {
+        let _wake = WakeOnPanic(&self.shared);
+        let mut porch = self.lock();
+        if !porch.led && porch.neglected() > NEGLECTED {
+            // Connections may have died meanwhile; that is found out before one is used.
+            let now = porch.now();
+            let seen = porch.watch(now).wait();
+            porch.serve(&seen);
+        }
+        let now = porch.now();
+        let id = porch.session.call(now, group, method, json, body, now + deadline);
+        porch.pump();
+        self.wait(porch, id)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        mut porch: MutexGuard<'a, Porch>,
+        id: CallId,
+    ) -> Result<Bytes, CallError> {
+        loop {
+            if let Some(result) = porch.results.remove(&id) {
+                porch.waiting.remove(&id);
+                // Whoever waits still needs somebody who polls.
+                if !porch.led
+                    && let Some(next) = porch.waiting.values().next()
+                {
+                    next.notify_one();
+                }
+                return result;
+            }
+            if porch.led {
+                let thread = Arc::new(Condvar::new());
+                porch.waiting.insert(id, thread.clone());
+                porch = thread.wait(porch).expect(POISONED);
+                porch.waiting.remove(&id);
+            } else {
+                porch = self.lead(porch, id);
+            }
+        }
+    }
+
+    /// Polls for all until this thread's own answer is there.
+    fn lead<'a>(&'a self, mut porch: MutexGuard<'a, Porch>, id: CallId) -> MutexGuard<'a, Porch> {
+        porch.led = true;
+        while !porch.results.contains_key(&id) {
+            let watch = porch.watch(Time::FAR);
+            porch.polling = true;
+            drop(porch);
+            let seen = watch.wait();
+            porch = self.lock();
+            porch.polling = false;
+            porch.serve(&seen);
+        }
+        porch.led = false;
+        porch
+    }
+
+    /// The session's name, as nodes and handlers see it.
+    pub fn id(&self) -> ClientId {
+        self.lock().session.client()
+    }
+
+    /// Counters since the client was made.
+    pub fn stats(&self) -> Stats {
+        self.lock().session.stats()
+    }
+
+    /// Takes the events since the last time, with the moments at which they were noticed. The
+    /// last `MAX_CLIENT_EVENTS` are kept.
+    pub fn take_events(&self) -> Vec<(SystemTime, Event)> {
+        self.lock().events.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Porch> {
+        self.shared.lock().expect(POISONED)
+    }
+}
+
+/// A thread that finds a bug while it polls for others must not leave them asleep.
+struct WakeOnPanic<'a>(&'a Mutex<Porch>);
+
+impl Drop for WakeOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let porch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            porch.waiting.values().for_each(|thread| thread.notify_one());
+        }
+    }
+}
+
+const POISONED: &str = "another thread has found a bug in the client and panicked";

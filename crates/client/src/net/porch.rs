@@ -1,0 +1,221 @@
+//! What the session says is done here; what the sockets say is told to the session.
+
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use wire::Time;
+use wire::client::Frame;
+
+use super::stream::Stream;
+use crate::buffers::{EventLog, READ_SIZE};
+use crate::{CallError, CallId, Config, ConnectError, Link, Output, Session};
+
+/// The state that all threads of a client share under one lock.
+pub(super) struct Porch {
+    pub(super) session: Session,
+    start: Instant,
+    streams: BTreeMap<Link, Stream>,
+    /// Streams that frames were put into since they were flushed last.
+    unflushed: Vec<Link>,
+    scratch: Box<[u8]>,
+    frames: Vec<Frame>,
+    /// Results whose threads have not taken them yet.
+    pub(super) results: BTreeMap<CallId, Result<Bytes, CallError>>,
+    /// Threads that wait while another one polls.
+    pub(super) waiting: BTreeMap<CallId, Arc<Condvar>>,
+    pub(super) events: EventLog,
+    /// A thread does this for all others.
+    pub(super) led: bool,
+    /// It is in `poll(2)` now, without the lock.
+    pub(super) polling: bool,
+    /// What it waits for is out of date.
+    stale: bool,
+    /// Until when it waits.
+    polls_until: Time,
+    served: Instant,
+    alarm: Arc<OwnedFd>,
+}
+
+/// Sockets, and what to wait for: taken under the lock, used without it.
+pub(super) struct Watch {
+    sockets: Vec<(Link, Arc<TcpStream>, PollFlags)>,
+    alarm: Arc<OwnedFd>,
+    timeout: Option<Timespec>,
+}
+
+/// What a watch has seen.
+pub(super) struct Seen(Vec<(Link, PollFlags)>);
+
+impl Porch {
+    pub(super) fn new(config: Config) -> Result<Porch, ConnectError> {
+        let alarm = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+            .map_err(|error| ConnectError::System(error.to_string()))?;
+        let start = Instant::now();
+        Ok(Porch {
+            session: Session::new(config, Time::ZERO),
+            start,
+            streams: BTreeMap::new(),
+            unflushed: Vec::new(),
+            scratch: vec![0; READ_SIZE].into(),
+            frames: Vec::new(),
+            results: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            events: EventLog::default(),
+            led: false,
+            polling: false,
+            stale: false,
+            polls_until: Time::ZERO,
+            served: start,
+            alarm: Arc::new(alarm),
+        })
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time::ZERO + self.start.elapsed()
+    }
+
+    /// How long nobody has looked at the sockets.
+    pub(super) fn neglected(&self) -> Duration {
+        self.served.elapsed()
+    }
+
+    /// Does all that the session says.
+    pub(super) fn pump(&mut self) {
+        loop {
+            while let Some(output) = self.session.poll_output() {
+                self.perform(output);
+            }
+            let Some(link) = self.unflushed.pop() else { break };
+            let Some(stream) = self.streams.get_mut(&link) else { continue };
+            let flushed = stream.flush();
+            self.stale |= stream.wants_to_write();
+            if flushed.is_err() {
+                self.lose(link);
+            }
+        }
+        if self.polling && (self.stale || self.next_timeout() < self.polls_until) {
+            // The counter of an eventfd cannot run over by this: the poller empties it.
+            let _ = rustix::io::write(&*self.alarm, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn perform(&mut self, output: Output) {
+        match output {
+            Output::Connect { link, address } => {
+                self.stale = true;
+                match Stream::dial(address) {
+                    Ok(stream) => drop(self.streams.insert(link, stream)),
+                    Err(_) => self.lose(link),
+                }
+            }
+            Output::Send { link, frame } => {
+                let Some(stream) = self.streams.get_mut(&link) else { return };
+                if stream.put(&frame).is_err() {
+                    return self.lose(link);
+                }
+                if self.unflushed.last() != Some(&link) {
+                    self.unflushed.push(link);
+                }
+            }
+            Output::Disconnect { link } => {
+                self.stale |= self.streams.remove(&link).is_some();
+            }
+            Output::Done { call, result } => {
+                self.results.insert(call, result);
+                if let Some(thread) = self.waiting.remove(&call) {
+                    thread.notify_one();
+                }
+            }
+            Output::Event(event) => self.events.put(event),
+        }
+    }
+
+    fn lose(&mut self, link: Link) {
+        self.streams.remove(&link);
+        self.stale = true;
+        let now = self.now();
+        self.session.handle_disconnected(now, link);
+    }
+
+    fn next_timeout(&self) -> Time {
+        self.session.next_timeout().unwrap_or(Time::FAR)
+    }
+
+    /// What is to be waited for, at most until `limit`.
+    pub(super) fn watch(&mut self, limit: Time) -> Watch {
+        let mut sockets = Vec::with_capacity(self.streams.len());
+        for (link, stream) in &self.streams {
+            let out = if stream.wants_to_write() { PollFlags::OUT } else { PollFlags::empty() };
+            sockets.push((*link, stream.socket.clone(), PollFlags::IN | out));
+        }
+        let until = self.next_timeout().min(limit);
+        self.stale = false;
+        self.polls_until = until;
+        let timeout = (until != Time::FAR)
+            .then(|| Timespec::try_from(until.since(self.now())).expect("time-outs are short"));
+        Watch { sockets, alarm: self.alarm.clone(), timeout }
+    }
+
+    /// Tells the session what was seen, and what time it is, and does what it says.
+    pub(super) fn serve(&mut self, seen: &Seen) {
+        self.served = Instant::now();
+        // What has arrived counts before any time-out: this thread may have been held up.
+        for (link, flags) in &seen.0 {
+            self.serve_stream(*link, *flags);
+        }
+        let now = self.now();
+        if self.next_timeout() <= now {
+            self.session.handle_timeout(now);
+        }
+        self.pump();
+    }
+
+    fn serve_stream(&mut self, link: Link, flags: PollFlags) {
+        let now = self.now();
+        let Some(stream) = self.streams.get_mut(&link) else { return };
+        if flags.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
+            match stream.finish_dial() {
+                Ok(true) => self.session.handle_connected(now, link),
+                Ok(false) => self.unflushed.push(link),
+                Err(_) => return self.lose(link),
+            }
+        }
+        if flags.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP) {
+            let Some(stream) = self.streams.get_mut(&link) else { return };
+            let read = stream.read(&mut self.scratch, &mut self.frames);
+            for frame in self.frames.drain(..) {
+                self.session.handle_frame(now, link, frame);
+            }
+            if read.is_err() {
+                self.lose(link);
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// Waits until something is to be done.
+    pub(super) fn wait(self) -> Seen {
+        let alarm = std::iter::once(PollFd::new(&*self.alarm, PollFlags::IN));
+        let sockets = self.sockets.iter().map(|(_, socket, flags)| PollFd::new(&**socket, *flags));
+        let mut polled: Vec<PollFd<'_>> = alarm.chain(sockets).collect();
+        match poll(&mut polled, self.timeout.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => return Seen(Vec::new()),
+            Ok(_) => {}
+            // Only wrong arguments or no memory can be the cause: nothing a caller could mend.
+            Err(error) => panic!("poll(2) failed: {error}"),
+        }
+        if !polled[0].revents().is_empty() {
+            let _ = rustix::io::read(&*self.alarm, &mut [0u8; 8]);
+        }
+        let links = self.sockets.iter().map(|(link, ..)| *link);
+        let flags = polled[1..].iter().map(PollFd::revents);
+        Seen(links.zip(flags).filter(|(_, flags)| !flags.is_empty()).collect())
+    }
+}

@@ -1,0 +1,571 @@
+//! The machine: what goes in, and which part deals with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use wire::client::{Bind, Bound, Farewell, Frame, Refusal, Targets, Welcome};
+use wire::limits::{
+    MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
+};
+use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time};
+
+use crate::attempts::{Call, PAUSE, Phase};
+use crate::links::{Links, Overdue, backoff};
+use crate::output::{CallId, Effects, Event, Link, Output, Stats, Timer, Trouble};
+use crate::targets::{Asking, Group, Inquiry, Source};
+use crate::{CallError, ConnectError};
+
+/// Who is asked for a group's targets has this long to answer before the next is asked as well.
+const ASK_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// What a session begins with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The session's name, drawn at random: no other session may ever have it.
+    pub client: ClientId,
+    /// Where nodes take clients. One that answers is enough. At most [`MAX_ADDRESSES`] are used.
+    pub addresses: Vec<SocketAddr>,
+    /// Decides the jitter, and which address is asked first.
+    pub seed: u64,
+}
+
+/// Whether the session can reach any node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// A node has welcomed it.
+    Connected,
+    /// Dials are under way, or nothing was asked of the session yet.
+    Trying,
+    /// Each address that was given has failed. It goes on trying while calls are under way.
+    Failed(ConnectError),
+}
+
+/// A client's conversation with all groups that it calls, without sockets and clock.
+///
+/// Whoever drives it does what [`poll_output`](Session::poll_output) says after every step, and
+/// calls [`handle_timeout`](Session::handle_timeout) at [`next_timeout`](Session::next_timeout).
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) client: ClientId,
+    pub(crate) links: Links,
+    pub(crate) groups: BTreeMap<GroupId, Group>,
+    pub(crate) calls: BTreeMap<CallId, Call>,
+    pub(crate) effects: Effects,
+    /// The search for any node at all, before there are calls.
+    opening: Inquiry,
+    next_call: u64,
+    /// Calls without a number.
+    queued: usize,
+    /// Of all calls' arguments.
+    bytes: usize,
+}
+
+impl Session {
+    /// A session that knows nothing but its addresses.
+    pub fn new(config: Config, _now: Time) -> Session {
+        let mut effects = Effects::new(config.seed);
+        let mut given = Vec::new();
+        for address in config.addresses {
+            if given.len() < MAX_ADDRESSES && !given.contains(&address) {
+                given.push(address);
+            }
+        }
+        // Clients that are given the same list do not all turn to the same node.
+        if !given.is_empty() {
+            let first = effects.random.below(given.len() as u64) as usize;
+            given.rotate_left(first);
+        }
+        Session {
+            client: config.client,
+            links: Links::new(config.client, given),
+            groups: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            effects,
+            opening: Inquiry::default(),
+            next_call: 1,
+            queued: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The session's name.
+    pub fn client(&self) -> ClientId {
+        self.client
+    }
+
+    /// Looks for a node before there is a call to make.
+    pub fn connect(&mut self, now: Time) {
+        if self.opening.state == Asking::Settled && !self.links.any_ready() {
+            self.ask_next(now, None);
+        }
+    }
+
+    /// Whether any node can be reached.
+    pub fn reach(&self) -> Reach {
+        if self.links.any_ready() {
+            return Reach::Connected;
+        }
+        if !self.links.all_failed() {
+            return Reach::Trying;
+        }
+        Reach::Failed(match self.links.other_version() {
+            _ if self.links.given.is_empty() => ConnectError::NoAddress,
+            Some(theirs) => ConnectError::Version { theirs },
+            None => ConnectError::Unreachable(self.links.describe()),
+        })
+    }
+
+    /// Begins a call that must end by `deadline`. Its end is told by [`Output::Done`], which also
+    /// tells if it could not be begun.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a plain fact of a call, none is optional"
+    )]
+    pub fn call(
+        &mut self,
+        now: Time,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        deadline: Time,
+    ) -> CallId {
+        let id = CallId(self.next_call);
+        self.next_call += 1;
+        self.effects.stats.calls += 1;
+        if let Err(error) = self.check_call(now, group, &body, deadline) {
+            self.effects.outputs.push_back(Output::Done { call: id, result: Err(error) });
+            return id;
+        }
+        let group_id = GroupId::of(group);
+        let bytes = body.len();
+        let record = self.groups.entry(group_id).or_insert_with(|| Group::new(group));
+        record.queue.insert(id);
+        self.queued += 1;
+        self.bytes += bytes;
+        self.calls.insert(id, Call::new(group_id, method, json, body, deadline));
+        self.effects.timers.set(Timer::Call(id), deadline);
+        self.admit(now, group_id);
+        if self.calls[&id].phase == Phase::Queued {
+            if self.queued > MAX_QUEUED_CALLS {
+                self.done(id, Err(CallError::TooManyCalls));
+            } else if self.groups[&group_id].targets.nodes.is_empty() {
+                self.inquire(now, group_id);
+            }
+        }
+        id
+    }
+
+    fn check_call(
+        &mut self,
+        now: Time,
+        name: &str,
+        body: &Bytes,
+        deadline: Time,
+    ) -> Result<(), CallError> {
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(CallError::NoSuchGroup(name.into()));
+        }
+        if body.len() > MAX_BODY {
+            let reason = format!(
+                "{} bytes of arguments, the limit is {MAX_BODY}: send them in parts",
+                body.len()
+            );
+            return Err(CallError::Refused { refusal: Refusal::TooLarge, reason });
+        }
+        if deadline <= now {
+            return Err(CallError::DeadlineExceeded);
+        }
+        if deadline.since(now) > MAX_DEADLINE {
+            return Err(CallError::DeadlineTooLong(deadline.since(now)));
+        }
+        match self.groups.get(&GroupId::of(name)) {
+            // Two names with one hash: the group that the cluster has is the other one, or none.
+            Some(group) if group.name != name => {
+                return Err(CallError::NoSuchGroup(name.into()));
+            }
+            None if self.groups.len() >= MAX_GROUPS => return Err(CallError::TooManyCalls),
+            _ => {}
+        }
+        if self.bytes + body.len() > MAX_CALL_BYTES {
+            return Err(CallError::TooManyCalls);
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for this call any more: it ends without [`Output::Done`]. It may be executed
+    /// all the same.
+    pub fn cancel(&mut self, now: Time, call: CallId) {
+        if let Some(group) = self.calls.get(&call).map(|call| call.group) {
+            self.remove(call);
+            self.admit(now, group);
+        }
+    }
+
+    /// A connection that was asked for is there.
+    pub fn handle_connected(&mut self, _now: Time, link: Link) {
+        self.links.connected(link, &mut self.effects);
+    }
+
+    /// A connection that was asked for failed, or is gone.
+    pub fn handle_disconnected(&mut self, now: Time, link: Link) {
+        let trouble = self.links.trouble_of_loss(link);
+        self.lose(now, link, trouble);
+    }
+
+    /// A frame came. Whatever it says, nothing worse happens than that its node counts as lost.
+    pub fn handle_frame(&mut self, now: Time, link: Link, frame: Frame) {
+        if self.links.get(link).is_none() {
+            return;
+        }
+        self.links.heard(now, link, &mut self.effects);
+        let ready = self.links.is_ready(link);
+        match frame {
+            Frame::Welcome(Welcome { version, .. }) if version != PROTOCOL_VERSION => {
+                self.drop_link(now, link, Trouble::Version(version));
+            }
+            Frame::Welcome(Welcome { node, .. }) => {
+                if self.links.welcomed(now, link, node, &mut self.effects) {
+                    self.use_link(now, link);
+                } else {
+                    self.drop_link(now, link, Trouble::Confused);
+                }
+            }
+            Frame::Farewell(Farewell { version, .. }) if version != PROTOCOL_VERSION => {
+                self.drop_link(now, link, Trouble::Version(version));
+            }
+            Frame::Farewell(Farewell { reason, .. }) => {
+                self.drop_link(now, link, Trouble::TurnedAway(reason));
+            }
+            Frame::Bound(bound) if ready => self.handle_bound(now, link, bound),
+            Frame::Reply(reply) if ready => self.handle_reply(now, link, reply),
+            _ => self.drop_link(now, link, Trouble::Confused),
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(timer) = self.effects.timers.take_due(now) {
+            match timer {
+                Timer::Call(id) => self.call_due(now, id),
+                Timer::Link(link) => self.link_due(now, link),
+                Timer::Inquiry(topic) => self.inquiry_due(now, topic),
+                Timer::Warm(group) => self.keep_warm(now, group),
+            }
+        }
+    }
+
+    /// When `handle_timeout` is to be called next.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.effects.timers.next()
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.effects.outputs.pop_front()
+    }
+
+    /// Counters since the session began.
+    pub fn stats(&self) -> Stats {
+        self.effects.stats
+    }
+
+    /// Calls that have not ended.
+    pub fn under_way(&self) -> usize {
+        self.calls.len()
+    }
+
+    fn link_due(&mut self, now: Time, link: Link) {
+        let needed = self.is_needed(now, link);
+        match self.links.overdue(now, link, needed, &mut self.effects) {
+            Overdue::Not => {}
+            Overdue::Silent => self.drop_link(now, link, Trouble::Silent),
+            Overdue::Idle => {
+                self.links.close(now, link, None, &mut self.effects);
+                self.effects.outputs.push_back(Output::Disconnect { link });
+            }
+        }
+    }
+
+    fn is_needed(&self, now: Time, link: Link) -> bool {
+        let Some(address) = self.links.get(link).map(|connection| connection.address) else {
+            return false;
+        };
+        let asked =
+            |asking: Asking| matches!(asking, Asking::Asked { address: a, .. } if a == address);
+        self.calls.values().any(|call| call.attempts.iter().any(|a| a.link == link))
+            || self.groups.values().any(|group| {
+                asked(group.inquiry.state) || group.warm(now, &self.links).contains(&address)
+            })
+    }
+
+    /// Closes a connection that is of no use, and turns elsewhere.
+    fn drop_link(&mut self, now: Time, link: Link, trouble: Trouble) {
+        self.effects.outputs.push_back(Output::Disconnect { link });
+        self.lose(now, link, trouble);
+    }
+
+    fn lose(&mut self, now: Time, link: Link, trouble: Trouble) {
+        let Some(lost) = self.links.close(now, link, Some(trouble), &mut self.effects) else {
+            return;
+        };
+        // Calls first: they have no time to lose; dials for those to come may wait.
+        self.lose_attempts(now, link);
+        let asked = |asking: Asking| matches!(asking, Asking::Asked { address, .. } if address == lost.address);
+        let ids: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in ids {
+            if asked(self.groups[&id].inquiry.state) {
+                self.ask_next(now, Some(id));
+            }
+            self.keep_warm(now, id);
+        }
+        if asked(self.opening.state) {
+            self.ask_next(now, None);
+        }
+    }
+
+    /// A node has welcomed the client: what waited for that goes out.
+    fn use_link(&mut self, now: Time, link: Link) {
+        let connected = self.links.get(link).expect("a welcomed link is open").address;
+        self.send_waiting(now, link);
+        for (id, group) in &mut self.groups {
+            if group.inquiry.state == (Asking::Asked { address: connected, sent: false }) {
+                group.inquiry.state = Asking::Asked { address: connected, sent: true };
+                self.effects.timers.set(Timer::Inquiry(Some(*id)), now + ASK_TIMEOUT);
+                self.effects.send(link, Frame::Bind(Bind { name: group.name.clone() }));
+            }
+        }
+        self.opening = Inquiry::default();
+        self.effects.timers.clear(Timer::Inquiry(None));
+    }
+
+    /// Finds out a group's targets, if that is not under way.
+    pub(crate) fn inquire(&mut self, now: Time, id: GroupId) {
+        if self.groups[&id].inquiry.state == Asking::Settled {
+            self.ask_next(now, Some(id));
+        }
+    }
+
+    fn ask_next(&mut self, now: Time, topic: Option<GroupId>) {
+        let nobody = Targets::default();
+        let (inquiry, targets, name) = match topic {
+            Some(id) => {
+                let group = self.groups.get_mut(&id).expect("only known groups are asked for");
+                (&mut group.inquiry, &group.targets, Some(&group.name))
+            }
+            None => (&mut self.opening, &nobody, None),
+        };
+        let timer = Timer::Inquiry(topic);
+        while let Some(source) = inquiry.next_source(now, &self.links, targets) {
+            let (address, sent) = match source {
+                Source::Connected(link, address) => {
+                    if let Some(name) = name {
+                        self.effects.send(link, Frame::Bind(Bind { name: name.clone() }));
+                    }
+                    (address, true)
+                }
+                Source::ToDial(address) => {
+                    if self.links.open(now, address, &mut self.effects).is_none() {
+                        continue;
+                    }
+                    (address, false)
+                }
+            };
+            inquiry.state = Asking::Asked { address, sent };
+            self.effects.timers.set(timer, now + ASK_TIMEOUT);
+            return;
+        }
+        inquiry.asked.clear();
+        inquiry.state = Asking::Pausing;
+        let pause = backoff(inquiry.rounds, PAUSE, &mut self.effects);
+        inquiry.rounds = inquiry.rounds.saturating_add(1);
+        self.effects.timers.set(timer, now + pause);
+        if let Some(id) = topic {
+            self.give_up_on_version(now, id);
+        }
+    }
+
+    fn inquiry_due(&mut self, now: Time, topic: Option<GroupId>) {
+        let Some(id) = topic else {
+            return self.ask_next(now, None);
+        };
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        if let Asking::Asked { address, sent: true } = group.inquiry.state
+            && let Some(link) = self.links.ready_at(address)
+        {
+            // The question doubles as the one after the node's life.
+            self.links.suspect(now, link, &mut self.effects);
+        }
+        let known = !group.targets.nodes.is_empty() && !group.doubt;
+        if group.is_idle() || known {
+            group.inquiry.state = Asking::Settled;
+        } else {
+            self.ask_next(now, topic);
+        }
+    }
+
+    fn handle_bound(&mut self, now: Time, link: Link, bound: Bound) {
+        let id = bound.group;
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let address = self.links.get(link).expect("frames come on open links").address;
+        let asked = group.inquiry.state == (Asking::Asked { address, sent: true });
+        if asked {
+            self.links.served(link);
+        }
+        match bound.targets {
+            Some(targets) => {
+                self.learn(now, id, targets);
+                if asked {
+                    self.settle(now, id);
+                }
+                self.admit(now, id);
+            }
+            None if asked => {
+                if group.deny() {
+                    self.settle(now, id);
+                    self.give_up(now, id);
+                } else {
+                    self.ask_next(now, Some(id));
+                }
+            }
+            // The answer to a question after a node's life: that it came is all.
+            None => {}
+        }
+    }
+
+    /// A question was answered. Without a target to go to, others are asked after a pause.
+    fn settle(&mut self, now: Time, id: GroupId) {
+        let group = self.groups.get_mut(&id).expect("only known groups are asked for");
+        if group.targets.nodes.is_empty() && !group.is_idle() {
+            group.inquiry.state = Asking::Pausing;
+            let pause = backoff(group.inquiry.rounds, PAUSE, &mut self.effects);
+            group.inquiry.rounds = group.inquiry.rounds.saturating_add(1);
+            self.effects.timers.set(Timer::Inquiry(Some(id)), now + pause);
+        } else {
+            group.inquiry.state = Asking::Settled;
+            self.effects.timers.clear(Timer::Inquiry(Some(id)));
+        }
+    }
+
+    /// Targets were told. If they are news, all calls of the group go where they should be.
+    pub(crate) fn learn(&mut self, now: Time, id: GroupId, targets: Targets) {
+        let group = self.groups.get_mut(&id).expect("targets are told of known groups");
+        if !group.learn(targets) {
+            return;
+        }
+        let first = group.targets.nodes.first().map(|target| target.address);
+        self.effects.event(Event::View { group: id, view: group.view(), first });
+        let calls: Vec<CallId> = group.active.values().copied().collect();
+        for call in calls {
+            self.reroute(now, call);
+        }
+        self.keep_warm(now, id);
+        let group = &self.groups[&id];
+        if group.targets.nodes.is_empty() && !group.queue.is_empty() {
+            self.inquire(now, id);
+        }
+    }
+
+    /// Numbers and sends what waits, as far as targets are known and the window permits.
+    pub(crate) fn admit(&mut self, now: Time, id: GroupId) {
+        while let Some((call, number)) = self.groups.get_mut(&id).and_then(Group::admit) {
+            self.queued -= 1;
+            self.calls.get_mut(&call).expect("a queued call is kept").number = number;
+            self.attempt(now, call, crate::output::Cause::Redirected);
+        }
+    }
+
+    /// Connects the first targets before they are needed.
+    pub(crate) fn keep_warm(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.groups.get(&id) else { return };
+        for address in group.warm(now, &self.links) {
+            // At the limit of connections the target is dialled when it is needed.
+            let _ = self.links.open(now, address, &mut self.effects);
+        }
+        let first = group.targets.nodes.iter().take(crate::targets::WARM);
+        let again = first.filter_map(|t| self.links.avoided_until(t.address, now)).min();
+        match again {
+            Some(at) => self.effects.timers.set(Timer::Warm(id), at),
+            None => self.effects.timers.clear(Timer::Warm(id)),
+        }
+    }
+
+    /// The group does not exist: its calls end, except those that may have been executed.
+    pub(crate) fn give_up(&mut self, now: Time, id: GroupId) {
+        let group = &self.groups[&id];
+        let error = CallError::NoSuchGroup(group.name.clone());
+        let calls: BTreeSet<CallId> = group.active.values().chain(&group.queue).copied().collect();
+        for call in calls {
+            if !self.calls[&call].may_be_executed() {
+                self.done(call, Err(error.clone()));
+            }
+        }
+        self.forget_if_unused(id);
+        self.admit(now, id);
+    }
+
+    /// Waiting does not help if every node speaks another version.
+    fn give_up_on_version(&mut self, now: Time, id: GroupId) {
+        let Some(theirs) = self.links.only_other_versions() else { return };
+        let queue: Vec<CallId> = self.groups[&id].queue.iter().copied().collect();
+        for call in queue {
+            self.done(call, Err(CallError::Version { theirs }));
+        }
+        self.admit(now, id);
+    }
+
+    /// Takes a call out of all tables. False if it has ended before.
+    pub(crate) fn remove(&mut self, id: CallId) -> bool {
+        let Some(call) = self.calls.remove(&id) else { return false };
+        self.effects.timers.clear(Timer::Call(id));
+        self.bytes -= call.body.len();
+        let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
+        if call.phase == Phase::Queued {
+            group.queue.remove(&id);
+            self.queued -= 1;
+        } else {
+            group.active.remove(&call.number);
+        }
+        self.forget_if_unused(call.group);
+        true
+    }
+
+    /// Names that no cluster knows leave nothing behind.
+    fn forget_if_unused(&mut self, id: GroupId) {
+        let unused = |group: &Group| !group.bound && group.is_forgettable();
+        if self.groups.get(&id).is_some_and(unused) {
+            self.groups.remove(&id);
+            self.effects.timers.clear(Timer::Inquiry(Some(id)));
+            self.effects.timers.clear(Timer::Warm(id));
+        }
+    }
+
+    /// Asserts what must hold between any two steps. For tests and simulation.
+    ///
+    /// # Panics
+    /// If it does not hold: that is a bug here.
+    pub fn check_invariants(&self) {
+        self.links.check_invariants(&self.effects);
+        assert!(self.groups.len() <= MAX_GROUPS && self.queued <= MAX_QUEUED_CALLS);
+        assert_eq!(self.bytes, self.calls.values().map(|call| call.body.len()).sum::<usize>());
+        let listed: usize = self.groups.values().map(|g| g.active.len() + g.queue.len()).sum();
+        assert_eq!(listed, self.calls.len());
+        for (id, group) in &self.groups {
+            group.check_invariants(*id);
+            let asking = group.inquiry.state != Asking::Settled;
+            assert_eq!(asking, self.effects.timers.is_set(Timer::Inquiry(Some(*id))));
+            let lost = !group.queue.is_empty() && group.targets.nodes.is_empty();
+            assert!(!lost || asking, "queued calls of {id} are forgotten");
+        }
+        for (id, call) in &self.calls {
+            assert!(self.effects.timers.is_set(Timer::Call(*id)), "{id:?} can hang");
+            let mut links: Vec<Link> = call.attempts.iter().map(|a| a.link).collect();
+            assert!(links.iter().all(|link| self.links.get(*link).is_some()));
+            links.sort_unstable();
+            links.dedup();
+            assert_eq!(links.len(), call.attempts.len(), "{id:?} is twice on one connection");
+            assert_eq!(call.phase == Phase::Queued, call.number == 0);
+        }
+    }
+}

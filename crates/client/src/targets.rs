@@ -1,0 +1,208 @@
+//! What a session knows of one group: where to turn to, whose calls wait, and whom to ask.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use wire::client::Targets;
+use wire::limits::{MAX_REPLICAS, MAX_SESSION_WINDOW};
+use wire::{GroupId, Time, ViewNumber};
+
+use crate::links::Links;
+use crate::output::{CallId, Link};
+
+/// The first targets that are kept connected: the one that serves and the one that takes over.
+pub(crate) const WARM: usize = 2;
+
+/// So many answers in a row must say that a group does not exist before one that did exist is
+/// given up: a node that has just started knows no group yet.
+const DENIALS: u32 = 2;
+
+/// The search for somebody who knows a group's targets.
+#[derive(Debug, Default)]
+pub(crate) struct Inquiry {
+    pub(crate) state: Asking,
+    /// Who was asked since there was news last: the next is somebody else.
+    pub(crate) asked: Vec<SocketAddr>,
+    /// Rounds through everybody without news.
+    pub(crate) rounds: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// Nothing is to be found out.
+    #[default]
+    Settled,
+    /// This address was asked, or will be when it is connected.
+    Asked {
+        address: SocketAddr,
+        /// The question is out.
+        sent: bool,
+    },
+    /// Nobody helped: the round begins anew after a pause.
+    Pausing,
+}
+
+/// Whom to ask.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Connected(Link, SocketAddr),
+    ToDial(SocketAddr),
+}
+
+impl Inquiry {
+    /// The next to ask: a connected node, else one to be dialled, nobody twice in a round.
+    pub(crate) fn next_source(
+        &mut self,
+        now: Time,
+        links: &Links,
+        targets: &Targets,
+    ) -> Option<Source> {
+        let known = |asked: &[SocketAddr], address: &SocketAddr| asked.contains(address);
+        for (link, address) in links.ready() {
+            if !known(&self.asked, &address) {
+                self.asked.push(address);
+                return Some(Source::Connected(link, address));
+            }
+        }
+        let others = targets.nodes.iter().map(|target| &target.address);
+        for address in links.given.iter().chain(others) {
+            if !known(&self.asked, address) && links.avoided_until(*address, now).is_none() {
+                self.asked.push(*address);
+                return Some(Source::ToDial(*address));
+            }
+        }
+        None
+    }
+}
+
+/// One group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    /// Ranked, the first best. Empty: nobody may serve now, or nothing is known.
+    pub(crate) targets: Targets,
+    /// Somebody has told the targets.
+    pub(crate) bound: bool,
+    /// All targets failed: the next answer is believed even if its view is not newer. That heals
+    /// a client after the cluster began anew, or after a node told it nonsense.
+    pub(crate) doubt: bool,
+    denials: u32,
+    pub(crate) inquiry: Inquiry,
+    pub(crate) next_number: u64,
+    /// Calls with a number, by it.
+    pub(crate) active: BTreeMap<u64, CallId>,
+    /// Calls that wait for targets, or for a place in the window; oldest first.
+    pub(crate) queue: BTreeSet<CallId>,
+}
+
+impl Group {
+    pub(crate) fn new(name: &str) -> Self {
+        Group {
+            name: name.into(),
+            targets: Targets::default(),
+            bound: false,
+            doubt: false,
+            denials: 0,
+            inquiry: Inquiry::default(),
+            next_number: 1,
+            active: BTreeMap::new(),
+            queue: BTreeSet::new(),
+        }
+    }
+
+    /// Nothing of it need be kept. Once a number was given it must be: none is used twice.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        self.next_number == 1 && self.queue.is_empty()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active.is_empty() && self.queue.is_empty()
+    }
+
+    /// The lowest number without a reply.
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.active.first_key_value().map_or(self.next_number, |(number, _)| *number)
+    }
+
+    /// The oldest call in the queue and a number for it, if it may be sent.
+    pub(crate) fn admit(&mut self) -> Option<(CallId, u64)> {
+        if self.targets.nodes.is_empty()
+            || self.next_number - self.unanswered() >= MAX_SESSION_WINDOW
+        {
+            return None;
+        }
+        let call = self.queue.pop_first()?;
+        let number = self.next_number;
+        self.next_number += 1;
+        self.active.insert(number, call);
+        Some((call, number))
+    }
+
+    /// Targets were told. True if that is news.
+    pub(crate) fn learn(&mut self, mut told: Targets) -> bool {
+        told.nodes.truncate(MAX_REPLICAS);
+        self.denials = 0;
+        if self.bound && !self.doubt && told.view <= self.targets.view {
+            return false;
+        }
+        let news = !self.bound || told != self.targets;
+        self.bound = true;
+        self.doubt = false;
+        self.targets = told;
+        if news && !self.targets.nodes.is_empty() {
+            self.inquiry.asked.clear();
+            self.inquiry.rounds = 0;
+        }
+        news
+    }
+
+    /// A node says that there is no such group. True if that is to be believed.
+    pub(crate) fn deny(&mut self) -> bool {
+        self.denials += 1;
+        let believed = !self.bound || self.denials >= DENIALS;
+        if believed {
+            self.targets = Targets::default();
+            self.bound = false;
+        }
+        believed
+    }
+
+    pub(crate) fn was_denied(&self) -> bool {
+        self.denials > 0
+    }
+
+    /// The best target that is not among `tried` and not avoided; silent ones come last.
+    pub(crate) fn best(
+        &self,
+        now: Time,
+        links: &Links,
+        tried: &[SocketAddr],
+    ) -> Option<SocketAddr> {
+        let addresses = self.targets.nodes.iter().map(|target| target.address);
+        let fit = |address: &SocketAddr| {
+            !tried.contains(address) && links.avoided_until(*address, now).is_none()
+        };
+        // Of equals the first is taken: rank decides.
+        addresses.filter(fit).min_by_key(|address| links.is_suspect(*address))
+    }
+
+    /// The targets to be kept connected.
+    pub(crate) fn warm(&self, now: Time, links: &Links) -> Vec<SocketAddr> {
+        let addresses = self.targets.nodes.iter().map(|target| target.address);
+        let fit = |address: &SocketAddr| {
+            links.avoided_until(*address, now).is_none() && !links.is_suspect(*address)
+        };
+        addresses.filter(fit).take(WARM).collect()
+    }
+
+    pub(crate) fn view(&self) -> ViewNumber {
+        self.targets.view
+    }
+
+    pub(crate) fn check_invariants(&self, id: GroupId) {
+        assert_eq!(GroupId::of(&self.name), id);
+        assert!(self.next_number - self.unanswered() <= MAX_SESSION_WINDOW);
+        assert!(self.active.keys().all(|number| *number < self.next_number));
+        assert!(self.targets.nodes.len() <= MAX_REPLICAS);
+    }
+}
