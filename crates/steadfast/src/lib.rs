@@ -1,1 +1,154 @@
-//! (being built)
+//! Replicated services that keep answering.
+//!
+//! A service is a Rust trait. Its implementation runs as several *replicas* on different *nodes*;
+//! its clients call the *group* of replicas by name. When a process or a host fails, the clients'
+//! calls go on within milliseconds at another replica, and no acknowledged request is lost or
+//! executed twice.
+//!
+//! ```
+//! use std::convert::Infallible;
+//! use steadfast::{CallError, Client, HostOptions, Node, NodeConfig};
+//!
+//! // 1. What the service does, for clients and replicas alike.
+//! #[steadfast::service]
+//! trait Counter {
+//!     /// Adds `n` and returns the sum.
+//!     fn add(&mut self, n: u64) -> u64;
+//! }
+//!
+//! // 2. The service. Serde says how its state is given to another replica (see `State`).
+//! #[derive(Default, serde::Serialize, serde::Deserialize)]
+//! struct Tally(u64);
+//!
+//! impl Counter for Tally {
+//!     fn add(&mut self, n: u64) -> u64 {
+//!         self.0 = self.0.wrapping_add(n);
+//!         self.0
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // 3. A node hosts a replica. This one is a cluster of its own, on free ports of loopback;
+//! //    three of them with one configuration each survive the loss of any one.
+//! let node = Node::start(NodeConfig::single())?;
+//! node.host("counter", HostOptions::default(), || CounterService::new(Tally::default()))?;
+//!
+//! // 4. A client connects to any node and calls the group. Every call has a deadline.
+//! let client = Client::connect([node.client_address().expect("it takes clients")])?;
+//! let counter = CounterClient::new(&client, "counter");
+//! assert_eq!(counter.add(2)?, 2);
+//! assert_eq!(counter.add(3)?, 5);
+//!
+//! // 5. What can go wrong is typed.
+//! let other = CounterClient::new(&client, "no-such-counter");
+//! let error: CallError<Infallible> = other.add(1).unwrap_err();
+//! assert_eq!(error, CallError::NoSuchGroup("no-such-counter".to_owned()));
+//! node.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to look
+//!
+//! | to ... | see |
+//! | --- | --- |
+//! | write a service | [`service`], [`State`], [`Context`] |
+//! | run it in your own program | [`Node`], [`NodeConfig`], [`HostOptions`] |
+//! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
+//! | see what a cluster does | [`Node::status`], [`Node::subscribe`], the program's `steadfast status` |
+//! | work with bytes instead of types | [`Service`], [`Client::call`] |
+//!
+//! The program `steadfast` (feature `program`, on by default) runs nodes as daemons, shows a
+//! cluster's status, calls methods by hand and has a demonstration: `steadfast demo`.
+
+mod encoding;
+mod error;
+mod serve;
+mod state;
+mod stub;
+
+pub use client::{AsyncClient, CallError as BytesCallError, Client, ConnectError};
+pub use node::admin;
+pub use node::{
+    Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, HostError,
+    HostOptions, Node, Service, ServiceOutcome, StartError, Stopped,
+};
+pub use wire::client::Refusal;
+pub use wire::ordered::{GroupOptions, Hold, Style};
+pub use wire::{
+    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, Time, ViewNumber,
+};
+
+/// What a node tells of itself and its cluster: [`Node::status`], `steadfast status --json`.
+pub mod status {
+    pub use node::{Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, Status};
+}
+
+pub use crate::error::CallError;
+pub use crate::state::State;
+pub use crate::stub::DEFAULT_DEADLINE;
+
+/// Makes a replicated service of a trait.
+///
+/// The trait stays as it is. Beside `trait Counter` there will be
+///
+/// - `CounterService<T>`: serves a `T: Counter + State + Send` as a replica, for [`Node::host`];
+/// - `CounterClient`: calls the group, with the trait's methods, each returning a
+///   `Result<_, CallError<_>>`;
+/// - `CounterAsyncClient`: the same with async methods.
+///
+/// # The methods
+///
+/// A method takes `&mut self` (or `&self`) and owned arguments that serde can send, and returns
+/// something that serde can send. All methods are ordered alike: every replica executes all calls
+/// of all clients in one order.
+///
+/// - A first argument `context: &Context` is not sent. It gives the time, random numbers and the
+///   caller, the same at every replica. A handler must take them from there, because its outcome
+///   may depend on nothing but the state, the arguments and the context.
+/// - A method may return `Result<T, E>`. `E` is the service's own error, and the client gets it as
+///   [`CallError::Service`].
+/// - A method that panics is refused to the caller ([`Refusal::Failed`]); what it has changed up
+///   to there stays, at every replica alike.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use steadfast::Context;
+///
+/// #[derive(Debug, Serialize, Deserialize)]
+/// pub enum BookingError {
+///     Full,
+/// }
+///
+/// #[steadfast::service]
+/// pub trait Booking {
+///     /// Books a seat; gives its number.
+///     fn book(&mut self, context: &Context, passenger: String) -> Result<u32, BookingError>;
+///     /// How many seats are free.
+///     fn free(&self) -> u32;
+/// }
+/// ```
+///
+/// # On the wire
+///
+/// Methods are known by a hash of their name, arguments by their order. So methods can be put in
+/// another order, and new ones added, without harm to older clients; a method keeps its arguments
+/// for ever (write a new method instead). Two names with one hash are refused when compiling.
+///
+/// Arguments, results and states are postcard. `steadfast call` uses JSON instead: arguments as an
+/// array in order, or as an object by their names.
+///
+/// # In tests
+///
+/// The implementation is a plain struct; call it as such. `CounterService` can be called without a
+/// node through [`Service::call`] with a [`Context`] of the test's own ([`Context::new`]).
+pub use steadfast_macros::service;
+
+/// For the code that [`service`] writes. No promises about what is here.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+
+    pub use crate::serve::{answer, answer_fallible, no_such_method};
+    pub use crate::stub::{AsyncStub, Stub};
+}

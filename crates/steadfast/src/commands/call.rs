@@ -1,0 +1,134 @@
+//! `steadfast call`: tries a method by hand.
+
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use steadfast::{BytesCallError, Client, MethodId};
+use wire::limits::MAX_DEADLINE;
+
+use super::{Failure, finish, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast call counter get --at 127.0.0.1:7100
+  steadfast call counter add '[5]' --at 127.0.0.1:7100,127.0.0.1:7101
+  steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
+  steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
+
+A method that the service does not have is refused with a list of those that it has.
+The result is JSON on standard output; exit code 1 tells that there is none.";
+
+/// Calls a method of a service by hand: JSON in, JSON out.
+///
+/// This is a call like any other: it is ordered, executed by every replica, and changes the
+/// service's state if the method does.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The group's name; `steadfast status` lists them.
+    group: String,
+    /// The method's name, as in the service's trait.
+    method: String,
+    /// The arguments: a JSON array in order, or an object by their names; `-` reads them from
+    /// standard input.
+    #[arg(value_name = "JSON-ARGS", default_value = "[]", allow_hyphen_values = true)]
+    arguments: String,
+    /// Client addresses of one or more nodes. Any node finds the group.
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', required = true)]
+    at: Vec<String>,
+    /// How long to wait for the result, such as 250ms or 1.5s.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    deadline: Duration,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(call(args).and_then(|result| print(&result)))
+}
+
+fn call(args: &Args) -> Result<String, Failure> {
+    let body = arguments(&args.arguments)?;
+    let client = Client::connect(&args.at).map_err(Failure::failed)?;
+    let method = MethodId::of(&args.method);
+    let answer = client.call(&args.group, method, true, body.into(), args.deadline);
+    match answer {
+        Ok(json) => pretty(&json),
+        Err(BytesCallError::Service(json)) => {
+            Err(Failure::Failed(format!("the service answered: {}", pretty(&json)?.trim_end())))
+        }
+        Err(error) => Err(Failure::failed(error)),
+    }
+}
+
+/// The arguments, checked here: a node would only refuse them later.
+fn arguments(given: &str) -> Result<String, Failure> {
+    let text = if given == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::Failed(format!("cannot read standard input: {error}")))?;
+        text
+    } else {
+        given.to_owned()
+    };
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(Failure::Usage(format!(
+            "the arguments are not JSON ({error}): give an array in order or an object by names, \
+             in quotes for the shell, such as '[5]' or '{{\"n\": 5}}'"
+        ))),
+    }
+}
+
+fn pretty(json: &[u8]) -> Result<String, Failure> {
+    let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| {
+        Failure::Failed(format!(
+            "executed, but the service answered something else than JSON ({error})"
+        ))
+    })?;
+    Ok(format!("{value:#}\n"))
+}
+
+/// Reads `250ms`, `1.5s`, `500us`, `1m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "give a number and a unit, such as 500us, 250ms, 1.5s or 1m".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = match &text[digits..] {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        _ => return Err(wrong()),
+    };
+    let duration = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
+    if duration.is_zero() || duration > MAX_DEADLINE {
+        return Err(format!("a deadline is more than nothing and at most {MAX_DEADLINE:?}"));
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_unit() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
+        assert_eq!(duration("1m"), Ok(Duration::from_secs(60)));
+        for wrong in
+            ["", "1", "s", "1h", "0s", "-1s", "1.2.3s", "1 s", "61s", "9999999999999999999999m"]
+        {
+            duration(wrong).expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn arguments_are_json_or_a_usage_error() {
+        assert_eq!(arguments("{\"n\": 5}"), Ok("{\"n\": 5}".to_owned()));
+        assert!(matches!(arguments("n=5"), Err(Failure::Usage(_))));
+    }
+}

@@ -1,0 +1,154 @@
+//! A node's status, to be taken in at a glance: what is wrong first, then nodes, then groups.
+
+use std::fmt::Write;
+
+use steadfast::status::{GroupStatus, Status};
+use steadfast::{Member, NodeId};
+
+/// The text. `expected`: the nodes of the configuration, if they are known.
+pub fn status(status: &Status, expected: Vec<NodeId>) -> String {
+    let mut text = String::new();
+    let clients = match status.client {
+        Some(address) => format!("clients at {address}"),
+        None => "takes no clients".to_owned(),
+    };
+    line(
+        &mut text,
+        format_args!("cluster {}, seen from {} ({clients})", status.cluster, status.node),
+    );
+    for trouble in troubles(status, &expected) {
+        line(&mut text, format_args!("  ! {trouble}"));
+    }
+    text.push('\n');
+    ring(&mut text, status, &expected);
+    text.push('\n');
+    groups(&mut text, status);
+    text
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    writeln!(text, "{arguments}").expect("a String takes everything");
+}
+
+fn troubles(status: &Status, expected: &[NodeId]) -> Vec<String> {
+    let mut troubles = Vec::new();
+    let ring = &status.ring;
+    if ring.state != "operational" {
+        troubles.push(format!(
+            "the ring is in state {}: its membership is being agreed on; nothing is answered",
+            ring.state
+        ));
+    }
+    if ring.quorate == Some(false) {
+        troubles
+            .push("no quorum: nothing is answered until a majority of the nodes is up".to_owned());
+    }
+    let absent = absent(status, expected);
+    if !absent.is_empty() {
+        troubles.push(format!("not in the ring: {}", list(&absent)));
+    }
+    for group in &status.groups {
+        if group.primary.is_none() {
+            troubles.push(format!(
+                "group {} has no primary: no replica with its state is up",
+                group.name
+            ));
+        }
+    }
+    let counters = &status.counters;
+    let dropped = counters.malformed.total();
+    if dropped > 0 {
+        troubles.push(format!(
+            "{dropped} malformed datagrams dropped: another program, version or cluster sends to \
+             the ring's port (--json tells which)"
+        ));
+    }
+    for (count, what) in [
+        (counters.handlers_panicked, "handlers panicked: see the node's log"),
+        (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
+        (counters.connections_refused, "client connections refused: a limit was reached"),
+    ] {
+        if count > 0 {
+            troubles.push(format!("{count} {what}"));
+        }
+    }
+    troubles
+}
+
+fn absent(status: &Status, expected: &[NodeId]) -> Vec<NodeId> {
+    let present = |node: &NodeId| status.ring.members.iter().any(|member| member.node == *node);
+    expected.iter().copied().filter(|node| !present(node)).collect()
+}
+
+fn list(nodes: &[NodeId]) -> String {
+    if nodes.is_empty() {
+        return "none".to_owned();
+    }
+    nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn ring(text: &mut String, status: &Status, expected: &[NodeId]) {
+    let ring = &status.ring;
+    let quorum = match ring.quorate {
+        Some(true) => "quorate",
+        Some(false) => "no quorum",
+        None => "quorum not yet known",
+    };
+    let of = match expected.len() {
+        0 => String::new(),
+        count => format!(" of {count}"),
+    };
+    let members: Vec<NodeId> = ring.members.iter().map(|member| member.node).collect();
+    let (state, id, epoch, delivered) = (&ring.state, ring.id, ring.epoch, ring.delivered);
+    line(
+        text,
+        format_args!("ring    {state}, {quorum} (epoch {epoch}), {id}, {delivered} delivered"),
+    );
+    line(text, format_args!("nodes   {}{of}: {}", members.len(), list(&members)));
+}
+
+fn groups(text: &mut String, status: &Status) {
+    if status.groups.is_empty() {
+        text.push_str("no groups: nobody hosts a replica\n");
+        return;
+    }
+    let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "HOLD"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(status.groups.iter().map(row));
+    let widths: [usize; 7] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    for row in &rows {
+        let cells = row.iter().zip(widths);
+        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
+        line(text, format_args!("{}", cells.join("  ").trim_end()));
+    }
+    if status.groups.iter().any(|group| group.replicas.iter().any(|replica| !replica.synced)) {
+        text.push_str("(n): this replica is being given the state\n");
+    }
+}
+
+fn row(group: &GroupStatus) -> [String; 7] {
+    let replicas: Vec<String> = group
+        .replicas
+        .iter()
+        .map(|replica| match replica.synced {
+            true => replica.node.to_string(),
+            false => format!("({})", replica.node),
+        })
+        .collect();
+    // Only a node with a replica of its own knows these.
+    let known = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
+    [
+        group.name.clone(),
+        group.view.to_string(),
+        group.primary.map_or("none".to_owned(), |Member { node, .. }| node.to_string()),
+        replicas.join(" "),
+        known(group.sessions.map(|sessions| sessions.to_string())),
+        known(group.executed.map(|executed| executed.to_string())),
+        format!("{:?}", group.hold).to_lowercase(),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

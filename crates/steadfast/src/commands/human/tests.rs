@@ -1,0 +1,120 @@
+use expect_test::{Expect, expect};
+use steadfast::status::{Counters, GroupStatus, ReplicaStatus, RingStatus, Status};
+use steadfast::{Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
+
+fn member(node: u32) -> Member {
+    Member { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
+fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
+    let replica = |&(node, synced): &(u32, bool)| ReplicaStatus {
+        node: NodeId(node),
+        incarnation: Incarnation(1),
+        synced,
+    };
+    GroupStatus {
+        name: name.to_owned(),
+        style: Style::SemiActive,
+        hold: Hold::Majority,
+        view: ViewNumber(3),
+        primary: replicas.iter().find(|replica| replica.1).map(|replica| member(replica.0)),
+        replicas: replicas.iter().map(replica).collect(),
+        sessions: None,
+        executed: None,
+    }
+}
+
+fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
+    Status {
+        node: NodeId(1),
+        incarnation: Incarnation(1),
+        cluster: "lab".to_owned(),
+        client: Some(([127, 0, 0, 1], 7100).into()),
+        ring: RingStatus {
+            state: "operational".to_owned(),
+            id: RingId { sequence: 17, representative: NodeId(1) },
+            members: nodes.iter().copied().map(member).collect(),
+            quorate: Some(nodes.len() > 1),
+            epoch: 4,
+            delivered: 4_711,
+        },
+        groups,
+        counters: Counters::default(),
+    }
+}
+
+fn shown(status: &Status, expected: &[u32], text: Expect) {
+    text.assert_eq(&super::status(status, expected.iter().copied().map(NodeId).collect()));
+}
+
+#[test]
+fn a_sound_cluster_shows_no_trouble() {
+    let mut counter = group("counter", &[(2, true), (1, true), (3, true)]);
+    counter.sessions = Some(12);
+    counter.executed = Some(40_961);
+    let elsewhere = group("station-information", &[(3, true)]);
+    let status = seen(&[1, 2, 3], vec![counter, elsewhere]);
+    shown(
+        &status,
+        &[],
+        expect![[r#"
+        cluster lab, seen from n1 (clients at 127.0.0.1:7100)
+
+        ring    operational, quorate (epoch 4), r17@n1, 4711 delivered
+        nodes   3: n1 n2 n3
+
+        GROUP                VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
+        counter              v3    n2       n2 n1 n3  12        40961     majority
+        station-information  v3    n3       n3        -         -         majority
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_wrong_comes_first() {
+    let mut status = seen(&[1], vec![group("counter", &[(1, false)]), group("echo", &[])]);
+    status.counters.handlers_panicked = 2;
+    status.counters.malformed.magic = 7;
+    status.client = None;
+    shown(
+        &status,
+        &[1, 2, 3],
+        expect![[r#"
+        cluster lab, seen from n1 (takes no clients)
+          ! no quorum: nothing is answered until a majority of the nodes is up
+          ! not in the ring: n2 n3
+          ! group counter has no primary: no replica with its state is up
+          ! group echo has no primary: no replica with its state is up
+          ! 7 malformed datagrams dropped: another program, version or cluster sends to the ring's port (--json tells which)
+          ! 2 handlers panicked: see the node's log
+
+        ring    operational, no quorum (epoch 4), r17@n1, 4711 delivered
+        nodes   1 of 3: n1
+
+        GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
+        counter  v3    none     (n1)      -         -         majority
+        echo     v3    none               -         -         majority
+        (n): this replica is being given the state
+    "#]],
+    );
+}
+
+#[test]
+fn a_node_that_starts_says_so() {
+    let mut status = seen(&[], Vec::new());
+    status.ring.state = "gather".to_owned();
+    status.ring.quorate = None;
+    shown(
+        &status,
+        &[],
+        expect![[r#"
+        cluster lab, seen from n1 (clients at 127.0.0.1:7100)
+          ! the ring is in state gather: its membership is being agreed on; nothing is answered
+
+        ring    gather, quorum not yet known (epoch 4), r17@n1, 4711 delivered
+        nodes   0: none
+
+        no groups: nobody hosts a replica
+    "#]],
+    );
+}

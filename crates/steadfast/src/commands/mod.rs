@@ -1,0 +1,53 @@
+//! The commands of the program, one module each, and how they end.
+
+pub mod call;
+mod human;
+pub mod node;
+mod notify;
+pub mod status;
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// Why a command ends without success.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Exit code 1: it was tried, and failed.
+    Failed(String),
+    /// Exit code 2: the command line or the configuration is wrong.
+    Usage(String),
+}
+
+impl Failure {
+    fn failed(error: impl Display) -> Self {
+        Failure::Failed(error.to_string())
+    }
+
+    fn usage(error: impl Display) -> Self {
+        Failure::Usage(error.to_string())
+    }
+}
+
+/// Says why a command failed, and turns it into the exit code.
+fn finish(result: Result<(), Failure>) -> ExitCode {
+    let (code, text) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Failed(text)) => (1, text),
+        Err(Failure::Usage(text)) => (2, text),
+    };
+    eprintln!("error: {text}");
+    ExitCode::from(code)
+}
+
+/// Writes a command's result to standard output. Who reads only its beginning (`| head`) is no
+/// failure.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

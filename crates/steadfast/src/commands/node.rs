@@ -1,0 +1,184 @@
+//! `steadfast node`: the daemon.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use steadfast::{
+    DEFAULT_CONFIG, GroupOptions, HostOptions, Interest, Node, NodeConfig, StartError,
+};
+use tracing_subscriber::EnvFilter;
+
+use super::{Failure, finish, notify, print};
+use crate::services::{CounterService, Echo, Tally};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast node --print-config > node.toml    the default configuration, with every knob explained
+  steadfast node --config node.toml
+  steadfast node --config node.toml --log debug
+
+SIGTERM and SIGINT stop the node cleanly: its replicas hand over, it leaves the ring, and the exit
+code is 0. A second signal stops it at once. Under systemd (Type=notify) it reports when it is
+ready and when it stops.";
+
+/// Runs a node: one on each host of the cluster.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The node's configuration.
+    #[arg(long, value_name = "FILE", required_unless_present = "print_config")]
+    config: Option<PathBuf>,
+    /// Prints the default configuration, which is the manual of all knobs, and ends.
+    #[arg(long, conflicts_with = "config")]
+    print_config: bool,
+    /// What to log: error, warn, info, debug or trace, or a filter such as
+    /// `info,steadfast_node=debug`. Without it the variable RUST_LOG decides, then `info`.
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(match &args.config {
+        Some(path) => daemon(path, args.log.as_deref()),
+        None => print(DEFAULT_CONFIG),
+    })
+}
+
+/// Reads the configuration file of a node, for this and other commands.
+pub fn read_config(path: &Path) -> Result<NodeConfig, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Usage(format!(
+            "cannot read the configuration {}: {error}; `steadfast node --print-config` prints one \
+             to start from",
+            path.display()
+        ))
+    })?;
+    NodeConfig::from_toml(&text)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+}
+
+fn daemon(path: &Path, log: Option<&str>) -> Result<(), Failure> {
+    let config = read_config(path)?;
+    check_services(&config)?;
+    start_log(log)?;
+    // Before the node starts: a signal that comes while it starts must not kill it half-way.
+    let signals = Signals::new([SIGTERM, SIGINT])
+        .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
+    let node = Node::start(config.clone()).map_err(|error| match error {
+        StartError::Config(_) => Failure::usage(error),
+        error => Failure::failed(error),
+    })?;
+    host(&node, &config)?;
+    match node.client_address() {
+        Some(address) => tracing::info!(node = node.id().0, clients = %address, "ready"),
+        None => tracing::info!(node = node.id().0, "ready; takes no clients"),
+    }
+    tell_systemd("READY=1");
+    let woken_by = wait(&node, signals);
+    tracing::info!("stopping: handing over and leaving the ring");
+    tell_systemd("STOPPING=1");
+    node.stop().map_err(Failure::failed)?;
+    tracing::info!("stopped");
+    match woken_by {
+        Wake::Signal => Ok(()),
+        Wake::Silent => Err(Failure::Failed("the node ended by itself: start it anew".to_owned())),
+    }
+}
+
+/// Why the daemon need not wait any longer.
+enum Wake {
+    Signal,
+    /// The node tells no more events.
+    Silent,
+}
+
+/// Waits for a signal, or for the node to end by itself.
+fn wait(node: &Node, mut signals: Signals) -> Wake {
+    let (wake, woken) = mpsc::channel();
+    let by_signal = wake.clone();
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            if by_signal.send(Wake::Signal).is_err() {
+                eprintln!("error: a second signal: stopped at once, without handing over");
+                std::process::exit(1);
+            }
+        }
+    });
+    loop {
+        let events = node.subscribe_to(Interest::Membership);
+        let by_silence = wake.clone();
+        thread::spawn(move || {
+            while events.recv().is_ok() {}
+            // When the node is being stopped nobody listens any more, and nobody needs to.
+            let _ = by_silence.send(Wake::Silent);
+        });
+        match woken.recv() {
+            // The oldest of too many subscribers is ended: that says nothing of the node.
+            Ok(Wake::Silent) if node.status().ring.state != "stopped" => {}
+            Ok(wake) => return wake,
+            Err(_) => return Wake::Silent,
+        }
+    }
+}
+
+/// A wrong service is a fault of the configuration: found before anything is started.
+fn check_services(config: &NodeConfig) -> Result<(), Failure> {
+    match config.replicas.iter().find(|replica| !BUILT_IN.contains(&replica.service.as_str())) {
+        None => Ok(()),
+        Some(replica) => Err(Failure::Usage(format!(
+            "[[replica]] group = \"{}\": this program has no service \"{}\"; it has {}. A service \
+             of your own is hosted by a program of your own: see steadfast::Node::host",
+            replica.group,
+            replica.service,
+            BUILT_IN.join(" and "),
+        ))),
+    }
+}
+
+/// The services that [`host`] knows.
+const BUILT_IN: [&str; 2] = ["echo", "counter"];
+
+fn host(node: &Node, config: &NodeConfig) -> Result<(), Failure> {
+    for replica in &config.replicas {
+        let options = HostOptions {
+            group: GroupOptions { hold: replica.hold, ..GroupOptions::default() },
+            execution: replica.execution,
+        };
+        let hosted = match replica.service.as_str() {
+            "echo" => node.host(&replica.group, options, || Echo),
+            "counter" => {
+                node.host(&replica.group, options, || CounterService::new(Tally::default()))
+            }
+            service => unreachable!("{service} was checked to be built in"),
+        };
+        hosted.map_err(|error| {
+            Failure::Failed(format!("cannot host a replica of {}: {error}", replica.group))
+        })?;
+    }
+    Ok(())
+}
+
+fn start_log(filter: Option<&str>) -> Result<(), Failure> {
+    let from_environment = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let text = filter.map(str::to_owned).or(from_environment).unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::try_new(&text).map_err(|error| {
+        Failure::Usage(format!(
+            "`{text}` is no filter of log messages ({error}): give error, warn, info, debug or \
+             trace, or a list such as info,steadfast_node=debug"
+        ))
+    })?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+/// A node that runs is worth more than the report of it.
+fn tell_systemd(message: &str) {
+    if let Err(error) = notify::systemd(message) {
+        tracing::warn!("cannot reach NOTIFY_SOCKET: {error}");
+    }
+}

@@ -1,0 +1,75 @@
+//! `steadfast status`: what a node knows of its cluster.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use steadfast::NodeConfig;
+use steadfast::admin::Client as AdminClient;
+use steadfast::status::Status;
+
+use super::node::read_config;
+use super::{Failure, finish, human, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast status                             the node of this host, at its usual socket
+  steadfast status --config node.toml          the node with this configuration
+  steadfast status --admin /run/steadfast/node.sock --json | jq .groups
+
+Any node can be asked: all know the same groups, views and primaries. Sessions and executed
+requests are those of the asked node's own replicas.";
+
+/// Shows nodes, ring, configuration, groups, views, primaries and sessions, as a node sees them.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The node's admin socket.
+    #[arg(long, value_name = "PATH", default_value = "/run/steadfast/node.sock")]
+    admin: PathBuf,
+    /// The node's configuration, which names its admin socket and the nodes to expect.
+    #[arg(long, value_name = "FILE", conflicts_with = "admin")]
+    config: Option<PathBuf>,
+    /// One JSON object instead of a text for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(show(args))
+}
+
+fn show(args: &Args) -> Result<(), Failure> {
+    let config = args.config.as_deref().map(read_config).transpose()?;
+    let path = match &config {
+        Some(config) => admin_path(config)?,
+        None => args.admin.clone(),
+    };
+    let status = ask(&path)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&status).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    let expected = config.map(|config| config.nodes.iter().map(|node| node.id).collect());
+    print(&human::status(&status, expected.unwrap_or_default()))
+}
+
+fn ask(path: &Path) -> Result<Status, Failure> {
+    AdminClient::connect(path).and_then(|mut node| node.status()).map_err(|error| {
+        Failure::Failed(format!(
+            "{error}: is the node running, with admin = \"{0}\" in its configuration, and may this \
+             user open {0}?",
+            path.display()
+        ))
+    })
+}
+
+fn admin_path(config: &NodeConfig) -> Result<PathBuf, Failure> {
+    config.admin.clone().ok_or_else(|| {
+        Failure::Usage(
+            "the configuration names no admin socket: set admin = \"/run/steadfast/node.sock\" and \
+             start the node again"
+                .to_owned(),
+        )
+    })
+}

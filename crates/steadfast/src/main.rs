@@ -1,0 +1,53 @@
+//! The program `steadfast`: nodes as daemons, a cluster's status, calls by hand, a demonstration.
+
+mod commands;
+mod demo;
+mod services;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{call, node, status};
+
+const EXAMPLES: &str = "\
+Examples:
+  See what it is about, in a minute:
+      steadfast demo
+  Run a node:
+      steadfast node --print-config > node.toml
+      steadfast node --config node.toml
+  Look at its cluster, and call a built-in service:
+      steadfast status --config node.toml
+      steadfast call counter add '[5]' --at 127.0.0.1:7100
+
+Exit codes:
+  0  it did what was asked
+  1  it failed: standard error says why, and what to do
+  2  the command line or the configuration is wrong";
+
+/// Keeps services answering: replicas on several hosts, clients that go on within milliseconds
+/// when one fails, and no acknowledged request lost or executed twice.
+#[derive(Parser)]
+#[command(version, after_help = EXAMPLES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Node(node::Args),
+    Status(status::Args),
+    Call(call::Args),
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Node(args) => node::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Call(args) => call::run(&args),
+        Command::Demo(args) => demo::run(args),
+    }
+}

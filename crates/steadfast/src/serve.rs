@@ -1,0 +1,121 @@
+//! What the generated adapters call: from a request's bytes to the trait's method and back.
+
+use bytes::Bytes;
+use node::{Call, ServiceOutcome};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wire::client::Refusal;
+use wire::limits::MAX_REASON;
+
+use crate::encoding::Encoding;
+
+/// Executes a method that cannot fail.
+pub fn answer<A: DeserializeOwned, T: Serialize>(
+    call: &Call<'_>,
+    signature: &str,
+    run: impl FnOnce(A) -> T,
+) -> ServiceOutcome {
+    match arguments(call, signature) {
+        Ok(arguments) => encoded(call, signature, &run(arguments), ServiceOutcome::Ok),
+        Err(refused) => refused,
+    }
+}
+
+/// Executes a method that returns a `Result`.
+pub fn answer_fallible<A: DeserializeOwned, T: Serialize, E: Serialize>(
+    call: &Call<'_>,
+    signature: &str,
+    run: impl FnOnce(A) -> Result<T, E>,
+) -> ServiceOutcome {
+    match arguments(call, signature).map(run) {
+        Ok(Ok(result)) => encoded(call, signature, &result, ServiceOutcome::Ok),
+        Ok(Err(error)) => encoded(call, signature, &error, ServiceOutcome::Error),
+        Err(refused) => refused,
+    }
+}
+
+/// `known` is a sentence that lists the methods.
+pub fn no_such_method(known: &str) -> ServiceOutcome {
+    refused(Refusal::NoSuchMethod, format!("no such method: {known}"))
+}
+
+fn arguments<A: DeserializeOwned>(call: &Call<'_>, signature: &str) -> Result<A, ServiceOutcome> {
+    Encoding::of_call(call.json).decode(call.body).map_err(|error| {
+        let remedy = if call.json {
+            "give an array of the arguments in order, or an object by their names"
+        } else {
+            "build the client from the same trait as the service"
+        };
+        refused(Refusal::BadArguments, format!("{signature}: {error}; {remedy}"))
+    })
+}
+
+fn encoded<T: Serialize>(
+    call: &Call<'_>,
+    signature: &str,
+    value: &T,
+    outcome: fn(Bytes) -> ServiceOutcome,
+) -> ServiceOutcome {
+    match Encoding::of_call(call.json).encode(value) {
+        Ok(bytes) => outcome(bytes.into()),
+        Err(error) => refused(
+            Refusal::Failed,
+            format!("{signature}: executed, but its result cannot be written: {error}"),
+        ),
+    }
+}
+
+/// Cuts the reason where the wire would refuse it.
+fn refused(refusal: Refusal, mut reason: String) -> ServiceOutcome {
+    let end = (0..=reason.len().min(MAX_REASON)).rev().find(|&end| reason.is_char_boundary(end));
+    reason.truncate(end.unwrap_or(0));
+    ServiceOutcome::Refused(refusal, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::MethodId;
+
+    use super::*;
+
+    fn call(json: bool, body: &[u8]) -> Call<'_> {
+        Call { method: MethodId::of("double"), json, body }
+    }
+
+    fn double(json: bool, body: &[u8]) -> ServiceOutcome {
+        answer(&call(json, body), "double(n: u64) -> u64", |(n,): (u64,)| n * 2)
+    }
+
+    #[test]
+    fn a_call_by_hand_is_answered_by_hand() {
+        assert_eq!(double(true, b"[21]"), ServiceOutcome::Ok("42".into()));
+        assert_eq!(double(false, &[21]), ServiceOutcome::Ok(Bytes::from_static(&[42])));
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused_with_the_signature_and_the_remedy() {
+        for (json, body) in
+            [(true, &b"[\"x\"]"[..]), (true, b"[1,2]"), (false, &[]), (false, &[1, 2])]
+        {
+            let ServiceOutcome::Refused(Refusal::BadArguments, reason) = double(json, body) else {
+                panic!("{body:?} was taken");
+            };
+            assert!(reason.starts_with("double(n: u64) -> u64: "), "{reason}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_service_is_not_a_refusal() {
+        let outcome =
+            answer_fallible(&call(true, b"[]"), "fail()", |_: [u8; 0]| Err::<(), _>("full"));
+        assert_eq!(outcome, ServiceOutcome::Error("\"full\"".into()));
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let ServiceOutcome::Refused(_, reason) = no_such_method(&"é".repeat(MAX_REASON)) else {
+            panic!("it is a refusal");
+        };
+        assert!(reason.len() <= MAX_REASON && reason.ends_with('é'), "{reason}");
+    }
+}

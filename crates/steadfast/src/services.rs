@@ -1,0 +1,56 @@
+//! The services that are built into the program, for `[[replica]]` entries of a configuration.
+
+use serde::{Deserialize, Serialize};
+use steadfast::{Call, Context, Service, ServiceOutcome};
+
+/// Why a counter does not count.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+pub enum CounterError {
+    /// The sum would not fit.
+    #[error("the counter stands at {0} and cannot take that much more")]
+    Overflow(u64),
+}
+
+/// A number that is added to.
+#[steadfast::service]
+pub trait Counter {
+    /// Adds `n` and returns the sum.
+    ///
+    /// # Errors
+    /// The sum would not fit.
+    fn add(&mut self, n: u64) -> Result<u64, CounterError>;
+
+    /// The sum.
+    fn get(&self) -> u64;
+}
+
+#[derive(Default, Serialize, Deserialize)]
+pub struct Tally(u64);
+
+impl Counter for Tally {
+    fn add(&mut self, n: u64) -> Result<u64, CounterError> {
+        self.0 = self.0.checked_add(n).ok_or(CounterError::Overflow(self.0))?;
+        Ok(self.0)
+    }
+
+    fn get(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Whatever the method, the arguments come back as they are: for measurements and first steps.
+pub struct Echo;
+
+impl Service for Echo {
+    fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+        ServiceOutcome::Ok(call.body.to_vec().into())
+    }
+
+    fn snapshot(&self) -> Result<Vec<u8>, String> {
+        Ok(Vec::new())
+    }
+
+    fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}

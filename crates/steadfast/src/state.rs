@@ -1,0 +1,89 @@
+//! A replica's state as bytes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::encoding::Encoding;
+
+/// How the state of a service is taken from one replica and given to another.
+///
+/// Whatever serde can write and read has it already, as postcard. Implement it by hand on a type
+/// that keeps things which are not part of the state (open files, caches), or that has a better
+/// form; such a type does not implement `Serialize`.
+///
+/// Two replicas that executed the same requests should give the same bytes, so that `steadfast`
+/// can compare their digests: keep maps as `BTreeMap`, because the order of a `HashMap` differs
+/// from one process to the next.
+///
+/// ```
+/// use std::collections::VecDeque;
+///
+/// struct Log {
+///     lines: VecDeque<String>,
+///     scratch: String, // not state
+/// }
+///
+/// impl steadfast::State for Log {
+///     fn snapshot(&self) -> Result<Vec<u8>, String> {
+///         Ok(self.lines.iter().flat_map(|line| line.bytes().chain([b'\n'])).collect())
+///     }
+///
+///     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+///         let text = std::str::from_utf8(state).map_err(|error| error.to_string())?;
+///         self.lines = text.lines().map(str::to_owned).collect();
+///         Ok(())
+///     }
+/// }
+/// # let mut log = Log { lines: ["one".to_owned()].into(), scratch: String::new() };
+/// # let bytes = steadfast::State::snapshot(&log).unwrap();
+/// # log.lines.clear();
+/// # steadfast::State::restore(&mut log, &bytes).unwrap();
+/// # assert_eq!(log.lines, ["one"]);
+/// ```
+pub trait State {
+    /// The state as it is now.
+    ///
+    /// # Errors
+    /// Why it cannot be taken, for the node's log: the replica that asked stays without the state.
+    fn snapshot(&self) -> Result<Vec<u8>, String>;
+
+    /// Replaces the state by one that another replica's [`snapshot`](Self::snapshot) gave.
+    ///
+    /// # Errors
+    /// Why it cannot be read, for the node's log: this replica stays without the state.
+    fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+}
+
+impl<T: Serialize + DeserializeOwned> State for T {
+    fn snapshot(&self) -> Result<Vec<u8>, String> {
+        Encoding::Postcard.encode(self)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        *self = Encoding::Postcard
+            .decode(state)
+            .map_err(|error| format!("not a state of this service: {error}"))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::State;
+
+    #[test]
+    fn what_serde_knows_is_taken_and_restored() {
+        let taken = State::snapshot(&(1u64, vec!["a".to_owned()])).expect("plain data");
+        let mut other = (0u64, Vec::new());
+        other.restore(&taken).expect("the same type");
+        assert_eq!(other, (1, vec!["a".to_owned()]));
+    }
+
+    #[test]
+    fn a_state_of_another_service_changes_nothing() {
+        let mut state = vec!["kept".to_owned()];
+        let error = state.restore(&[0xff; 3]).expect_err("no vector of strings");
+        assert!(error.contains("not a state of this service"), "{error}");
+        assert_eq!(state, ["kept"]);
+    }
+}

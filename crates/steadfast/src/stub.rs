@@ -1,0 +1,120 @@
+//! What the generated clients call: from the trait's arguments to a request's bytes and back.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::{AsyncClient, Client};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wire::MethodId;
+
+use crate::CallError;
+use crate::encoding::Encoding::Postcard;
+
+/// The deadline of each call of a generated client, unless `within` gives another.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(1);
+
+/// One group, over a connection to the cluster, with a deadline.
+#[derive(Clone)]
+pub struct Over<C> {
+    client: C,
+    group: Arc<str>,
+    deadline: Duration,
+}
+
+/// Behind a sync client.
+pub type Stub = Over<Client>;
+/// Behind an async client.
+pub type AsyncStub = Over<AsyncClient>;
+
+impl<C: Clone> Over<C> {
+    /// With [`DEFAULT_DEADLINE`].
+    pub fn new(client: &C, group: String) -> Self {
+        Over { client: client.clone(), group: group.into(), deadline: DEFAULT_DEADLINE }
+    }
+
+    /// The same with another deadline.
+    pub fn within(&self, deadline: Duration) -> Self {
+        Over { deadline, ..self.clone() }
+    }
+}
+
+impl<C> fmt::Debug for Over<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("group", &self.group)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stub {
+    /// Calls a method that cannot fail.
+    pub fn call<A: Serialize, T: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError> {
+        let body = encoded(arguments)?;
+        decoded(self.client.call(&self.group, method, false, body, self.deadline), no_error)
+    }
+
+    /// Calls a method that returns a `Result`.
+    pub fn call_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError<E>> {
+        let body = encoded(arguments)?;
+        decoded(self.client.call(&self.group, method, false, body, self.deadline), own_error)
+    }
+}
+
+impl AsyncStub {
+    /// Calls a method that cannot fail.
+    pub async fn call<A: Serialize, T: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError> {
+        let body = encoded(arguments)?;
+        let answer = self.client.call(&self.group, method, false, body, self.deadline).await;
+        decoded(answer, no_error)
+    }
+
+    /// Calls a method that returns a `Result`.
+    pub async fn call_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError<E>> {
+        let body = encoded(arguments)?;
+        let answer = self.client.call(&self.group, method, false, body, self.deadline).await;
+        decoded(answer, own_error)
+    }
+}
+
+fn encoded<A: Serialize, E>(arguments: &A) -> Result<Bytes, CallError<E>> {
+    Postcard.encode(arguments).map(Bytes::from).map_err(CallError::Arguments)
+}
+
+fn decoded<T: DeserializeOwned, E>(
+    answer: Result<Bytes, client::CallError>,
+    service_error: fn(&[u8]) -> Result<E, String>,
+) -> Result<T, CallError<E>> {
+    match answer {
+        Ok(bytes) => Postcard.decode(&bytes).map_err(CallError::Answer),
+        Err(error) => Err(CallError::from_bytes(error, service_error)),
+    }
+}
+
+fn own_error<E: DeserializeOwned>(bytes: &[u8]) -> Result<E, String> {
+    Postcard.decode(bytes)
+}
+
+fn no_error(_: &[u8]) -> Result<Infallible, String> {
+    Err("an error from a method that returns none".to_owned())
+}

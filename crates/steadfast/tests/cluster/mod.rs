@@ -1,0 +1,43 @@
+//! Nodes in this process, for tests.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use steadfast::status::GroupStatus;
+use steadfast::{Interest, Node, NodeConfig, NodeId};
+
+/// Longer than anything here may take: a test that waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Starts this many nodes on free ports.
+pub fn start(count: usize) -> Vec<Node> {
+    let rings = steadfast::free_ring_addresses(count);
+    let member = |id| NodeConfig::member(NodeId(id), &rings);
+    (1..).take(count).map(|id| Node::start(member(id)).expect("free ports")).collect()
+}
+
+/// Where clients connect to each of the nodes.
+pub fn addresses(nodes: &[Node]) -> Vec<SocketAddr> {
+    nodes.iter().map(|node| node.client_address().expect("it takes clients")).collect()
+}
+
+/// Waits until the node's view of the group is as wanted.
+pub fn wait_for(node: &Node, group: &str, wanted: impl Fn(&GroupStatus) -> bool) -> GroupStatus {
+    let end = Instant::now() + PATIENCE;
+    let events = node.subscribe_to(Interest::Membership);
+    loop {
+        let status = node.status();
+        if let Some(group) = status.groups.into_iter().find(|it| it.name == group && wanted(it)) {
+            return group;
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        events.recv_timeout(left).expect("the group comes to be as wanted");
+    }
+}
+
+/// Waits until the group has this many replicas with its state.
+pub fn wait_for_replicas(node: &Node, group: &str, count: usize) -> GroupStatus {
+    wait_for(node, group, |group| {
+        group.replicas.len() == count && group.replicas.iter().all(|replica| replica.synced)
+    })
+}

@@ -1,0 +1,118 @@
+//! The program's node as a child process, for tests.
+
+use std::fmt::Write;
+use std::io::Read;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longer than anything here may take: a test that waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The program, to be given arguments.
+pub fn program() -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    program.env_remove("RUST_LOG").env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
+    program
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    program().args(arguments).output().expect("the program can be run")
+}
+
+/// A node of a cluster of one, with a counter and an echo.
+pub struct Daemon {
+    child: Child,
+    notify: UnixDatagram,
+    directory: TempDir,
+}
+
+impl Daemon {
+    /// Starts it, and waits until it says that it is ready.
+    pub fn start() -> Daemon {
+        let directory = tempfile::tempdir().expect("a directory");
+        let config = directory.path().join("node.toml");
+        std::fs::write(&config, configuration(directory.path(), "127.0.0.1:0")).expect("written");
+        let socket = directory.path().join("notify");
+        let notify = UnixDatagram::bind(&socket).expect("a free name");
+        notify.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        let mut command = program();
+        command.args(["node", "--config"]).arg(&config).args(["--log", "warn"]);
+        let child = command.env("NOTIFY_SOCKET", &socket).stderr(Stdio::piped()).spawn();
+        let daemon = Daemon { child: child.expect("the program can be run"), notify, directory };
+        assert_eq!(daemon.notified(), "READY=1");
+        daemon
+    }
+
+    /// What it tells systemd next.
+    pub fn notified(&self) -> String {
+        let mut buffer = [0; 64];
+        let length = self.notify.recv(&mut buffer).expect("the daemon tells how it fares");
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    }
+
+    /// Its configuration file.
+    pub fn config(&self) -> PathBuf {
+        self.directory.path().join("node.toml")
+    }
+
+    /// Its status as JSON.
+    pub fn status(&self) -> serde_json::Value {
+        let output = program().args(["status", "--json", "--config"]).arg(self.config()).output();
+        let output = output.expect("the program can be run");
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    }
+
+    /// Where its clients connect.
+    pub fn address(&self) -> String {
+        self.status()["client"].as_str().expect("it takes clients").to_owned()
+    }
+
+    /// Calls a method by hand.
+    pub fn call(&self, arguments: &[&str]) -> Output {
+        let address = self.address();
+        let mut all = vec!["call", "--deadline", "20s", "--at", &address];
+        all.extend(arguments);
+        run(&all)
+    }
+
+    /// Sends it a signal, and waits for its end: exit code and standard error.
+    pub fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it runs");
+        assert_eq!(self.notified(), "STOPPING=1");
+        let status = self.child.wait().expect("it is our child");
+        let mut text = String::new();
+        let mut log = self.child.stderr.take().expect("it is a pipe");
+        log.read_to_string(&mut text).expect("text");
+        (status.code(), text)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Both fail only for a child that has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A configuration for a node that keeps its files in this directory.
+pub fn configuration(directory: &Path, client: &str) -> String {
+    let mut text = format!(
+        "node = 1\nadmin = \"{}\"\nlisten.client = \"{client}\"\n\
+         nodes = [{{ id = 1, ring = \"127.0.0.1:0\" }}]\n",
+        directory.join("node.sock").display()
+    );
+    for service in ["counter", "echo"] {
+        writeln!(text, "[[replica]]\ngroup = \"{service}\"\nservice = \"{service}\"")
+            .expect("a String takes everything");
+    }
+    text
+}

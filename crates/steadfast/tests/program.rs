@@ -1,0 +1,192 @@
+//! The program as its users run it.
+
+mod daemon;
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use daemon::{Daemon, configuration, program, run};
+use rustix::process::Signal;
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// The standard error of a command that must have ended with this code.
+fn failure(output: &Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    assert!(output.stdout.is_empty(), "a failure has no result: {output:?}");
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn node_with(config: &str) -> Output {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("node.toml");
+    std::fs::write(&path, config).expect("written");
+    program().args(["node", "--config"]).arg(&path).output().expect("the program can be run")
+}
+
+#[test]
+fn help_teaches_with_examples_and_exit_codes() {
+    for (arguments, taught) in [
+        (&["--help"][..], &["steadfast node --config node.toml", "Exit codes:"][..]),
+        (&["node", "--help"], &["steadfast node --print-config", "SIGTERM"]),
+        (&["status", "--help"], &["steadfast status --config node.toml"]),
+        (&["call", "--help"], &["steadfast call counter add '[5]'", "standard input"]),
+        (&["demo", "--help"], &["--seconds"]),
+    ] {
+        let output = run(arguments);
+        assert!(output.status.success(), "{output:?}");
+        for text in taught {
+            assert!(out(&output).contains(text), "{arguments:?} does not say {text}");
+        }
+    }
+}
+
+#[test]
+fn the_printed_configuration_is_a_valid_one() {
+    let output = run(&["node", "--print-config"]);
+    assert!(output.status.success(), "{output:?}");
+    let config = steadfast::NodeConfig::from_toml(&out(&output)).expect("it is valid");
+    assert_eq!(config, steadfast::NodeConfig::default());
+}
+
+#[test]
+fn a_wrong_command_line_is_a_usage_error() {
+    for (arguments, remedy) in [
+        (&["node"][..], "--config <FILE>"),
+        (&["call", "counter", "get"], "--at <HOST:PORT>"),
+        (&["call", "counter", "get", "--at", "127.0.0.1:1", "--deadline", "soon"], "250ms"),
+        (&["call", "counter", "add", "n=5", "--at", "127.0.0.1:1"], "not JSON"),
+        (&["node", "--config", "/nowhere/node.toml"], "--print-config"),
+        (&["frobnicate"], "--help"),
+    ] {
+        let text = failure(&run(arguments), 2);
+        assert!(text.contains(remedy), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_the_remedy() {
+    let directory = Path::new("/nowhere");
+    let sound = configuration(directory, "127.0.0.1:0");
+    for (config, remedy) in [
+        (format!("tokn = 1\n{sound}"), "steadfast node --print-config"),
+        (sound.replace("node = 1", "node = 7"), "correct its id"),
+        (sound.replace("127.0.0.1:0\"\nnodes", "0.0.0.0:0\"\nnodes"), "insecure = true"),
+        (format!("{sound}[ring]\nwindow = 0\n"), "window"),
+        (sound.replace("service = \"echo\"", "service = \"ohce\""), "it has echo and counter"),
+    ] {
+        let text = failure(&node_with(&config), 2);
+        assert!(text.contains(remedy) && text.starts_with("error: "), "{remedy}: {text}");
+    }
+}
+
+#[test]
+fn a_wrong_log_filter_is_a_usage_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("node.toml");
+    std::fs::write(&path, configuration(directory.path(), "127.0.0.1:0")).expect("written");
+    let mut command = program();
+    let output = command.args(["node", "--log", "a=b=c", "--config"]).arg(&path).output();
+    let text = failure(&output.expect("the program can be run"), 2);
+    assert!(text.contains("error, warn, info, debug or trace"), "{text}");
+}
+
+#[test]
+fn a_taken_port_is_a_failure_that_names_it() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = failure(&node_with(&configuration(directory.path(), &address)), 1);
+    assert!(text.contains(&address) && text.contains("another process has this port"), "{text}");
+}
+
+#[test]
+fn a_missing_node_is_a_failure_that_says_where_it_was_sought() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("node.sock");
+    let output = program().args(["status", "--admin"]).arg(&socket).output();
+    let text = failure(&output.expect("the program can be run"), 1);
+    assert!(text.contains("node.sock") && text.contains("is the node running"), "{text}");
+
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = free.local_addr().expect("it is bound").to_string();
+    drop(free);
+    let text = failure(&run(&["call", "counter", "get", "--at", &address]), 1);
+    assert!(text.contains(&address) && text.contains("check the addresses"), "{text}");
+}
+
+#[test]
+fn calls_by_hand_change_what_status_shows() {
+    let daemon = Daemon::start();
+    assert_eq!(out(&daemon.call(&["counter", "add", "[5]"])), "5\n");
+    assert_eq!(out(&daemon.call(&["counter", "add", r#"{"n": 2}"#])), "7\n");
+    assert_eq!(out(&daemon.call(&["counter", "get"])), "7\n");
+    assert_eq!(out(&daemon.call(&["echo", "anything", "\"hello\""])), "\"hello\"\n");
+
+    let status = daemon.status();
+    let groups = status["groups"].as_array().expect("a list");
+    let counter = groups.iter().find(|group| group["name"] == "counter").expect("it is hosted");
+    assert_eq!(counter["executed"], 3);
+    assert_eq!(counter["primary"]["node"], 1);
+
+    let output = program().args(["status", "--config"]).arg(daemon.config()).output();
+    let text = out(&output.expect("the program can be run"));
+    for part in ["cluster steadfast, seen from n1", "1 of 1: n1", "quorate", "counter  v"] {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+    assert!(!text.contains('!'), "a sound cluster shows trouble:\n{text}");
+}
+
+#[test]
+fn calls_that_fail_say_why() {
+    let daemon = Daemon::start();
+    let largest = u64::MAX.to_string();
+    for (arguments, remedy) in [
+        (&["counter", "add", &format!("[{largest}]")][..], None),
+        (&["counter", "add", "[1]"], Some(largest.as_str())),
+        (&["counter", "sub", "[1]"], Some("get() -> u64")),
+        (&["counter", "add", "[\"one\"]"], Some("add(n: u64)")),
+        (&["counter", "add", "5"], Some("an object by their names")),
+        (&["konter", "get"], Some("no group `konter`")),
+    ] {
+        let output = daemon.call(arguments);
+        match remedy {
+            None => assert!(output.status.success(), "{output:?}"),
+            Some(remedy) => {
+                let text = failure(&output, 1);
+                assert!(text.contains(remedy), "{arguments:?}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_oversize_call_is_refused_with_the_limit() {
+    let daemon = Daemon::start();
+    let address = daemon.address();
+    let mut command = program();
+    command.args(["call", "echo", "echo", "-", "--at", &address]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program can be run");
+    let body = format!("\"{}\"", "x".repeat(wire::limits::MAX_BODY));
+    let mut stdin = child.stdin.take().expect("it is a pipe");
+    stdin.write_all(body.as_bytes()).expect("the program reads all of it");
+    drop(stdin);
+    let text = failure(&child.wait_with_output().expect("it ends"), 1);
+    assert!(text.contains(&wire::limits::MAX_BODY.to_string()), "{text}");
+}
+
+#[test]
+fn both_signals_stop_the_daemon_cleanly() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let daemon = Daemon::start();
+        assert_eq!(out(&daemon.call(&["counter", "add", "[1]"])), "1\n");
+        let (code, log) = daemon.end(signal);
+        assert_eq!(code, Some(0), "{log}");
+        assert!(!log.contains("ERROR") && !log.contains("error"), "{log}");
+    }
+}
