@@ -37,6 +37,9 @@ pub struct Config {
     pub first_life: bool,
     /// Where clients connect to this node, as told to them. `None`: it takes no clients.
     pub address: Option<SocketAddr>,
+    /// A mistake planted on purpose, for the simulator.
+    #[cfg(feature = "planted-bugs")]
+    pub bug: Option<crate::Bug>,
 }
 
 /// One thing to do or to know, in the order in which it must happen.
@@ -203,8 +206,6 @@ pub enum Event {
         group: GroupId,
         /// Who gets it.
         to: Member,
-        /// Bytes of the state with its sessions.
-        bytes: usize,
     },
     /// A replica's state could not be taken or read: the service's own words.
     TransferFailed {

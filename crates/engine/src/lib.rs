@@ -8,11 +8,19 @@
 extern crate alloc;
 
 mod api;
+mod bug;
+mod callers;
+mod component;
 mod directory;
 mod quorum;
+mod replica;
 mod session;
+mod stack;
 
 pub use api::{
     Command, Config, Event, Executed, GroupStatus, HostError, Output, Quorum, ReplicaStatus,
     RingStatus, ServiceOutcome, Status, Ticket,
 };
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
+pub use stack::Stack;

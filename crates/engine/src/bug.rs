@@ -1,0 +1,64 @@
+//! Mistakes planted on purpose, to prove that the simulator's checkers find them.
+
+/// One realistic mistake in the engine. Exists only with the feature `planted-bugs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// A state transfer carries no sessions.
+    ForgetSessions,
+    /// A retry is executed again although its reply is kept.
+    ExecuteRetries,
+    /// A reply leaves before its request is held by a majority.
+    ReplyBeforeHeld,
+    /// Every configuration acts as if it had the quorum.
+    IgnoreQuorum,
+    /// After a lost message, what follows it is executed all the same.
+    ActPastGap,
+    /// The first replica in rank is primary although it waits for its state.
+    PrimaryWithoutState,
+    /// A donor goes on executing while its snapshot is on the way.
+    SnapshotTooLate,
+    /// A handler's random numbers come from the replica instead of the order.
+    OwnRandom,
+    /// A replica that missed a component keeps what it had.
+    KeepStaleReplica,
+    /// A joining replica drops the requests that are ordered before its state is there.
+    DropBacklog,
+}
+
+impl Bug {
+    /// Every bug.
+    #[cfg(feature = "planted-bugs")]
+    pub const ALL: [Bug; 10] = [
+        Bug::ForgetSessions,
+        Bug::ExecuteRetries,
+        Bug::ReplyBeforeHeld,
+        Bug::IgnoreQuorum,
+        Bug::ActPastGap,
+        Bug::PrimaryWithoutState,
+        Bug::SnapshotTooLate,
+        Bug::OwnRandom,
+        Bug::KeepStaleReplica,
+        Bug::DropBacklog,
+    ];
+}
+
+/// Which bug, if any, is planted in this machine. Costs nothing without the feature.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Planted {
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<Bug>,
+}
+
+impl Planted {
+    /// Whether this bug is.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn is(self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// Whether this bug is.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(crate) fn is(self, _: Bug) -> bool {
+        false
+    }
+}

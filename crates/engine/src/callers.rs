@@ -1,0 +1,215 @@
+//! The clients that are connected to this node, and what they wait for.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use wire::client::Request;
+use wire::limits::{MAX_CALLERS, MAX_WAITING};
+use wire::ordered::Hold;
+use wire::{Caller, ClientId, GroupId, Time};
+
+use crate::api::ServiceOutcome;
+
+/// One call of one client.
+pub(crate) type Call = (GroupId, ClientId, u64);
+
+/// How far a call has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for a view in which something can be done with it.
+    Parked,
+    /// It is on its way through the ring.
+    Ordered,
+    /// It has its place in the order. The reply leaves when this is held by enough members.
+    Delivered { sequence: u64 },
+}
+
+/// A call that somebody waits for here.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) caller: Caller,
+    pub(crate) deadline: Time,
+    pub(crate) request: Request,
+    /// The node's wall clock when the call came.
+    pub(crate) wall: Time,
+    pub(crate) stage: Stage,
+    pub(crate) outcome: Option<ServiceOutcome>,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Callers {
+    callers: BTreeMap<Caller, ClientId>,
+    calls: BTreeMap<Call, Waiting>,
+    by_deadline: BTreeSet<(Time, Call)>,
+    by_caller: BTreeSet<(Caller, Call)>,
+    /// Calls by their place in the order, until it is held.
+    unheld: BTreeSet<(u64, Call)>,
+    /// Who asked for a group before anything was known of groups.
+    binds: Vec<(Caller, String)>,
+}
+
+impl Callers {
+    /// A client introduced itself.
+    pub(crate) fn welcome(&mut self, caller: Caller, client: ClientId) {
+        self.callers.insert(caller, client);
+    }
+
+    /// The client behind this connection, if it introduced itself.
+    pub(crate) fn client(&self, caller: Caller) -> Option<ClientId> {
+        self.callers.get(&caller).copied()
+    }
+
+    /// No further call can wait here.
+    pub(crate) fn is_full(&self) -> bool {
+        self.calls.len() >= MAX_WAITING
+    }
+
+    /// Calls that wait here.
+    pub(crate) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(crate) fn get(&self, call: &Call) -> Option<&Waiting> {
+        self.calls.get(call)
+    }
+
+    /// A call comes, for the first time or again. True if it is new here.
+    pub(crate) fn insert(&mut self, call: Call, mut waiting: Waiting) -> bool {
+        let old = self.remove(&call);
+        let is_new = old.is_none();
+        if let Some(old) = old {
+            // The client asks again, maybe over another connection: what is under way stays.
+            waiting.stage = old.stage;
+            waiting.outcome = old.outcome;
+        }
+        self.by_deadline.insert((waiting.deadline, call));
+        self.by_caller.insert((waiting.caller, call));
+        if let Stage::Delivered { sequence } = waiting.stage {
+            self.unheld.insert((sequence, call));
+        }
+        self.calls.insert(call, waiting);
+        is_new
+    }
+
+    pub(crate) fn remove(&mut self, call: &Call) -> Option<Waiting> {
+        let waiting = self.calls.remove(call)?;
+        self.by_deadline.remove(&(waiting.deadline, *call));
+        self.by_caller.remove(&(waiting.caller, *call));
+        if let Stage::Delivered { sequence } = waiting.stage {
+            self.unheld.remove(&(sequence, *call));
+        }
+        Some(waiting)
+    }
+
+    pub(crate) fn set_stage(&mut self, call: &Call, stage: Stage) {
+        let Some(waiting) = self.calls.get_mut(call) else { return };
+        if let Stage::Delivered { sequence } = waiting.stage {
+            self.unheld.remove(&(sequence, *call));
+        }
+        if let Stage::Delivered { sequence } = stage {
+            self.unheld.insert((sequence, *call));
+        }
+        waiting.stage = stage;
+    }
+
+    /// A call has its first place in the order. Later places do not count: the first is what
+    /// the reply depends on.
+    pub(crate) fn delivered(&mut self, call: &Call, sequence: u64) {
+        let stage = self.calls.get(call).map(|waiting| &waiting.stage);
+        if stage.is_some_and(|stage| !matches!(stage, Stage::Delivered { .. })) {
+            self.set_stage(call, Stage::Delivered { sequence });
+        }
+    }
+
+    /// The call's outcome is known. True if somebody waits for it here.
+    pub(crate) fn outcome(&mut self, call: &Call, outcome: ServiceOutcome) -> bool {
+        let waiting = self.calls.get_mut(call);
+        waiting.map(|waiting| waiting.outcome = Some(outcome)).is_some()
+    }
+
+    /// Calls with an outcome whose place is held as their group asks.
+    pub(crate) fn releasable(
+        &self,
+        majority: u64,
+        all: u64,
+        hold: impl Fn(GroupId) -> Option<Hold>,
+    ) -> Vec<Call> {
+        let upto = majority.max(all);
+        let front = self.unheld.iter().take_while(|(sequence, _)| *sequence <= upto);
+        let held = front.filter(|(sequence, call)| match hold(call.0) {
+            Some(Hold::One) | None => false, // released as soon as it has its outcome
+            Some(Hold::Majority) => *sequence <= majority,
+            Some(Hold::All) => *sequence <= all,
+        });
+        let ready = held.filter(|(_, call)| self.calls[call].outcome.is_some());
+        ready.map(|(_, call)| *call).collect()
+    }
+
+    /// The calls to one group.
+    pub(crate) fn of_group(&self, group: GroupId) -> Vec<Call> {
+        let range = (group, ClientId(0), 0)..=(group, ClientId(u64::MAX), u64::MAX);
+        self.calls.range(range).map(|(call, _)| *call).collect()
+    }
+
+    /// Every call.
+    pub(crate) fn all(&self) -> Vec<Call> {
+        self.calls.keys().copied().collect()
+    }
+
+    /// A call is under way that this node may still have to answer.
+    pub(crate) fn any_under_way(&self) -> bool {
+        self.calls.values().any(|waiting| waiting.stage != Stage::Parked)
+    }
+
+    /// The next moment at which a call's patience ends.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.by_deadline.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// Nobody waits any longer for calls whose patience has ended.
+    pub(crate) fn expire(&mut self, now: Time) {
+        while let Some(&(deadline, call)) = self.by_deadline.first()
+            && deadline <= now
+        {
+            self.remove(&call);
+        }
+    }
+
+    /// The connection is gone.
+    pub(crate) fn disconnect(&mut self, caller: Caller) {
+        self.callers.remove(&caller);
+        self.binds.retain(|(waiting, _)| *waiting != caller);
+        let first = (GroupId(0), ClientId(0), 0);
+        let last = (GroupId(u64::MAX), ClientId(u64::MAX), u64::MAX);
+        let calls: Vec<Call> =
+            self.by_caller.range((caller, first)..=(caller, last)).map(|(_, c)| *c).collect();
+        for call in calls {
+            self.remove(&call);
+        }
+    }
+
+    /// Keeps a question for a group until groups are known. False if too many wait.
+    pub(crate) fn keep_bind(&mut self, caller: Caller, name: String) -> bool {
+        let room = self.binds.len() < MAX_CALLERS;
+        if room {
+            self.binds.push((caller, name));
+        }
+        room
+    }
+
+    /// The questions that were kept.
+    pub(crate) fn take_binds(&mut self) -> Vec<(Caller, String)> {
+        core::mem::take(&mut self.binds)
+    }
+
+    /// What must hold whatever happened.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.calls.len() <= MAX_WAITING, "calls are bounded");
+        assert_eq!(self.calls.len(), self.by_deadline.len(), "every call has a deadline");
+        assert_eq!(self.calls.len(), self.by_caller.len(), "every call has a caller");
+        assert!(self.unheld.len() <= self.calls.len(), "only calls wait to be held");
+        assert!(self.binds.len() <= MAX_CALLERS, "questions are bounded");
+    }
+}

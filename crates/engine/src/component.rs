@@ -1,0 +1,234 @@
+//! From a ring's configuration to a component in which groups act: announcements, verdict,
+//! installation (`docs/protocol/group.md`, first section).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use wire::ordered::{Announce, Component};
+use wire::{Member, NodeId, RingId};
+
+use crate::api::Quorum;
+use crate::bug::{Bug, Planted};
+use crate::quorum::{History, Verdict, verdict};
+
+/// Where this node stands with the configuration that the ring delivered last.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Announcements are coming in.
+    Announcing { members: Vec<Member>, announces: BTreeMap<Member, Announce> },
+    /// It has no quorum.
+    Minority,
+    /// It has the quorum; the first of the authority orders the installation.
+    Installing { members: Vec<Member>, epoch: u64, history: History, installer: Member },
+    /// Groups act.
+    Active {
+        /// Where the installation stands in the ring's order.
+        installed: u64,
+        /// Every member is known to hold the installation.
+        effective: bool,
+    },
+    /// A message was lost with its holders: nothing more is executed until the next one.
+    Broken,
+}
+
+/// What a delivered message is to the groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Part of the component's history: act on it.
+    Act,
+    /// Ordered before the installation: keep it until then.
+    Wait,
+    /// Part of no history.
+    Ignore,
+}
+
+/// This node's part in the sequence of components.
+pub(crate) struct Membership {
+    me: Member,
+    rule: Quorum,
+    configured: Vec<NodeId>,
+    first_life: bool,
+    address: Option<SocketAddr>,
+    planted: Planted,
+    ring: RingId,
+    last: Component,
+    attempts: Vec<Component>,
+    position: u64,
+    phase: Phase,
+    /// What the members of the last complete round of announcements said.
+    announces: BTreeMap<Member, Announce>,
+}
+
+impl Membership {
+    pub(crate) fn new(
+        me: Member,
+        rule: Quorum,
+        configured: Vec<NodeId>,
+        first_life: bool,
+        address: Option<SocketAddr>,
+        planted: Planted,
+    ) -> Membership {
+        Membership {
+            me,
+            rule,
+            configured,
+            first_life,
+            address,
+            planted,
+            ring: RingId::default(),
+            last: Component::default(),
+            attempts: Vec::new(),
+            position: 0,
+            // Nothing is known yet: whoever asks is to wait, as while announcing.
+            phase: Phase::Announcing { members: Vec::new(), announces: BTreeMap::new() },
+            announces: BTreeMap::new(),
+        }
+    }
+
+    /// The ring of the last regular configuration.
+    pub(crate) fn ring(&self) -> RingId {
+        self.ring
+    }
+
+    /// Groups act here.
+    pub(crate) fn is_active(&self) -> bool {
+        matches!(self.phase, Phase::Active { .. })
+    }
+
+    /// The verdict was against this configuration.
+    pub(crate) fn is_minority(&self) -> bool {
+        matches!(self.phase, Phase::Minority)
+    }
+
+    /// Whether this configuration has the quorum, once that is known.
+    pub(crate) fn quorate(&self) -> Option<bool> {
+        match self.phase {
+            Phase::Announcing { .. } => None,
+            Phase::Minority | Phase::Broken => Some(false),
+            Phase::Installing { .. } | Phase::Active { .. } => Some(true),
+        }
+    }
+
+    /// The number of the newest component that this node was in.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.attempts.last().unwrap_or(&self.last).epoch
+    }
+
+    /// Where the installation of the active component stands, once all members hold it: nothing
+    /// may be acknowledged before.
+    pub(crate) fn effective(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Active { installed, effective: true } => Some(installed),
+            _ => None,
+        }
+    }
+
+    /// Where the members' clients connect.
+    pub(crate) fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        let member = self.announces.iter().find(|(member, _)| member.node == node);
+        member.and_then(|(_, announce)| announce.address)
+    }
+
+    /// The ring delivers a regular configuration: what this node has to announce in it.
+    pub(crate) fn configuration(&mut self, ring: RingId, members: Vec<Member>) -> Announce {
+        self.ring = ring;
+        self.phase = Phase::Announcing { members, announces: BTreeMap::new() };
+        Announce {
+            ring,
+            first_life: self.first_life,
+            last: self.last.clone(),
+            attempts: self.attempts.clone(),
+            position: self.position,
+            address: self.address,
+        }
+    }
+
+    /// An announcement is delivered. With the last one comes the verdict, and whether this node
+    /// is to order the installation.
+    pub(crate) fn announce(&mut self, sender: Member, announce: Announce) -> Option<(bool, bool)> {
+        let Phase::Announcing { members, announces } = &mut self.phase else { return None };
+        if announce.ring != self.ring || !members.contains(&sender) {
+            return None;
+        }
+        announces.insert(sender, announce);
+        if announces.len() < members.len() {
+            return None;
+        }
+        let members = core::mem::take(members);
+        self.announces = core::mem::take(announces);
+        let rule =
+            if self.planted.is(Bug::IgnoreQuorum) { Quorum::Off } else { self.rule };
+        match verdict(rule, &self.configured, &self.announces) {
+            Verdict::Minority => {
+                self.phase = Phase::Minority;
+                Some((false, false))
+            }
+            Verdict::Quorate { epoch, history, authority } => {
+                let installer = authority[0];
+                self.phase = Phase::Installing { members, epoch, history, installer };
+                Some((true, installer == self.me))
+            }
+        }
+    }
+
+    /// The number of the component that is to be installed.
+    pub(crate) fn next_epoch(&self) -> u64 {
+        match self.phase {
+            Phase::Installing { epoch, .. } => epoch,
+            _ => self.epoch(),
+        }
+    }
+
+    /// An installation is delivered at this place. If it is the awaited one the component is
+    /// active from here on, and its members' announcements and longest history are returned.
+    pub(crate) fn install(
+        &mut self,
+        sender: Member,
+        ring: RingId,
+        sequence: u64,
+    ) -> Option<(&BTreeMap<Member, Announce>, History)> {
+        let Phase::Installing { members, epoch, history, installer } = &mut self.phase else {
+            return None;
+        };
+        if ring != self.ring || sender != *installer {
+            return None;
+        }
+        let (members, epoch, history) = (core::mem::take(members), *epoch, *history);
+        self.attempts.push(Component { epoch, ring, members });
+        self.position = sequence;
+        self.phase = Phase::Active { installed: sequence, effective: false };
+        Some((&self.announces, history))
+    }
+
+    /// Every member holds what was ordered up to `all`. True if that makes the component
+    /// effective: from now on no other history can be chosen over this one.
+    pub(crate) fn held(&mut self, ring: RingId, all: u64) -> bool {
+        let Phase::Active { installed, effective } = &mut self.phase else { return false };
+        if ring != self.ring || *effective || all < *installed {
+            return false;
+        }
+        *effective = true;
+        self.last = self.attempts.pop().expect("an active component was attempted");
+        self.attempts.clear();
+        true
+    }
+
+    /// A message that is not an announcement or an installation is delivered at this place.
+    pub(crate) fn place(&mut self, ring: RingId, sequence: u64, contiguous: bool) -> Place {
+        if ring != self.ring {
+            return Place::Ignore;
+        }
+        if !contiguous && !self.planted.is(Bug::ActPastGap) {
+            self.phase = Phase::Broken;
+        }
+        match self.phase {
+            Phase::Active { .. } => {
+                self.position = sequence;
+                Place::Act
+            }
+            Phase::Announcing { .. } | Phase::Installing { .. } => Place::Wait,
+            Phase::Minority | Phase::Broken => Place::Ignore,
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! This node's replica of a group: what it is told to execute, what it keeps, and its state on
+//! the way in or out (`docs/protocol/group.md`, "Requests" and "State transfer").
+
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_STATE, STATE_CHUNK};
+use wire::client::Refusal;
+use wire::ordered::{Ordered, ReplicaState, Request, StateChunk, StateHead, Synced};
+use wire::{ClientId, GroupId, Member, Time, ViewNumber};
+
+use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
+use crate::bug::{Bug, Planted};
+use crate::session::{Decision, Sessions};
+
+/// What a replica asks for, in order.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// Give the service this command.
+    Run(Command),
+    /// Order this message.
+    Order(Ordered),
+    /// This is the answer to this call, for whoever waits for it here.
+    Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
+    /// The joining replica cannot keep up: it must leave and join again.
+    Overflow,
+    /// Tell.
+    Event(Event),
+}
+
+/// How the replica stands to the group's state.
+#[derive(Debug)]
+enum Mode {
+    /// It has none and waits for none: not in the group (yet), or nobody can give it.
+    Idle,
+    /// It has the state and executes.
+    Live,
+    /// It has the state and waits for a snapshot of it: requests wait.
+    Snapshotting,
+    /// The state is coming in: requests wait.
+    Joining { transfer: ViewNumber, bytes: Vec<u8>, next: u32 },
+    /// The state has come and is being read by the service: requests wait.
+    Restoring { transfer: ViewNumber, head: StateHead, size: usize },
+}
+
+/// What was given to the service and is not yet answered.
+#[derive(Debug)]
+enum Task {
+    Execute { client: ClientId, number: u64 },
+    Snapshot { transfer: ViewNumber },
+    Restore,
+}
+
+/// What waits until the replica executes again.
+#[derive(Debug)]
+enum Waiting {
+    Request(Request),
+    /// A snapshot must be taken at this very place of the order.
+    Snapshot(ViewNumber),
+}
+
+/// State on its way to others.
+#[derive(Debug)]
+struct Outgoing {
+    transfer: ViewNumber,
+    state: Bytes,
+    next: u32,
+}
+
+pub(crate) struct Replica {
+    group: GroupId,
+    planted: Planted,
+    mode: Mode,
+    /// The service has seen something since it was made.
+    used: bool,
+    sessions: Sessions,
+    clock: Time,
+    executed: u64,
+    next_ticket: u64,
+    tasks: VecDeque<(Ticket, Task)>,
+    waiting: VecDeque<Waiting>,
+    outgoing: Vec<Outgoing>,
+    /// Transfers that were begun here and are still wanted.
+    given: Vec<ViewNumber>,
+    /// The transfer that brings this replica its state, or has brought it.
+    transfer: Option<ViewNumber>,
+}
+
+impl Replica {
+    pub(crate) fn new(group: GroupId, planted: Planted) -> Replica {
+        Replica {
+            group,
+            planted,
+            mode: Mode::Idle,
+            used: false,
+            sessions: Sessions::default(),
+            clock: Time::ZERO,
+            executed: 0,
+            next_ticket: 0,
+            tasks: VecDeque::new(),
+            waiting: VecDeque::new(),
+            outgoing: Vec::new(),
+            given: Vec::new(),
+            transfer: None,
+        }
+    }
+
+    pub(crate) fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn executed(&self) -> u64 {
+        self.executed
+    }
+
+    /// The service has answered everything.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.tasks.is_empty() && self.waiting.is_empty()
+    }
+
+    /// The group's state is here, or this replica begins it.
+    pub(crate) fn has_state(&self) -> bool {
+        matches!(self.mode, Mode::Live | Mode::Snapshotting)
+    }
+
+    /// The transfer that brings this replica its state, or has brought it.
+    pub(crate) fn transfer(&self) -> Option<ViewNumber> {
+        self.transfer
+    }
+
+    /// The first replica of a group begins with the service's initial state.
+    pub(crate) fn begin(&mut self, effects: &mut Vec<Effect>) {
+        self.forget(effects);
+        self.mode = Mode::Live;
+    }
+
+    /// The replica is out of the group, or nobody can give it the state.
+    pub(crate) fn idle(&mut self, effects: &mut Vec<Effect>) {
+        self.forget(effects);
+        self.mode = Mode::Idle;
+    }
+
+    /// From this place of the order on, requests wait for the state that `transfer` brings.
+    pub(crate) fn await_state(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        self.forget(effects);
+        self.transfer = Some(transfer);
+        self.mode = Mode::Joining { transfer, bytes: Vec::new(), next: 0 };
+    }
+
+    fn forget(&mut self, effects: &mut Vec<Effect>) {
+        // Results of what was given to the service before find no task and are ignored.
+        self.tasks.clear();
+        self.waiting.clear();
+        self.outgoing.clear();
+        self.given.clear();
+        self.transfer = None;
+        self.sessions = Sessions::default();
+        self.clock = Time::ZERO;
+        self.executed = 0;
+        if core::mem::take(&mut self.used) {
+            effects.push(Effect::Run(Command::Reset));
+        }
+    }
+
+    /// A request is delivered.
+    pub(crate) fn deliver(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        match self.mode {
+            Mode::Live => self.apply(request, effects),
+            Mode::Idle => {}
+            Mode::Joining { .. } | Mode::Restoring { .. }
+                if self.planted.is(Bug::DropBacklog) => {}
+            Mode::Snapshotting if self.planted.is(Bug::SnapshotTooLate) => {
+                self.apply(request, effects);
+            }
+            Mode::Snapshotting | Mode::Joining { .. } | Mode::Restoring { .. } => {
+                if self.waiting.len() >= MAX_JOIN_BACKLOG {
+                    self.overflow(effects);
+                }
+                self.waiting.push_back(Waiting::Request(request));
+            }
+        }
+    }
+
+    /// Too much waits for a state. A joiner gives up; a donor gives the transfer up.
+    fn overflow(&mut self, effects: &mut Vec<Effect>) {
+        if matches!(self.mode, Mode::Snapshotting) {
+            self.tasks.retain(|(_, task)| !matches!(task, Task::Snapshot { .. }));
+            effects.push(self.failed("too many requests were ordered during the snapshot"));
+            self.go_on(effects);
+        } else {
+            effects.push(Effect::Overflow);
+            self.idle(effects);
+        }
+    }
+
+    fn failed(&self, reason: &str) -> Effect {
+        Effect::Event(Event::TransferFailed { group: self.group, reason: reason.to_string() })
+    }
+
+    fn apply(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        self.clock = self.clock.max(request.time);
+        let Request { client, number, unanswered, .. } = request;
+        let decision = match self.sessions.begin(client, number, unanswered, self.clock) {
+            Decision::Done(_) if self.planted.is(Bug::ExecuteRetries) => Decision::Execute,
+            decision => decision,
+        };
+        match decision {
+            Decision::Execute => {
+                let ticket = self.give(Task::Execute { client, number });
+                let own = self.planted.is(Bug::OwnRandom);
+                effects.push(Effect::Run(Command::Execute {
+                    ticket,
+                    method: request.method,
+                    json: request.json,
+                    body: request.body,
+                    now: self.clock,
+                    seed: if own { self.next_ticket } else { request.seed },
+                    client,
+                    number,
+                }));
+            }
+            Decision::Running => {} // the answer comes with the result
+            Decision::Done(outcome) => effects.push(Effect::Answer { client, number, outcome }),
+            Decision::Stale => {
+                let reason = String::from(
+                    "the call's number is outside the session's window: a client must not reuse \
+                     the number of a call that it gave up",
+                );
+                let outcome = ServiceOutcome::Refused(Refusal::Stale, reason);
+                effects.push(Effect::Answer { client, number, outcome });
+            }
+        }
+    }
+
+    fn give(&mut self, task: Task) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.used = true;
+        self.tasks.push_back((ticket, task));
+        ticket
+    }
+
+    /// The service answers a command. Answers come in the order of the commands.
+    pub(crate) fn answered(
+        &mut self,
+        ticket: Ticket,
+        executed: Executed,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.tasks.front().is_none_or(|(expected, _)| *expected != ticket) {
+            return; // given before the replica was told to forget
+        }
+        let (_, task) = self.tasks.pop_front().expect("the front was looked at");
+        match (task, executed) {
+            (Task::Execute { client, number }, Executed::Reply(outcome)) => {
+                self.finish(client, number, outcome, effects);
+            }
+            (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {
+                match result {
+                    Ok(service) => self.offer(transfer, service, effects),
+                    Err(reason) => effects.push(self.failed(&reason)),
+                }
+                self.go_on(effects);
+            }
+            (Task::Restore, Executed::Restored(result)) => self.restored(result, effects),
+            (task, executed) => panic!("{executed:?} is no answer to {task:?}"),
+        }
+    }
+
+    fn finish(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        outcome: ServiceOutcome,
+        effects: &mut Vec<Effect>,
+    ) {
+        let outcome = match outcome {
+            ServiceOutcome::Ok(bytes) | ServiceOutcome::Error(bytes) if bytes.len() > MAX_BODY => {
+                let reason = alloc::format!(
+                    "the reply has {} bytes, the limit is {MAX_BODY}: ask for less at a time",
+                    bytes.len()
+                );
+                ServiceOutcome::Refused(Refusal::ReplyTooLarge, reason)
+            }
+            outcome => outcome,
+        };
+        self.executed += 1;
+        self.sessions.finish(client, number, outcome.clone());
+        let (group, position) = (self.group, self.executed);
+        effects.push(Effect::Event(Event::Executed { group, client, number, position }));
+        effects.push(Effect::Answer { client, number, outcome });
+    }
+
+    /// The snapshot is there: its first chunk leaves, the others follow one by one.
+    fn offer(&mut self, transfer: ViewNumber, service: Bytes, effects: &mut Vec<Effect>) {
+        let forgetful = self.planted.is(Bug::ForgetSessions);
+        let sessions = if forgetful { Vec::new() } else { self.sessions.export() };
+        let head = StateHead { executed: self.executed, clock: self.clock, sessions };
+        let state = ReplicaState { head, service }.encode();
+        if state.len() > MAX_STATE {
+            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
+            return;
+        }
+        let outgoing = Outgoing { transfer, state, next: 0 };
+        effects.push(Effect::Order(self.chunk(&outgoing)));
+        self.outgoing.push(outgoing);
+    }
+
+    fn chunk(&self, outgoing: &Outgoing) -> Ordered {
+        let start = outgoing.next as usize * STATE_CHUNK;
+        let end = (start + STATE_CHUNK).min(outgoing.state.len());
+        Ordered::StateChunk(StateChunk {
+            group: self.group,
+            transfer: outgoing.transfer,
+            index: outgoing.next,
+            last: end == outgoing.state.len(),
+            bytes: outgoing.state.slice(start..end),
+        })
+    }
+
+    /// Executes what waited, up to the next snapshot.
+    fn go_on(&mut self, effects: &mut Vec<Effect>) {
+        self.mode = Mode::Live;
+        while let Some(waiting) = self.waiting.pop_front() {
+            match waiting {
+                Waiting::Request(request) => self.apply(request, effects),
+                Waiting::Snapshot(transfer) => {
+                    self.snapshot(transfer, effects);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The transfers that this replica is to give from here on, each to the first of those who
+    /// wait for it. The state for a new one is taken at this place of the order; one that is not
+    /// named any more is of no use to anybody.
+    pub(crate) fn give_states(
+        &mut self,
+        wanted: &[(ViewNumber, Member)],
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_wanted = |transfer| wanted.iter().any(|(wanted, _)| *wanted == transfer);
+        self.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
+        self.waiting.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
+        self.given.retain(|transfer| is_wanted(*transfer));
+        for (transfer, to) in wanted {
+            if self.given.contains(transfer) {
+                continue;
+            }
+            self.given.push(*transfer);
+            let (group, to) = (self.group, *to);
+            effects.push(Effect::Event(Event::TransferStarted { group, to }));
+            match self.mode {
+                Mode::Live => self.snapshot(*transfer, effects),
+                Mode::Snapshotting => self.waiting.push_back(Waiting::Snapshot(*transfer)),
+                _ => panic!("a donor has the state"),
+            }
+        }
+    }
+
+    fn snapshot(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        self.mode = Mode::Snapshotting;
+        let ticket = self.give(Task::Snapshot { transfer });
+        effects.push(Effect::Run(Command::Snapshot { ticket }));
+    }
+
+    /// A chunk is delivered: the donor sends the next, the joiner keeps it.
+    pub(crate) fn state_chunk(&mut self, chunk: StateChunk, effects: &mut Vec<Effect>) {
+        let sent = self.outgoing.iter().position(|outgoing| {
+            outgoing.transfer == chunk.transfer && outgoing.next == chunk.index
+        });
+        if let Some(i) = sent {
+            if chunk.last {
+                self.outgoing.remove(i);
+            } else {
+                self.outgoing[i].next += 1;
+                effects.push(Effect::Order(self.chunk(&self.outgoing[i])));
+            }
+            return;
+        }
+        let Mode::Joining { transfer, bytes, next } = &mut self.mode else { return };
+        if *transfer != chunk.transfer || *next != chunk.index {
+            return;
+        }
+        if bytes.len() + chunk.bytes.len() > MAX_STATE {
+            effects.push(self.failed("the state that comes in is larger than MAX_STATE"));
+            return;
+        }
+        bytes.extend_from_slice(&chunk.bytes);
+        *next += 1;
+        if chunk.last {
+            let (transfer, bytes) = (*transfer, core::mem::take(bytes));
+            self.restore(transfer, bytes.into(), effects);
+        }
+    }
+
+    fn restore(&mut self, transfer: ViewNumber, bytes: Bytes, effects: &mut Vec<Effect>) {
+        let size = bytes.len();
+        match ReplicaState::decode(&bytes) {
+            Ok(ReplicaState { head, service }) => {
+                self.mode = Mode::Restoring { transfer, head, size };
+                let ticket = self.give(Task::Restore);
+                effects.push(Effect::Run(Command::Restore { ticket, state: service }));
+            }
+            Err(malformed) => effects.push(self.failed(&malformed.to_string())),
+        }
+    }
+
+    fn restored(&mut self, result: Result<(), String>, effects: &mut Vec<Effect>) {
+        let Mode::Restoring { transfer, head, size } = &mut self.mode else {
+            panic!("a service answers only what it was given");
+        };
+        let (group, transfer, size) = (self.group, *transfer, *size);
+        let head = core::mem::take(head);
+        if let Err(reason) = result {
+            effects.push(self.failed(&reason));
+            return;
+        }
+        self.executed = head.executed;
+        self.clock = head.clock;
+        self.sessions = Sessions::import(head.sessions);
+        effects.push(Effect::Event(Event::Transferred { group, bytes: size }));
+        effects.push(Effect::Order(Ordered::Synced(Synced { group, transfer })));
+        self.go_on(effects);
+    }
+
+    /// What must hold whatever happened.
+    pub(crate) fn check_invariants(&self) {
+        self.sessions.check_invariants();
+        assert!(self.waiting.len() <= MAX_JOIN_BACKLOG + 64, "what waits is bounded");
+        if matches!(self.mode, Mode::Live | Mode::Idle) {
+            assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
+        }
+    }
+}

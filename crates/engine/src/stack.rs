@@ -1,0 +1,285 @@
+//! A whole node without its sockets: the ring and the rooms above it, composed.
+//!
+//! - here: what comes in, what goes out
+//! - `stack/delivery.rs`: what the ring delivers
+//! - `stack/clients.rs`: what clients ask
+//! - `stack/hosting.rs`: this node's replicas
+
+mod clients;
+mod delivery;
+mod hosting;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use ring::{ConfigError, Delivery, Ring};
+use wire::limits::{MAX_SEND_QUEUE, MAX_WAITING};
+use wire::ordered::{GroupOptions, Ordered};
+use wire::ring::Datagram;
+use wire::{ClusterId, Duration, GroupId, Member, NodeId, Random, RingId, Time};
+
+use crate::api::{
+    Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status,
+};
+use crate::bug::Planted;
+use crate::callers::Callers;
+use crate::component::Membership;
+use crate::directory::{Directory, State};
+use crate::replica::Replica;
+
+/// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
+const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Ordered messages that may wait for an installation: what all members may have queued.
+const MAX_DEFERRED: usize = MAX_SEND_QUEUE * 4;
+
+/// A replica that this node hosts.
+struct Hosted {
+    name: String,
+    options: GroupOptions,
+    replica: Replica,
+    /// It is to go.
+    leaving: bool,
+    /// The group would not have it: it is not tried again.
+    refused: bool,
+    /// The ring on which its coming or going was ordered last.
+    asked: Option<RingId>,
+}
+
+/// What the ring has said of who holds what.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    majority: u64,
+    all: u64,
+}
+
+/// A node's machine.
+pub struct Stack {
+    me: Member,
+    cluster_name: String,
+    cluster: ClusterId,
+    planted: Planted,
+    ring: Ring,
+    random: Random,
+    membership: Membership,
+    directory: Directory,
+    hosted: BTreeMap<GroupId, Hosted>,
+    callers: Callers,
+    held: Held,
+    /// Delivered before the installation of their component.
+    deferred: VecDeque<Delivery>,
+    /// To be ordered as soon as the ring takes more.
+    unsent: VecDeque<Ordered>,
+    delivered: u64,
+    /// When a clean stop ends at the latest.
+    leaving: Option<Time>,
+    left: bool,
+    outputs: VecDeque<Output>,
+}
+
+impl Stack {
+    /// A node that starts now.
+    ///
+    /// # Errors
+    /// If a knob of the ring is out of its range.
+    pub fn new(config: Config, now: Time) -> Result<Stack, ConfigError> {
+        let planted = Planted {
+            #[cfg(feature = "planted-bugs")]
+            bug: config.bug,
+        };
+        let me = config.ring.me;
+        let membership = Membership::new(
+            me,
+            config.quorum,
+            config.ring.nodes.clone(),
+            config.first_life,
+            config.address,
+            planted,
+        );
+        let mut stack = Stack {
+            me,
+            cluster_name: config.cluster,
+            cluster: config.ring.cluster,
+            planted,
+            random: Random::new(config.ring.seed ^ 0x57ac),
+            membership,
+            ring: Ring::new(config.ring, now)?,
+            directory: Directory::default(),
+            hosted: BTreeMap::new(),
+            callers: Callers::default(),
+            held: Held::default(),
+            deferred: VecDeque::new(),
+            unsent: VecDeque::new(),
+            delivered: 0,
+            leaving: None,
+            left: false,
+            outputs: VecDeque::new(),
+        };
+        stack.settle(now);
+        Ok(stack)
+    }
+
+    /// A datagram came from another node.
+    pub fn handle_datagram(&mut self, now: Time, bytes: &Bytes) {
+        match Datagram::decode(self.cluster, bytes) {
+            Ok(datagram) => self.ring.handle_message(now, datagram),
+            Err(malformed) => self.event(Event::Malformed(malformed)),
+        }
+        self.settle(now);
+    }
+
+    /// A node's host says that nobody listens there.
+    pub fn handle_unreachable(&mut self, now: Time, node: NodeId) {
+        self.ring.handle_unreachable(now, node);
+        self.settle(now);
+    }
+
+    /// The time that [`Stack::next_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.ring.next_timeout().is_some_and(|due| due <= now) {
+            self.ring.handle_timeout(now);
+        }
+        self.callers.expire(now);
+        self.settle(now);
+    }
+
+    /// When [`Stack::handle_timeout`] is due.
+    pub fn next_timeout(&self) -> Option<Time> {
+        if self.left {
+            return None;
+        }
+        [self.ring.next_timeout(), self.callers.next_deadline(), self.leaving]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].
+    pub fn leave(&mut self, now: Time) {
+        if self.leaving.is_none() {
+            self.leaving = Some(now + LEAVE_PATIENCE);
+            for hosted in self.hosted.values_mut() {
+                hosted.leaving = true;
+                hosted.asked = None;
+            }
+            self.settle(now);
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    /// Takes what the ring has to say, then does what that makes possible, until all is quiet.
+    fn settle(&mut self, now: Time) {
+        loop {
+            while let Some(output) = self.ring.poll_output() {
+                self.handle_ring(now, output);
+            }
+            if self.left || !self.pump(now) {
+                break;
+            }
+        }
+    }
+
+    /// Orders what is due. True if anything was.
+    fn pump(&mut self, now: Time) -> bool {
+        let mut any = false;
+        while let Some(ordered) = self.unsent.front() {
+            if self.ring.multicast(now, ordered.encode()).is_err() {
+                break;
+            }
+            self.unsent.pop_front();
+            any = true;
+        }
+        any |= self.ask_for_views(now);
+        if let Some(patience_ends) = self.leaving {
+            any |= self.leave_ring_if_done(now, patience_ends);
+        }
+        any
+    }
+
+    fn leave_ring_if_done(&mut self, now: Time, patience_ends: Time) -> bool {
+        let in_a_group =
+            self.directory.iter().any(|(_, group)| group.replica(self.me).is_some());
+        let done = !self.membership.is_active()
+            || (!in_a_group && !self.callers.any_under_way());
+        if self.left || !(done || now >= patience_ends) {
+            return false;
+        }
+        self.left = true;
+        self.ring.leave(now);
+        while let Some(output) = self.ring.poll_output() {
+            self.handle_ring(now, output);
+        }
+        self.event(Event::Left);
+        true
+    }
+
+    /// Orders a message, now or as soon as the ring takes it.
+    fn order(&mut self, now: Time, ordered: Ordered) {
+        if !self.unsent.is_empty() || self.ring.multicast(now, ordered.encode()).is_err() {
+            // Bounded: what a node orders by itself answers what was delivered to it.
+            self.unsent.push_back(ordered);
+        }
+    }
+
+    /// What this node knows, for people.
+    pub fn status(&self) -> Status {
+        let groups = self.directory.iter().map(|(id, group)| {
+            let hosted = self.hosted.get(&id).filter(|hosted| hosted.replica.has_state());
+            GroupStatus {
+                name: group.name.clone(),
+                options: group.options,
+                view: group.view,
+                primary: group.primary(),
+                replicas: group
+                    .replicas
+                    .iter()
+                    .map(|replica| ReplicaStatus {
+                        member: replica.member,
+                        synced: replica.state == State::Synced,
+                    })
+                    .collect(),
+                sessions: hosted.map(|hosted| hosted.replica.sessions()),
+                executed: hosted.map(|hosted| hosted.replica.executed()),
+            }
+        });
+        let mut groups: Vec<GroupStatus> = groups.collect();
+        groups.sort_by(|a, b| a.name.cmp(&b.name));
+        Status {
+            me: self.me,
+            ring: RingStatus {
+                state: self.ring.state_name(),
+                id: self.ring.id(),
+                members: self.ring.members().to_vec(),
+                quorate: self.membership.quorate(),
+                epoch: self.membership.epoch(),
+                delivered: self.delivered,
+            },
+            groups,
+        }
+    }
+
+    /// What must hold whatever happened.
+    ///
+    /// # Panics
+    /// If it does not: a bug in this crate.
+    pub fn check_invariants(&self) {
+        self.ring.check_invariants();
+        self.directory.check_invariants();
+        self.callers.check_invariants();
+        assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");
+        assert!(self.deferred.len() <= MAX_DEFERRED, "deferred messages are bounded");
+        for hosted in self.hosted.values() {
+            hosted.replica.check_invariants();
+        }
+    }
+}

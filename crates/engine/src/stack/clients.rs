@@ -1,0 +1,273 @@
+//! What clients ask of this node.
+
+use alloc::format;
+use alloc::string::String;
+
+use wire::client::{
+    Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
+};
+use wire::limits::{MAX_BODY, MAX_DEADLINE};
+use wire::ordered::{self, Ordered};
+use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
+
+use super::Stack;
+use crate::api::{Event, Output, ServiceOutcome};
+use crate::bug::Bug;
+use crate::callers::{Call, Stage, Waiting};
+use crate::directory::Group;
+
+impl Stack {
+    /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
+    /// epoch: it becomes the request's ordered time.
+    pub fn handle_frame(&mut self, now: Time, wall: Time, caller: Caller, frame: Frame) {
+        match (frame, self.callers.client(caller)) {
+            (Frame::Hello(hello), None) => self.hello(caller, hello),
+            (Frame::Bind(bind), Some(_)) => self.bind(caller, bind),
+            (Frame::Request(request), Some(client)) if request.client == client => {
+                self.request(now, wall, caller, request);
+            }
+            (Frame::Request(_), Some(_)) => {
+                self.dismiss(caller, "a connection serves one session: connect once per client");
+            }
+            (_, None) => self.dismiss(caller, "the first frame must be Hello"),
+            (_, Some(_)) => self.dismiss(caller, "a client sends Bind and Request only"),
+        }
+        self.settle(now);
+    }
+
+    /// A client's connection is gone.
+    pub fn handle_disconnect(&mut self, now: Time, caller: Caller) {
+        self.callers.disconnect(caller);
+        self.settle(now);
+    }
+
+    fn dismiss(&mut self, caller: Caller, reason: &str) {
+        let farewell = Farewell { version: PROTOCOL_VERSION, reason: reason.into() };
+        self.outputs.push_back(Output::Frame { caller, frame: Frame::Farewell(farewell) });
+        self.outputs.push_back(Output::Close { caller });
+    }
+
+    fn hello(&mut self, caller: Caller, hello: Hello) {
+        if hello.version != PROTOCOL_VERSION {
+            let reason = format!(
+                "the client speaks protocol version {}, this node {PROTOCOL_VERSION}: upgrade the \
+                 older side",
+                hello.version
+            );
+            return self.dismiss(caller, &reason);
+        }
+        self.callers.welcome(caller, hello.client);
+        let welcome = Welcome {
+            version: PROTOCOL_VERSION,
+            node: self.me.node,
+            cluster: self.cluster_name.clone(),
+        };
+        self.outputs.push_back(Output::Frame { caller, frame: Frame::Welcome(welcome) });
+    }
+
+    fn bind(&mut self, caller: Caller, bind: Bind) {
+        let id = GroupId::of(&bind.name);
+        let known = self.directory.get(id).is_some();
+        if known || self.membership.is_active() || self.membership.is_minority() {
+            return self.answer_bind(caller, id);
+        }
+        if !self.callers.keep_bind(caller, bind.name) {
+            self.dismiss(caller, "too many clients wait for the cluster to form: try another node");
+        }
+    }
+
+    fn answer_bind(&mut self, caller: Caller, group: GroupId) {
+        let targets = match self.directory.get(group) {
+            Some(known) => Some(self.targets(known)),
+            None if self.membership.is_active() => None,
+            // A minority cannot tell whether the group exists.
+            None => Some(Targets::default()),
+        };
+        let frame = Frame::Bound(Bound { group, targets });
+        self.outputs.push_back(Output::Frame { caller, frame });
+    }
+
+    fn targets(&self, group: &Group) -> Targets {
+        let nodes = group.targets().filter_map(|member| {
+            let address = self.membership.address(member.node)?;
+            Some(Target { node: member.node, address })
+        });
+        Targets { view: group.view, nodes: nodes.collect() }
+    }
+
+    fn request(&mut self, now: Time, wall: Time, caller: Caller, request: Request) {
+        let call = (request.group, request.client, request.number);
+        if request.body.len() > MAX_BODY {
+            let reason = format!(
+                "the arguments have {} bytes, the limit is {MAX_BODY}: send less at a time",
+                request.body.len()
+            );
+            return self.refuse(caller, &request, Refusal::TooLarge, reason);
+        }
+        if self.callers.is_full() && self.callers.get(&call).is_none() {
+            let reason = String::from("too many calls wait at this node: try again later");
+            return self.refuse(caller, &request, Refusal::Busy, reason);
+        }
+        let patience = Duration::from_micros(request.patience_us.into()).min(MAX_DEADLINE);
+        let deadline = now + patience;
+        let (stage, outcome) = (Stage::Parked, None);
+        let waiting = Waiting { caller, deadline, request, wall, stage, outcome };
+        self.callers.insert(call, waiting);
+        if self.callers.get(&call).is_some_and(|w| w.stage == Stage::Parked) {
+            self.route(now, call);
+        }
+        self.reply_if_ready(call);
+    }
+
+    /// Decides what is done with a parked call: ordered, sent elsewhere, refused, or kept waiting.
+    fn route(&mut self, now: Time, call: Call) {
+        if self.membership.is_minority() {
+            return self.conclude(call, Outcome::NoReplica);
+        }
+        if !self.membership.is_active() {
+            return; // the next installation or verdict decides
+        }
+        let Some(group) = self.directory.get(call.0) else {
+            return self.conclude(call, Outcome::NoSuchGroup);
+        };
+        let first = group.replicas.first().map(|replica| replica.member);
+        let stateless = self.planted.is(Bug::PrimaryWithoutState);
+        let primary = if stateless { first } else { group.primary() };
+        let Some(primary) = primary else {
+            return self.conclude(call, Outcome::NoReplica);
+        };
+        let leaving = self.hosted.get(&call.0).is_none_or(|hosted| hosted.leaving);
+        let behind = self.callers.get(&call).is_some_and(|w| w.request.view < group.view);
+        if primary == self.me && !leaving {
+            self.order_call(now, call);
+        } else if behind && primary != self.me {
+            self.conclude(call, Outcome::NotPrimary);
+        } else if primary != self.me {
+            // The client knows as much as this node and comes here all the same: it could not
+            // reach the primary.
+            self.outputs.push_back(Output::Probe(primary.node));
+        }
+    }
+
+    fn order_call(&mut self, now: Time, call: Call) {
+        let seed = self.random.next_u64();
+        let Some(waiting) = self.callers.get(&call) else { return };
+        let request = &waiting.request;
+        let ordered = Ordered::Request(ordered::Request {
+            group: request.group,
+            method: request.method,
+            json: request.json,
+            client: request.client,
+            number: request.number,
+            unanswered: request.unanswered,
+            time: waiting.wall,
+            seed,
+            body: request.body.clone(),
+        });
+        match self.ring.multicast(now, ordered.encode()) {
+            Ok(()) => self.callers.set_stage(&call, Stage::Ordered),
+            Err(_) => {
+                let reason = String::from("too much waits for the ring: try again later");
+                self.conclude(call, Outcome::Refused(Refusal::Busy, reason));
+            }
+        }
+    }
+
+    /// A replica here has the outcome of a call.
+    pub(super) fn answer(&mut self, call: Call, outcome: ServiceOutcome) {
+        if self.callers.outcome(&call, outcome) {
+            self.reply_if_ready(call);
+        }
+    }
+
+    fn reply_if_ready(&mut self, call: Call) {
+        let Some(waiting) = self.callers.get(&call) else { return };
+        let Stage::Delivered { sequence } = waiting.stage else { return };
+        if waiting.outcome.is_some() && self.is_held(call.0, sequence) {
+            self.reply(call);
+        }
+    }
+
+    /// Answers a call that has its outcome.
+    pub(super) fn reply(&mut self, call: Call) {
+        let Some(outcome) = self.callers.get(&call).and_then(|waiting| waiting.outcome.clone())
+        else {
+            return;
+        };
+        let outcome = match outcome {
+            ServiceOutcome::Ok(bytes) => Outcome::Ok(bytes),
+            ServiceOutcome::Error(bytes) => Outcome::Service(bytes),
+            ServiceOutcome::Refused(refusal, reason) => Outcome::Refused(refusal, reason),
+        };
+        let (group, client, number) = call;
+        self.event(Event::Replied { group, client, number });
+        self.conclude(call, outcome);
+    }
+
+    /// Ends a call here.
+    fn conclude(&mut self, call: Call, outcome: Outcome) {
+        if let Some(waiting) = self.callers.remove(&call) {
+            self.send_reply(waiting.caller, &waiting.request, outcome);
+        }
+    }
+
+    fn refuse(&mut self, caller: Caller, request: &Request, refusal: Refusal, reason: String) {
+        self.send_reply(caller, request, Outcome::Refused(refusal, reason));
+    }
+
+    fn send_reply(&mut self, caller: Caller, request: &Request, outcome: Outcome) {
+        let known = self.directory.get(request.group);
+        let news = known.filter(|group| group.view > request.view);
+        let reply = Reply {
+            number: request.number,
+            group: request.group,
+            view: known.map_or(request.view, |group| group.view),
+            targets: news.map(|group| self.targets(group)),
+            outcome,
+        };
+        self.outputs.push_back(Output::Frame { caller, frame: Frame::Reply(reply) });
+    }
+
+    /// The verdict went against this configuration: whoever waits here is to try elsewhere.
+    pub(super) fn refuse_without_quorum(&mut self) {
+        for call in self.callers.all() {
+            self.conclude(call, Outcome::NoReplica);
+        }
+        self.answer_binds();
+    }
+
+    fn answer_binds(&mut self) {
+        for (caller, name) in self.callers.take_binds() {
+            self.answer_bind(caller, GroupId::of(&name));
+        }
+    }
+
+    /// A view has changed: parked calls may have somewhere to go.
+    pub(super) fn reconcile_calls(&mut self, now: Time, group: GroupId) {
+        for call in self.callers.of_group(group) {
+            if self.callers.get(&call).is_some_and(|w| w.stage == Stage::Parked) {
+                self.route(now, call);
+            }
+        }
+    }
+
+    /// A component is installed at this place. What this node's replicas had executed is part of
+    /// its history, held with the installation; anything else begins anew.
+    pub(super) fn calls_in_new_component(&mut self, now: Time, installed: u64) {
+        for call in self.callers.all() {
+            let has_state =
+                self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.has_state());
+            let delivered = self
+                .callers
+                .get(&call)
+                .is_some_and(|waiting| matches!(waiting.stage, Stage::Delivered { .. }));
+            if delivered && has_state {
+                self.callers.set_stage(&call, Stage::Delivered { sequence: installed });
+            } else {
+                self.callers.set_stage(&call, Stage::Parked);
+                self.route(now, call);
+            }
+        }
+        self.answer_binds();
+    }
+}

@@ -1,0 +1,201 @@
+//! What the ring delivers: configurations, ordered messages, and who holds them.
+
+use ring::{Configuration, ConfigurationKind, Delivery};
+use wire::ordered::{Hold, Install, Ordered, Request};
+use wire::{GroupId, Member, RingId, Time};
+
+use super::{Held, MAX_DEFERRED, Stack};
+use crate::api::{Event, Output};
+use crate::bug::Bug;
+use crate::component::Place;
+use crate::directory::{Change, JoinRefused};
+
+impl Stack {
+    pub(super) fn handle_ring(&mut self, now: Time, output: ring::Output) {
+        match output {
+            ring::Output::Send { to, datagram } => {
+                self.outputs.push_back(Output::Send { to, datagram });
+            }
+            ring::Output::Deliver(delivery) => self.deliver(now, delivery),
+            ring::Output::Configuration(configuration) => self.configure(now, configuration),
+            ring::Output::Held { ring, majority, all } => {
+                if ring == self.membership.ring() {
+                    self.held = Held { majority, all };
+                    self.release(ring);
+                }
+            }
+            ring::Output::Event(event) => self.event(Event::Ring(event)),
+        }
+    }
+
+    /// Groups stop acting; every member says what it brings along.
+    fn configure(&mut self, now: Time, configuration: Configuration) {
+        if configuration.kind == ConfigurationKind::Transitional {
+            return; // the last messages of the old ring follow, each says if it is contiguous
+        }
+        let Configuration { ring, members, .. } = configuration;
+        self.event(Event::Configuration { ring, members: members.clone() });
+        self.deferred.clear();
+        // What was to be said about an earlier configuration is of no use in this one.
+        let lasting = |o: &Ordered| !matches!(o, Ordered::Announce(_) | Ordered::Install(_));
+        self.unsent.retain(lasting);
+        self.held = Held::default();
+        self.delivered = 0;
+        let announce = self.membership.configuration(ring, members);
+        self.order(now, Ordered::Announce(announce));
+    }
+
+    fn deliver(&mut self, now: Time, delivery: Delivery) {
+        self.delivered = delivery.sequence;
+        match Ordered::decode(&delivery.payload) {
+            // A member of the ring that sends such bytes is broken, but alike for everybody.
+            Err(malformed) => self.event(Event::Malformed(malformed)),
+            Ok(Ordered::Announce(announce)) => {
+                if let Some((quorate, install)) = self.membership.announce(delivery.sender, announce)
+                {
+                    self.judged(now, quorate, install);
+                }
+            }
+            Ok(Ordered::Install(install)) => self.install(now, &delivery, &install),
+            Ok(ordered) => {
+                let Delivery { ring, sequence, contiguous, .. } = delivery;
+                match self.membership.place(ring, sequence, contiguous) {
+                    Place::Act => self.act(now, delivery.sender, sequence, ordered),
+                    Place::Wait if self.deferred.len() < MAX_DEFERRED => {
+                        self.deferred.push_back(delivery);
+                    }
+                    // Dropped by every member alike: all defer the same messages.
+                    Place::Wait | Place::Ignore => {}
+                }
+            }
+        }
+    }
+
+    /// All announcements are in.
+    fn judged(&mut self, now: Time, quorate: bool, install: bool) {
+        let (ring, epoch) = (self.membership.ring(), self.membership.next_epoch());
+        self.event(Event::Quorum { ring, quorate, epoch });
+        if !quorate {
+            self.refuse_without_quorum();
+        } else if install {
+            let groups = self.directory.entries();
+            self.order(now, Ordered::Install(Install { ring, epoch, groups }));
+        }
+    }
+
+    /// The component begins: the table is everybody's, and what waited is done.
+    fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
+        let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
+        let Some((announces, longest)) = installed else { return };
+        let changed = self.directory.install(&install.groups, announces, longest);
+        for id in changed {
+            self.view_changed(now, id);
+        }
+        self.reconcile_replicas(now);
+        self.calls_in_new_component(now, delivery.sequence);
+        let deferred = core::mem::take(&mut self.deferred);
+        for delivery in deferred {
+            if let Ok(ordered) = Ordered::decode(&delivery.payload) {
+                self.act(now, delivery.sender, delivery.sequence, ordered);
+            }
+        }
+        self.release(install.ring);
+    }
+
+    /// Acts on an ordered message at its place.
+    fn act(&mut self, now: Time, sender: Member, sequence: u64, ordered: Ordered) {
+        match ordered {
+            Ordered::Request(request) => self.act_on_request(now, sequence, request),
+            Ordered::JoinGroup(join) => {
+                let id = GroupId::of(&join.name);
+                match self.directory.join(sender, &join.name, join.options) {
+                    Ok(change) => self.changed(now, id, change),
+                    Err(JoinRefused::Options(options) | JoinRefused::Full(options)) => {
+                        self.join_refused(sender, join.name, options);
+                    }
+                }
+            }
+            Ordered::LeaveGroup(leave) => {
+                let change = self.directory.leave(sender, leave.group);
+                self.changed(now, leave.group, change);
+            }
+            Ordered::Synced(synced) => {
+                let change = self.directory.synced(sender, synced.group, synced.transfer);
+                self.changed(now, synced.group, change);
+            }
+            Ordered::StateChunk(chunk) => {
+                let group = chunk.group;
+                self.with_replica(now, group, |replica, effects| {
+                    replica.state_chunk(chunk, effects);
+                });
+            }
+            Ordered::Announce(_) | Ordered::Install(_) => {
+                unreachable!("announcements and installations are not part of a history")
+            }
+        }
+    }
+
+    fn act_on_request(&mut self, now: Time, sequence: u64, request: Request) {
+        let group = request.group;
+        let call = (group, request.client, request.number);
+        // Only a replica with the state can answer; others leave the call to who has it.
+        if self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state()) {
+            self.callers.delivered(&call, sequence);
+        }
+        self.with_replica(now, group, |replica, effects| replica.deliver(request, effects));
+    }
+
+    fn changed(&mut self, now: Time, id: GroupId, change: Change) {
+        match change {
+            Change::None => {}
+            Change::View | Change::Removed => {
+                self.view_changed(now, id);
+                self.reconcile_replica(now, id);
+                self.reconcile_calls(now, id);
+            }
+        }
+    }
+
+    /// Tells that a group has a new view.
+    fn view_changed(&mut self, _now: Time, id: GroupId) {
+        let Some(group) = self.directory.get(id) else { return };
+        let replicas = group.replicas.iter().map(|replica| {
+            (replica.member, replica.state == crate::directory::State::Synced)
+        });
+        let event = Event::View {
+            group: id,
+            name: group.name.clone(),
+            view: group.view,
+            replicas: replicas.collect(),
+            primary: group.primary(),
+        };
+        self.event(event);
+    }
+
+    /// More is held, or the component has just become effective: replies may leave.
+    fn release(&mut self, ring: RingId) {
+        self.membership.held(ring, self.held.all);
+        if self.membership.effective().is_none() {
+            return;
+        }
+        let directory = &self.directory;
+        let hold = |group| directory.get(group).map(|group| group.options.hold);
+        for call in self.callers.releasable(self.held.majority, self.held.all, hold) {
+            self.reply(call);
+        }
+    }
+
+    /// Whether a call with this place in the order may be answered now.
+    pub(super) fn is_held(&self, group: GroupId, sequence: u64) -> bool {
+        if self.planted.is(Bug::ReplyBeforeHeld) {
+            return true;
+        }
+        let hold = self.directory.get(group).map(|group| group.options.hold);
+        self.membership.effective().is_some()
+            && match hold.unwrap_or(Hold::All) {
+                Hold::One => true,
+                Hold::Majority => sequence <= self.held.majority,
+                Hold::All => sequence <= self.held.all,
+            }
+    }
+}

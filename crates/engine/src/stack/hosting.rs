@@ -1,0 +1,209 @@
+//! This node's replicas: their coming and going, and what they ask for.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use wire::limits::{MAX_GROUPS, MAX_NAME};
+use wire::ordered::{GroupOptions, JoinGroup, LeaveGroup, Ordered, Synced};
+use wire::{GroupId, Member, Time, ViewNumber};
+
+use super::{Hosted, Stack};
+use crate::api::{Event, Executed, HostError, Output, Ticket};
+use crate::bug::Bug;
+use crate::directory::State;
+use crate::replica::{Effect, Replica};
+
+impl Stack {
+    /// This node hosts a replica of the group `name` from now on. It joins as soon as there is a
+    /// quorum; until then, and while its state is on the way, it waits.
+    ///
+    /// # Errors
+    /// If the name is impossible, or this node hosts the group or too many groups already.
+    pub fn host(
+        &mut self,
+        now: Time,
+        name: &str,
+        options: GroupOptions,
+    ) -> Result<GroupId, HostError> {
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(HostError::Name(name.len()));
+        }
+        let id = GroupId::of(name);
+        if self.hosted.contains_key(&id) {
+            return Err(HostError::Twice);
+        }
+        if self.hosted.len() >= MAX_GROUPS {
+            return Err(HostError::TooMany);
+        }
+        let hosted = Hosted {
+            name: name.into(),
+            options,
+            replica: Replica::new(id, self.planted),
+            leaving: false,
+            refused: false,
+            asked: None,
+        };
+        self.hosted.insert(id, hosted);
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// This node gives its replica of the group up. What was ordered before is answered still.
+    pub fn unhost(&mut self, now: Time, group: GroupId) {
+        if let Some(hosted) = self.hosted.get_mut(&group) {
+            hosted.leaving = true;
+            hosted.asked = None;
+            self.settle(now);
+        }
+    }
+
+    /// A replica's service answers a command.
+    pub fn handle_executed(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        ticket: Ticket,
+        executed: Executed,
+    ) {
+        self.with_replica(now, group, |replica, effects| {
+            replica.answered(ticket, executed, effects);
+        });
+        self.drop_if_done(group);
+        self.settle(now);
+    }
+
+    /// Lets a hosted replica do something, and does what it asks for.
+    pub(super) fn with_replica(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        act: impl FnOnce(&mut Replica, &mut Vec<Effect>),
+    ) {
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        let mut effects = Vec::new();
+        act(&mut hosted.replica, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),
+                Effect::Order(ordered) => self.order(now, ordered),
+                Effect::Answer { client, number, outcome } => {
+                    self.answer((group, client, number), outcome);
+                }
+                Effect::Overflow => self.rejoin(now, group),
+                Effect::Event(event) => self.event(event),
+            }
+        }
+    }
+
+    /// A joiner that could not keep up begins again.
+    fn rejoin(&mut self, now: Time, group: GroupId) {
+        self.order(now, Ordered::LeaveGroup(LeaveGroup { group }));
+    }
+
+    /// Orders the coming of replicas that are not in the table, and the going of those that are to
+    /// go. Each is asked for once a ring: what was ordered on a ring that ended may be lost.
+    pub(super) fn ask_for_views(&mut self, now: Time) -> bool {
+        if !self.membership.is_active() {
+            return false;
+        }
+        let (me, ring) = (self.me, self.membership.ring());
+        let mut messages = Vec::new();
+        for (id, hosted) in &mut self.hosted {
+            let there = self.directory.get(*id).is_some_and(|group| group.replica(me).is_some());
+            if hosted.asked == Some(ring) || hosted.refused || there != hosted.leaving {
+                continue;
+            }
+            hosted.asked = Some(ring);
+            messages.push(if hosted.leaving {
+                Ordered::LeaveGroup(LeaveGroup { group: *id })
+            } else {
+                Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })
+            });
+        }
+        let any = !messages.is_empty();
+        for message in messages {
+            self.order(now, message);
+        }
+        any
+    }
+
+    pub(super) fn join_refused(&mut self, sender: Member, name: String, options: GroupOptions) {
+        if sender != self.me {
+            return;
+        }
+        if let Some(hosted) = self.hosted.get_mut(&GroupId::of(&name)) {
+            hosted.refused = true;
+        }
+        self.event(Event::JoinRefused { name, options });
+    }
+
+    pub(super) fn reconcile_replicas(&mut self, now: Time) {
+        let ids: Vec<GroupId> = self.hosted.keys().copied().collect();
+        for id in ids {
+            self.reconcile_replica(now, id);
+        }
+    }
+
+    /// Brings this node's replica in line with what the table says of it.
+    pub(super) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
+        let state = self.directory.get(id).and_then(|group| group.replica(self.me)).map(|r| r.state);
+        let Some(hosted) = self.hosted.get_mut(&id) else { return };
+        let leaving = hosted.leaving;
+        let keep_stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
+        match state {
+            None if leaving => {} // it finishes what was ordered before
+            None => {
+                // Out by an overflow or struck out: it comes anew.
+                hosted.asked = None;
+                self.with_replica(now, id, |replica, effects| replica.idle(effects));
+            }
+            Some(State::Synced) if hosted.replica.has_state() => {}
+            Some(State::Synced) => {
+                self.with_replica(now, id, |replica, effects| replica.begin(effects));
+            }
+            Some(State::Unsynced { transfer, .. }) if keep_stale => {
+                self.order(now, Ordered::Synced(Synced { group: id, transfer }));
+            }
+            Some(State::Unsynced { transfer, .. }) => {
+                if hosted.replica.transfer() != Some(transfer) {
+                    self.with_replica(now, id, |replica, effects| {
+                        replica.await_state(transfer, effects);
+                    });
+                }
+            }
+        }
+        self.give_states(now, id);
+        self.drop_if_done(id);
+    }
+
+    /// Takes the state for those whom this node is to give it, at this place of the order.
+    fn give_states(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.directory.get(id) else { return };
+        let me = self.me;
+        let mut wanted: Vec<(ViewNumber, Member)> = group
+            .replicas
+            .iter()
+            .filter_map(|replica| match replica.state {
+                State::Unsynced { transfer, donor } if donor == Some(me) => {
+                    Some((transfer, replica.member))
+                }
+                _ => None,
+            })
+            .collect();
+        // Several may wait for one transfer.
+        wanted.dedup_by_key(|(transfer, _)| *transfer);
+        self.with_replica(now, id, |replica, effects| {
+            replica.give_states(&wanted, effects);
+        });
+    }
+
+    fn drop_if_done(&mut self, id: GroupId) {
+        let there = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
+        let done = |hosted: &Hosted| {
+            hosted.leaving && !there && (hosted.replica.is_drained() || !hosted.replica.has_state())
+        };
+        if self.hosted.get(&id).is_some_and(done) {
+            self.hosted.remove(&id);
+        }
+    }
+}

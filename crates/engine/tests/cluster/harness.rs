@@ -1,0 +1,371 @@
+//! A cluster of [`Stack`]s in virtual time: 30 µs from node to node, nothing lost, unless a test
+//! says so. Services are logs of strings that answer `length:entry`.
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use bytes::Bytes;
+use steadfast_engine::{Command, Config, Event, Executed, Output, Quorum, ServiceOutcome, Stack};
+use wire::client::{Frame, Hello, Outcome, Reply, Request};
+use wire::ordered::GroupOptions;
+use wire::{
+    Caller, ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, Time,
+    ViewNumber,
+};
+
+const DELAY: Duration = Duration::from_micros(30);
+
+pub fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+struct Node {
+    stack: Stack,
+    logs: BTreeMap<GroupId, Vec<String>>,
+    events: Vec<Event>,
+    alive: bool,
+    paused: bool,
+    inbox: Vec<Bytes>,
+}
+
+/// Ordered by time, then by number: what was sent first arrives first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Flight(std::cmp::Reverse<(Time, u64, u32, u32, Bytes)>);
+
+/// A client's connection to a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Connection {
+    node: u32,
+    caller: Caller,
+    client: ClientId,
+}
+
+/// A call under way.
+#[derive(Clone, Copy)]
+pub struct Pending {
+    caller: Caller,
+    number: u64,
+    at: Time,
+}
+
+pub struct Cluster {
+    now: Time,
+    nodes: BTreeMap<u32, Node>,
+    flights: BinaryHeap<Flight>,
+    sent: u64,
+    island: BTreeSet<u32>,
+    views: BTreeMap<Caller, ViewNumber>,
+    replies: BTreeMap<(Caller, u64), (Time, Reply)>,
+    callers: u64,
+    life: u64,
+    size: u32,
+}
+
+fn member(node: u32, life: u64) -> Member {
+    Member { node: NodeId(node), incarnation: Incarnation(life) }
+}
+
+impl Cluster {
+    pub fn new(size: u32) -> Cluster {
+        let mut cluster = Cluster {
+            now: Time(1_000_000_000),
+            nodes: BTreeMap::new(),
+            flights: BinaryHeap::new(),
+            sent: 0,
+            island: BTreeSet::new(),
+            views: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            callers: 0,
+            life: 1,
+            size,
+        };
+        for node in 1..=size {
+            cluster.start(node, true);
+        }
+        cluster.run_until("one quorate ring", |cluster| {
+            cluster.nodes.values().all(|node| {
+                let ring = node.stack.status().ring;
+                ring.members.len() == size as usize && ring.quorate == Some(true)
+            })
+        });
+        cluster
+    }
+
+    fn start(&mut self, node: u32, first_life: bool) {
+        let nodes: Vec<NodeId> = (1..=self.size).map(NodeId).collect();
+        let ring = ring::Config::new(ClusterId::of("test"), member(node, self.life), nodes);
+        let config = Config {
+            ring,
+            cluster: "test".into(),
+            quorum: Quorum::Majority,
+            first_life,
+            address: Some(([127, 0, 0, 1], 7000 + node as u16).into()),
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        };
+        let stack = Stack::new(config, self.now).expect("the default knobs are right");
+        let (logs, events, inbox) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let state = Node { stack, logs, events, alive: true, paused: false, inbox };
+        self.nodes.insert(node, state);
+        self.drain(node);
+    }
+
+    pub fn node(&self, node: u32) -> &Stack {
+        &self.nodes[&node].stack
+    }
+
+    pub fn state(&self, node: u32, group: &str) -> &[String] {
+        self.nodes[&node].logs.get(&GroupId::of(group)).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn kill(&mut self, node: u32) {
+        self.nodes.get_mut(&node).unwrap().alive = false;
+    }
+
+    pub fn restart(&mut self, node: u32) {
+        self.life += 1;
+        self.start(node, false);
+    }
+
+    pub fn pause(&mut self, node: u32) {
+        self.nodes.get_mut(&node).unwrap().paused = true;
+    }
+
+    pub fn resume(&mut self, node: u32) {
+        let now = self.now;
+        let state = self.nodes.get_mut(&node).unwrap();
+        state.paused = false;
+        for datagram in std::mem::take(&mut state.inbox) {
+            state.stack.handle_datagram(now, &datagram);
+        }
+        self.drain(node);
+    }
+
+    pub fn partition(&mut self, island: &[u32]) {
+        self.island = island.iter().copied().collect();
+    }
+
+    pub fn heal(&mut self) {
+        self.island.clear();
+    }
+
+    pub fn leave(&mut self, node: u32) {
+        let now = self.now;
+        self.nodes.get_mut(&node).unwrap().stack.leave(now);
+        self.drain(node);
+    }
+
+    pub fn has_left(&self, node: u32) -> bool {
+        self.nodes[&node].events.contains(&Event::Left)
+    }
+
+    pub fn was_refused(&self, node: u32, group: &str) -> bool {
+        let refused = |event: &Event| matches!(event, Event::JoinRefused { name, .. } if name == group);
+        self.nodes[&node].events.iter().any(refused)
+    }
+
+    pub fn host_on(&mut self, group: &str, nodes: &[u32]) {
+        for (i, node) in nodes.iter().enumerate() {
+            self.host_on_later(group, *node);
+            self.run_until_synced(group, i + 1);
+        }
+    }
+
+    pub fn host_on_later(&mut self, group: &str, node: u32) {
+        self.host_with(group, node, GroupOptions::default());
+    }
+
+    pub fn host_with(&mut self, group: &str, node: u32, options: GroupOptions) {
+        let now = self.now;
+        self.nodes.get_mut(&node).unwrap().stack.host(now, group, options).expect("hosted");
+        self.drain(node);
+    }
+
+    pub fn run_until_synced(&mut self, group: &str, replicas: usize) {
+        self.run_until("replicas with the state", |cluster| {
+            cluster.nodes.values().filter(|node| node.alive && !node.paused).all(|node| {
+                let status = node.stack.status();
+                let group = status.groups.iter().find(|g| g.name == group);
+                group.is_some_and(|group| {
+                    group.replicas.iter().filter(|replica| replica.synced).count() == replicas
+                })
+            })
+        });
+    }
+
+    pub fn client(&mut self, node: u32) -> Connection {
+        self.callers += 1;
+        let client = ClientId(self.callers);
+        self.connect(client, node)
+    }
+
+    pub fn connect_as(&mut self, connection: Connection, node: u32) -> Connection {
+        let view = self.views.get(&connection.caller).copied();
+        let connection = self.connect(connection.client, node);
+        self.views.insert(connection.caller, view.unwrap_or_default());
+        connection
+    }
+
+    fn connect(&mut self, client: ClientId, node: u32) -> Connection {
+        self.callers += 1;
+        let caller = Caller(self.callers);
+        let connection = Connection { node, caller, client };
+        self.frame(connection, Frame::Hello(Hello::new(client)));
+        self.views.insert(caller, ViewNumber(u64::MAX));
+        connection
+    }
+
+    /// The client knows no view of any group.
+    pub fn forget_view(&mut self, connection: Connection) {
+        self.views.insert(connection.caller, ViewNumber(0));
+    }
+
+    /// The client knows the group's view as its node does.
+    pub fn learn_view(&mut self, connection: Connection, group: &str) {
+        let status = self.nodes[&connection.node].stack.status();
+        let view = status.groups.iter().find(|g| g.name == group).expect("a group").view;
+        self.views.insert(connection.caller, view);
+    }
+
+    fn frame(&mut self, connection: Connection, frame: Frame) {
+        let now = self.now;
+        let node = self.nodes.get_mut(&connection.node).unwrap();
+        node.stack.handle_frame(now, now, connection.caller, frame);
+        self.drain(connection.node);
+    }
+
+    pub fn call(&mut self, connection: Connection, group: &str, number: u64, body: &str) -> Pending {
+        let request = Request {
+            group: GroupId::of(group),
+            client: connection.client,
+            number,
+            unanswered: number,
+            view: self.views[&connection.caller],
+            method: MethodId::of("append"),
+            patience_us: 5_000_000,
+            json: false,
+            body: Bytes::copy_from_slice(body.as_bytes()),
+        };
+        let pending = Pending { caller: connection.caller, number, at: self.now };
+        self.frame(connection, Frame::Request(request));
+        pending
+    }
+
+    pub fn whole_reply(&mut self, call: Pending) -> Reply {
+        let key = (call.caller, call.number);
+        self.run_until("a reply", |cluster| cluster.replies.contains_key(&key));
+        self.replies[&key].1.clone()
+    }
+
+    pub fn reply(&mut self, call: Pending) -> Outcome {
+        self.whole_reply(call).outcome
+    }
+
+    pub fn waited(&self, call: Pending) -> Duration {
+        self.replies[&(call.caller, call.number)].0 - call.at
+    }
+
+    pub fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.step(end) {}
+        self.now = end;
+    }
+
+    fn run_until(&mut self, what: &str, done: impl Fn(&Cluster) -> bool) {
+        let end = self.now + ms(10_000);
+        while !done(self) {
+            assert!(self.step(end), "{what}: not within ten seconds of virtual time");
+        }
+    }
+
+    /// Goes on to the next thing that happens before `end`.
+    fn step(&mut self, end: Time) -> bool {
+        let running = self.nodes.iter().filter(|(_, node)| node.alive && !node.paused);
+        let timer = running.filter_map(|(id, node)| Some((node.stack.next_timeout()?, *id))).min();
+        let flight = self.flights.peek().map(|flight| flight.0.0.0);
+        let next = match (timer, flight) {
+            (Some((due, _)), Some(arrival)) => due.min(arrival),
+            (Some((due, _)), None) => due,
+            (None, Some(arrival)) => arrival,
+            (None, None) => return false,
+        };
+        if next > end {
+            return false;
+        }
+        self.now = self.now.max(next);
+        if flight == Some(next) {
+            let Flight(std::cmp::Reverse((_, _, from, to, datagram))) = self.flights.pop().unwrap();
+            self.arrive(from, to, datagram);
+        } else if let Some((_, id)) = timer {
+            let now = self.now;
+            self.nodes.get_mut(&id).unwrap().stack.handle_timeout(now);
+            self.drain(id);
+        }
+        true
+    }
+
+    fn arrive(&mut self, from: u32, to: u32, datagram: Bytes) {
+        if self.island.contains(&from) != self.island.contains(&to) {
+            return;
+        }
+        let now = self.now;
+        let node = self.nodes.get_mut(&to).unwrap();
+        if node.paused {
+            node.inbox.push(datagram);
+        } else if node.alive {
+            node.stack.handle_datagram(now, &datagram);
+            self.drain(to);
+        } else if self.nodes[&from].alive {
+            self.nodes.get_mut(&from).unwrap().stack.handle_unreachable(now, NodeId(to));
+            self.drain(from);
+        }
+    }
+
+    fn drain(&mut self, id: u32) {
+        while let Some(output) = self.nodes.get_mut(&id).unwrap().stack.poll_output() {
+            let now = self.now;
+            match output {
+                Output::Send { to, datagram } => self.send(id, to.0, datagram),
+                Output::Probe(node) => self.send(id, node.0, Bytes::from_static(b"?")),
+                Output::Frame { caller, frame } => {
+                    if let Frame::Reply(reply) = frame {
+                        self.replies.insert((caller, reply.number), (now, reply));
+                    }
+                }
+                Output::Close { .. } => {}
+                Output::Run { group, command } => self.run(id, group, command),
+                Output::Event(event) => self.nodes.get_mut(&id).unwrap().events.push(event),
+            }
+        }
+        self.nodes[&id].stack.check_invariants();
+    }
+
+    fn send(&mut self, from: u32, to: u32, datagram: Bytes) {
+        self.sent += 1;
+        let arrival = self.now + DELAY;
+        self.flights.push(Flight(std::cmp::Reverse((arrival, self.sent, from, to, datagram))));
+    }
+
+    fn run(&mut self, id: u32, group: GroupId, command: Command) {
+        let now = self.now;
+        let node = self.nodes.get_mut(&id).unwrap();
+        let log = node.logs.entry(group).or_default();
+        let (ticket, executed) = match command {
+            Command::Execute { ticket, body, .. } => {
+                let entry = String::from_utf8(body.to_vec()).unwrap();
+                log.push(entry.clone());
+                let result = format!("{}:{entry}", log.len());
+                (ticket, Executed::Reply(ServiceOutcome::Ok(result.into())))
+            }
+            Command::Snapshot { ticket } => {
+                (ticket, Executed::Snapshot(Ok(log.join("\n").into())))
+            }
+            Command::Restore { ticket, state } => {
+                let text = String::from_utf8(state.to_vec()).unwrap();
+                *log = text.lines().map(String::from).collect();
+                (ticket, Executed::Restored(Ok(())))
+            }
+            Command::Reset => return log.clear(),
+        };
+        node.stack.handle_executed(now, group, ticket, executed);
+    }
+}

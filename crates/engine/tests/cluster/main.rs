@@ -1,0 +1,178 @@
+//! Whole nodes in virtual time over a perfect network: one test per promise of
+//! `docs/protocol/group.md`. Faults by the thousand are the simulator's job (`crates/sim`).
+
+mod harness;
+
+use harness::{Cluster, ms};
+use wire::client::{Outcome, Refusal};
+use wire::ordered::{GroupOptions, Hold};
+
+#[test]
+fn a_call_is_executed_by_every_replica_and_answered_by_the_primary() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    cluster.run_for(ms(5));
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log"), ["a"]);
+    }
+    assert!(cluster.node(4).status().groups.iter().any(|group| group.name == "log"));
+}
+
+#[test]
+fn a_retry_at_the_next_primary_gets_the_kept_reply() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    cluster.kill(1);
+    let other = cluster.connect_as(client, 2);
+    let retry = cluster.call(other, "log", 1, "a");
+    assert_eq!(cluster.reply(retry), Outcome::Ok("1:a".into()));
+    assert_eq!(cluster.state(2, "log"), ["a"]);
+    let next = cluster.call(other, "log", 2, "b");
+    assert_eq!(cluster.reply(next), Outcome::Ok("2:b".into()));
+}
+
+#[test]
+fn a_client_that_comes_to_a_backup_learns_the_targets() {
+    let mut cluster = Cluster::new(3);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(2);
+    cluster.forget_view(client);
+    let call = cluster.call(client, "log", 1, "a");
+    let reply = cluster.whole_reply(call);
+    assert_eq!(reply.outcome, Outcome::NotPrimary);
+    let targets = reply.targets.expect("the client knew no view");
+    assert_eq!(targets.nodes.iter().map(|t| t.node.0).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn a_call_at_a_backup_waits_for_the_view_without_the_dead_primary() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(2);
+    cluster.learn_view(client, "log");
+    cluster.kill(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    assert!(cluster.waited(call) < ms(5), "a refused datagram tells at once: {:?}", cluster.waited(call));
+}
+
+#[test]
+fn a_killed_replica_comes_back_and_is_given_the_state_while_requests_flow() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(2);
+    cluster.kill(1);
+    cluster.run_for(ms(5));
+    cluster.restart(1);
+    cluster.host_on_later("log", 1);
+    let big = "x".repeat(100_000);
+    for number in 1..=40 {
+        let call = cluster.call(client, "log", number, &big);
+        assert!(matches!(cluster.reply(call), Outcome::Ok(_)));
+    }
+    cluster.run_until_synced("log", 3);
+    assert_eq!(cluster.state(1, "log"), cluster.state(2, "log"));
+    assert_eq!(cluster.state(1, "log").len(), 40);
+    // It has the sessions too: alone, it answers a retry from them.
+    cluster.kill(2);
+    cluster.kill(3);
+    let at_1 = cluster.connect_as(client, 1);
+    let retry = cluster.call(at_1, "log", 40, &big);
+    assert_eq!(cluster.reply(retry), Outcome::Ok(format!("40:{big}").into()));
+    assert_eq!(cluster.state(1, "log").len(), 40);
+}
+
+#[test]
+fn a_minority_acknowledges_nothing_and_the_majority_goes_on() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let at_1 = cluster.client(1);
+    let at_3 = cluster.client(3);
+    cluster.partition(&[1, 2]);
+    let lost = cluster.call(at_1, "log", 1, "lost");
+    cluster.run_for(ms(300));
+    assert_eq!(cluster.reply(lost), Outcome::NoReplica);
+    let kept = cluster.call(at_3, "log", 1, "kept");
+    assert_eq!(cluster.reply(kept), Outcome::Ok("1:kept".into()));
+    cluster.heal();
+    cluster.run_until_synced("log", 3);
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log"), ["kept"]);
+    }
+}
+
+#[test]
+fn a_group_cut_off_from_the_majority_goes_on_when_it_is_back() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2]);
+    let at_1 = cluster.client(1);
+    let call = cluster.call(at_1, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    cluster.partition(&[1, 2]);
+    cluster.run_for(ms(300));
+    let at_3 = cluster.client(3);
+    let call = cluster.call(at_3, "log", 1, "b");
+    assert_eq!(cluster.reply(call), Outcome::NoReplica);
+    cluster.heal();
+    cluster.run_until_synced("log", 2);
+    let call = cluster.call(at_1, "log", 2, "c");
+    assert_eq!(cluster.reply(call), Outcome::Ok("2:c".into()));
+}
+
+#[test]
+fn a_clean_stop_hands_the_primary_over_without_a_time_out() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(1);
+    let before = cluster.call(client, "log", 1, "a");
+    cluster.leave(1);
+    assert_eq!(cluster.reply(before), Outcome::Ok("1:a".into()));
+    cluster.run_for(ms(10));
+    assert!(cluster.has_left(1));
+    let other = cluster.client(2);
+    let call = cluster.call(other, "log", 1, "b");
+    assert_eq!(cluster.reply(call), Outcome::Ok("2:b".into()));
+    assert!(cluster.waited(call) < ms(5));
+}
+
+#[test]
+fn a_replica_with_other_options_is_refused() {
+    let mut cluster = Cluster::new(3);
+    cluster.host_on("log", &[1]);
+    let options = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
+    cluster.host_with("log", 2, options);
+    cluster.run_for(ms(20));
+    assert!(cluster.was_refused(2, "log"));
+}
+
+#[test]
+fn an_unknown_group_and_an_oversize_body_are_refused_with_the_reason() {
+    let mut cluster = Cluster::new(3);
+    cluster.host_on("log", &[1]);
+    let client = cluster.client(1);
+    let call = cluster.call(client, "nowhere", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::NoSuchGroup);
+    let call = cluster.call(client, "log", 2, &"x".repeat(wire::limits::MAX_BODY + 1));
+    assert!(matches!(cluster.reply(call), Outcome::Refused(Refusal::TooLarge, _)));
+}
+
+#[test]
+fn a_stopped_node_finds_itself_excluded_and_serves_again() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(2);
+    cluster.learn_view(client, "log");
+    cluster.pause(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    assert!(cluster.waited(call) < ms(250), "{:?}", cluster.waited(call));
+    cluster.resume(1);
+    cluster.run_until_synced("log", 3);
+    assert_eq!(cluster.state(1, "log"), ["a"]);
+}
