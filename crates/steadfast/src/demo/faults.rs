@@ -1,0 +1,133 @@
+//! What the conductor does to nodes while events flow, and how it brings them back.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::conductor::{PATIENCE, POLL, Run};
+use super::stage::Failure;
+use super::timeline::{Fault, Means, Role};
+use super::{GROUP, Plan, clock};
+
+/// How long a node is away.
+const AWAY: u64 = 2_000_000_000;
+
+/// The first and second fault come after these shares of the run.
+const PLACES: [f64; 2] = [0.25, 0.60];
+
+/// A node that comes back is given the state within this time, or it does not count as back.
+const RETURN: Duration = Duration::from_secs(10);
+
+/// Times that a process is started again when its port is taken for a moment.
+const TRIES: u32 = 5;
+
+impl Run<'_> {
+    /// Makes the faults of the plan, one after the other.
+    pub fn play_faults(&mut self) -> Result<Vec<Fault>, Failure> {
+        let Plan { seconds, ref faults, means, .. } = *self.plan;
+        let mut made: Vec<Fault> = Vec::new();
+        for (&role, place) in faults.iter().zip(PLACES) {
+            let moment = self.started + (seconds * place * 1e9) as u64;
+            if moment > clock::now() + 1_000_000_000 {
+                self.now("events flow");
+            }
+            self.wait_until(moment)?;
+            let spared = made.last().map(|fault| fault.node);
+            let fault = self.play(means, role, spared)?;
+            made.push(fault);
+        }
+        Ok(made)
+    }
+
+    fn play(&mut self, means: Means, role: Role, spared: Option<u32>) -> Result<Fault, Failure> {
+        let node = self.victim(role, spared)?;
+        let process = self.stage.process(node).expect("a replica's node runs");
+        let signal = match means {
+            Means::Kill => Signal::KILL,
+            Means::Stop => Signal::STOP,
+        };
+        let at = clock::now();
+        process.signal(signal).map_err(Failure::io(format!("node {node} cannot be hit")))?;
+        let (name, role_name) = (means.name(), role.name());
+        if means == Means::Kill {
+            self.stage.bury(node);
+        }
+        self.now(format!("{name} of node {node}, the {role_name}"));
+        self.wait_until(at + AWAY)?;
+        let excluded = !self.in_view(node);
+
+        let undone = clock::now();
+        match means {
+            Means::Kill => self.restart(node)?,
+            Means::Stop => {
+                let process = self.stage.process(node).expect("it is only stopped");
+                let told = process.signal(Signal::CONT);
+                told.map_err(Failure::io(format!("node {node} cannot be continued")))?;
+            }
+        }
+        let back = if excluded { self.returned(node)? } else { None };
+        Ok(Fault { means, role, node, at, undone, back })
+    }
+
+    /// The node whose turn it is: another one than the last time, if there is a choice.
+    fn victim(&self, role: Role, spared: Option<u32>) -> Result<u32, Failure> {
+        let unknown = || Failure::Answer("no node knows who the primary is".to_owned());
+        let status = self.status(None).ok_or_else(unknown)?;
+        let group = status.groups.iter().find(|group| group.name == GROUP).ok_or_else(unknown)?;
+        let primary = group.primary.ok_or_else(unknown)?.node.0;
+        if role == Role::Primary {
+            return Ok(primary);
+        }
+        let backups = || group.replicas.iter().map(|r| r.node.0).filter(|&node| node != primary);
+        let other = backups().find(|&node| Some(node) != spared);
+        other.or_else(|| backups().next()).ok_or_else(unknown)
+    }
+
+    fn in_view(&self, node: u32) -> bool {
+        let Some(status) = self.status(Some(node)) else { return false };
+        let group = status.groups.iter().find(|group| group.name == GROUP);
+        group.is_some_and(|group| group.replicas.iter().any(|r| r.node.0 == node))
+    }
+
+    fn restart(&mut self, node: u32) -> Result<(), Failure> {
+        self.now(format!("node {node} is started again"));
+        for attempt in 1.. {
+            let who = self.stage.start_node(node)?;
+            let started = self.wait("the start of a node", PATIENCE, |run| {
+                Ok((!run.stage.ready(who)).then(|| format!("node {node} is not ready")))
+            });
+            match started {
+                Err(Failure::Ended { .. }) if attempt < TRIES => {
+                    self.stage.bury(node);
+                    self.wait_until(clock::now() + POLL.as_nanos() as u64 * 10)?;
+                }
+                result => return result,
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// When another node says that this one's replica has the state again.
+    fn returned(&mut self, node: u32) -> Result<Option<u64>, Failure> {
+        let synced = |run: &mut Self| {
+            let status = run.status(Some(node))?;
+            let group = status.groups.into_iter().find(|group| group.name == GROUP)?;
+            group.replicas.into_iter().find(|r| r.node.0 == node && r.synced)
+        };
+        let waited = self.wait("the return of a replica", RETURN, |run| {
+            Ok(synced(run).is_none().then(|| format!("node {node} has no state yet")))
+        });
+        match waited {
+            Ok(()) => {
+                let back = clock::now();
+                self.now(format!("node {node} has the state again and is in step"));
+                Ok(Some(back))
+            }
+            Err(Failure::Late { .. }) => {
+                self.now(format!("node {node} did not come back within {RETURN:?}"));
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A node of the demo, in a process of its own: the public API, embedded.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use steadfast::{Execution, HostOptions, Node, NodeConfig, NodeId};
+
+use super::message::{Order, Tale};
+use super::network::Network;
+use super::service::{PassengerInformation, PassengersService};
+use super::{GROUP, child};
+
+/// What the conductor says on the command line.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Arguments {
+    /// Which node this is.
+    #[arg(long)]
+    node: u32,
+    /// The ring addresses of nodes 1, 2, ...
+    #[arg(long, value_delimiter = ',')]
+    rings: Vec<SocketAddr>,
+    /// The admin socket's path.
+    #[arg(long)]
+    admin: PathBuf,
+    /// Where the node keeps which of its lives this is.
+    #[arg(long)]
+    data: PathBuf,
+    /// It has a replica of the passenger information.
+    #[arg(long)]
+    replica: bool,
+}
+
+/// Runs the process.
+pub fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let (stop, stopped) = mpsc::channel();
+    child::attach(move |order| {
+        if order == Order::Stop {
+            let _ = stop.send(());
+        }
+    })?;
+    let config = NodeConfig {
+        cluster: "steadfast-demo".to_owned(),
+        admin: Some(arguments.admin),
+        data_dir: Some(arguments.data),
+        ..NodeConfig::member(NodeId(arguments.node), &arguments.rings)
+    };
+    let node = Node::start(config)?;
+    if arguments.replica {
+        let network = Arc::new(Network::porto());
+        // The handlers take some microseconds: less than to wake a thread for them.
+        let options = HostOptions { execution: Execution::Inline, ..HostOptions::default() };
+        node.host(GROUP, options, move || {
+            PassengersService::new(PassengerInformation::new(network.clone()))
+        })?;
+    }
+    child::tell(&Tale::Ready(node.client_address()));
+    // The sender lives in a thread that ends with the process: this waits for the order.
+    let _ = stopped.recv();
+    node.stop()?;
+    Ok(())
+}

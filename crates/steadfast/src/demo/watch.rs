@@ -1,0 +1,69 @@
+//! What the conductor learns from the nodes' admin sockets.
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::Sender;
+
+use node::admin::Client;
+use node::{EventKind, EventRecord, Status};
+
+use super::GROUP;
+use super::timeline::{NodeEvent, Seen};
+
+/// What the node knows.
+pub fn status(admin: &Path) -> io::Result<Status> {
+    Client::connect(admin)?.status()
+}
+
+/// The state of the node's replica of a group.
+pub fn state(admin: &Path, group: &str) -> io::Result<Vec<u8>> {
+    Client::connect(admin)?.state(group)
+}
+
+/// Sends on what the node sees, until it ends.
+pub fn follow(node: u32, admin: &Path, events: Sender<NodeEvent>) -> io::Result<()> {
+    let followed = Client::connect(admin)?.events()?;
+    std::thread::Builder::new().name(format!("events of node {node}")).spawn(move || {
+        for record in followed {
+            let Ok(record) = record else { break };
+            let Some(event) = event(node, record) else { continue };
+            if events.send(event).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+fn event(node: u32, record: EventRecord) -> Option<NodeEvent> {
+    let what = match record.kind {
+        EventKind::Unreachable { member } => Seen::Unreachable(member.node.0),
+        EventKind::Silent { member } => Seen::Silent(member.node.0),
+        EventKind::TokenLost { .. } => Seen::TokenLost,
+        EventKind::Installed { .. } => Seen::Ring,
+        EventKind::View { group, view, replicas, primary } if group == GROUP => Seen::View {
+            number: view.0,
+            replicas: replicas.iter().map(|r| (r.member.node.0, r.synced)).collect(),
+            primary: primary.map(|member| member.node.0),
+        },
+        EventKind::Transferred { bytes, .. } => Seen::Transferred { bytes: bytes as u64 },
+        _ => return None,
+    };
+    Some(NodeEvent { at: record.time, node, what })
+}
+
+/// What a waiting person wants to know of a status.
+pub fn summary(status: &Status) -> String {
+    let ring = &status.ring;
+    let groups = status.groups.iter().map(|group| {
+        let synced = group.replicas.iter().filter(|replica| replica.synced).count();
+        format!("{}: {synced} of {} replicas have the state", group.name, group.replicas.len())
+    });
+    let groups = groups.collect::<Vec<_>>().join(", ");
+    format!(
+        "node {}: ring {} with {} members; {groups}",
+        status.node.0,
+        ring.state,
+        ring.members.len()
+    )
+}
