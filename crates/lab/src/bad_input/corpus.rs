@@ -1,0 +1,121 @@
+//! Good messages, and what becomes of them on the way.
+
+use bytes::Bytes;
+use wire::client::{Bind, Frame, Hello, Request as Call};
+use wire::ring::push_chunk;
+use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Token, Want};
+use wire::{
+    ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,
+};
+
+/// A node that is in nobody's configuration. Who forges a member's datagrams can do harm until
+/// they are authenticated; that is another experiment.
+const STRANGER: Member = Member { node: NodeId(0x0909), incarnation: Incarnation(0x0909) };
+
+/// A datagram of each kind.
+pub fn datagrams(cluster: &str) -> Vec<Bytes> {
+    let ring = RingId { sequence: 7, representative: NodeId(1) };
+    let mut body = Vec::new();
+    push_chunk(&mut body, true, true, b"ordered");
+    let data = Data {
+        ring,
+        ack_wanted: true,
+        hop: 3,
+        sequence: 4,
+        stable: 2,
+        origin: None,
+        body: body.into(),
+    };
+    let token = Token {
+        ring,
+        hop: 4,
+        sequence: 4,
+        arus: vec![4; 3],
+        done: 0,
+        installed: true,
+        wants: 1,
+        home: 1,
+        missing: vec![3],
+    };
+    let entry = |node| CommitMember {
+        member: Member { node: NodeId(node), incarnation: Incarnation(1) },
+        old_ring: ring,
+        aru: 4,
+        high: 4,
+        filled: true,
+    };
+    let messages = [
+        Message::Data(data),
+        Message::Token(token),
+        Message::Ack(Ack { ring, hop: 4, aru: 4, missing: vec![1, 2] }),
+        Message::Want(Want { ring }),
+        Message::Join(Join { proposed: vec![STRANGER], failed: vec![], ring_sequence: 9 }),
+        Message::Commit(Commit { ring, round: 1, members: vec![entry(1), entry(2)] }),
+        Message::Beacon(Beacon { ring }),
+    ];
+    let cluster = ClusterId::of(cluster);
+    let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();
+    messages.into_iter().map(encode).collect()
+}
+
+/// What clients send, with a good hello before it or without.
+pub fn streams(group: &str) -> Vec<Bytes> {
+    let hello = Frame::Hello(Hello::new(ClientId(0x0909))).encode();
+    let bind = Frame::Bind(Bind { name: group.into() }).encode();
+    let call = Call {
+        group: GroupId::of(group),
+        client: ClientId(0x0909),
+        number: 1,
+        unanswered: 1,
+        view: ViewNumber(1),
+        method: MethodId::of("nothing"),
+        patience_us: 1_000,
+        json: false,
+        body: Bytes::from_static(b"arguments"),
+    };
+    let call = Frame::Request(call).encode();
+    let both = |frame: &Bytes| Bytes::from([&hello[..], &frame[..]].concat());
+    vec![both(&bind), both(&call), hello.clone(), bind, call]
+}
+
+/// Requests at the admin socket.
+pub fn lines(group: &str) -> Vec<Bytes> {
+    let state = format!("{{\"state\":{{\"group\":\"{group}\"}}}}\n");
+    let fixed = ["{\"status\":{}}\n", "{\"events\":{\"follow\":false}}\n", "{\"status\":{}}"];
+    fixed.into_iter().map(str::to_owned).chain([state]).map(Bytes::from).collect()
+}
+
+/// Cuts the message, changes bytes of it, or makes it longer.
+pub fn spoil(good: &Bytes, random: &mut Random) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    let place = |random: &mut Random, length: usize| random.below(length.max(1) as u64) as usize;
+    match random.below(4) {
+        0 => bytes.truncate(place(random, bytes.len())),
+        1 => bytes.extend((0..place(random, 64)).map(|_| random.next_u64() as u8)),
+        _ => {
+            for _ in 0..=random.below(4) {
+                let place = place(random, bytes.len());
+                bytes[place] = random.next_u64() as u8;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_of_what_is_spoilt_is_no_message_any_more() {
+        let mut random = Random::new(1);
+        let good = datagrams("trial");
+        let cluster = ClusterId::of("trial");
+        assert!(good.iter().all(|bytes| Datagram::decode(cluster, bytes).is_ok()));
+        let bad = (0..1_000).filter(|i| {
+            let bytes = spoil(&good[i % good.len()], &mut random);
+            Datagram::decode(cluster, &bytes.into()).is_err()
+        });
+        assert!(bad.count() > 500);
+    }
+}

@@ -1,0 +1,111 @@
+//! A client that calls on time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use steadfast::Client;
+
+use crate::Outcome;
+use crate::cluster::wall;
+use crate::echo::ECHO;
+
+const PERIOD: Duration = Duration::from_millis(1);
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Good replies after which all is as before.
+const STEADY: usize = 300;
+
+/// Calls on time, every millisecond, and notes when good replies came.
+pub struct Caller {
+    stop: Arc<AtomicBool>,
+    log: Arc<Mutex<Log>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// The wall clock at each good reply.
+    replies: Vec<u64>,
+    failed: Vec<String>,
+}
+
+impl Caller {
+    /// Starts to call this group.
+    pub fn start(client: Client, group: &'static str) -> Caller {
+        let stop = Arc::new(AtomicBool::new(false));
+        let log = Arc::new(Mutex::new(Log::default()));
+        let (stopped, noted) = (stop.clone(), log.clone());
+        let thread = thread::spawn(move || {
+            let body = Bytes::from_static(&[7; 64]);
+            let mut due = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                let reply = client.call(group, ECHO, false, body.clone(), DEADLINE);
+                let now = wall();
+                let mut log = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                match reply {
+                    Ok(_) => log.replies.push(now),
+                    Err(error) => log.failed.push(error.to_string()),
+                }
+                drop(log);
+                due += PERIOD;
+                match due.checked_duration_since(Instant::now()) {
+                    Some(left) => thread::sleep(left),
+                    // What a fault has delayed is not made up for: that would be another load.
+                    None => due = Instant::now(),
+                }
+            }
+        });
+        Caller { stop, log, thread: Some(thread) }
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Log) -> T) -> T {
+        look(&self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The errors of the calls that failed.
+    pub fn failed(&self) -> Vec<String> {
+        self.with(|log| log.failed.clone())
+    }
+
+    /// Good replies so far.
+    pub fn good(&self) -> usize {
+        self.with(|log| log.replies.len())
+    }
+
+    /// Waits until calls succeed steadily after a time.
+    pub fn wait_steady(&self, after: u64) -> Outcome<()> {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let good =
+                self.with(|log| log.replies.iter().rev().take_while(|at| **at > after).count());
+            if good >= STEADY {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{good} good replies in {DEADLINE:?} after a fault").into());
+            }
+            thread::sleep(PERIOD * 10);
+        }
+    }
+
+    /// The longest time between two good replies that ended after `fault`: when it began and ended.
+    pub fn gap(&self, fault: u64) -> Option<(u64, u64)> {
+        self.with(|log| {
+            let first = log.replies.partition_point(|at| *at < fault).saturating_sub(1);
+            let pairs = log.replies[first..].windows(2).map(|pair| (pair[0], pair[1]));
+            pairs.max_by_key(|(before, after)| after - before)
+        })
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed already.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The processes of an experiment: this program started by itself.
+
+use std::io::{Write, stdout};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::{env, fs};
+
+use clap::Subcommand;
+use node::EventRecord;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
+use steadfast::{Execution, GroupOptions, HostOptions, Node, NodeConfig};
+
+use crate::Outcome;
+use crate::echo::{self, Echo, Transport};
+
+/// Which process to be.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// A node with replicas of the echo service.
+    Node {
+        #[arg(long)]
+        config: PathBuf,
+        /// Groups to host, each `thread` or `inline`: that is its name, too.
+        #[arg(long)]
+        host: Vec<String>,
+    },
+    /// An echo on a bare socket.
+    Echo {
+        #[arg(long)]
+        transport: Transport,
+        #[arg(long)]
+        size: usize,
+    },
+}
+
+/// What a child says on its standard output, one JSON object a line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// It takes connections here.
+    Ready {
+        /// The address.
+        ready: SocketAddr,
+    },
+    /// Something happened in its node.
+    Event(EventRecord),
+}
+
+fn say(line: &Line) -> Outcome<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    let mut out = stdout().lock();
+    out.write_all(&text)?;
+    Ok(out.flush()?)
+}
+
+/// The child's life.
+pub fn run(options: &Options) -> Outcome<()> {
+    // Whatever becomes of the parent, nothing is left behind.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    match &options.role {
+        Role::Node { config, host } => run_node(config, host),
+        Role::Echo { transport, size } => echo::serve(*transport, *size, |ready| {
+            say(&Line::Ready { ready }).expect("the parent reads");
+        }),
+    }
+}
+
+fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
+    let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
+    let node = Node::start(config)?;
+    let events = node.subscribe();
+    for group in groups {
+        let execution = if group == "inline" { Execution::Inline } else { Execution::Thread };
+        let options = HostOptions { group: GroupOptions::default(), execution };
+        node.host(group, options, Echo::default)?;
+    }
+    say(&Line::Ready { ready: node.client_address().ok_or("the node takes no clients")? })?;
+    for (time, event) in events {
+        say(&Line::Event(EventRecord::new(time, node.id(), &event)))?;
+    }
+    Ok(())
+}
+
+/// Starts this program as `role`, with its arguments.
+pub fn spawn(role: &str, arguments: &[&str]) -> Outcome<(Child, ChildStdin, ChildStdout)> {
+    let mut child = Command::new(env::current_exe()?)
+        .args(["child", role])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let pipes = (child.stdin.take(), child.stdout.take());
+    let (Some(stdin), Some(stdout)) = pipes else { return Err("no pipes to the child".into()) };
+    Ok((child, stdin, stdout))
+}

@@ -1,0 +1,178 @@
+//! The gap that a client sees when the node of the primary goes.
+
+use node::{EventKind, EventRecord};
+use rustix::process::Signal;
+use serde_json::json;
+use steadfast::{Client, NodeId};
+
+use crate::caller::Caller;
+use crate::cluster::{Cluster, Plan, wall};
+use crate::figures::median_and_worst;
+use crate::{Outcome, machine};
+
+const GROUP: &str = "thread";
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// How often the primary's node is struck.
+    #[arg(long, default_value_t = 20)]
+    kills: usize,
+    /// What happens to its process.
+    #[arg(long, value_enum, default_value_t = Fault::Kill)]
+    fault: Fault,
+    /// Node processes.
+    #[arg(long, default_value_t = 5)]
+    nodes: u32,
+    /// Replicas of the group.
+    #[arg(long, default_value_t = 3)]
+    replicas: u32,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Fault {
+    /// SIGKILL: the host lives and says that the process is gone.
+    Kill,
+    /// SIGSTOP: nothing is closed and nothing answers, as when a host dies.
+    Stop,
+}
+
+/// What happened when, in milliseconds after the fault.
+struct Timeline {
+    node: NodeId,
+    gap: f64,
+    detected: Option<f64>,
+    ring: Option<f64>,
+    view: Option<f64>,
+    reply: f64,
+}
+
+fn timeline(fault: u64, node: NodeId, gap: (u64, u64), events: &[EventRecord]) -> Timeline {
+    let after = |time: u64| time.saturating_sub(fault) as f64 / 1e6;
+    let first = |wanted: &dyn Fn(&EventKind) -> bool| {
+        let seen = events.iter().filter(|event| event.time >= fault && event.node != node);
+        seen.filter(|event| wanted(&event.kind))
+            .map(|event| after(event.time))
+            .min_by(f64::total_cmp)
+    };
+    Timeline {
+        node,
+        gap: (gap.1 - gap.0) as f64 / 1e6,
+        detected: first(&|kind| {
+            matches!(kind, EventKind::Unreachable { .. } | EventKind::TokenLost { .. })
+        }),
+        ring: first(&|kind| matches!(kind, EventKind::Installed { .. })),
+        view: first(
+            &|kind| matches!(kind, EventKind::View { primary: Some(primary), .. } if primary.node != node),
+        ),
+        reply: after(gap.1),
+    }
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let machine = machine::description();
+    let plan = Plan { nodes: options.nodes, replicas: options.replicas, groups: &[GROUP] };
+    let mut cluster = Cluster::start(plan)?;
+    let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
+    caller.wait_steady(0)?;
+    if options.json {
+        eprintln!("on {machine}");
+    } else {
+        println!(
+            "on {machine}; {:?} of the primary's node under 1,000 calls/s; times in ms",
+            options.fault
+        );
+        println!(
+            "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}",
+            "fault", "node", "detected", "ring", "view", "reply", "gap"
+        );
+    }
+    let mut timelines = Vec::new();
+    for number in 1..=options.kills {
+        let timeline = strike(options.fault, &mut cluster, &caller)?;
+        show(options, number, &timeline);
+        timelines.push(timeline);
+    }
+    let failed = caller.failed();
+    summarize(options, &timelines, &failed);
+    if failed.is_empty() { Ok(()) } else { Err(format!("calls failed: {}", failed[0]).into()) }
+}
+
+/// One fault, from a whole cluster to a whole cluster.
+fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timeline> {
+    cluster.take_events();
+    let node = cluster.view(GROUP).primary.ok_or("the group has no primary")?;
+    let view = cluster.view(GROUP).number;
+    let signal = if fault == Fault::Kill { Signal::KILL } else { Signal::STOP };
+    let time = cluster.signal(node, signal)?;
+    cluster.wait("the next view", |cluster| cluster.view(GROUP).number > view)?;
+    caller.wait_steady(time)?;
+    let gap = caller.gap(time).ok_or("no replies around the fault")?;
+    let timeline = timeline(time, node, gap, &cluster.take_events());
+    let back = match fault {
+        Fault::Kill => {
+            let back = wall();
+            cluster.start_node(node)?;
+            back
+        }
+        Fault::Stop => cluster.signal(node, Signal::CONT)?,
+    };
+    cluster.wait_until_whole()?;
+    caller.wait_steady(back)?;
+    Ok(timeline)
+}
+
+fn show(options: &Options, number: usize, timeline: &Timeline) {
+    let Timeline { node, gap, detected, ring, view, reply } = timeline;
+    if options.json {
+        println!(
+            "{}",
+            json!({
+                "peer": "steadfast", "measure": "fault", "fault": format!("{:?}", options.fault).to_lowercase(),
+                "number": number, "node": node.0, "detected_ms": detected, "ring_ms": ring,
+                "view_ms": view, "reply_ms": reply, "gap_ms": gap,
+            })
+        );
+    } else {
+        let tell = |time: &Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.1}"));
+        println!(
+            "{number:6}{:>7}{:>11}{:>8}{:>8}{reply:8.1}{gap:9.1}",
+            node.to_string(),
+            tell(detected),
+            tell(ring),
+            tell(view)
+        );
+    }
+}
+
+fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
+    let middle = |figure: fn(&Timeline) -> Option<f64>| {
+        median_and_worst(timelines.iter().filter_map(figure).collect())
+    };
+    let (gap, worst) = middle(|timeline| Some(timeline.gap)).unwrap_or_default();
+    let median = |figure| middle(figure).map(|(median, _)| median);
+    if options.json {
+        println!(
+            "{}",
+            json!({
+                "peer": "steadfast", "measure": "blackout", "style": "semi-active",
+                "fault": format!("{:?}", options.fault).to_lowercase(),
+                "k": options.replicas, "nodes": options.nodes, "n": timelines.len(),
+                "gap_ms": gap, "worst_gap_ms": worst,
+                "detected_ms": median(|timeline| timeline.detected),
+                "ring_ms": median(|timeline| timeline.ring),
+                "view_ms": median(|timeline| timeline.view),
+                "reply_ms": median(|timeline| Some(timeline.reply)),
+                "failed_calls": failed.len(),
+            })
+        );
+    } else {
+        println!(
+            "gap of the client over {} faults: median {gap:.1} ms, worst {worst:.1} ms; {} calls failed",
+            timelines.len(),
+            failed.len()
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Measures a cluster of real processes on this machine.
+//!
+//! The processes of an experiment are this program once more, started with a hidden command, so
+//! that one binary is all it takes. They end with the one that started them.
+
+mod bad_input;
+mod caller;
+mod child;
+mod cluster;
+mod echo;
+mod failover;
+mod figures;
+mod latency;
+mod machine;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// How experiments fail: told to a person, and the run ends.
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Measures a cluster of real processes on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "steadfast-lab")]
+struct Arguments {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Debug, Subcommand)]
+enum Experiment {
+    /// Latency of a semi-active call, in turns with UDP and TCP echoes between two processes.
+    Latency(latency::Options),
+    /// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
+    Failover(failover::Options),
+    /// Truncated and mutated bytes at every port of a node while a client calls.
+    Badinput(bad_input::Options),
+    /// A process of an experiment.
+    #[command(hide = true)]
+    Child(child::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().experiment {
+        Experiment::Latency(options) => latency::run(&options),
+        Experiment::Failover(options) => failover::run(&options),
+        Experiment::Badinput(options) => bad_input::run(&options),
+        Experiment::Child(options) => child::run(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("steadfast-lab: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
