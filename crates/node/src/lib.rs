@@ -1,1 +1,36 @@
-//! (being built)
+//! The porch around [`engine::Stack`]: what touches sockets, clocks, threads and files.
+//!
+//! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop.
+//! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
+//! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
+//! - [`admin`] is the local socket that tools talk to; [`Status`] and [`EventRecord`] are what it tells.
+#![forbid(unsafe_code)]
+
+pub mod admin;
+mod config;
+mod control;
+mod error;
+mod events;
+mod executor;
+mod incarnation;
+mod liveness;
+mod node;
+mod pending;
+mod plane;
+mod poller;
+mod ports;
+mod service;
+mod sockets;
+mod status;
+mod timer;
+
+pub use config::{
+    Config, ConfigError, DEFAULT_CONFIG, NodeAddress, Problem, ReplicaConfig, RingKnobs,
+};
+pub use engine::{Event, ServiceOutcome};
+pub use error::{HostError, StartError, Stopped};
+pub use events::{EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
+pub use node::Node;
+pub use ports::free_ring_addresses;
+pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
+pub use status::{Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, Status};

@@ -98,3 +98,36 @@ pub const MAX_LINK_BACKLOG: usize = 128 << 20;
 
 /// Events that a client keeps until they are taken. Older ones go first, and are counted.
 pub const MAX_CLIENT_EVENTS: usize = 1_024;
+
+/// Bytes that a node keeps for a client that does not read them. At the limit the connection is
+/// closed; the client's retry finds its replies kept.
+pub const MAX_CALLER_BACKLOG: usize = 16 << 20;
+
+/// Bytes that all of a node's client connections together may have in its buffers, in both
+/// directions. The connection that would exceed it is closed.
+pub const MAX_CALLERS_BYTES: usize = 512 << 20;
+
+/// Commands that wait for a replica's executor. A replica that falls this far behind is taken out
+/// of its group: it could never be primary in time.
+pub const MAX_COMMANDS: usize = 65_536;
+
+/// Bytes of the requests that wait for a replica's executor. As [`MAX_COMMANDS`].
+pub const MAX_COMMAND_BYTES: usize = 256 << 20;
+
+/// Requests of a program to its own node that wait for the data plane.
+pub const MAX_ORDERS: usize = 64;
+
+/// Events that wait for one subscriber. More are dropped, and counted.
+pub const MAX_EVENTS: usize = 8_192;
+
+/// Past events that a node remembers for whoever asks later.
+pub const MAX_EVENT_HISTORY: usize = 512;
+
+/// Subscribers to a node's events.
+pub const MAX_SUBSCRIBERS: usize = 16;
+
+/// Connections at a node's admin socket.
+pub const MAX_ADMIN_CONNECTIONS: usize = 16;
+
+/// Bytes of one request at the admin socket.
+pub const MAX_ADMIN_REQUEST: usize = 4_096;

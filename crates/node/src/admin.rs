@@ -1,0 +1,297 @@
+//! The admin socket: one JSON request a line, one JSON answer a line.
+//!
+//! ```text
+//! {"status":{}}                                    -> Status
+//! {"state":{"group":"x","bytes":true}}             -> StateAnswer; without bytes only the digest
+//! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
+//! anything else                                    -> {"error":"..."}
+//! ```
+//!
+//! Served by threads of its own, one a connection: nothing here can hold up the data plane.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
+use wire::{Duration, NodeId};
+
+use crate::control::Control;
+use crate::error::StartError;
+use crate::events::{EventRecord, Interest, Stamped};
+
+mod client;
+
+pub use client::{AdminError, Client, Events};
+
+/// How often a connection that follows events is looked at: its other end may have gone.
+const GONE_CHECK: Duration = Duration::from_millis(500);
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// What does the node know?
+    Status {},
+    /// What is the state of the node's replica of this group?
+    State {
+        /// The group's name.
+        group: String,
+        /// The state itself is wanted, not only its digest.
+        #[serde(default = "yes")]
+        bytes: bool,
+    },
+    /// What has happened? Ends after the last events, or follows.
+    Events {
+        /// Wait for further events, without the past ones.
+        #[serde(default)]
+        follow: bool,
+        /// Those of every call (`executed`, `replied`) too.
+        #[serde(default)]
+        calls: bool,
+    },
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The answer to [`Request::State`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateAnswer {
+    /// The node.
+    pub node: NodeId,
+    /// The group.
+    pub group: String,
+    /// Bytes of the state.
+    pub bytes: usize,
+    /// SHA-256 of the state, in hexadecimal digits.
+    pub digest: String,
+    /// The state, in hexadecimal digits, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_hex: Option<String>,
+}
+
+/// The answer to what cannot be answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Refused {
+    error: String,
+}
+
+/// The digest of a state, as the admin socket tells it: SHA-256 in hexadecimal digits.
+pub fn digest(state: &[u8]) -> String {
+    hex(&Sha256::digest(state))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+type Connections = Arc<Mutex<BTreeMap<u64, UnixStream>>>;
+
+/// The running server.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+    connections: Connections,
+    thread: JoinHandle<()>,
+}
+
+impl Admin {
+    pub fn start(path: &Path, control: Arc<Control>) -> Result<Admin, StartError> {
+        let wrap = |source| StartError::Admin { path: path.into(), source };
+        remove_left_over(path)?;
+        let listener = UnixListener::bind(path).map_err(wrap)?;
+        // Whoever may run the node may look into it, nobody else.
+        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(wrap)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let connections = Connections::default();
+        let server = Server { control, stop: stop.clone(), connections: connections.clone() };
+        let thread = thread::Builder::new()
+            .name("steadfast admin".into())
+            .spawn(move || server.accept(&listener))
+            .map_err(wrap)?;
+        Ok(Admin { path: path.into(), stop, connections, thread })
+    }
+
+    /// Ends all connections and removes the socket.
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        // The thread waits for a connection: this is one.
+        let woken = UnixStream::connect(&self.path).is_ok();
+        for connection in lock(&self.connections).values() {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+        if woken {
+            let _ = self.thread.join();
+        }
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A node that was killed leaves its socket file; one that lives answers there.
+fn remove_left_over(path: &Path) -> Result<(), StartError> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+    if !is_socket {
+        // Binding says what is wrong with anything else.
+        return Ok(());
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(StartError::AdminTaken(path.into()));
+    }
+    fs::remove_file(path).map_err(|source| StartError::Admin { path: path.into(), source })
+}
+
+fn lock(connections: &Connections) -> std::sync::MutexGuard<'_, BTreeMap<u64, UnixStream>> {
+    // No code that can panic runs while it is held.
+    connections.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[derive(Clone)]
+struct Server {
+    control: Arc<Control>,
+    stop: Arc<AtomicBool>,
+    connections: Connections,
+}
+
+impl Server {
+    fn accept(self, listener: &UnixListener) {
+        for number in 0.. {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                // Out of descriptors, most likely. The pause keeps the thread from spinning.
+                Err(_) => {
+                    thread::sleep(GONE_CHECK);
+                    continue;
+                }
+            };
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
+            self.admit(number, stream);
+        }
+    }
+
+    fn admit(&self, number: u64, mut stream: UnixStream) {
+        let mut connections = lock(&self.connections);
+        if connections.len() >= MAX_ADMIN_CONNECTIONS {
+            let error = format!("{MAX_ADMIN_CONNECTIONS} admin connections, the limit: close one");
+            let _ = answer(&mut stream, &Refused { error });
+            return;
+        }
+        let Ok(kept) = stream.try_clone() else { return };
+        connections.insert(number, kept);
+        drop(connections);
+        let server = self.clone();
+        let body = move || {
+            // An error is the other end's going: nothing is owed to it.
+            let _ = server.serve(stream);
+            lock(&server.connections).remove(&number);
+        };
+        if thread::Builder::new().name("admin connection".into()).spawn(body).is_err() {
+            lock(&self.connections).remove(&number);
+        }
+    }
+
+    fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length =
+                (&mut reader).take(MAX_ADMIN_REQUEST as u64 + 1).read_until(b'\n', &mut line)?;
+            if length == 0 || self.stop.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            self.control.admin_requests.fetch_add(1, Ordering::Relaxed);
+            if length > MAX_ADMIN_REQUEST {
+                self.refuse(&mut stream, "the request is too long")?;
+                return Ok(());
+            }
+            match serde_json::from_slice(&line) {
+                Ok(request) => self.answer(&mut stream, request)?,
+                Err(error) => self.refuse(&mut stream, &error.to_string())?,
+            }
+        }
+    }
+
+    fn refuse(&self, stream: &mut UnixStream, reason: &str) -> io::Result<()> {
+        self.control.admin_malformed.fetch_add(1, Ordering::Relaxed);
+        let error = format!(
+            "{reason}; one JSON request a line: {{\"status\":{{}}}}, \
+             {{\"state\":{{\"group\":\"...\"}}}} or {{\"events\":{{\"follow\":true}}}}"
+        );
+        answer(stream, &Refused { error })
+    }
+
+    fn answer(&self, stream: &mut UnixStream, request: Request) -> io::Result<()> {
+        let control = &self.control;
+        match request {
+            Request::Status {} => answer(stream, &control.status()),
+            Request::State { group, bytes } => match control.state(&group) {
+                Ok(state) => {
+                    let state_hex = bytes.then(|| hex(&state));
+                    let (node, digest) = (control.me.node, digest(&state));
+                    let bytes = state.len();
+                    answer(stream, &StateAnswer { node, group, bytes, digest, state_hex })
+                }
+                Err(error) => answer(stream, &Refused { error: error.to_string() }),
+            },
+            Request::Events { follow: true, calls } => self.follow(stream, calls),
+            Request::Events { follow: false, .. } => {
+                for stamped in control.history().unwrap_or_default() {
+                    self.tell(stream, &stamped)?;
+                }
+                // The events have no end of their own.
+                stream.shutdown(Shutdown::Both)
+            }
+        }
+    }
+
+    fn follow(&self, stream: &mut UnixStream, calls: bool) -> io::Result<()> {
+        let interest = if calls { Interest::All } else { Interest::Membership };
+        let events = self.control.subscribe(interest);
+        loop {
+            match events.recv_timeout(GONE_CHECK) {
+                Ok(stamped) => self.tell(stream, &stamped)?,
+                Err(RecvTimeoutError::Timeout) if !is_gone(stream) => {}
+                Err(_) => return stream.shutdown(Shutdown::Both),
+            }
+        }
+    }
+
+    fn tell(&self, stream: &mut UnixStream, (time, event): &Stamped) -> io::Result<()> {
+        answer(stream, &EventRecord::new(*time, self.control.me.node, event))
+    }
+}
+
+fn answer(stream: &mut UnixStream, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+fn is_gone(stream: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&at_once)).is_ok()
+        && fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+}

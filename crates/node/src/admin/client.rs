@@ -1,0 +1,147 @@
+//! The other end of a node's admin socket.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::{Refused, Request, StateAnswer};
+use crate::events::EventRecord;
+use crate::status::Status;
+
+/// A node's admin socket cannot be used, or refuses.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// Nobody answers there.
+    #[error("no node answers at {}: {source}; is it running, with this path as `admin`?", path.display())]
+    Connect {
+        /// The socket's path.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("the admin socket failed: {0}; is the node still running?")]
+    Io(#[from] io::Error),
+    /// The answer is none of this version.
+    #[error("the node's answer is not understood ({0}): use programs of the same version")]
+    Answer(#[from] serde_json::Error),
+    /// The node says no.
+    #[error("the node refuses: {0}")]
+    Refused(String),
+}
+
+/// A connection to a node's admin socket.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the node whose configuration says `admin = path`.
+    ///
+    /// # Errors
+    /// Nobody answers there.
+    pub fn connect(path: impl AsRef<Path>) -> Result<Client, AdminError> {
+        let path = path.as_ref();
+        let stream = UnixStream::connect(path)
+            .map_err(|source| AdminError::Connect { path: path.into(), source })?;
+        Ok(Client { stream: BufReader::new(stream) })
+    }
+
+    /// Bounds the wait for each answer.
+    ///
+    /// # Errors
+    /// A zero time.
+    pub fn set_timeout(&self, timeout: Option<std::time::Duration>) -> Result<(), AdminError> {
+        self.stream.get_ref().set_read_timeout(timeout)?;
+        Ok(())
+    }
+
+    /// What the node knows.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn status(&mut self) -> Result<Status, AdminError> {
+        self.ask(&Request::Status {})
+    }
+
+    /// The state of the node's replica of a group, and its digest.
+    ///
+    /// # Errors
+    /// It has none, or the connection broke.
+    pub fn state(&mut self, group: &str) -> Result<(StateAnswer, Vec<u8>), AdminError> {
+        let mut answer: StateAnswer =
+            self.ask(&Request::State { group: group.into(), bytes: true })?;
+        let hex = answer.state_hex.take().unwrap_or_default();
+        let state = from_hex(&hex)
+            .ok_or_else(|| AdminError::Refused("the state is not in hexadecimal digits".into()))?;
+        Ok((answer, state))
+    }
+
+    /// The digest alone of the state of the node's replica of a group.
+    ///
+    /// # Errors
+    /// It has none, or the connection broke.
+    pub fn digest(&mut self, group: &str) -> Result<StateAnswer, AdminError> {
+        self.ask(&Request::State { group: group.into(), bytes: false })
+    }
+
+    /// The node's last events, or, if `follow`, all from here on; `calls` adds those that every
+    /// call makes.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn events(mut self, follow: bool, calls: bool) -> Result<Events, AdminError> {
+        self.send(&Request::Events { follow, calls })?;
+        Ok(Events { client: self })
+    }
+
+    fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, AdminError> {
+        self.send(request)?;
+        let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        self.receive()?.ok_or_else(|| ended().into())
+    }
+
+    fn send(&mut self, request: &Request) -> Result<(), AdminError> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        Ok(self.stream.get_mut().write_all(&line)?)
+    }
+
+    /// The next answer, or `None` at the end.
+    fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, AdminError> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        if let Ok(Refused { error }) = serde_json::from_str(&line) {
+            return Err(AdminError::Refused(error));
+        }
+        Ok(Some(serde_json::from_str(&line)?))
+    }
+}
+
+/// A node's events, as they come.
+#[derive(Debug)]
+pub struct Events {
+    client: Client,
+}
+
+impl Iterator for Events {
+    type Item = Result<EventRecord, AdminError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.client.receive().transpose()
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
+        _ => None,
+    };
+    text.as_bytes().chunks(2).map(pair).collect()
+}

@@ -1,0 +1,265 @@
+//! A node's configuration: every knob, its default, and what values are possible.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use engine::Quorum;
+use wire::limits::{MAX_GROUPS, MAX_NAME};
+use wire::ordered::Hold;
+use wire::{ClusterId, Incarnation, Member, NodeId};
+
+use crate::Execution;
+
+mod error;
+mod file;
+
+pub use error::{ConfigError, Problem};
+
+/// The commented manual of all knobs, with their defaults: itself a valid configuration.
+pub const DEFAULT_CONFIG: &str = include_str!("config/default.toml");
+
+/// A node's configuration. [`DEFAULT_CONFIG`] explains each knob.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// This node's id.
+    pub node: NodeId,
+    /// The cluster's name.
+    pub cluster: String,
+    /// Where the incarnation is kept.
+    pub data_dir: Option<PathBuf>,
+    /// Listening beyond loopback is wanted, though nothing is encrypted yet.
+    pub insecure: bool,
+    /// Which configurations may acknowledge anything.
+    pub quorum: Quorum,
+    /// Path of the admin socket.
+    pub admin: Option<PathBuf>,
+    /// Where clients connect. `None`: nowhere.
+    pub client: Option<SocketAddr>,
+    /// What clients are told instead.
+    pub advertise: Option<SocketAddr>,
+    /// Every node of the cluster, this one included.
+    pub nodes: Vec<NodeAddress>,
+    /// The ring's knobs.
+    pub ring: RingKnobs,
+    /// Replicas of built-in services.
+    pub replicas: Vec<ReplicaConfig>,
+}
+
+/// Where a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeAddress {
+    /// The node.
+    pub id: NodeId,
+    /// Its UDP address for the ring, whose number it also uses on TCP.
+    pub ring: SocketAddr,
+}
+
+/// The ring's knobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingKnobs {
+    /// The timers.
+    pub timing: ring::Timing,
+    /// Bytes of the largest datagram to send.
+    pub datagram: usize,
+    /// Datagrams that may be on the ring and not yet everywhere.
+    pub window: usize,
+    /// Datagrams that a holder may send in one turn while others want the token.
+    pub turn: usize,
+    /// An idle token rests.
+    pub parking: bool,
+}
+
+impl Default for RingKnobs {
+    fn default() -> Self {
+        // The ring owns its defaults; who and where do not matter to them.
+        let me = Member { node: NodeId(1), incarnation: Incarnation(0) };
+        let ring = ring::Config::new(ClusterId::of(""), me, vec![me.node]);
+        RingKnobs {
+            timing: ring.timing,
+            datagram: ring.datagram,
+            window: ring.window,
+            turn: ring.turn,
+            parking: ring.parking,
+        }
+    }
+}
+
+/// A replica of a service that is built into the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaConfig {
+    /// The group's name.
+    pub group: String,
+    /// The service's name, for the program to look up.
+    pub service: String,
+    /// Who must hold a request before its reply may leave.
+    pub hold: Hold,
+    /// Where handlers run.
+    pub execution: Execution,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            node: NodeId(1),
+            cluster: "steadfast".into(),
+            data_dir: None,
+            insecure: false,
+            quorum: Quorum::Majority,
+            admin: None,
+            client: Some(SocketAddr::from(([127, 0, 0, 1], 7100))),
+            advertise: None,
+            nodes: vec![NodeAddress {
+                id: NodeId(1),
+                ring: SocketAddr::from(([127, 0, 0, 1], 7201)),
+            }],
+            ring: RingKnobs::default(),
+            replicas: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// A cluster of one on loopback, on any free ports: for tests and first steps.
+    pub fn single() -> Config {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Config {
+            client: Some(any),
+            nodes: vec![NodeAddress { id: NodeId(1), ring: any }],
+            ..Config::default()
+        }
+    }
+
+    /// Node `node` of a cluster whose nodes have the ids 1, 2, ... and these ring addresses.
+    /// Clients connect at any free port of loopback. See [`crate::free_ring_addresses`].
+    pub fn member(node: NodeId, rings: &[SocketAddr]) -> Config {
+        let nodes = (1..).zip(rings).map(|(id, &ring)| NodeAddress { id: NodeId(id), ring });
+        Config { node, nodes: nodes.collect(), ..Config::single() }
+    }
+
+    /// Reads a configuration file's text.
+    ///
+    /// # Errors
+    /// What is wrong, in which line, and the remedy.
+    pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
+        let config = file::parse(text)?;
+        config.check().map_err(|problem| {
+            let line = file::line_of(text, &problem.place());
+            ConfigError::Value { line, problem }
+        })?;
+        Ok(config)
+    }
+
+    /// The file's text that gives this configuration.
+    pub fn to_toml(&self) -> String {
+        file::print(self)
+    }
+
+    /// Checks what no single knob can: ranges, and knobs against each other. `Node::start` does
+    /// it too.
+    ///
+    /// # Errors
+    /// The first problem, with the remedy.
+    pub fn check(&self) -> Result<(), Problem> {
+        check_name("cluster", &self.cluster)?;
+        self.check_nodes()?;
+        self.check_listening()?;
+        self.check_replicas()?;
+        let me = Member { node: self.node, incarnation: Incarnation(0) };
+        self.ring_config(me).check().map_err(Problem::Ring)
+    }
+
+    /// This node's ring address.
+    pub(crate) fn ring_address(&self) -> Option<SocketAddr> {
+        self.nodes.iter().find(|node| node.id == self.node).map(|node| node.ring)
+    }
+
+    /// The ring's part of the configuration, for this life of the node.
+    pub(crate) fn ring_config(&self, me: Member) -> ring::Config {
+        let mut nodes: Vec<NodeId> = self.nodes.iter().map(|node| node.id).collect();
+        nodes.sort_unstable();
+        let mut ring = ring::Config::new(ClusterId::of(&self.cluster), me, nodes);
+        ring.timing = self.ring.timing;
+        ring.datagram = self.ring.datagram;
+        ring.window = self.ring.window;
+        ring.turn = self.ring.turn;
+        ring.parking = self.ring.parking;
+        ring
+    }
+
+    fn check_nodes(&self) -> Result<(), Problem> {
+        let Some(mine) = self.ring_address() else {
+            return Err(Problem::MeMissing(self.node));
+        };
+        for (index, node) in self.nodes.iter().enumerate() {
+            let before = &self.nodes[..index];
+            if before.iter().any(|other| other.id == node.id) {
+                return Err(Problem::NodeTwice { index, id: node.id });
+            }
+            if before.iter().any(|other| other.ring == node.ring) {
+                return Err(Problem::RingAddressTwice { index, address: node.ring });
+            }
+            if node.ring.ip().is_unspecified() || node.ring.ip().is_multicast() {
+                return Err(Problem::RingAddressUnusable { index, address: node.ring });
+            }
+            if node.ring.port() == 0 && self.nodes.len() > 1 {
+                return Err(Problem::RingPortZero { index });
+            }
+            if node.ring.is_ipv4() != mine.is_ipv4()
+                || node.ring.ip().is_loopback() != mine.ip().is_loopback()
+            {
+                return Err(Problem::Mixed { index, address: node.ring, mine });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_listening(&self) -> Result<(), Problem> {
+        if self.client.is_none() && self.advertise.is_some() {
+            return Err(Problem::AdvertiseWithoutClient);
+        }
+        if let Some(address) = self.advertise
+            && (address.ip().is_unspecified() || address.port() == 0)
+        {
+            return Err(Problem::Advertise(address));
+        }
+        if self.insecure {
+            return Ok(());
+        }
+        if let Some(address) = self.client
+            && !address.ip().is_loopback()
+        {
+            return Err(Problem::InsecureClient(address));
+        }
+        let open = |node: &NodeAddress| node.id == self.node && !node.ring.ip().is_loopback();
+        match self.nodes.iter().position(open) {
+            Some(index) => Err(Problem::InsecureRing { index, address: self.nodes[index].ring }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_replicas(&self) -> Result<(), Problem> {
+        if self.replicas.len() > MAX_GROUPS {
+            return Err(Problem::TooManyReplicas(self.replicas.len()));
+        }
+        for (index, replica) in self.replicas.iter().enumerate() {
+            if !(1..=MAX_NAME).contains(&replica.group.len()) {
+                return Err(Problem::GroupName { index, length: replica.group.len() });
+            }
+            if self.replicas[..index].iter().any(|other| other.group == replica.group) {
+                return Err(Problem::ReplicaTwice { index, group: replica.group.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_name(key: &'static str, name: &str) -> Result<(), Problem> {
+    if (1..=MAX_NAME).contains(&name.len()) {
+        Ok(())
+    } else {
+        Err(Problem::Name { key, length: name.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! What can be wrong with a configuration, and the remedy.
+
+use std::net::SocketAddr;
+
+use wire::NodeId;
+use wire::limits::{MAX_GROUPS, MAX_NAME};
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Not TOML, an unknown key, or a value of the wrong type. The text shows the line.
+    #[error("{0}the knobs and their meaning: steadfast node --print-config")]
+    Syntax(#[from] toml::de::Error),
+    /// A value that is not possible.
+    #[error("{}{problem}", at(*.line))]
+    Value {
+        /// The line, if the key stands in the file.
+        line: Option<usize>,
+        /// What is wrong.
+        problem: Problem,
+    },
+}
+
+fn at(line: Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line}: "))
+}
+
+/// An impossible value, with the remedy.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Problem {
+    /// A name is empty or too long.
+    #[error("{key} has {length} bytes: give it 1 to {MAX_NAME}")]
+    Name {
+        /// The knob.
+        key: &'static str,
+        /// Its length.
+        length: usize,
+    },
+    /// A time is out of range.
+    #[error("ring.{key} = {millis} is not possible: give it 0.01 to 60000 milliseconds")]
+    Millis {
+        /// The knob.
+        key: &'static str,
+        /// Its value.
+        millis: f64,
+    },
+    /// The node is not in its own list.
+    #[error(
+        "node = {}, but no [[nodes]] entry has this id: add this node to the list, \
+         or correct its id", .0.0
+    )]
+    MeMissing(NodeId),
+    /// Two nodes with the same id.
+    #[error("[[nodes]] lists id {} twice: give each node its own id", .id.0)]
+    NodeTwice {
+        /// Place in the list.
+        index: usize,
+        /// The id.
+        id: NodeId,
+    },
+    /// Two nodes with the same address.
+    #[error("[[nodes]] lists ring address {address} twice: give each node its own address")]
+    RingAddressTwice {
+        /// Place in the list.
+        index: usize,
+        /// The address.
+        address: SocketAddr,
+    },
+    /// An address that other nodes cannot send to.
+    #[error(
+        "ring = \"{address}\" is no address that other nodes can send to: \
+         give the host's own unicast address"
+    )]
+    RingAddressUnusable {
+        /// Place in the list.
+        index: usize,
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Port 0 in a cluster of several.
+    #[error("a ring port of 0 (any) is for a cluster of one node: others must know the port")]
+    RingPortZero {
+        /// Place in the list.
+        index: usize,
+    },
+    /// Nodes that cannot reach each other.
+    #[error(
+        "ring address {address} and this node's {mine} cannot reach each other: use IPv4 \
+         for all or IPv6 for all, and loopback for all or for none"
+    )]
+    Mixed {
+        /// Place in the list.
+        index: usize,
+        /// The address.
+        address: SocketAddr,
+        /// This node's.
+        mine: SocketAddr,
+    },
+    /// Something to tell clients, but no clients.
+    #[error("listen.advertise without listen.client: set listen.client, or remove it")]
+    AdvertiseWithoutClient,
+    /// An address that clients cannot use.
+    #[error("listen.advertise = \"{0}\" is no address that a client can connect to")]
+    Advertise(SocketAddr),
+    /// Clients would be taken from other hosts.
+    #[error(
+        "listen.client = \"{0}\" can be reached from other hosts, and clients are neither \
+         encrypted nor authenticated yet: listen on 127.0.0.1, or, on a network whose every host \
+         you trust, set insecure = true"
+    )]
+    InsecureClient(SocketAddr),
+    /// The ring would be open to other hosts.
+    #[error(
+        "ring = \"{address}\" can be reached from other hosts, and the ring is neither \
+         encrypted nor authenticated yet: use loopback addresses, or, on a network whose every \
+         host you trust, set insecure = true"
+    )]
+    InsecureRing {
+        /// Place in the list.
+        index: usize,
+        /// The address.
+        address: SocketAddr,
+    },
+    /// More replicas than a cluster has groups.
+    #[error("{0} [[replica]] entries, a cluster has at most {MAX_GROUPS} groups")]
+    TooManyReplicas(usize),
+    /// A group's name is empty or too long.
+    #[error("the group's name has {length} bytes: give it 1 to {MAX_NAME}")]
+    GroupName {
+        /// Place in the list.
+        index: usize,
+        /// Its length.
+        length: usize,
+    },
+    /// Two replicas of one group.
+    #[error("[[replica]] names group \"{group}\" twice: a node hosts at most one of a group")]
+    ReplicaTwice {
+        /// Place in the list.
+        index: usize,
+        /// The group.
+        group: String,
+    },
+    /// A knob of the ring.
+    #[error("[ring] {0}")]
+    Ring(ring::ConfigError),
+}
+
+/// Where in the file a problem is: a path of keys, list places as numbers.
+pub(super) enum Step {
+    Key(&'static str),
+    Index(usize),
+}
+
+impl Problem {
+    /// The path of the knob to look at.
+    pub(super) fn place(&self) -> Vec<Step> {
+        use Step::{Index, Key};
+        match self {
+            Problem::Name { key, .. } => vec![Key(key)],
+            Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
+            Problem::MeMissing(_) => vec![Key("node")],
+            Problem::NodeTwice { index, .. } => vec![Key("nodes"), Index(*index), Key("id")],
+            Problem::RingAddressTwice { index, .. }
+            | Problem::RingAddressUnusable { index, .. }
+            | Problem::RingPortZero { index }
+            | Problem::Mixed { index, .. }
+            | Problem::InsecureRing { index, .. } => {
+                vec![Key("nodes"), Index(*index), Key("ring")]
+            }
+            Problem::AdvertiseWithoutClient | Problem::Advertise(_) => {
+                vec![Key("listen"), Key("advertise")]
+            }
+            Problem::InsecureClient(_) => vec![Key("listen"), Key("client")],
+            Problem::TooManyReplicas(_) => vec![Key("replica")],
+            Problem::GroupName { index, .. } | Problem::ReplicaTwice { index, .. } => {
+                vec![Key("replica"), Index(*index), Key("group")]
+            }
+            Problem::Ring(error) => ring_place(error),
+        }
+    }
+}
+
+fn ring_place(error: &ring::ConfigError) -> Vec<Step> {
+    use Step::Key;
+    let key = match error {
+        ring::ConfigError::Datagram(_) => "datagram",
+        ring::ConfigError::Window(_) => "window",
+        ring::ConfigError::Turn(_) => "turn",
+        // A rule about timers begins with the name of the one that breaks it.
+        ring::ConfigError::Timing(rule) => super::file::TIMERS
+            .into_iter()
+            .find(|key| rule.starts_with(key.trim_end_matches("_ms")))
+            .unwrap_or("token_timeout_ms"),
+        _ => return vec![Key("nodes")],
+    };
+    vec![Key("ring"), Key(key)]
+}

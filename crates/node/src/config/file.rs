@@ -1,0 +1,246 @@
+//! The configuration as it stands in a file.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use engine::Quorum;
+use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, DeValue};
+use wire::ordered::Hold;
+use wire::{Duration, NodeId};
+
+use super::error::Step;
+use super::{Config, ConfigError, NodeAddress, Problem, ReplicaConfig, RingKnobs};
+use crate::Execution;
+
+/// The timers' keys.
+pub(super) const TIMERS: [&str; 8] = [
+    "token_timeout_ms",
+    "heartbeat_ms",
+    "token_retransmit_ms",
+    "ack_wait_ms",
+    "want_retry_ms",
+    "join_interval_ms",
+    "consensus_timeout_ms",
+    "beacon_interval_ms",
+];
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    node: u32,
+    #[serde(default = "default_cluster")]
+    cluster: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_dir: Option<PathBuf>,
+    #[serde(default)]
+    insecure: bool,
+    #[serde(default)]
+    quorum: QuorumName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admin: Option<PathBuf>,
+    #[serde(default)]
+    listen: Listen,
+    nodes: Vec<NodeEntry>,
+    #[serde(default)]
+    ring: Ring,
+    #[serde(default)]
+    replica: Vec<Replica>,
+}
+
+fn default_cluster() -> String {
+    Config::default().cluster
+}
+
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum QuorumName {
+    #[default]
+    Majority,
+    Off,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listen {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advertise: Option<SocketAddr>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeEntry {
+    id: u32,
+    ring: SocketAddr,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Ring {
+    token_timeout_ms: f64,
+    heartbeat_ms: f64,
+    token_retransmit_ms: f64,
+    ack_wait_ms: f64,
+    want_retry_ms: f64,
+    join_interval_ms: f64,
+    consensus_timeout_ms: f64,
+    beacon_interval_ms: f64,
+    datagram: usize,
+    window: usize,
+    turn: usize,
+    parking: bool,
+}
+
+impl Default for Ring {
+    fn default() -> Self {
+        Ring::from(RingKnobs::default())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Replica {
+    group: String,
+    service: String,
+    #[serde(default = "default_hold")]
+    hold: Hold,
+    #[serde(default)]
+    execution: Execution,
+}
+
+fn default_hold() -> Hold {
+    wire::ordered::GroupOptions::default().hold
+}
+
+/// Reads a file's text. What single values cannot show is left to [`Config::check`].
+pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
+    let file: File = toml::from_str(text)?;
+    let ring = RingKnobs::try_from(&file.ring)
+        .map_err(|problem| ConfigError::Value { line: line_of(text, &problem.place()), problem })?;
+    let nodes = file.nodes.iter().map(|node| NodeAddress { id: NodeId(node.id), ring: node.ring });
+    let replica = |replica: Replica| ReplicaConfig {
+        group: replica.group,
+        service: replica.service,
+        hold: replica.hold,
+        execution: replica.execution,
+    };
+    Ok(Config {
+        node: NodeId(file.node),
+        cluster: file.cluster,
+        data_dir: file.data_dir,
+        insecure: file.insecure,
+        quorum: match file.quorum {
+            QuorumName::Majority => Quorum::Majority,
+            QuorumName::Off => Quorum::Off,
+        },
+        admin: file.admin,
+        client: file.listen.client,
+        advertise: file.listen.advertise,
+        nodes: nodes.collect(),
+        ring,
+        replicas: file.replica.into_iter().map(replica).collect(),
+    })
+}
+
+/// The text that [`parse`] reads as `config`.
+pub(super) fn print(config: &Config) -> String {
+    let replica = |replica: &ReplicaConfig| Replica {
+        group: replica.group.clone(),
+        service: replica.service.clone(),
+        hold: replica.hold,
+        execution: replica.execution,
+    };
+    let file = File {
+        node: config.node.0,
+        cluster: config.cluster.clone(),
+        data_dir: config.data_dir.clone(),
+        insecure: config.insecure,
+        quorum: match config.quorum {
+            Quorum::Majority => QuorumName::Majority,
+            Quorum::Off => QuorumName::Off,
+        },
+        admin: config.admin.clone(),
+        listen: Listen { client: config.client, advertise: config.advertise },
+        nodes: config
+            .nodes
+            .iter()
+            .map(|node| NodeEntry { id: node.id.0, ring: node.ring })
+            .collect(),
+        ring: Ring::from(config.ring),
+        replica: config.replicas.iter().map(replica).collect(),
+    };
+    // Only paths that are not UTF-8 could fail, and no TOML file could name them.
+    toml::to_string(&file).expect("a configuration has a TOML form")
+}
+
+impl From<RingKnobs> for Ring {
+    fn from(knobs: RingKnobs) -> Self {
+        let ms = |span: Duration| span.as_secs_f64() * 1e3;
+        let timing = knobs.timing;
+        Ring {
+            token_timeout_ms: ms(timing.token_timeout),
+            heartbeat_ms: ms(timing.heartbeat),
+            token_retransmit_ms: ms(timing.token_retransmit),
+            ack_wait_ms: ms(timing.ack_wait),
+            want_retry_ms: ms(timing.want_retry),
+            join_interval_ms: ms(timing.join_interval),
+            consensus_timeout_ms: ms(timing.consensus_timeout),
+            beacon_interval_ms: ms(timing.beacon_interval),
+            datagram: knobs.datagram,
+            window: knobs.window,
+            turn: knobs.turn,
+            parking: knobs.parking,
+        }
+    }
+}
+
+impl TryFrom<&Ring> for RingKnobs {
+    type Error = Problem;
+
+    fn try_from(ring: &Ring) -> Result<Self, Problem> {
+        let span = |key, millis: f64| {
+            if (0.01..=60_000.0).contains(&millis) {
+                Ok(Duration::from_nanos((millis * 1e6).round() as u64))
+            } else {
+                Err(Problem::Millis { key, millis })
+            }
+        };
+        Ok(RingKnobs {
+            timing: ring::Timing {
+                token_timeout: span("token_timeout_ms", ring.token_timeout_ms)?,
+                heartbeat: span("heartbeat_ms", ring.heartbeat_ms)?,
+                token_retransmit: span("token_retransmit_ms", ring.token_retransmit_ms)?,
+                ack_wait: span("ack_wait_ms", ring.ack_wait_ms)?,
+                want_retry: span("want_retry_ms", ring.want_retry_ms)?,
+                join_interval: span("join_interval_ms", ring.join_interval_ms)?,
+                consensus_timeout: span("consensus_timeout_ms", ring.consensus_timeout_ms)?,
+                beacon_interval: span("beacon_interval_ms", ring.beacon_interval_ms)?,
+            },
+            datagram: ring.datagram,
+            window: ring.window,
+            turn: ring.turn,
+            parking: ring.parking,
+        })
+    }
+}
+
+/// The line of the value at this path, or of as much of the path as the file has.
+pub(super) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?;
+    let mut start = None;
+    let mut here: Option<&DeValue<'_>> = None;
+    for step in path {
+        let next = match (step, here) {
+            (Step::Key(key), None) => table.get_ref().get(*key),
+            (Step::Key(key), Some(DeValue::Table(table))) => table.get(*key),
+            (Step::Index(index), Some(DeValue::Array(array))) => array.get(*index),
+            _ => None,
+        };
+        let Some(value) = next else { break };
+        start = Some(value.span().start);
+        here = Some(value.get_ref());
+    }
+    start.map(|start| text[..start].matches('\n').count() + 1)
+}

@@ -1,0 +1,82 @@
+use super::*;
+
+const MINIMAL: &str = "node = 1\n[[nodes]]\nid = 1\nring = \"127.0.0.1:7201\"\n";
+
+fn refusal(text: &str) -> String {
+    Config::from_toml(text).expect_err("an impossible configuration was taken").to_string()
+}
+
+#[test]
+fn the_manual_is_the_defaults() {
+    assert_eq!(Config::from_toml(DEFAULT_CONFIG).unwrap(), Config::default());
+}
+
+#[test]
+fn the_manual_names_every_knob() {
+    // Uncommented, the manual's optional knobs must be known keys with possible values.
+    let text: String = DEFAULT_CONFIG
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(knob) if !knob.starts_with(' ') => format!("{knob}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let config = Config::from_toml(&text).unwrap();
+    assert!(config.data_dir.is_some() && config.admin.is_some() && config.advertise.is_some());
+    assert_eq!(config.replicas.len(), 1);
+    let printed = config.to_toml();
+    for key in printed.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
+        assert!(text.contains(&format!("{key} = ")), "the manual lacks {key}");
+    }
+    assert_eq!(Config::from_toml(&printed).unwrap(), config, "what is printed is read alike");
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line() {
+    let text = format!("{MINIMAL}[ring]\nheartbeat = 5\n");
+    let refusal = refusal(&text);
+    assert!(refusal.contains("line 6") && refusal.contains("heartbeat_ms"), "{refusal}");
+}
+
+#[test]
+fn impossible_values_are_refused_with_line_and_remedy() {
+    let cases = [
+        ("[ring]\nwindow = 0\n", "line 6: [ring] window"),
+        ("[ring]\nturn = 9999\n", "line 6: [ring] turn"),
+        ("[ring]\ndatagram = 100\n", "line 6: [ring] datagram"),
+        ("[ring]\nheartbeat_ms = 90\n", "line 6: [ring] heartbeat must be at most a third"),
+        ("[ring]\nack_wait_ms = nan\n", "line 6: ring.ack_wait_ms"),
+        ("[ring]\nack_wait_ms = -1\n", "line 6: ring.ack_wait_ms"),
+        ("[[nodes]]\nid = 1\nring = \"127.0.0.1:7202\"\n", "line 6: [[nodes]] lists id 1 twice"),
+        ("[[nodes]]\nid = 2\nring = \"127.0.0.1:7201\"\n", "line 7: [[nodes]] lists ring address"),
+        ("[[nodes]]\nid = 2\nring = \"10.0.0.1:7201\"\n", "line 7: ring address 10.0.0.1:7201"),
+        ("[[nodes]]\nid = 2\nring = \"127.0.0.1:0\"\n", "line 7: a ring port of 0"),
+        ("[listen]\nadvertise = \"127.0.0.1:1\"\n", "line 6: listen.advertise without"),
+        ("[listen]\nclient = \"0.0.0.0:1\"\n", "line 6: listen.client"),
+        ("[[replica]]\ngroup = \"\"\nservice = \"echo\"\n", "line 6: the group's name"),
+        ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nhold = \"two\"\n", "line 8"),
+    ];
+    for (addition, expected) in cases {
+        let refusal = refusal(&format!("{MINIMAL}{addition}"));
+        assert!(refusal.contains(expected), "{addition:?} gives {refusal:?}");
+    }
+    let refusal = refusal(&MINIMAL.replace("node = 1", "node = 9"));
+    assert!(refusal.starts_with("line 1: node = 9"), "{refusal}");
+}
+
+#[test]
+fn listening_beyond_loopback_must_be_asked_for() {
+    let open = MINIMAL.replace("127.0.0.1", "192.0.2.1");
+    let refusal = refusal(&open);
+    assert!(refusal.contains("line 4"), "{refusal}");
+    assert!(refusal.contains("neither encrypted nor authenticated"), "it says why: {refusal}");
+    assert!(refusal.contains("insecure = true"), "and the remedy: {refusal}");
+    assert!(Config::from_toml(&format!("insecure = true\n{open}")).is_ok());
+}
+
+#[test]
+fn fractions_of_a_millisecond_are_kept() {
+    let config = Config::from_toml(&format!("{MINIMAL}[ring]\nack_wait_ms = 0.25\n")).unwrap();
+    assert_eq!(config.ring.timing.ack_wait, wire::Duration::from_micros(250));
+    assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config);
+}

@@ -1,0 +1,91 @@
+//! How other threads talk with the data plane.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+
+use wire::{Duration, Member};
+
+use crate::error::{HostError, Stopped};
+use crate::events::{Interest, Stamped};
+use crate::plane::Order;
+use crate::poller::Waker;
+use crate::status::Status;
+
+/// The data plane answers in microseconds unless a handler on its thread is stuck.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// A replica's state comes after all that it has to execute before.
+const STATE_WITHIN: Duration = Duration::from_secs(60);
+
+/// The other threads' end.
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub me: Member,
+    pub cluster: String,
+    pub orders: SyncSender<Order>,
+    pub waker: Arc<Waker>,
+    /// Why the data plane ended, once it has.
+    pub fate: OnceLock<Result<(), Stopped>>,
+    pub admin_requests: AtomicU64,
+    pub admin_malformed: AtomicU64,
+}
+
+impl Control {
+    pub fn order(&self, order: Order) -> Result<(), Stopped> {
+        self.orders.send(order).map_err(|_| self.stopped())?;
+        self.waker.wake();
+        Ok(())
+    }
+
+    /// Why nobody answers.
+    fn stopped(&self) -> Stopped {
+        match self.fate.get() {
+            Some(Err(stopped)) => stopped.clone(),
+            _ => Stopped::Stopped,
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        within: Duration,
+        order: impl FnOnce(SyncSender<T>) -> Order,
+    ) -> Result<T, Stopped> {
+        let (reply, answer) = sync_channel(1);
+        self.order(order(reply))?;
+        answer.recv_timeout(within).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Stopped::Hung,
+            RecvTimeoutError::Disconnected => self.stopped(),
+        })
+    }
+
+    pub fn ask_hosting(
+        &self,
+        order: impl FnOnce(SyncSender<Result<(), HostError>>) -> Order,
+    ) -> Result<(), HostError> {
+        self.ask(ANSWER_WITHIN, order)?
+    }
+
+    pub fn state(&self, group: &str) -> Result<Vec<u8>, HostError> {
+        self.ask(STATE_WITHIN, |reply| Order::State { name: group.into(), reply })?
+    }
+
+    pub fn status(&self) -> Status {
+        let mut status = self
+            .ask(ANSWER_WITHIN, |reply| Order::Status { reply })
+            .unwrap_or_else(|_| Status::stopped(self.me, &self.cluster));
+        status.counters.admin_requests = self.admin_requests.load(Ordering::Relaxed);
+        status.counters.admin_malformed = self.admin_malformed.load(Ordering::Relaxed);
+        status
+    }
+
+    /// Of a node that has stopped: a receiver that has ended.
+    pub fn subscribe(&self, interest: Interest) -> Receiver<Stamped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::Subscribe { interest, reply })
+            .unwrap_or_else(|_| sync_channel(1).1)
+    }
+
+    pub fn history(&self) -> Result<Vec<Stamped>, Stopped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::History { reply })
+    }
+}

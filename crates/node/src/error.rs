@@ -1,0 +1,120 @@
+//! What can go wrong when a node is run, and the remedy.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::config::Problem;
+
+/// A node cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is not possible.
+    #[error("configuration: {0}")]
+    Config(#[from] Problem),
+    /// An address cannot be listened on.
+    #[error("cannot listen for {what} on {address}: {source}; {}", remedy(source))]
+    Listen {
+        /// What the address is for.
+        what: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The data directory cannot be used.
+    #[error(
+        "data_dir {}: {source}; the node must be able to create and write files there", path.display()
+    )]
+    DataDir {
+        /// The directory or file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Two nodes share a data directory.
+    #[error("data_dir {} is in use by another node: give each node its own", .0.display())]
+    DataDirTaken(PathBuf),
+    /// The kept incarnation cannot be read.
+    #[error(
+        "{} does not hold a number: restore the file from a backup, or remove it if the clock \
+         of this host was not set back since the node last ran", .0.display()
+    )]
+    Incarnation(PathBuf),
+    /// The admin socket cannot be made.
+    #[error(
+        "admin socket {}: {source}; its directory must exist and be writable, and its path have at \
+         most 107 bytes", path.display()
+    )]
+    Admin {
+        /// Its path.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Another process serves the admin socket.
+    #[error("admin socket {} is served by another process: stop it, or choose another path", .0.display())]
+    AdminTaken(PathBuf),
+    /// The system has no thread, event queue or the like left.
+    #[error("the system refuses {what}: {source}; look at the limits of open files and threads")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another process has this port (is the node running already?): stop it, or choose another port"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "no interface of this host has this address: correct it in the configuration"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 need the capability CAP_NET_BIND_SERVICE: choose a larger one"
+        }
+        _ => "correct the address in the configuration",
+    }
+}
+
+/// The node does not run any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// Its data plane has ended.
+    #[error("the node has stopped: start another")]
+    Stopped,
+    /// Its data plane panicked: a bug in Steadfast.
+    #[error(
+        "the node's data plane panicked: {0}; this is a bug in Steadfast, please report it; start the node anew"
+    )]
+    Panicked(String),
+    /// The operating system failed it.
+    #[error("the node's data plane failed: {0}; start the node anew")]
+    Failed(String),
+    /// It does not answer, or did not end in time.
+    #[error("the node does not answer in time: is a handler of one of its services stuck?")]
+    Hung,
+}
+
+/// A replica cannot be hosted, taken away or looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The engine refuses it.
+    #[error(transparent)]
+    Engine(#[from] engine::HostError),
+    /// No thread for the replica.
+    #[error("the system refuses a thread for the replica: {0}; look at the limit of threads")]
+    Thread(io::Error),
+    /// There is no replica of this group here.
+    #[error("this node hosts no replica of group \"{0}\"")]
+    NotHosted(String),
+    /// The service cannot give its state.
+    #[error("the service cannot give its state: {0}")]
+    Snapshot(String),
+    /// The node does not run any more.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}

@@ -1,0 +1,151 @@
+//! The JSON form of events: one object, `time` and `event` first, the event's own fields after.
+
+use engine::Event;
+use serde::{Deserialize, Serialize};
+use wire::ordered::GroupOptions;
+use wire::{ClientId, GroupId, Member, NodeId, RingId, ViewNumber};
+
+/// An event as tools read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// Nanoseconds since the Unix epoch when it left the stack.
+    pub time: u64,
+    /// The node that tells it.
+    pub node: NodeId,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened; the fields are those of [`engine::Event`] and [`ring::Event`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the engine's and the ring's events document the fields")]
+pub enum EventKind {
+    /// The ring is given up: no sign of the token.
+    TokenLost { ring: RingId, silent_ns: u64 },
+    /// A membership is being gathered.
+    Gathering { proposed: Vec<Member>, failed: Vec<Member> },
+    /// A node's process is gone, as its host says.
+    Unreachable { member: Member },
+    /// A node did not agree to the membership in time.
+    Silent { member: Member },
+    /// This node was held up.
+    HeldUp { span_ns: u64 },
+    /// A ring is installed.
+    Installed { ring: RingId, took_ns: u64, recovered: u64 },
+    /// Datagrams were sent again.
+    Retransmitted { datagrams: u64 },
+    /// A datagram was dropped.
+    Malformed { reason: String },
+    /// The ring delivered a regular configuration.
+    Configuration { ring: RingId, members: Vec<Member> },
+    /// The configuration has the quorum or not.
+    Quorum { ring: RingId, quorate: bool, epoch: u64 },
+    /// A view was installed.
+    View { group: String, view: ViewNumber, replicas: Vec<ReplicaRecord>, primary: Option<Member> },
+    /// This node's replica has other options than its group.
+    JoinRefused { group: String, options: GroupOptions },
+    /// A transfer of state to another replica begins.
+    TransferStarted { group: GroupId, to: Member },
+    /// A replica's state could not be taken or read.
+    TransferFailed { group: GroupId, reason: String },
+    /// This node's replica has the state.
+    Transferred { group: GroupId, bytes: usize },
+    /// A request was executed here.
+    Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
+    /// A reply left for a client.
+    Replied { group: GroupId, client: ClientId, number: u64 },
+    /// This node has left the ring.
+    Left,
+}
+
+/// One replica of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaRecord {
+    /// Where it is.
+    pub member: Member,
+    /// It has the state.
+    pub synced: bool,
+}
+
+impl EventRecord {
+    /// The record of an event that `node` tells.
+    pub fn new(time: u64, node: NodeId, event: &Event) -> EventRecord {
+        EventRecord { time, node, kind: EventKind::from(event) }
+    }
+}
+
+impl From<&Event> for EventKind {
+    fn from(event: &Event) -> Self {
+        match event.clone() {
+            Event::Ring(event) => event.into(),
+            Event::Malformed(reason) => EventKind::Malformed { reason: reason.to_string() },
+            Event::Configuration { ring, members } => EventKind::Configuration { ring, members },
+            Event::Quorum { ring, quorate, epoch } => EventKind::Quorum { ring, quorate, epoch },
+            Event::View { name, view, replicas, primary, .. } => {
+                let record = |(member, synced)| ReplicaRecord { member, synced };
+                let replicas = replicas.into_iter().map(record).collect();
+                EventKind::View { group: name, view, replicas, primary }
+            }
+            Event::JoinRefused { name, options } => EventKind::JoinRefused { group: name, options },
+            Event::TransferStarted { group, to } => EventKind::TransferStarted { group, to },
+            Event::TransferFailed { group, reason } => EventKind::TransferFailed { group, reason },
+            Event::Transferred { group, bytes } => EventKind::Transferred { group, bytes },
+            Event::Executed { group, client, number, position } => {
+                EventKind::Executed { group, client, number, position }
+            }
+            Event::Replied { group, client, number } => {
+                EventKind::Replied { group, client, number }
+            }
+            Event::Left => EventKind::Left,
+        }
+    }
+}
+
+impl From<ring::Event> for EventKind {
+    fn from(event: ring::Event) -> Self {
+        let ns = |span: wire::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        match event {
+            ring::Event::TokenLost { ring, silent } => {
+                EventKind::TokenLost { ring, silent_ns: ns(silent) }
+            }
+            ring::Event::Gathering { proposed, failed } => {
+                EventKind::Gathering { proposed, failed }
+            }
+            ring::Event::Unreachable(member) => EventKind::Unreachable { member },
+            ring::Event::Silent(member) => EventKind::Silent { member },
+            ring::Event::HeldUp(span) => EventKind::HeldUp { span_ns: ns(span) },
+            ring::Event::Installed { ring, took, recovered } => {
+                EventKind::Installed { ring, took_ns: ns(took), recovered }
+            }
+            ring::Event::Retransmitted(datagrams) => EventKind::Retransmitted { datagrams },
+            ring::Event::Left => EventKind::Left,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Incarnation;
+
+    #[test]
+    fn the_json_form_is_flat_and_is_read_back() {
+        let member = Member { node: NodeId(3), incarnation: Incarnation(7) };
+        let event = Event::View {
+            group: GroupId::of("counter"),
+            name: "counter".into(),
+            view: ViewNumber(4),
+            replicas: vec![(member, true)],
+            primary: Some(member),
+        };
+        let record = EventRecord::new(12, NodeId(1), &event);
+        let json = serde_json::to_string(&record).unwrap();
+        assert!(
+            json.starts_with(r#"{"time":12,"node":1,"event":"view","group":"counter""#),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<EventRecord>(&json).unwrap(), record);
+    }
+}

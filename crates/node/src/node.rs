@@ -1,0 +1,260 @@
+//! A node: what a program holds of it.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use wire::limits::MAX_ORDERS;
+use wire::{Duration, GroupId, Member, NodeId};
+
+use crate::admin::Admin;
+use crate::config::{Config, NodeAddress, Problem};
+use crate::control::Control;
+use crate::error::{HostError, StartError, Stopped};
+use crate::events::{Events, Interest, Stamped};
+use crate::executor::{Executor, Results, panic_text};
+use crate::incarnation::{self, DataDir};
+use crate::liveness::Liveness;
+use crate::pending::Stack;
+use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
+use crate::poller::{Poller, Waker};
+use crate::service::{HostOptions, Service};
+use crate::sockets::tcp::Callers;
+use crate::sockets::udp::Udp;
+use crate::status::{Counters, Status};
+use crate::timer::monotonic;
+
+/// How long a stop may take: the data plane's own bound, and room for a busy host.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// A running node. Dropping it stops the node cleanly, as [`stop`](Node::stop) does.
+#[derive(Debug)]
+pub struct Node {
+    control: Arc<Control>,
+    /// `None` once the node was told to stop.
+    results: Option<Results>,
+    client_address: Option<SocketAddr>,
+    ring_address: SocketAddr,
+    admin: Option<Admin>,
+    /// Ends when the last of the node's threads does.
+    running: Receiver<()>,
+    /// Kept until the node has stopped.
+    _data_dir: Option<DataDir>,
+}
+
+impl Node {
+    /// Starts a node. When this returns, its sockets are bound and it looks for the others.
+    ///
+    /// # Errors
+    /// What cannot be had, and the remedy.
+    pub fn start(config: Config) -> Result<Node, StartError> {
+        config.check()?;
+        let life = incarnation::next(config.data_dir.as_deref())?;
+        let me = Member { node: config.node, incarnation: life.incarnation };
+        let sockets = open_sockets(&config)?;
+        let ring_address = sockets.udp.address();
+        let bound = sockets.callers.as_ref().map(Callers::address);
+        let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
+        let stack = Stack::new(
+            engine::Config {
+                ring: config.ring_config(me),
+                cluster: config.cluster.clone(),
+                quorum: config.quorum,
+                first_life: life.first,
+                address: client_address,
+            },
+            monotonic(),
+        )
+        .map_err(Problem::Ring)?;
+
+        let system = |what| move |source| StartError::System { what, source };
+        let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
+        sockets.register(&waker).map_err(system("a place in epoll"))?;
+        let (orders, order_queue) = sync_channel(MAX_ORDERS);
+        let (sender, result_queue) = channel();
+        let control = Arc::new(Control {
+            me,
+            cluster: config.cluster.clone(),
+            orders,
+            waker: waker.clone(),
+            fate: OnceLock::new(),
+            admin_requests: AtomicU64::new(0),
+            admin_malformed: AtomicU64::new(0),
+        });
+        let admin = match &config.admin {
+            Some(path) => Some(Admin::start(path, control.clone())?),
+            None => None,
+        };
+        let plane = Plane {
+            stack,
+            me,
+            cluster: config.cluster,
+            client_address,
+            sockets,
+            inbox: Inbox { waker: waker.clone(), orders: order_queue, results: result_queue },
+            executors: Default::default(),
+            events: Events::default(),
+            counters: Counters::default(),
+            stop: Stop::No,
+        };
+        let (alive, running) = channel();
+        spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
+        let results = Some(Results { sender, waker, _running: alive });
+        let _data_dir = life.data_dir;
+        Ok(Node { control, results, client_address, ring_address, admin, running, _data_dir })
+    }
+
+    /// Hosts a replica of a group at this node. `make` gives the service in its initial state:
+    /// now, and when the replica has to begin anew. The replica joins its group as soon as the
+    /// node is in a configuration with the quorum; until then its calls wait.
+    ///
+    /// # Errors
+    /// Why it cannot be hosted, and the remedy.
+    pub fn host<S: Service + 'static>(
+        &self,
+        group: &str,
+        options: HostOptions,
+        make: impl Fn() -> S + Send + 'static,
+    ) -> Result<(), HostError> {
+        let make = Box::new(move || -> Box<dyn Service> { Box::new(make()) });
+        let id = GroupId::of(group);
+        let results = self.results.clone().ok_or(Stopped::Stopped)?;
+        let executor = Executor::start(id, group, make, options.execution, results)
+            .map_err(HostError::Thread)?;
+        self.control.ask_hosting(|reply| Order::Host {
+            name: group.into(),
+            options: options.group,
+            executor,
+            reply,
+        })
+    }
+
+    /// Takes this node's replica out of its group. It executes what is ordered before.
+    ///
+    /// # Errors
+    /// There is none, or the node has stopped.
+    pub fn unhost(&self, group: &str) -> Result<(), HostError> {
+        self.control.ask_hosting(|reply| Order::Unhost { name: group.into(), reply })
+    }
+
+    /// This node's id.
+    pub fn id(&self) -> NodeId {
+        self.control.me.node
+    }
+
+    /// This node in this life.
+    pub fn member(&self) -> Member {
+        self.control.me
+    }
+
+    /// Where clients connect, as they are told.
+    pub fn client_address(&self) -> Option<SocketAddr> {
+        self.client_address
+    }
+
+    /// Where the ring's datagrams arrive.
+    pub fn ring_address(&self) -> SocketAddr {
+        self.ring_address
+    }
+
+    /// What the node knows. Of a node that does not run any more, the ring's state is `stopped`.
+    pub fn status(&self) -> Status {
+        self.control.status()
+    }
+
+    /// All events from here on, each with the wall clock's nanoseconds since the Unix epoch. The
+    /// queue is bounded: what is not taken in time is dropped, and counted in the status.
+    pub fn subscribe(&self) -> Receiver<Stamped> {
+        self.subscribe_to(Interest::All)
+    }
+
+    /// As [`subscribe`](Node::subscribe), for some events only.
+    pub fn subscribe_to(&self, interest: Interest) -> Receiver<Stamped> {
+        self.control.subscribe(interest)
+    }
+
+    /// The snapshot of this node's replica, after all that was given to it so far: for audits.
+    ///
+    /// # Errors
+    /// There is no replica here, it cannot give its state, or the node has stopped.
+    pub fn state(&self, group: &str) -> Result<Vec<u8>, HostError> {
+        self.control.state(group)
+    }
+
+    /// Stops: hands primaries over, leaves the ring, closes all sockets. Bounded in time.
+    ///
+    /// # Errors
+    /// The data plane had failed before, or does not end.
+    pub fn stop(mut self) -> Result<(), Stopped> {
+        self.shut_down()
+    }
+
+    fn shut_down(&mut self) -> Result<(), Stopped> {
+        if self.results.take().is_none() {
+            return Ok(());
+        }
+        if let Some(admin) = self.admin.take() {
+            admin.stop();
+        }
+        // Of one that has ended already, the fate says why.
+        let _ = self.control.order(Order::Stop);
+        match self.running.recv_timeout(STOP_WITHIN) {
+            Err(RecvTimeoutError::Timeout) => Err(Stopped::Hung),
+            _ => self.control.fate.get().cloned().unwrap_or(Ok(())),
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Err(error) = self.shut_down() {
+            tracing::error!(%error, "the node did not stop cleanly");
+        }
+    }
+}
+
+/// Opens the node's sockets. The liveness listener comes first: the ring's UDP port is shared by
+/// sockets of this process, so only the TCP port tells that another process has the number.
+fn open_sockets(config: &Config) -> Result<Sockets, StartError> {
+    let mine = config.ring_address().ok_or(Problem::MeMissing(config.node))?;
+    let others: Vec<NodeAddress> =
+        config.nodes.iter().copied().filter(|node| node.id != config.node).collect();
+    let listen = |what, address| move |source| StartError::Listen { what, address, source };
+    let liveness =
+        Liveness::listen(mine, &others, monotonic()).map_err(listen("liveness (TCP)", mine))?;
+    let udp = Udp::bind(mine, &others).map_err(listen("the ring (UDP)", mine))?;
+    let callers = match config.client {
+        Some(address) => Some(Callers::listen(address).map_err(listen("clients (TCP)", address))?),
+        None => None,
+    };
+    let poller = Poller::new()
+        .map_err(|error| StartError::System { what: "an epoll instance", source: error.into() })?;
+    Ok(Sockets { udp, callers, liveness, poller })
+}
+
+/// Clients cannot connect to "any address": they are told the ring's host instead.
+fn told(bound: SocketAddr, ring: SocketAddr) -> SocketAddr {
+    if bound.ip().is_unspecified() { SocketAddr::new(ring.ip(), bound.port()) } else { bound }
+}
+
+/// Starts the data-plane thread, which drops `running` at its end.
+fn spawn(mut plane: Plane, control: Arc<Control>, running: Sender<()>) -> std::io::Result<()> {
+    let body = move || {
+        let fate = match catch_unwind(AssertUnwindSafe(|| plane.run())) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Stopped::Failed(error.to_string())),
+            Err(panic) => Err(Stopped::Panicked(panic_text(&*panic).into())),
+        };
+        if let Err(error) = &fate {
+            tracing::error!(%error, "the node ends");
+        }
+        // First the reason, then the end of all channels: whoever sees the end asks for the reason.
+        let _ = control.fate.set(fate);
+        drop(plane);
+        drop(running);
+    };
+    thread::Builder::new().name("steadfast plane".into()).spawn(body).map(drop)
+}

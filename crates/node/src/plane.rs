@@ -1,0 +1,354 @@
+//! The data plane: one thread, one loop around the stack.
+//!
+//! Each turn reads what the sockets have, up to a batch each, takes what executors and the
+//! program's other threads have queued, fires timers only then (a node that was held up must read
+//! before it accuses others), and does all that the stack asks for. Nothing here blocks but the wait.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use engine::{Event, Output};
+use rustix::io::Errno;
+use wire::ordered::GroupOptions;
+use wire::{Duration, GroupId, Member, Time};
+
+use crate::error::HostError;
+use crate::events::{Events, Interest, Stamped};
+use crate::executor::{Done, Executor, Overloaded, StateReply};
+use crate::liveness::Liveness;
+use crate::pending::Stack;
+use crate::poller::{EventFlags, Poller, Source, Waker};
+use crate::sockets::tcp::{Arrived, Callers};
+use crate::sockets::udp::{Received, Udp};
+use crate::status::{Counters, Status};
+use crate::timer::{monotonic, sharpen, wall_clock};
+
+/// A clean stop that is not over after this long is cut short: the others will find out.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Results and orders taken in one turn.
+const QUEUE_BATCH: usize = 256;
+
+/// What the program's other threads want of the data plane.
+pub(crate) enum Order {
+    Host {
+        name: String,
+        options: GroupOptions,
+        executor: Executor,
+        reply: SyncSender<Result<(), HostError>>,
+    },
+    Unhost {
+        name: String,
+        reply: SyncSender<Result<(), HostError>>,
+    },
+    State {
+        name: String,
+        reply: StateReply,
+    },
+    Status {
+        reply: SyncSender<Status>,
+    },
+    Subscribe {
+        interest: Interest,
+        reply: SyncSender<Receiver<Stamped>>,
+    },
+    History {
+        reply: SyncSender<Vec<Stamped>>,
+    },
+    Stop,
+}
+
+pub(crate) struct Plane {
+    pub stack: Stack,
+    pub me: Member,
+    pub cluster: String,
+    pub client_address: Option<SocketAddr>,
+    pub sockets: Sockets,
+    pub inbox: Inbox,
+    pub executors: HashMap<GroupId, Executor>,
+    pub events: Events,
+    pub counters: Counters,
+    pub stop: Stop,
+}
+
+/// In the order in which a dying node closes them: whoever sees its liveness connection end must
+/// find the ring's port closed.
+pub(crate) struct Sockets {
+    pub udp: Udp,
+    pub callers: Option<Callers>,
+    pub liveness: Liveness,
+    pub poller: Poller,
+}
+
+/// What other threads have for the data plane.
+pub(crate) struct Inbox {
+    pub waker: Arc<Waker>,
+    pub orders: Receiver<Order>,
+    pub results: Receiver<Done>,
+}
+
+/// How far a clean stop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    No,
+    LeavingUntil(Time),
+    Done,
+}
+
+impl Sockets {
+    pub fn register(&self, waker: &Waker) -> std::io::Result<()> {
+        self.poller.add(waker, Source::Waker, EventFlags::IN)?;
+        self.udp.register(&self.poller)?;
+        self.liveness.register(&self.poller)?;
+        if let Some(callers) = &self.callers {
+            callers.register(&self.poller)?;
+        }
+        Ok(())
+    }
+
+    fn next_timeout(&self) -> Time {
+        let callers = self.callers.as_ref().map_or(Time::FAR, Callers::next_timeout);
+        self.liveness.next_timeout().min(callers)
+    }
+}
+
+impl Plane {
+    /// Runs until the node is told to stop.
+    pub fn run(&mut self) -> Result<(), Errno> {
+        sharpen();
+        let mut ready = Vec::new();
+        self.do_what_the_stack_asks();
+        while self.stop != Stop::Done {
+            let due = self.next_timeout();
+            self.sockets.poller.wait(monotonic(), due, &mut ready)?;
+            for (source, flags) in ready.drain(..) {
+                self.handle_ready(source, flags);
+            }
+            self.handle_timeouts();
+            self.do_what_the_stack_asks();
+        }
+        Ok(())
+    }
+
+    fn next_timeout(&self) -> Time {
+        let stack = self.stack.next_timeout().unwrap_or(Time::FAR).min(self.sockets.next_timeout());
+        match self.stop {
+            Stop::LeavingUntil(bound) => stack.min(bound),
+            _ => stack,
+        }
+    }
+
+    fn handle_ready(&mut self, source: Source, flags: EventFlags) {
+        let Sockets { udp, callers, liveness, poller } = &mut self.sockets;
+        let (stack, counters) = (&mut self.stack, &mut self.counters);
+        let now = monotonic();
+        let arrived = |arrived| match arrived {
+            Arrived::Frame(caller, frame) => {
+                stack.handle_frame(now, Time(wall_clock()), caller, frame);
+            }
+            Arrived::Gone(caller) => stack.handle_disconnect(now, caller),
+        };
+        match source {
+            Source::Waker => self.handle_inbox(now),
+            Source::Strangers | Source::Peer(_) => {
+                udp.receive(source, now, counters, |received| match received {
+                    Received::Datagram(bytes) => stack.handle_datagram(now, &bytes),
+                    Received::Unreachable(node) => stack.handle_unreachable(now, node),
+                });
+            }
+            Source::Clients => {
+                if let Some(callers) = callers {
+                    callers.accept(now, poller, counters, arrived);
+                }
+            }
+            Source::Caller(number) => {
+                if let Some(callers) = callers {
+                    callers.handle_ready(number, flags, poller, counters, arrived);
+                }
+            }
+            Source::Watchers => liveness.accept(poller),
+            Source::Watcher(number) => liveness.handle_watcher(number),
+            Source::Watched(index) => liveness.handle_watched(index, flags, now, poller),
+        }
+    }
+
+    fn handle_timeouts(&mut self) {
+        let now = monotonic();
+        if self.stack.next_timeout().is_some_and(|due| due <= now) {
+            self.stack.handle_timeout(now);
+        }
+        if let Stop::LeavingUntil(bound) = self.stop
+            && bound <= now
+        {
+            tracing::warn!("the ring did not let this node go in time: it stops all the same");
+            self.stop = Stop::Done;
+        }
+        let Sockets { udp, callers, liveness, poller } = &mut self.sockets;
+        if liveness.next_timeout() <= now {
+            let counters = &mut self.counters;
+            liveness.handle_timeout(now, poller, |node| udp.probe(node, now, counters));
+        }
+        if let Some(callers) = callers {
+            callers.resume(now, poller);
+        }
+    }
+
+    fn handle_inbox(&mut self, now: Time) {
+        self.inbox.waker.lower();
+        for _ in 0..QUEUE_BATCH {
+            let Ok(done) = self.inbox.results.try_recv() else { break };
+            self.handle_done(now, done);
+        }
+        for _ in 0..QUEUE_BATCH {
+            let Ok(order) = self.inbox.orders.try_recv() else { return };
+            self.handle_order(now, order);
+        }
+        // There may be more.
+        self.inbox.waker.wake();
+    }
+
+    fn handle_done(&mut self, now: Time, done: Done) {
+        if let Some(executor) = self.executors.get_mut(&done.group) {
+            if executor.serial != done.serial {
+                // Of an earlier replica of this group, whose tickets mean nothing any more.
+                return;
+            }
+            executor.done(&done);
+        }
+        self.counters.handlers_panicked += u64::from(done.panicked);
+        self.stack.handle_executed(now, done.group, done.ticket, done.executed);
+    }
+
+    fn handle_order(&mut self, now: Time, order: Order) {
+        // Whoever asked may have given up: then nobody takes the answer.
+        match order {
+            Order::Host { name, options, executor, reply } => {
+                let result = self.stack.host(now, &name, options).map(|group| {
+                    self.executors.insert(group, executor);
+                });
+                let _ = reply.try_send(result.map_err(HostError::from));
+            }
+            Order::Unhost { name, reply } => {
+                let group = GroupId::of(&name);
+                let result = match self.executors.get_mut(&group) {
+                    Some(executor) if !executor.leaving => {
+                        // It still has to execute what is ordered before its departure.
+                        executor.leaving = true;
+                        self.stack.unhost(now, group);
+                        Ok(())
+                    }
+                    _ => Err(HostError::NotHosted(name)),
+                };
+                let _ = reply.try_send(result);
+            }
+            Order::State { name, reply } => match self.executors.get(&GroupId::of(&name)) {
+                Some(executor) if !executor.leaving => executor.state(reply),
+                _ => {
+                    let _ = reply.try_send(Err(HostError::NotHosted(name)));
+                }
+            },
+            Order::Status { reply } => {
+                let _ = reply.try_send(self.status());
+            }
+            Order::Subscribe { interest, reply } => {
+                let _ = reply.try_send(self.events.subscribe(interest));
+            }
+            Order::History { reply } => {
+                let _ = reply.try_send(self.events.history());
+            }
+            Order::Stop => {
+                if self.stop == Stop::No {
+                    self.stop = Stop::LeavingUntil(now + LEAVE_WITHIN);
+                    self.stack.leave(now);
+                }
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        let clients = self.sockets.callers.as_ref().map_or(0, Callers::count) as u64;
+        let counters = Counters { clients, ..self.counters.clone() };
+        Status::new(self.stack.status(), &self.cluster, self.client_address, counters)
+    }
+
+    fn do_what_the_stack_asks(&mut self) {
+        loop {
+            let now = monotonic();
+            while let Some(output) = self.stack.poll_output() {
+                self.do_output(now, output);
+            }
+            // Sending and writing may show that somebody is gone, and the stack then asks for more.
+            let Sockets { udp, callers, poller, .. } = &mut self.sockets;
+            if let Some(node) = udp.take_refused(&mut self.counters) {
+                self.stack.handle_unreachable(now, node);
+            } else if let Some(gone) =
+                callers.as_mut().and_then(|callers| callers.flush(poller, &mut self.counters))
+            {
+                self.stack.handle_disconnect(now, gone);
+            } else {
+                break;
+            }
+        }
+        self.counters.events_dropped += self.events.deliver();
+    }
+
+    fn do_output(&mut self, now: Time, output: Output) {
+        let Sockets { udp, callers, .. } = &mut self.sockets;
+        match output {
+            Output::Send { to, datagram } => udp.send(to, &datagram, now, &mut self.counters),
+            Output::Frame { caller, frame } => {
+                if let Some(callers) = callers {
+                    callers.push(caller, &frame);
+                }
+            }
+            Output::Close { caller } => {
+                if let Some(callers) = callers {
+                    callers.close(caller);
+                }
+            }
+            Output::Run { group, command } => {
+                self.counters.commands += 1;
+                let Some(executor) = self.executors.get_mut(&group) else { return };
+                match executor.run(command) {
+                    Ok(None) => {}
+                    Ok(Some(done)) => {
+                        self.counters.handlers_panicked += u64::from(done.panicked);
+                        self.stack.handle_executed(now, group, done.ticket, done.executed);
+                    }
+                    Err(Overloaded) => self.take_out_overloaded(now, group),
+                }
+            }
+            Output::Probe(node) => udp.probe(node, now, &mut self.counters),
+            Output::Event(event) => self.handle_event(event),
+        }
+    }
+
+    /// A replica that cannot keep up must not stay: it would answer too late as primary, and
+    /// leaving commands out would make it differ.
+    fn take_out_overloaded(&mut self, now: Time, group: GroupId) {
+        self.counters.replicas_overloaded += 1;
+        tracing::error!(%group, "this node's replica has fallen too far behind: it is taken out");
+        self.executors.remove(&group);
+        self.stack.unhost(now, group);
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        match &event {
+            Event::Malformed(reason) => self.counters.malformed.count(reason),
+            Event::Left if self.stop != Stop::No => self.stop = Stop::Done,
+            Event::JoinRefused { name, .. } => {
+                self.executors.remove(&GroupId::of(name));
+            }
+            Event::View { group, replicas, .. } => {
+                let gone = !replicas.iter().any(|(member, _)| *member == self.me);
+                if gone && self.executors.get(group).is_some_and(|executor| executor.leaving) {
+                    self.executors.remove(group);
+                }
+            }
+            _ => {}
+        }
+        self.events.push(wall_clock(), event);
+    }
+}

@@ -1,0 +1,195 @@
+//! Waiting for sockets: epoll, and a way for other threads to wake the data plane.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::io::Errno;
+use wire::Time;
+
+use crate::timer;
+
+pub(crate) use rustix::event::epoll::EventFlags;
+
+/// What a descriptor belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Other threads have something for the data plane.
+    Waker,
+    /// The ring's socket for datagrams of whoever has no socket of its own.
+    Strangers,
+    /// The ring's socket for one node, by its place in the list of peers.
+    Peer(usize),
+    /// New clients.
+    Clients,
+    /// A client's connection.
+    Caller(u64),
+    /// New liveness connections of other nodes.
+    Watchers,
+    /// Another node's liveness connection to this one.
+    Watcher(u64),
+    /// This node's liveness connection to a peer.
+    Watched(usize),
+}
+
+const KIND_SHIFT: u32 = 56;
+
+impl Source {
+    fn to_word(self) -> u64 {
+        let (kind, number) = match self {
+            Source::Waker => (0, 0),
+            Source::Strangers => (1, 0),
+            Source::Peer(index) => (2, index as u64),
+            Source::Clients => (3, 0),
+            Source::Caller(number) => (4, number),
+            Source::Watchers => (5, 0),
+            Source::Watcher(number) => (6, number),
+            Source::Watched(index) => (7, index as u64),
+        };
+        kind << KIND_SHIFT | number
+    }
+
+    fn from_word(word: u64) -> Source {
+        let number = word & ((1 << KIND_SHIFT) - 1);
+        match word >> KIND_SHIFT {
+            0 => Source::Waker,
+            1 => Source::Strangers,
+            2 => Source::Peer(number as usize),
+            3 => Source::Clients,
+            4 => Source::Caller(number),
+            5 => Source::Watchers,
+            6 => Source::Watcher(number),
+            _ => Source::Watched(number as usize),
+        }
+    }
+}
+
+/// An epoll instance. Level-triggered: whoever does not read to the end is told again.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+}
+
+/// Descriptors reported by one wait; the rest comes with the next.
+const BATCH: usize = 128;
+
+impl Poller {
+    pub fn new() -> Result<Poller, Errno> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Poller { epoll })
+    }
+
+    pub fn add(&self, fd: impl AsFd, source: Source, flags: EventFlags) -> Result<(), Errno> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(source.to_word()), flags)
+    }
+
+    pub fn modify(&self, fd: impl AsFd, source: Source, flags: EventFlags) -> Result<(), Errno> {
+        epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(source.to_word()), flags)
+    }
+
+    /// Waits until something is ready or `due` has come, and appends what is ready to `ready`.
+    pub fn wait(
+        &self,
+        now: Time,
+        due: Time,
+        ready: &mut Vec<(Source, EventFlags)>,
+    ) -> Result<(), Errno> {
+        let timeout = (due != Time::FAR).then(|| timer::timeout(now, due));
+        let mut room = [MaybeUninit::uninit(); BATCH];
+        let events = match epoll::wait(&self.epoll, &mut room, timeout.as_ref()) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => &mut [],
+            Err(error) => return Err(error),
+        };
+        let source = |event: &epoll::Event| (Source::from_word(event.data.u64()), event.flags);
+        ready.extend(events.iter().map(source));
+        Ok(())
+    }
+}
+
+/// Wakes the data plane; many wake-ups before it looks cost one.
+#[derive(Debug)]
+pub(crate) struct Waker {
+    eventfd: OwnedFd,
+    raised: AtomicBool,
+}
+
+impl Waker {
+    pub fn new() -> Result<Waker, Errno> {
+        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Waker { eventfd, raised: AtomicBool::new(false) })
+    }
+
+    /// Call after the thing to look at is in its queue.
+    pub fn wake(&self) {
+        if !self.raised.swap(true, Ordering::AcqRel) {
+            // The counter cannot overflow: it is 0 or 1.
+            let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Call before looking into the queues.
+    pub fn lower(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.eventfd, &mut count);
+        // A swap, not a store: it must see what was queued before the last wake-up.
+        self.raised.swap(false, Ordering::AcqRel);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.eventfd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_source_survives_its_word() {
+        for source in [
+            Source::Waker,
+            Source::Strangers,
+            Source::Peer(63),
+            Source::Clients,
+            Source::Caller(1 << 40),
+            Source::Watchers,
+            Source::Watcher(7),
+            Source::Watched(0),
+        ] {
+            assert_eq!(Source::from_word(source.to_word()), source);
+        }
+    }
+
+    #[test]
+    fn another_thread_wakes_a_wait_without_end() {
+        let poller = Poller::new().unwrap();
+        let waker = Arc::new(Waker::new().unwrap());
+        poller.add(&*waker, Source::Waker, EventFlags::IN).unwrap();
+        let thread = std::thread::spawn({
+            let waker = waker.clone();
+            move || waker.wake()
+        });
+        let mut ready = Vec::new();
+        poller.wait(Time::ZERO, Time::FAR, &mut ready).unwrap();
+        assert_eq!(ready, [(Source::Waker, EventFlags::IN)]);
+        thread.join().unwrap();
+        waker.lower();
+        ready.clear();
+        poller.wait(Time::ZERO, Time::ZERO, &mut ready).unwrap();
+        assert_eq!(ready, [], "a lowered waker is silent");
+    }
+
+    #[test]
+    fn a_wait_ends_when_due_and_not_before() {
+        let poller = Poller::new().unwrap();
+        let start = timer::monotonic();
+        let due = start + wire::Duration::from_micros(200);
+        poller.wait(start, due, &mut Vec::new()).unwrap();
+        assert!(timer::monotonic() >= due);
+    }
+}

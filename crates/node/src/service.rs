@@ -1,0 +1,102 @@
+//! What a service is, at the level of bytes.
+
+use std::cell::RefCell;
+
+use engine::ServiceOutcome;
+use wire::ordered::GroupOptions;
+use wire::{ClientId, MethodId, Random, Time};
+
+/// A replicated service. Every replica executes the same calls in the same order, so a handler
+/// must be deterministic: what it answers and leaves behind may depend on nothing but the state,
+/// the call and the [`Context`]. Clocks, random numbers, threads, files and hash maps with random
+/// order make replicas differ.
+pub trait Service: Send {
+    /// Executes one call.
+    ///
+    /// A panic is caught and becomes a refusal at every replica; the state stays as the handler
+    /// left it.
+    fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome;
+
+    /// The whole state.
+    ///
+    /// # Errors
+    /// Why it cannot be taken, in words.
+    fn snapshot(&self) -> Result<Vec<u8>, String>;
+
+    /// Replaces the whole state by what another replica's `snapshot` gave.
+    ///
+    /// # Errors
+    /// Why the bytes are not a state, in words. The replica then stays without state.
+    fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+}
+
+/// Makes a service in its initial state: at hosting, and when a replica has to begin anew.
+pub type Factory = Box<dyn Fn() -> Box<dyn Service> + Send>;
+
+/// One call of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// Which method.
+    pub method: MethodId,
+    /// Arguments and result are JSON instead of postcard.
+    pub json: bool,
+    /// The arguments.
+    pub body: &'a [u8],
+}
+
+/// What a handler may know besides its state and its arguments: the same at every replica.
+#[derive(Debug)]
+pub struct Context {
+    now: Time,
+    random: RefCell<Random>,
+    client: ClientId,
+    number: u64,
+}
+
+impl Context {
+    /// The context of one call. Public so that a service can be tested without a node.
+    pub fn new(now: Time, seed: u64, client: ClientId, number: u64) -> Self {
+        Context { now, random: RefCell::new(Random::new(seed)), client, number }
+    }
+
+    /// Ordered time, in nanoseconds since the Unix epoch: never running backwards.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A generator of ordered random numbers. Each call of this function gives another one.
+    pub fn random(&self) -> Random {
+        self.random.borrow_mut().fork()
+    }
+
+    /// Whose call it is.
+    pub fn client(&self) -> ClientId {
+        self.client
+    }
+
+    /// Which of the client's calls, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// Where a replica's handlers run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Execution {
+    /// On a thread of the replica's own: a slow handler delays nobody but its own group.
+    #[default]
+    Thread,
+    /// On the data-plane thread: saves two hand-overs between threads (some 50 µs), but a handler
+    /// that takes longer than some microseconds delays everything, in the end the ring's token.
+    Inline,
+}
+
+/// How a replica is hosted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostOptions {
+    /// What all replicas of the group must agree on.
+    pub group: GroupOptions,
+    /// Where the handlers run at this node.
+    pub execution: Execution,
+}

@@ -1,0 +1,180 @@
+//! The ring's datagrams.
+//!
+//! Every peer has a socket of its own, connected to it and bound to the ring's port as all the
+//! others: only a connected socket is told that the other side's port is closed, which proves in
+//! microseconds that the process there is gone. One more, unconnected, gets what no peer sent.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+use bytes::Bytes;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use wire::limits::MAX_DATAGRAM;
+use wire::{Duration, Malformed, NodeId, Time};
+
+use crate::config::NodeAddress;
+use crate::poller::{EventFlags, Poller, Source};
+use crate::status::Counters;
+
+/// A window of the largest datagrams, several times: what the kernel may hold while this
+/// process is not running. The system's limit (`net.core.rmem_max`) may allow less.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// Datagrams read from one socket before the others have their turn.
+const BATCH: usize = 64;
+
+/// A refusal is told at most this often for each peer, however many datagrams are refused.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
+
+/// What a socket's reading brings.
+pub(crate) enum Received {
+    /// A datagram.
+    Datagram(Bytes),
+    /// The peer's host says that nobody listens there.
+    Unreachable(NodeId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Udp {
+    peers: Vec<Peer>,
+    strangers: UdpSocket,
+    address: SocketAddr,
+    buffer: Box<[u8]>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    id: NodeId,
+    socket: UdpSocket,
+    refused: Option<Time>,
+    /// A refusal that came while sending, to be told with the next reading.
+    untold: bool,
+}
+
+impl Udp {
+    /// Binds at `mine`, with a socket for each of `others`.
+    pub fn bind(mine: SocketAddr, others: &[NodeAddress]) -> io::Result<Udp> {
+        let strangers = bound(mine)?;
+        let address = strangers.local_addr()?;
+        let peer = |node: &NodeAddress| {
+            let socket = bound(address)?;
+            socket.connect(node.ring)?;
+            Ok(Peer { id: node.id, socket, refused: None, untold: false })
+        };
+        let peers = others.iter().map(peer).collect::<io::Result<_>>()?;
+        let buffer = vec![0; MAX_DATAGRAM + 1].into();
+        Ok(Udp { peers, strangers, address, buffer })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn register(&self, poller: &Poller) -> io::Result<()> {
+        poller.add(&self.strangers, Source::Strangers, EventFlags::IN)?;
+        for (index, peer) in self.peers.iter().enumerate() {
+            poller.add(&peer.socket, Source::Peer(index), EventFlags::IN)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what one socket has, up to a batch, and gives it to `take`.
+    pub fn receive(
+        &mut self,
+        source: Source,
+        now: Time,
+        counters: &mut Counters,
+        mut take: impl FnMut(Received),
+    ) {
+        let (socket, mut peer) = match source {
+            Source::Peer(index) => {
+                let peer = &mut self.peers[index];
+                (&peer.socket, Some((peer.id, &mut peer.refused)))
+            }
+            _ => (&self.strangers, None),
+        };
+        for _ in 0..BATCH {
+            match socket.recv(&mut self.buffer) {
+                // A probe: it was sent for the refusal that a dead process would have answered.
+                Ok(0) => {}
+                Ok(length) if length > MAX_DATAGRAM => {
+                    counters.datagrams_in += 1;
+                    counters.malformed.count(&Malformed::Length);
+                }
+                Ok(length) => {
+                    counters.datagrams_in += 1;
+                    take(Received::Datagram(Bytes::copy_from_slice(&self.buffer[..length])));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Reading it has cleared it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    if let Some((id, refused)) = &mut peer
+                        && refusal_counts(refused, now)
+                    {
+                        counters.unreachable += 1;
+                        take(Received::Unreachable(*id));
+                    }
+                }
+                // Other errors tell of one datagram's fate on its way: no reason to doubt a peer.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Sends a datagram. What the kernel does not take is lost, as on the way: the ring repeats.
+    pub fn send(&mut self, to: NodeId, datagram: &[u8], now: Time, counters: &mut Counters) {
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == to) else {
+            counters.datagrams_unsent += 1;
+            return;
+        };
+        let mut result = peer.socket.send(datagram);
+        if matches!(&result, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused) {
+            // An earlier datagram was refused; this one was not sent. The peer may be back.
+            if refusal_counts(&mut peer.refused, now) {
+                peer.untold = true;
+            }
+            result = peer.socket.send(datagram);
+        }
+        match result {
+            Ok(_) => counters.datagrams_out += 1,
+            Err(_) => counters.datagrams_unsent += 1,
+        }
+    }
+
+    /// Sends an empty datagram, which means nothing to a living node and is refused by the host of
+    /// a dead one.
+    pub fn probe(&mut self, to: NodeId, now: Time, counters: &mut Counters) {
+        self.send(to, &[], now, counters);
+    }
+
+    /// The next peer of which a send was refused.
+    pub fn take_refused(&mut self, counters: &mut Counters) -> Option<NodeId> {
+        let peer = self.peers.iter_mut().find(|peer| peer.untold)?;
+        peer.untold = false;
+        counters.unreachable += 1;
+        Some(peer.id)
+    }
+}
+
+/// A dead peer's port refuses every datagram: telling of each would keep the loop busy.
+fn refusal_counts(last: &mut Option<Time>, now: Time) -> bool {
+    if last.is_some_and(|last| now.since(last) < REFUSAL_PAUSE) {
+        return false;
+    }
+    *last = Some(now);
+    true
+}
+
+fn bound(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    // All peers' sockets share the port. That another process does not share it too is seen to by
+    // the TCP listener of the same number.
+    socket.set_reuse_port(true)?;
+    socket.set_reuse_address(true)?;
+    // Best effort: less room costs repeats under load, nothing else.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    socket.bind(&SockAddr::from(address))?;
+    Ok(socket.into())
+}

@@ -1,0 +1,214 @@
+//! What a node knows of the cluster and of itself, as people and tools read it.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use wire::ordered::{Hold, Style};
+use wire::{Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
+
+/// What a node knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// This node.
+    pub node: NodeId,
+    /// Which of its lives.
+    pub incarnation: Incarnation,
+    /// The cluster's name.
+    pub cluster: String,
+    /// Where clients connect.
+    pub client: Option<SocketAddr>,
+    /// The ring.
+    pub ring: RingStatus,
+    /// The groups that this node knows, in order of name.
+    pub groups: Vec<GroupStatus>,
+    /// What was counted since the start.
+    pub counters: Counters,
+}
+
+/// What a node knows of its ring.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingStatus {
+    /// `operational`, `gather`, `commit`, `recovery`, or `stopped` when the node runs no more.
+    pub state: String,
+    /// Its id.
+    pub id: RingId,
+    /// Its members, in order of id.
+    pub members: Vec<Member>,
+    /// It has the quorum; `None` until the announcements are in.
+    pub quorate: Option<bool>,
+    /// The number of the last quorate component that this node was in.
+    pub epoch: u64,
+    /// The last sequence number delivered here.
+    pub delivered: u64,
+}
+
+/// What a node knows of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// Its name.
+    pub name: String,
+    /// How it is replicated.
+    pub style: Style,
+    /// When a reply may leave.
+    pub hold: Hold,
+    /// The number of its view.
+    pub view: ViewNumber,
+    /// The primary, if any replica has the state.
+    pub primary: Option<Member>,
+    /// The replicas in order of rank.
+    pub replicas: Vec<ReplicaStatus>,
+    /// Sessions kept by this node's replica, if it has one.
+    pub sessions: Option<usize>,
+    /// Requests executed in the group's history, by this node's replica, if it has one.
+    pub executed: Option<u64>,
+}
+
+/// One replica of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaStatus {
+    /// Its node.
+    pub node: NodeId,
+    /// Which of the node's lives.
+    pub incarnation: Incarnation,
+    /// It has the state.
+    pub synced: bool,
+}
+
+/// What was counted since the node's start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Datagrams received.
+    pub datagrams_in: u64,
+    /// Datagrams sent.
+    pub datagrams_out: u64,
+    /// Datagrams that could not be sent: the socket was full, or the host knows no way.
+    pub datagrams_unsent: u64,
+    /// Datagrams dropped, by reason.
+    pub malformed: MalformedCounters,
+    /// Times that a node's host said that its process is gone.
+    pub unreachable: u64,
+    /// Frames received from clients.
+    pub frames_in: u64,
+    /// Frames written to clients.
+    pub frames_out: u64,
+    /// Client connections closed because of what they sent, by reason.
+    pub frames_malformed: MalformedCounters,
+    /// Client connections accepted.
+    pub connections: u64,
+    /// Client connections refused or ended because a limit was reached.
+    pub connections_refused: u64,
+    /// Client connections closed because the client does not read.
+    pub clients_slow: u64,
+    /// Client connections now.
+    pub clients: u64,
+    /// Commands given to replicas.
+    pub commands: u64,
+    /// Handlers that panicked.
+    pub handlers_panicked: u64,
+    /// Replicas taken out because they could not keep up.
+    pub replicas_overloaded: u64,
+    /// Events that a subscriber did not take in time.
+    pub events_dropped: u64,
+    /// Requests at the admin socket.
+    pub admin_requests: u64,
+    /// Requests at the admin socket that were refused.
+    pub admin_malformed: u64,
+}
+
+/// What made bytes worthless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MalformedCounters {
+    /// Another program's bytes.
+    pub magic: u64,
+    /// Another version of the protocol.
+    pub version: u64,
+    /// Another cluster.
+    pub cluster: u64,
+    /// An unknown kind of message.
+    pub kind: u64,
+    /// Too short or too long.
+    pub length: u64,
+    /// An impossible value in a field.
+    pub field: u64,
+}
+
+impl MalformedCounters {
+    /// Counts one.
+    pub fn count(&mut self, reason: &Malformed) {
+        *match reason {
+            Malformed::Magic => &mut self.magic,
+            Malformed::Version { .. } => &mut self.version,
+            Malformed::Cluster => &mut self.cluster,
+            Malformed::Kind(_) => &mut self.kind,
+            Malformed::Length => &mut self.length,
+            Malformed::Field(_) => &mut self.field,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.magic + self.version + self.cluster + self.kind + self.length + self.field
+    }
+}
+
+impl Status {
+    /// The engine's status, with what the porch adds.
+    pub(crate) fn new(
+        status: engine::Status,
+        cluster: &str,
+        client: Option<SocketAddr>,
+        counters: Counters,
+    ) -> Status {
+        let ring = status.ring;
+        Status {
+            node: status.me.node,
+            incarnation: status.me.incarnation,
+            cluster: cluster.into(),
+            client,
+            ring: RingStatus {
+                state: ring.state.into(),
+                id: ring.id,
+                members: ring.members,
+                quorate: ring.quorate,
+                epoch: ring.epoch,
+                delivered: ring.delivered,
+            },
+            groups: status.groups.into_iter().map(GroupStatus::from).collect(),
+            counters,
+        }
+    }
+
+    /// What is left to say of a node that runs no more.
+    pub(crate) fn stopped(me: Member, cluster: &str) -> Status {
+        let ring = RingStatus { state: "stopped".into(), ..RingStatus::default() };
+        Status {
+            node: me.node,
+            incarnation: me.incarnation,
+            cluster: cluster.into(),
+            client: None,
+            ring,
+            groups: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl From<engine::GroupStatus> for GroupStatus {
+    fn from(group: engine::GroupStatus) -> Self {
+        let replica = |replica: engine::ReplicaStatus| ReplicaStatus {
+            node: replica.member.node,
+            incarnation: replica.member.incarnation,
+            synced: replica.synced,
+        };
+        GroupStatus {
+            name: group.name,
+            style: group.options.style,
+            hold: group.options.hold,
+            view: group.view,
+            primary: group.primary,
+            replicas: group.replicas.into_iter().map(replica).collect(),
+            sessions: group.sessions,
+            executed: group.executed,
+        }
+    }
+}
