@@ -26,6 +26,23 @@ pub enum Bug {
     ResumeMessage,
 }
 
+#[cfg(feature = "planted-bugs")]
+impl Bug {
+    /// Each of them.
+    pub const ALL: [Bug; 10] = [
+        Bug::AcceptOldToken,
+        Bug::DeliverPastGap,
+        Bug::SkipRetransmission,
+        Bug::ReleaseBeforeStable,
+        Bug::AckHighest,
+        Bug::SkipRecovery,
+        Bug::ForgetObligations,
+        Bug::DeliverWithoutCause,
+        Bug::KeepParts,
+        Bug::ResumeMessage,
+    ];
+}
+
 /// True when the mistake is planted in this configuration. Costs nothing without the feature.
 macro_rules! planted {
     ($config:expr, $bug:ident) => {{

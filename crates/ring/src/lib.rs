@@ -31,6 +31,7 @@ mod recovery;
 mod timers;
 mod window;
 
+use alloc::boxed::Box;
 use alloc::vec;
 
 use bytes::Bytes;
@@ -68,7 +69,7 @@ pub enum Refused {
 enum State {
     Gather(Gather),
     Commit(Forming),
-    Recovery(Recovery),
+    Recovery(Box<Recovery>),
     Operational(Turn),
     Left,
 }

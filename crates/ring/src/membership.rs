@@ -1,5 +1,6 @@
 //! The way from one ring to the next: what makes a node gather, and each step after it.
 
+use alloc::boxed::Box;
 use core::mem;
 
 use wire::ring::{Commit, Join, Message};
@@ -208,10 +209,8 @@ impl Ring {
             new.token = Some(token);
         }
         self.committed = Some(commit);
-        self.state = State::Recovery(Recovery::new(sets, plan, new));
-        if settled {
-            self.install_recovered(now);
-        } else if first && self.recovering(now).go_on() {
+        self.state = State::Recovery(Box::new(Recovery::new(sets, plan, new)));
+        if settled || (first && self.recovering(now).go_on()) {
             self.install_recovered(now);
         }
     }
@@ -225,16 +224,14 @@ impl Ring {
         };
         let recovered = recovery.recovered();
         let opens = recovery.closed || recovery.plan.settled;
-        let Recovery { plan, new, .. } = recovery;
-        let first = !self.installed;
+        let Recovery { plan, new, .. } = *recovery;
         recovery::finish(
             &self.config,
-            &mut self.order,
             &plan,
+            self.installed.then_some(&mut self.order),
             &new,
             &mut self.assembly,
             &mut self.out,
-            first,
         );
         self.past.rotate_right(1);
         self.past[0] = self.order.id;

@@ -136,10 +136,12 @@ impl Order {
         if hop > self.hop.saturating_add(MAX_HOP_JUMP) {
             return false;
         }
-        if hop >= self.hop {
+        if hop > self.hop {
             self.hop = hop;
             self.evidence = now;
             self.passed = None;
+        } else if hop == self.hop && self.passed.is_none() {
+            self.evidence = now;
         }
         true
     }
@@ -300,7 +302,8 @@ impl Order {
         assert!(to != self.mine, "the token is passed to another member");
         token.hop = token.hop.max(self.hop).saturating_add(1);
         token.arus.copy_from_slice(&self.arus);
-        self.hop = token.hop;
+        // `self.hop` stays: it may tell others only what has arrived, or an acknowledgement that
+        // overtakes this token would make its receiver take it for a copy.
         self.evidence = now;
         let to = self.members[to].node;
         let datagram = out.encode(Message::Token(token));

@@ -238,18 +238,17 @@ impl Recovering<'_> {
 }
 
 /// Delivers what is left of the old ring and announces the new one, in the order that extended
-/// virtual synchrony asks for. `first` is true for a node that has been in no ring yet.
+/// virtual synchrony asks for. A node that has been in no ring yet has no `old` one.
 pub(crate) fn finish(
     config: &Config,
-    old: &mut Order,
     plan: &Plan,
+    old: Option<&mut Order>,
     new: &Order,
     assembly: &mut Assembly,
     out: &mut Out,
-    first: bool,
 ) {
-    old.deliver(config, assembly, out);
-    if !first {
+    if let Some(old) = old {
+        old.deliver(config, assembly, out);
         let members = plan.transitional.clone();
         configuration(out, ConfigurationKind::Transitional, old.id, members);
         deliver_rest(config, old, plan, assembly, out);

@@ -1,0 +1,531 @@
+//! A cluster of rings in virtual time: a network that loses, doubles, delays and splits, hosts
+//! that crash, come back and are held up; and what each life of a node saw.
+#![allow(dead_code)] // Each test binary uses its part.
+#![allow(missing_docs)]
+
+pub mod check;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use steadfast_ring::{Config, Configuration, Delivery, Event, Output, Ring, Timing};
+use wire::ring::{Datagram, Message};
+use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Random, RingId, Time};
+
+pub const CLUSTER: ClusterId = ClusterId(7);
+
+pub fn micros(n: u64) -> Duration {
+    Duration::from_micros(n)
+}
+
+pub fn millis(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// Timers five times as quick as by default: a seed covers more in less virtual time.
+pub fn quick() -> Timing {
+    Timing {
+        token_timeout: millis(20),
+        heartbeat: millis(5),
+        token_retransmit: millis(2),
+        ack_wait: micros(1_000),
+        want_retry: micros(1_000),
+        join_interval: millis(2),
+        consensus_timeout: millis(10),
+        beacon_interval: millis(20),
+    }
+}
+
+/// What one life of a node was told, in order.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    Configuration(Configuration),
+    Delivery(Delivery),
+    Held { ring: RingId, majority: u64, all: u64 },
+}
+
+#[derive(Debug)]
+pub struct Life {
+    pub member: Member,
+    pub seen: Vec<Seen>,
+    pub events: Vec<(Time, Event)>,
+    pub sent: Vec<Bytes>,
+    pub alive: bool,
+}
+
+struct Host {
+    ring: Ring,
+    life: usize,
+    held_until: Time,
+    waiting: Vec<Bytes>,
+}
+
+enum Happening {
+    Arrive { from: usize, to: usize, datagram: Bytes },
+    Refuse { at: usize, life: usize, node: NodeId },
+    Wake { at: usize },
+}
+
+pub struct Cluster {
+    pub now: Time,
+    pub random: Random,
+    pub lives: Vec<Life>,
+    hosts: Vec<Option<Host>>,
+    heap: BinaryHeap<Reverse<(Time, u64)>>,
+    happenings: BTreeMap<u64, Happening>,
+    ticket: u64,
+    /// Things that may still happen: a run that never ends is an error too.
+    pub patience: u64,
+    /// Datagrams of 1,000 that are lost, and that arrive twice.
+    pub loss: u64,
+    pub doubled: u64,
+    /// Shortest delay, and how much longer one may take.
+    pub delay: Duration,
+    pub jitter: Duration,
+    /// One way from the first to the second nothing passes.
+    pub cut: BTreeSet<(usize, usize)>,
+    /// Hosts tell senders that nobody listens.
+    pub refusals: bool,
+    pub configure: fn(&mut Config),
+    pub tune: Tune,
+    /// Text of everything that happens, for golden traces.
+    pub trace: Option<String>,
+    /// Datagrams sent, by kind.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Called with each datagram that is sent, before the network gets it.
+    pub drop_next: Option<fn(&Message) -> bool>,
+}
+
+#[derive(Clone)]
+pub struct Tune {
+    pub timing: Timing,
+    pub window: usize,
+    pub turn: usize,
+    pub parking: bool,
+    #[cfg(feature = "planted-bugs")]
+    pub bug: Option<steadfast_ring::Bug>,
+}
+
+impl Default for Tune {
+    fn default() -> Self {
+        Tune {
+            timing: quick(),
+            window: 64,
+            turn: 16,
+            parking: true,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
+    }
+}
+
+impl Cluster {
+    /// `n` hosts, none of which runs yet.
+    pub fn new(n: usize, seed: u64, tune: Tune) -> Self {
+        Cluster {
+            now: Time(1_000_000),
+            random: Random::new(seed),
+            lives: Vec::new(),
+            hosts: (0..n).map(|_| None).collect(),
+            heap: BinaryHeap::new(),
+            happenings: BTreeMap::new(),
+            ticket: 0,
+            patience: 2_000_000,
+            loss: 0,
+            doubled: 0,
+            delay: micros(50),
+            jitter: Duration::ZERO,
+            cut: BTreeSet::new(),
+            refusals: true,
+            configure: |_| {},
+            tune,
+            trace: None,
+            counts: BTreeMap::new(),
+            drop_next: None,
+        }
+    }
+
+    /// `n` hosts that have come together without faults.
+    pub fn started(n: usize, tune: Tune) -> Self {
+        let mut cluster = Cluster::new(n, 1, tune);
+        for node in 0..n {
+            cluster.start(node);
+        }
+        cluster.run_until(5_000, |cluster| cluster.is_one_ring());
+        cluster.run(millis(3));
+        cluster
+    }
+
+    pub fn size(&self) -> usize {
+        self.hosts.len()
+    }
+
+    pub fn runs(&self, node: usize) -> bool {
+        self.hosts[node].is_some()
+    }
+
+    pub fn start(&mut self, node: usize) {
+        assert!(!self.runs(node));
+        let nodes: Vec<_> = (0..self.size()).map(|n| NodeId(n as u32)).collect();
+        // As the porch does: the time of the start, which grows with every life.
+        let me = Member {
+            node: nodes[node],
+            incarnation: Incarnation(1_000 * (1 + self.lives.len() as u64)),
+        };
+        let mut config = Config::new(CLUSTER, me, nodes);
+        config.timing = self.tune.timing;
+        config.window = self.tune.window;
+        config.turn = self.tune.turn;
+        config.parking = self.tune.parking;
+        #[cfg(feature = "planted-bugs")]
+        {
+            config.bug = self.tune.bug;
+        }
+        (self.configure)(&mut config);
+        let ring = Ring::new(config, self.now).expect("the test's configuration is right");
+        self.lives.push(Life {
+            member: me,
+            seen: vec![],
+            events: vec![],
+            sent: vec![],
+            alive: true,
+        });
+        let life = self.lives.len() - 1;
+        self.hosts[node] = Some(Host { ring, life, held_until: Time::ZERO, waiting: vec![] });
+        self.collect(node);
+    }
+
+    pub fn crash(&mut self, node: usize) {
+        if let Some(host) = self.hosts[node].take() {
+            self.lives[host.life].alive = false;
+            self.note(|| format!("n{node} crashes"));
+        }
+    }
+
+    /// The host's process is stopped for a while; what arrives waits in its socket.
+    pub fn hold_up(&mut self, node: usize, span: Duration) {
+        let until = self.now + span;
+        if let Some(host) = &mut self.hosts[node] {
+            host.held_until = until;
+            self.schedule(until, Happening::Wake { at: node });
+        }
+    }
+
+    pub fn leave(&mut self, node: usize) {
+        let now = self.now;
+        self.ring_mut(node).leave(now);
+        self.collect(node);
+    }
+
+    pub fn ring(&self, node: usize) -> &Ring {
+        &self.hosts[node].as_ref().expect("runs").ring
+    }
+
+    pub fn ring_mut(&mut self, node: usize) -> &mut Ring {
+        &mut self.hosts[node].as_mut().expect("runs").ring
+    }
+
+    pub fn life(&self, node: usize) -> &Life {
+        &self.lives[self.hosts[node].as_ref().expect("runs").life]
+    }
+
+    pub fn multicast(&mut self, node: usize, size: usize) {
+        let now = self.now;
+        let Some(host) = &mut self.hosts[node] else { return };
+        let life = &mut self.lives[host.life];
+        let mut payload = format!("{}#{}:", life.member, life.sent.len()).into_bytes();
+        let fill = life.sent.len() as u8;
+        payload.resize(payload.len().max(size), fill);
+        let payload = Bytes::from(payload);
+        if host.ring.multicast(now, payload.clone()).is_ok() {
+            life.sent.push(payload);
+        }
+        self.collect(node);
+    }
+
+    pub fn inject(&mut self, node: usize, datagram: Datagram) {
+        let now = self.now;
+        self.ring_mut(node).handle_message(now, datagram);
+        self.collect(node);
+    }
+
+    pub fn split(&mut self, sides: &[usize]) {
+        self.cut.clear();
+        for a in 0..self.size() {
+            for b in 0..self.size() {
+                if sides[a] != sides[b] {
+                    self.cut.insert((a, b));
+                }
+            }
+        }
+    }
+
+    /// Everybody who runs is in one ring, and nothing waits.
+    pub fn is_one_ring(&self) -> bool {
+        let running: Vec<_> = self.hosts.iter().flatten().map(|host| &host.ring).collect();
+        let members: Vec<_> =
+            self.hosts.iter().flatten().map(|host| self.lives[host.life].member).collect();
+        running.iter().all(|ring| {
+            ring.state_name() == "operational"
+                && ring.id() == running[0].id()
+                && ring.members() == members
+        })
+    }
+
+    pub fn is_quiet(&self) -> bool {
+        self.is_one_ring()
+            && self.hosts.iter().flatten().all(|host| {
+                host.ring.queued() == 0
+                    && host.ring.delivered()
+                        == self.hosts.iter().flatten().map(|h| h.ring.delivered()).max().unwrap()
+            })
+    }
+
+    pub fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.step(end) {}
+        self.now = end;
+    }
+
+    /// Runs until `done`, for at most this many milliseconds.
+    pub fn run_until(&mut self, at_most: u64, done: impl Fn(&Cluster) -> bool) {
+        let end = self.now + millis(at_most);
+        while !done(self) {
+            if !self.step(end) {
+                let states: Vec<_> =
+                    self.hosts.iter().flatten().map(|h| format!("{:?}", h.ring)).collect();
+                panic!("not done after {at_most} ms: {states:#?}");
+            }
+        }
+    }
+
+    /// The next thing that happens, unless it is after `end`.
+    pub fn step(&mut self, end: Time) -> bool {
+        self.patience = self.patience.checked_sub(1).expect("the run comes to an end");
+        let timer = self
+            .hosts
+            .iter()
+            .enumerate()
+            .filter_map(|(i, host)| {
+                let host = host.as_ref()?;
+                Some((host.ring.next_timeout()?.max(host.held_until).max(self.now), i))
+            })
+            .min();
+        let arrival = self.heap.peek().map(|Reverse((at, _))| *at);
+        match (timer, arrival) {
+            // What has arrived is read before timers fire, as the porch does.
+            (timer, Some(at)) if at <= end && timer.is_none_or(|(due, _)| at <= due) => {
+                let Reverse((at, ticket)) = self.heap.pop().expect("peeked");
+                self.now = self.now.max(at);
+                let happening = self.happenings.remove(&ticket).expect("scheduled");
+                self.happen(happening);
+                true
+            }
+            (Some((due, node)), _) if due <= end => {
+                self.now = due;
+                self.ring_mut(node).handle_timeout(due);
+                self.collect(node);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let now = self.now;
+        match happening {
+            Happening::Arrive { from, to, datagram } => match &mut self.hosts[to] {
+                Some(host) if host.held_until > now => host.waiting.push(datagram),
+                Some(_) => self.arrive(to, datagram),
+                None => {
+                    if self.refusals
+                        && let Some(host) = &self.hosts[from]
+                    {
+                        let life = host.life;
+                        let node = NodeId(to as u32);
+                        let at = now + self.delay;
+                        self.schedule(at, Happening::Refuse { at: from, life, node });
+                    }
+                }
+            },
+            Happening::Refuse { at, life, node } => {
+                if let Some(host) = self.hosts[at].as_mut().filter(|host| host.life == life) {
+                    host.ring.handle_unreachable(now, node);
+                    self.collect(at);
+                }
+            }
+            Happening::Wake { at } => {
+                if let Some(host) = &mut self.hosts[at] {
+                    for datagram in std::mem::take(&mut host.waiting) {
+                        self.arrive(at, datagram);
+                    }
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, to: usize, datagram: Bytes) {
+        let now = self.now;
+        let datagram = Datagram::decode(CLUSTER, &datagram).expect("rings send what can be read");
+        self.ring_mut(to).handle_message(now, datagram);
+        self.collect(to);
+    }
+
+    fn schedule(&mut self, at: Time, happening: Happening) {
+        self.ticket += 1;
+        self.heap.push(Reverse((at, self.ticket)));
+        self.happenings.insert(self.ticket, happening);
+    }
+
+    /// Carries out what a ring asks for.
+    fn collect(&mut self, node: usize) {
+        let host = self.hosts[node].as_mut().expect("runs");
+        host.ring.check_invariants();
+        let life = host.life;
+        let mut outputs = Vec::new();
+        while let Some(output) = host.ring.poll_output() {
+            outputs.push(output);
+        }
+        for output in outputs {
+            match output {
+                Output::Send { to, datagram } => self.send(node, to.0 as usize, datagram),
+                Output::Deliver(delivery) => {
+                    self.note(|| {
+                        let text = String::from_utf8_lossy(&delivery.payload);
+                        let text = text.split(':').next().unwrap_or_default().to_owned();
+                        let kind = if delivery.contiguous { "" } else { " after a gap" };
+                        format!(
+                            "n{node} delivers {}/{} {text}{kind}",
+                            delivery.ring, delivery.sequence
+                        )
+                    });
+                    self.lives[life].seen.push(Seen::Delivery(delivery));
+                }
+                Output::Configuration(configuration) => {
+                    self.note(|| {
+                        let Configuration { kind, ring, members } = &configuration;
+                        let nodes: Vec<_> = members.iter().map(|m| m.node).collect();
+                        format!("n{node} {kind:?} {ring} {nodes:?}")
+                    });
+                    self.lives[life].seen.push(Seen::Configuration(configuration));
+                }
+                Output::Held { ring, majority, all } => {
+                    self.note(|| format!("n{node} held {ring} majority={majority} all={all}"));
+                    self.lives[life].seen.push(Seen::Held { ring, majority, all });
+                }
+                Output::Event(event) => {
+                    if !matches!(event, Event::Installed { .. }) {
+                        self.note(|| format!("n{node} {event:?}"));
+                    }
+                    let now = self.now;
+                    self.lives[life].events.push((now, event));
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, to: usize, datagram: Bytes) {
+        assert!(from != to && to < self.size());
+        assert!(datagram.len() <= 1_400, "larger than a datagram");
+        let message =
+            Datagram::decode(CLUSTER, &datagram).expect("a ring writes what it reads").message;
+        *self.counts.entry(kind(&message)).or_default() += 1;
+        let mut copies = 1;
+        let mut lost = self.cut.contains(&(from, to)) || self.random.below(1_000) < self.loss;
+        if let Some(drop_next) = self.drop_next
+            && drop_next(&message)
+        {
+            lost = true;
+            self.drop_next = None;
+        }
+        if lost {
+            copies = 0;
+        } else if self.random.below(1_000) < self.doubled {
+            copies = 2;
+        }
+        self.note(|| {
+            let lost = if lost { "  LOST" } else { "" };
+            format!("n{from} -> n{to} {}{lost}", describe(&message))
+        });
+        for _ in 0..copies {
+            let jitter = self.random.below(self.jitter.as_nanos() as u64 + 1);
+            let at = self.now + self.delay + Duration::from_nanos(jitter);
+            self.schedule(at, Happening::Arrive { from, to, datagram: datagram.clone() });
+        }
+    }
+
+    pub fn note(&mut self, line: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(trace) = &mut self.trace {
+            let _ = writeln!(trace, "{:>6} us  {}", now.0 / 1_000, line());
+        }
+    }
+
+    /// Starts a trace whose clock starts at zero, at a moment when nothing is under way.
+    pub fn start_trace(&mut self) {
+        self.trace = Some(String::new());
+    }
+}
+
+fn kind(message: &Message) -> &'static str {
+    match message {
+        Message::Data(_) => "data",
+        Message::Token(_) => "token",
+        Message::Ack(_) => "ack",
+        Message::Want(_) => "want",
+        Message::Join(_) => "join",
+        Message::Commit(_) => "commit",
+        Message::Beacon(_) => "beacon",
+    }
+}
+
+fn describe(message: &Message) -> String {
+    let nodes = |members: &[Member]| {
+        members.iter().map(|m| m.node.to_string()).collect::<Vec<_>>().join(",")
+    };
+    match message {
+        Message::Data(data) => {
+            let ack = if data.ack_wanted { " ack!" } else { "" };
+            let origin = data
+                .origin
+                .map(|o| format!(" was {}/{} of {}", o.ring, o.sequence, o.sender.node))
+                .unwrap_or_default();
+            format!("data #{} hop={} stable={}{ack}{origin}", data.sequence, data.hop, data.stable)
+        }
+        Message::Token(token) => format!(
+            "token hop={} #{} arus={:?} wants={:b} home={} done={:b} received={:b} missing={:?}",
+            token.hop,
+            token.sequence,
+            token.arus,
+            token.wants,
+            token.home,
+            token.done,
+            token.received,
+            token.missing
+        ),
+        Message::Ack(ack) => {
+            format!("ack hop={} aru={} missing={:?}", ack.hop, ack.aru, ack.missing)
+        }
+        Message::Want(_) => "want".to_owned(),
+        Message::Join(join) => {
+            format!("join [{}] failed [{}]", nodes(&join.proposed), nodes(&join.failed))
+        }
+        Message::Commit(commit) => {
+            let entries: Vec<_> = commit
+                .members
+                .iter()
+                .map(|e| {
+                    if e.filled {
+                        format!("{} {} {}..{}", e.member.node, e.old_ring, e.aru, e.high)
+                    } else {
+                        format!("{} ?", e.member.node)
+                    }
+                })
+                .collect();
+            format!("commit {} round {} [{}]", commit.ring, commit.round, entries.join("; "))
+        }
+        Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
+    }
+}

@@ -1,0 +1,36 @@
+//! Every mistake that can be planted breaks a promise, and the checkers see it.
+#![cfg(feature = "planted-bugs")]
+#![allow(missing_docs)]
+
+mod cluster;
+mod swarming;
+
+use std::panic;
+
+use cluster::Tune;
+use steadfast_ring::Bug;
+
+fn found_within(bug: Bug, seeds: u64) {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let found = (0..seeds).find_map(|seed| {
+        let tune = Tune { bug: Some(bug), ..Tune::default() };
+        let failure = panic::catch_unwind(move || swarming::run(seed, tune)).err()?;
+        let text = failure.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| failure.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+        Some((seed, text.unwrap_or_default()))
+    });
+    panic::set_hook(hook);
+    let (seed, text) = found.unwrap_or_else(|| panic!("{bug:?} not found in {seeds} seeds"));
+    println!("{bug:?}: seed {seed}: {}", text.lines().take(3).collect::<Vec<_>>().join(" "));
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for bug in Bug::ALL {
+        if std::env::var("BUG").is_ok_and(|name| name != format!("{bug:?}")) {
+            continue;
+        }
+        found_within(bug, 3_000);
+    }
+}
