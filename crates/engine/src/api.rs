@@ -42,6 +42,21 @@ pub struct Config {
     pub bug: Option<crate::Bug>,
 }
 
+impl Config {
+    /// Default knobs for a node with this ring, in the cluster of this name.
+    pub fn new(ring: ring::Config, cluster: String) -> Self {
+        Config {
+            ring,
+            cluster,
+            quorum: Quorum::default(),
+            first_life: false,
+            address: None,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
+    }
+}
+
 /// One thing to do or to know, in the order in which it must happen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
