@@ -68,10 +68,10 @@ mod state;
 mod stub;
 
 pub use client::{AsyncClient, CallError as BytesCallError, Client, ConnectError};
-pub use node::admin;
 pub use node::{
-    Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, HostError,
-    HostOptions, Node, Service, ServiceOutcome, StartError, Stopped,
+    Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory, HostError,
+    HostOptions, Node, NodeAddress, ReplicaConfig, RingKnobs, Service, ServiceOutcome, StartError,
+    Stopped, admin, free_ring_addresses,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{GroupOptions, Hold, Style};
@@ -82,6 +82,13 @@ pub use wire::{
 /// What a node tells of itself and its cluster: [`Node::status`], `steadfast status --json`.
 pub mod status {
     pub use node::{Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, Status};
+}
+
+/// What happens at a node ([`Node::subscribe`], [`admin::Client::events`]) and at a client
+/// ([`Client::take_events`]).
+pub mod events {
+    pub use client::{Cause, Event as ClientEvent, Trouble};
+    pub use node::{Event, EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
 }
 
 pub use crate::error::CallError;

@@ -7,8 +7,9 @@ use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use steadfast::events::Interest;
 use steadfast::{
-    DEFAULT_CONFIG, GroupOptions, HostOptions, Interest, Node, NodeConfig, StartError,
+    DEFAULT_CONFIG, GroupOptions, HostOptions, Node, NodeConfig, StartError,
 };
 use tracing_subscriber::EnvFilter;
 

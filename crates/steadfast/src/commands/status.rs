@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use steadfast::NodeConfig;
-use steadfast::admin::Client as AdminClient;
+use steadfast::admin::{AdminError, Client as AdminClient};
 use steadfast::status::Status;
 
 use super::node::read_config;
@@ -18,6 +19,9 @@ Examples:
 
 Any node can be asked: all know the same groups, views and primaries. Sessions and executed
 requests are those of the asked node's own replicas.";
+
+/// A node that lives answers at once.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shows nodes, ring, configuration, groups, views, primaries and sessions, as a node sees them.
 #[derive(clap::Args)]
@@ -45,7 +49,7 @@ fn show(args: &Args) -> Result<(), Failure> {
         Some(config) => admin_path(config)?,
         None => args.admin.clone(),
     };
-    let status = ask(&path)?;
+    let status = ask(&path).map_err(Failure::failed)?;
     if args.json {
         let json = serde_json::to_string_pretty(&status).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
@@ -54,14 +58,10 @@ fn show(args: &Args) -> Result<(), Failure> {
     print(&human::status(&status, expected.unwrap_or_default()))
 }
 
-fn ask(path: &Path) -> Result<Status, Failure> {
-    AdminClient::connect(path).and_then(|mut node| node.status()).map_err(|error| {
-        Failure::Failed(format!(
-            "{error}: is the node running, with admin = \"{0}\" in its configuration, and may this \
-             user open {0}?",
-            path.display()
-        ))
-    })
+fn ask(path: &Path) -> Result<Status, AdminError> {
+    let mut node = AdminClient::connect(path)?;
+    node.set_timeout(Some(PATIENCE))?;
+    node.status()
 }
 
 fn admin_path(config: &NodeConfig) -> Result<PathBuf, Failure> {

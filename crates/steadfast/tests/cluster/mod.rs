@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use steadfast::status::GroupStatus;
-use steadfast::{Interest, Node, NodeConfig, NodeId};
+use steadfast::events::Interest;
+use steadfast::{Node, NodeConfig, NodeId};
 
 /// Longer than anything here may take: a test that waits so long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
