@@ -28,3 +28,6 @@ pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};
 pub use session::{Config, Reach, Session};
 #[cfg(feature = "tokio")]
 pub use task::AsyncClient;
+
+#[cfg(test)]
+mod tests;

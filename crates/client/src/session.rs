@@ -382,6 +382,7 @@ impl Session {
         inquiry.rounds = inquiry.rounds.saturating_add(1);
         self.effects.timers.set(timer, now + pause);
         if let Some(id) = topic {
+            self.groups.get_mut(&id).expect("it was asked for").doubt = true;
             self.give_up_on_version(now, id);
         }
     }

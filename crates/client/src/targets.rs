@@ -83,7 +83,7 @@ pub(crate) struct Group {
     pub(crate) targets: Targets,
     /// Somebody has told the targets.
     pub(crate) bound: bool,
-    /// All targets failed: the next answer is believed even if its view is not newer. That heals
+    /// All targets failed, or nobody knew better: the next answer is believed even if its view is not newer. That heals
     /// a client after the cluster began anew, or after a node told it nonsense.
     pub(crate) doubt: bool,
     denials: u32,

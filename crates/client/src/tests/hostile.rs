@@ -1,0 +1,211 @@
+//! Nodes that are confused or lie: the session neither panics, grows, nor spins.
+
+use bytes::Bytes;
+use wire::client::{
+    Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Targets, Welcome,
+};
+use wire::limits::MAX_LINKS;
+use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Random, ViewNumber};
+
+use super::cluster::{Cluster, GROUP, Manner, address, ms, targets};
+use crate::{CallError, Trouble};
+
+fn any_targets(random: &mut Random) -> Targets {
+    let count = random.below(20);
+    let nodes: Vec<u32> = (0..count).map(|_| random.below(250) as u32).collect();
+    let view = if random.one_in(4) { u64::MAX } else { random.below(50) };
+    targets(view, &nodes)
+}
+
+fn any_outcome(random: &mut Random) -> Outcome {
+    match random.below(7) {
+        0 => Outcome::Ok(Bytes::from_static(b"lie")),
+        1 => Outcome::Service(Bytes::new()),
+        2 => Outcome::Refused(Refusal::Busy, String::new()),
+        3 => Outcome::Refused(Refusal::Stale, String::new()),
+        4 => Outcome::NotPrimary,
+        5 => Outcome::NoSuchGroup,
+        _ => Outcome::NoReplica,
+    }
+}
+
+fn any_frame(random: &mut Random) -> Frame {
+    let group = if random.one_in(5) { GroupId(random.below(9)) } else { GroupId::of(GROUP) };
+    let told = |random: &mut Random| (!random.one_in(3)).then(|| any_targets(random));
+    match random.below(12) {
+        0 => Frame::Hello(Hello::new(ClientId(1))),
+        1 => Frame::Bind(Bind { name: GROUP.into() }),
+        2 => Frame::Welcome(Welcome {
+            version: if random.one_in(2) { PROTOCOL_VERSION } else { 200 },
+            node: NodeId(1),
+            cluster: "x".into(),
+        }),
+        3 => Frame::Farewell(Farewell { version: random.below(3) as u8, reason: "no".into() }),
+        4 => Frame::Request(Request {
+            group,
+            client: ClientId(2),
+            number: 1,
+            unanswered: 1,
+            view: ViewNumber(1),
+            method: MethodId(1),
+            patience_us: 1,
+            json: true,
+            body: Bytes::new(),
+        }),
+        5 | 6 => Frame::Bound(Bound { group, targets: told(random) }),
+        _ => Frame::Reply(Reply {
+            number: random.below(40),
+            group,
+            view: ViewNumber(random.below(50)),
+            targets: told(random),
+            outcome: any_outcome(random),
+        }),
+    }
+}
+
+#[test]
+fn frames_at_random_neither_break_nor_fill_the_session() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let mut cluster = Cluster::given(6, &[1, 2, 3]);
+        let mut calls = Vec::new();
+        for _ in 0..500 {
+            if random.one_in(4) {
+                calls.push(cluster.call(ms(1 + random.below(900))));
+            }
+            // Any node may send any frame; the invariants are checked after each.
+            let node = 1 + random.below(6) as u32;
+            if cluster.is_connected(node) {
+                let link = cluster.link_to(node);
+                cluster.inject(link, any_frame(&mut random));
+            }
+            cluster.run(ms(random.below(8)));
+        }
+        for call in &calls {
+            // Whatever came, each call ends by its deadline; the cluster asserts that it ends once.
+            let _ = cluster.result(*call);
+        }
+        assert_eq!(cluster.session.under_way(), 0);
+        assert!(cluster.session.groups.len() <= 1);
+        // Honest again, it serves again.
+        cluster.run(ms(3_000));
+        assert!(cluster.finish(ms(3_000)).is_ok(), "seed {seed} is stuck");
+    }
+}
+
+#[test]
+fn replies_that_nobody_asked_for_are_ignored() {
+    let mut cluster = Cluster::new(3);
+    cluster.finish(ms(1_000)).unwrap();
+    cluster.run(ms(1));
+    cluster.node(1).manner = Manner::Hold;
+    let call = cluster.call(ms(80));
+    let lie = || Outcome::Ok(Bytes::from_static(b"lie"));
+    // From a node that was not asked, for a number that ended, and for one to come.
+    let warm = cluster.link_to(2);
+    cluster.inject(warm, Cluster::reply(2, 1, lie()));
+    let first = cluster.link_to(1);
+    cluster.inject(first, Cluster::reply(1, 1, lie()));
+    cluster.inject(first, Cluster::reply(3, 1, lie()));
+    assert!(!cluster.done.contains_key(&call));
+    assert_eq!(cluster.session.stats().late_replies, 3);
+}
+
+#[test]
+fn frames_that_no_node_sends_cost_the_connection_and_nothing_else() {
+    let mut cluster = Cluster::new(2);
+    cluster.finish(ms(1_000)).unwrap();
+    cluster.run(ms(1));
+    cluster.node(1).manner = Manner::Hold;
+    let call = cluster.call(ms(1_000));
+    let first = cluster.link_to(1);
+    cluster.inject(first, Frame::Hello(Hello::new(ClientId(1))));
+    assert!(cluster.result(call).is_ok());
+    assert_eq!(cluster.path(2), [address(1), address(2)]);
+    let confused = |event: &crate::Event| {
+        matches!(event, crate::Event::Lost { trouble: Trouble::Confused, .. })
+    };
+    assert!(cluster.events.iter().any(confused));
+    // Frames of a connection that is closed are of no effect.
+    cluster.inject(first, Cluster::reply(3, 9, Outcome::NoReplica));
+}
+
+#[test]
+fn nodes_that_send_the_client_to_and_fro_do_not_make_it_spin() {
+    let mut cluster = Cluster::new(2);
+    cluster.finish(ms(1_000)).unwrap();
+    cluster.run(ms(1));
+    for view in 2..2_000 {
+        let there = Some(targets(view, &[1 + (view % 2) as u32]));
+        let node = 2 - (view % 2) as u32;
+        cluster.node(node).script.push_back(Manner::Answer(Outcome::NotPrimary, there));
+    }
+    let call = cluster.call(ms(400));
+    cluster.run(ms(400));
+    assert!(cluster.done.contains_key(&call));
+    let attempts = cluster.path(2).len();
+    assert!(attempts < 250, "{attempts} attempts in 400 ms: 16 for each growing pause at most");
+}
+
+#[test]
+fn a_node_that_welcomes_and_closes_is_dialled_less_and_less() {
+    let mut cluster = Cluster::new(1);
+    cluster.finish(ms(1_000)).unwrap();
+    let call = cluster.call(ms(10_000));
+    cluster.node(1).manner = Manner::Hold;
+    let before = cluster.dials.len();
+    for _ in 0..5_000 {
+        cluster.run(ms(1));
+        if cluster.is_connected(1) && cluster.session.links.any_ready() {
+            cluster.kill(1);
+            cluster.run(ms(1));
+            cluster.node(1).up = true;
+        }
+        if cluster.done.contains_key(&call) {
+            break;
+        }
+    }
+    let dials = cluster.dials.len() - before;
+    assert!(dials < 40, "{dials} dials in 10 s");
+}
+
+#[test]
+fn invented_addresses_do_not_pile_up() {
+    let mut cluster = Cluster::new(1);
+    cluster.finish(ms(1_000)).unwrap();
+    for round in 0..300u64 {
+        let nodes: Vec<u32> = (0..16).map(|n| (round as u32 * 16 + n) % 240 + 10).collect();
+        let bound = Bound { group: GroupId::of(GROUP), targets: Some(targets(2 + round, &nodes)) };
+        if cluster.is_connected(1) {
+            let link = cluster.link_to(1);
+            cluster.inject(link, Frame::Bound(bound));
+        }
+        cluster.run(ms(1));
+    }
+    // `check_invariants` holds connections and records to MAX_LINKS at every step.
+    assert!(cluster.dials.len() > 100 && cluster.dials.len() < 300 * MAX_LINKS);
+    cluster.run(ms(2_000));
+    assert!(cluster.finish(ms(2_000)).is_ok(), "the address that was given leads back");
+}
+
+#[test]
+fn a_farewell_names_its_reason_when_nothing_else_helps() {
+    let mut cluster = Cluster::new(1);
+    cluster.session.connect(cluster.now);
+    cluster.run(ms(1));
+    let link = match cluster.is_connected(1) {
+        true => cluster.link_to(1),
+        false => {
+            cluster.call(ms(500));
+            cluster.run(ms(1));
+            cluster.link_to(1)
+        }
+    };
+    cluster.node(1).up = false;
+    let reason = "4096 clients are connected: use another node".to_string();
+    let farewell = Farewell { version: PROTOCOL_VERSION, reason: reason.clone() };
+    let call = cluster.call(ms(40));
+    cluster.inject(link, Frame::Farewell(farewell));
+    let error = cluster.result(call).unwrap_err();
+    assert!(matches!(error, CallError::Unreachable(_) | CallError::DeadlineExceeded));
+}

@@ -1,0 +1,8 @@
+//! The machine against a scripted cluster in virtual time: one test for each rule of
+//! `docs/protocol/client.md`.
+
+mod cluster;
+mod finding;
+mod hostile;
+mod limits;
+mod moving;

@@ -1,0 +1,259 @@
+//! Fail-over: losses, redirections, time-outs and pauses.
+
+use bytes::Bytes;
+use wire::client::{Outcome, Refusal};
+
+use super::cluster::{Cluster, LATENCY, Manner, address, ms, targets};
+use crate::{CallError, Cause, Event, Trouble};
+
+fn bound(count: u32) -> Cluster {
+    let mut cluster = Cluster::new(count);
+    cluster.finish(ms(1_000)).unwrap();
+    // The warm connection is there.
+    cluster.run(ms(1));
+    cluster
+}
+
+fn answer(text: &'static str) -> Outcome {
+    Outcome::Ok(Bytes::from_static(text.as_bytes()))
+}
+
+fn busy() -> Outcome {
+    Outcome::Refused(Refusal::Busy, "the queue is full".into())
+}
+
+#[test]
+fn a_lost_connection_sends_the_call_over_the_warm_one_at_once() {
+    let mut cluster = bound(3);
+    cluster.node(1).manner = Manner::Hold;
+    let call = cluster.call(ms(1_000));
+    cluster.run(ms(5));
+    let dials = cluster.dials.len();
+    cluster.kill(1);
+    let killed = cluster.now;
+    assert!(cluster.result(call).is_ok());
+    assert_eq!(cluster.now - killed, LATENCY * 3, "the news, and one round trip");
+    assert_eq!(cluster.path(2), [address(1), address(2)], "the same number");
+    assert!(cluster.dials[dials..].iter().all(|(_, to)| *to == address(3)), "a new standby");
+    let (from, to, cause) = (address(1), address(2), Cause::Lost);
+    let group = wire::GroupId::of(super::cluster::GROUP);
+    let event = Event::FailedOver { group, number: 2, from, to, cause };
+    assert!(cluster.events.contains(&event));
+}
+
+#[test]
+fn the_lost_target_is_avoided_until_it_answers_again() {
+    let mut cluster = bound(3);
+    cluster.kill(1);
+    cluster.run(ms(10));
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.path(2), [address(2)]);
+    cluster.node(1).up = true;
+    cluster.run(ms(600));
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.path(3), [address(1)], "it is dialled again, and is the first in rank");
+    assert_eq!(cluster.session.stats().reconnects, 1);
+}
+
+#[test]
+fn not_primary_with_newer_targets_leads_there_at_once() {
+    let mut cluster = bound(3);
+    let news = Some(targets(2, &[3, 1]));
+    cluster.node(1).script.push_back(Manner::Answer(Outcome::NotPrimary, news));
+    let before = cluster.now;
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.path(2), [address(1), address(3)]);
+    assert!(cluster.now - before <= LATENCY * 8, "two round trips, and a dial if need be");
+    assert_eq!(cluster.requests.last().unwrap().2.view.0, 2);
+}
+
+#[test]
+fn news_in_one_reply_moves_all_calls_that_wait_elsewhere() {
+    let mut cluster = bound(3);
+    cluster.node(1).manner = Manner::Hold;
+    let held = [cluster.call(ms(1_000)), cluster.call(ms(1_000))];
+    cluster.node(1).script.push_back(Manner::Hold);
+    cluster.node(1).script.push_back(Manner::Hold);
+    let news = Manner::Answer(answer("ok"), Some(targets(2, &[2, 3])));
+    cluster.node(1).script.push_back(news);
+    let before = cluster.now;
+    cluster.finish(ms(1_000)).unwrap();
+    for call in held {
+        assert!(cluster.result(call).is_ok());
+    }
+    assert!(cluster.now - before < ms(2), "no time-out is waited for");
+    assert_eq!(cluster.path(2), [address(1), address(2)]);
+}
+
+#[test]
+fn not_primary_without_news_pauses_and_asks_others() {
+    let mut cluster = bound(2);
+    cluster.node(1).manner = Manner::Answer(Outcome::NotPrimary, None);
+    let call = cluster.call(ms(3_000));
+    cluster.run(ms(1_000));
+    let attempts = cluster.path(2).len();
+    assert!((10..60).contains(&attempts), "pauses grow to 100 ms: {attempts} attempts");
+    let asked = |node| cluster.binds.iter().filter(|(_, to)| *to == address(node)).count();
+    assert!(asked(1) > 1 && asked(2) > 1, "all connected nodes are asked in turn");
+    cluster.node(2).bound = Some(targets(2, &[2, 1]));
+    cluster.run(ms(250));
+    assert!(cluster.done[&call].1.is_ok());
+}
+
+#[test]
+fn no_replica_makes_the_client_ask_nodes_that_it_was_given_but_is_not_connected_to() {
+    // Node 1 is on the wrong side of a partition: it and its targets cannot help.
+    let mut cluster = Cluster::given(3, &[1, 3]);
+    cluster.node(1).bound = Some(targets(1, &[1]));
+    cluster.node(1).manner = Manner::Answer(Outcome::NoReplica, None);
+    cluster.node(3).bound = Some(targets(2, &[2, 3]));
+    let before = cluster.now;
+    cluster.finish(ms(1_000)).unwrap();
+    assert!(cluster.now - before < ms(20));
+    assert_eq!(*cluster.path(1).last().unwrap(), address(2));
+}
+
+#[test]
+fn a_call_that_all_declined_ends_as_no_replica_because_it_was_not_executed() {
+    let mut cluster = bound(1);
+    cluster.node(1).manner = Manner::Answer(Outcome::NoReplica, None);
+    let before = cluster.now;
+    assert_eq!(cluster.finish(ms(300)), Err(CallError::NoReplica));
+    assert_eq!(cluster.now - before, ms(300));
+}
+
+#[test]
+fn an_attempt_waits_a_quarter_of_the_deadline_within_bounds() {
+    for (deadline, expected) in [(200, 50), (40, 20), (5_000, 100)] {
+        let mut cluster = bound(3);
+        cluster.node(1).manner = Manner::Hold;
+        cluster.finish(ms(deadline)).unwrap();
+        let at: Vec<_> = cluster.requests.iter().filter(|r| r.2.number == 2).map(|r| r.0).collect();
+        assert_eq!(at[1] - at[0], ms(expected));
+        assert_eq!(cluster.path(2), [address(1), address(2)]);
+    }
+}
+
+#[test]
+fn the_first_reply_wins_and_the_other_is_ignored() {
+    let mut cluster = bound(2);
+    cluster.node(1).manner = Manner::Later(ms(120), answer("slow"));
+    cluster.node(2).manner = Manner::Later(ms(200), answer("late"));
+    assert_eq!(cluster.finish(ms(1_000)), Ok(Bytes::from_static(b"slow")));
+    assert_eq!(cluster.path(2), [address(1), address(2)]);
+    cluster.run(ms(500));
+    assert_eq!(cluster.session.stats().late_replies, 1);
+}
+
+#[test]
+fn a_slow_call_is_not_sent_twice_to_a_node_and_its_connection_is_kept() {
+    let mut cluster = bound(3);
+    for node in [1, 2, 3] {
+        cluster.node(node).manner = Manner::Hold;
+    }
+    cluster.node(1).manner = Manner::Later(ms(9_000), answer("at last"));
+    assert_eq!(cluster.finish(ms(10_000)), Ok(Bytes::from_static(b"at last")));
+    assert_eq!(cluster.path(2), [address(1), address(2), address(3)]);
+    assert_eq!(cluster.session.stats().losses, 0, "nodes that answer questions live");
+    // Nor does it make the next call avoid the primary.
+    cluster.node(1).manner = Manner::ok();
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.path(3), [address(1)]);
+}
+
+#[test]
+fn a_node_that_went_silent_is_dropped_and_later_calls_go_round_it() {
+    let mut cluster = bound(3);
+    cluster.node(1).mute = true;
+    cluster.finish(ms(1_000)).unwrap();
+    let before = cluster.now;
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.path(3), [address(2)]);
+    assert_eq!(cluster.now - before, LATENCY * 2);
+    cluster.run(ms(2_100));
+    let lost = Event::Lost { address: address(1), trouble: Trouble::Silent };
+    assert!(cluster.events.contains(&lost));
+}
+
+#[test]
+fn the_deadline_ends_a_call_that_may_have_been_executed_and_its_number_is_not_used_again() {
+    let mut cluster = bound(2);
+    cluster.node(1).manner = Manner::Hold;
+    cluster.node(2).manner = Manner::Hold;
+    let before = cluster.now;
+    assert_eq!(cluster.finish(ms(150)), Err(CallError::DeadlineExceeded));
+    assert_eq!(cluster.now - before, ms(150));
+    cluster.node(1).manner = Manner::ok();
+    cluster.finish(ms(1_000)).unwrap();
+    let request = &cluster.requests.last().unwrap().2;
+    assert_eq!((request.number, request.unanswered), (3, 3));
+}
+
+#[test]
+fn a_loss_leaves_doubt_even_if_others_then_decline() {
+    let mut cluster = bound(2);
+    cluster.node(1).manner = Manner::Hold;
+    cluster.node(2).manner = Manner::Answer(Outcome::NoReplica, None);
+    let call = cluster.call(ms(300));
+    cluster.run(ms(1));
+    cluster.kill(1);
+    assert_eq!(cluster.result(call), Err(CallError::DeadlineExceeded));
+}
+
+#[test]
+fn busy_is_tried_again_and_told_at_the_deadline() {
+    let mut cluster = bound(2);
+    cluster.node(1).script.extend([Manner::Answer(busy(), None), Manner::Answer(busy(), None)]);
+    assert!(cluster.finish(ms(1_000)).is_ok());
+    assert_eq!(cluster.path(2), [address(1); 3]);
+    cluster.node(1).manner = Manner::Answer(busy(), None);
+    let result = cluster.finish(ms(300));
+    let reason = "the queue is full".into();
+    assert_eq!(result, Err(CallError::Refused { refusal: Refusal::Busy, reason }));
+}
+
+#[test]
+fn other_refusals_and_the_services_error_end_a_call() {
+    use Refusal::*;
+    for refusal in [TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge] {
+        let mut cluster = bound(2);
+        let outcome = Outcome::Refused(refusal, "because".into());
+        cluster.node(1).manner = Manner::Answer(outcome, None);
+        let reason = "because".into();
+        assert_eq!(cluster.finish(ms(300)), Err(CallError::Refused { refusal, reason }));
+        assert_eq!(cluster.path(2).len(), 1);
+    }
+    let mut cluster = bound(2);
+    let error = Bytes::from_static(b"overdrawn");
+    cluster.node(1).manner = Manner::Answer(Outcome::Service(error.clone()), None);
+    assert_eq!(cluster.finish(ms(300)), Err(CallError::Service(error)));
+}
+
+#[test]
+fn a_cluster_that_began_anew_with_smaller_views_is_believed() {
+    let mut cluster = bound(3);
+    cluster.all_say(targets(90, &[1, 2]));
+    cluster.node(1).script.push_back(Manner::Answer(answer("x"), Some(targets(90, &[1, 2]))));
+    cluster.finish(ms(1_000)).unwrap();
+    // All nodes are restarted; the group is on other nodes now.
+    cluster.kill(1);
+    cluster.kill(2);
+    cluster.run(ms(1));
+    cluster.all_say(targets(1, &[3]));
+    assert!(cluster.finish(ms(2_000)).is_ok());
+    assert_eq!(*cluster.path(3).last().unwrap(), address(3));
+}
+
+#[test]
+fn a_refused_warm_dial_harms_nothing() {
+    let mut cluster = Cluster::new(3);
+    cluster.node(2).up = false;
+    cluster.finish(ms(1_000)).unwrap();
+    cluster.run(ms(3_000));
+    assert!(cluster.finish(ms(1_000)).is_ok());
+    let dials = cluster.dials.iter().filter(|(_, to)| *to == address(2)).count();
+    assert!(
+        (4..20).contains(&dials),
+        "{dials} dials in 3 s: they go on, further and further apart"
+    );
+}
