@@ -15,7 +15,6 @@ mod executor;
 mod incarnation;
 mod liveness;
 mod node;
-mod pending;
 mod plane;
 mod poller;
 mod ports;

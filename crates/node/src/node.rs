@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use engine::Stack;
 use wire::limits::MAX_ORDERS;
 use wire::{Duration, GroupId, Member, NodeId};
 
@@ -18,7 +19,6 @@ use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation::{self, DataDir};
 use crate::liveness::Liveness;
-use crate::pending::Stack;
 use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
 use crate::service::{HostOptions, Service};
@@ -58,17 +58,11 @@ impl Node {
         let ring_address = sockets.udp.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
-        let stack = Stack::new(
-            engine::Config {
-                ring: config.ring_config(me),
-                cluster: config.cluster.clone(),
-                quorum: config.quorum,
-                first_life: life.first,
-                address: client_address,
-            },
-            monotonic(),
-        )
-        .map_err(Problem::Ring)?;
+        let mut stack = engine::Config::new(config.ring_config(me), config.cluster.clone());
+        stack.quorum = config.quorum;
+        stack.first_life = life.first;
+        stack.address = client_address;
+        let stack = Stack::new(stack, monotonic()).map_err(Problem::Ring)?;
 
         let system = |what| move |source| StartError::System { what, source };
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use engine::{Event, Output};
+use engine::{Event, Output, Stack};
 use rustix::io::Errno;
 use wire::ordered::GroupOptions;
 use wire::{Duration, GroupId, Member, Time};
@@ -18,7 +18,6 @@ use crate::error::HostError;
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Done, Executor, Overloaded, StateReply};
 use crate::liveness::Liveness;
-use crate::pending::Stack;
 use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::sockets::udp::{Received, Udp};
