@@ -69,7 +69,7 @@ impl Cluster {
         let mut cluster = Cluster {
             plan,
             folder: TempDir::new()?,
-            rings: free_ring_addresses(plan.nodes as usize)?,
+            rings: free_ring_addresses(plan.nodes as usize),
             processes: BTreeMap::new(),
             clients: BTreeMap::new(),
             lines,

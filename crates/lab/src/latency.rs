@@ -59,6 +59,11 @@ impl EchoProcess {
         let address: SocketAddr = ready;
         Ok(EchoProcess { process, floor: Floor::connect(transport, address)? })
     }
+
+    fn rounds(&mut self, size: usize) -> Box<dyn FnMut() -> Outcome<()> + '_> {
+        let mut buffer = vec![7; size];
+        Box::new(move || self.floor.round(&mut buffer))
+    }
 }
 
 impl Drop for EchoProcess {
@@ -100,10 +105,6 @@ pub fn run(options: &Options) -> Outcome<()> {
     let mut tcp = EchoProcess::start(Transport::Tcp, "tcp", options.size)?;
     let body = Bytes::from(vec![7; options.size]);
 
-    let floor = |floor: &'_ mut Floor| -> Box<dyn FnMut() -> Outcome<()> + '_> {
-        let mut buffer = vec![7; options.size];
-        Box::new(move || floor.round(&mut buffer))
-    };
     let call = |group: &'static str| -> Box<dyn FnMut() -> Outcome<()> + '_> {
         let (client, body) = (&client, &body);
         Box::new(move || {
@@ -121,8 +122,8 @@ pub fn run(options: &Options) -> Outcome<()> {
     };
     let kind = |title, names, round| Kind { names, title, round, times: Times::default() };
     let mut kinds = [
-        kind("UDP echo", echo_names("udp"), floor(&mut udp.floor)),
-        kind("TCP echo", echo_names("tcp"), floor(&mut tcp.floor)),
+        kind("UDP echo", echo_names("udp"), udp.rounds(options.size)),
+        kind("TCP echo", echo_names("tcp"), tcp.rounds(options.size)),
         kind("call, inline handler", call_names("inline"), call("inline")),
         kind("call, handler's thread", call_names("thread"), call("thread")),
     ];

@@ -12,6 +12,6 @@ pub fn description() -> String {
     let cores = available_parallelism().map_or(0, usize::from);
     let load = read("/proc/loadavg");
     let load = load.split(' ').next().unwrap_or("?");
-    let uname = rustix::system::uname();
-    format!("{model}, {cores} cores, Linux {}, load {load}", uname.release().to_string_lossy())
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!("{model}, {cores} cores, Linux {}, load {load}", kernel.trim())
 }

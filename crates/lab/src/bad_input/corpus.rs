@@ -32,7 +32,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
         sequence: 4,
         arus: vec![4; 3],
         done: 0,
-        installed: true,
+        received: 0,
         wants: 1,
         home: 1,
         missing: vec![3],
@@ -42,6 +42,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
         old_ring: ring,
         aru: 4,
         high: 4,
+        obliged: 0,
         filled: true,
     };
     let messages = [

@@ -7,8 +7,8 @@ use wire::limits::{
     MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MIN_DATAGRAM, STATE_CHUNK,
 };
 use wire::ordered::{
-    Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS, Ordered,
-    ReplicaEntry, StateChunk,
+    Announce, Asleep, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS,
+    Ordered, ReplicaEntry, StateChunk,
 };
 use wire::ring::{Ack, Commit, CommitMember, Datagram, Join, Message, Token};
 use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
@@ -43,7 +43,7 @@ fn token(arus: usize, missing: usize) -> Token {
         sequence: u64::MAX,
         arus: vec![u64::MAX; arus],
         done: u64::MAX,
-        installed: true,
+        received: u64::MAX,
         wants: u64::MAX,
         home: 0,
         missing: vec![u64::MAX; missing],
@@ -56,6 +56,7 @@ fn commit(members: Vec<Member>, round: u8) -> Commit {
         old_ring: WIDE_RING,
         aru: u64::MAX,
         high: u64::MAX,
+        obliged: u64::MAX,
         filled: true,
     };
     Commit { ring: WIDE_RING, round, members: members.into_iter().map(entry).collect() }
@@ -118,7 +119,12 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
         options: GroupOptions::default(),
         view: ViewNumber(u64::MAX),
         replicas: vec![replica; replicas],
+        asleep: None,
     }
+}
+
+fn asleep(members: usize) -> Asleep {
+    Asleep { epoch: u64::MAX, ring: WIDE_RING, cut: u64::MAX, members: wide_members(members) }
 }
 
 fn install(groups: Vec<GroupEntry>) -> Ordered {
@@ -130,6 +136,7 @@ fn announce(last: usize, attempts: usize) -> Ordered {
         |members| Component { epoch: u64::MAX, ring: WIDE_RING, members: wide_members(members) };
     Ordered::Announce(Announce {
         ring: WIDE_RING,
+        first_life: true,
         last: component(last),
         attempts: vec![component(MAX_MEMBERS); attempts],
         position: u64::MAX,
@@ -154,6 +161,9 @@ fn lists_of_ordered_messages_are_limited() {
     assert_eq!(refused_ordered(install(vec![group(1, 1); MAX_GROUPS + 1])), "groups");
     assert_eq!(refused_ordered(install(vec![group(MAX_NAME + 1, 1)])), "name");
     assert_eq!(refused_ordered(install(vec![group(1, MAX_REPLICAS + 1)])), "replicas");
+    let mut lost = group(1, 1);
+    lost.asleep = Some(asleep(MAX_REPLICAS + 1));
+    assert_eq!(refused_ordered(install(vec![lost])), "asleep");
     let join = JoinGroup { name: "n".repeat(MAX_NAME + 1), options: GroupOptions::default() };
     assert_eq!(refused_ordered(Ordered::JoinGroup(join)), "name");
     assert_eq!(refused_ordered(state_chunk(STATE_CHUNK + 1)), "bytes");
@@ -161,9 +171,11 @@ fn lists_of_ordered_messages_are_limited() {
 
 #[test]
 fn the_largest_ordered_messages_fit_on_the_ring() {
+    let mut largest = group(MAX_NAME, MAX_REPLICAS);
+    largest.asleep = Some(asleep(MAX_REPLICAS));
     for message in [
         announce(MAX_MEMBERS, MAX_ATTEMPTS),
-        install(vec![group(MAX_NAME, MAX_REPLICAS); MAX_GROUPS]),
+        install(vec![largest; MAX_GROUPS]),
         state_chunk(STATE_CHUNK),
     ] {
         let bytes = message.encode();

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
-use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
+use wire::ordered::{
+    self, Announce, Asleep, Component, GroupEntry, GroupOptions, Install, JoinGroup,
+};
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Origin, Token};
@@ -48,7 +50,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
         sequence: 0x22,
         arus: vec![0x22, 0x21, 0x20],
         done: 0b101,
-        installed: true,
+        received: 0b001,
         wants: 0b010,
         home: 2,
         missing: vec![0x1f, 0x1e],
@@ -58,6 +60,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
         old_ring: OLD_RING,
         aru: 0x30,
         high: 0x31,
+        obliged: 0b011,
         filled,
     };
     let messages = [
@@ -113,6 +116,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             "announce",
             Ordered::Announce(Announce {
                 ring: RING,
+                first_life: true,
                 last: component(4),
                 attempts: vec![component(5)],
                 position: 0x55,
@@ -132,6 +136,12 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                         ReplicaEntry { member: member(1), synced: true },
                         ReplicaEntry { member: member(2), synced: false },
                     ],
+                    asleep: Some(Asleep {
+                        epoch: 4,
+                        ring: OLD_RING,
+                        cut: 0x54,
+                        members: vec![member(3)],
+                    }),
                 }],
             }),
         ),

@@ -10,7 +10,7 @@ use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, 
 use wire::client::{Target, Targets};
 use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS};
 use wire::ordered::{
-    self, Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
+    self, Announce, Asleep, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
 };
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
@@ -67,18 +67,19 @@ fn data() -> impl Strategy<Value = Data> {
 fn token() -> impl Strategy<Value = Token> {
     let arus = vec(any::<u64>(), 1..=MAX_MEMBERS);
     let missing = vec(any::<u64>(), 0..=MAX_RETRANSMIT_REQUESTS);
-    (ring(), any::<[u64; 4]>(), arus, any::<bool>(), any::<prop::sample::Index>(), missing)
-        .prop_map(|(ring, [hop, sequence, done, wants], arus, installed, home, missing)| Token {
+    (ring(), any::<[u64; 5]>(), arus, any::<prop::sample::Index>(), missing).prop_map(
+        |(ring, [hop, sequence, done, received, wants], arus, home, missing)| Token {
             ring,
             hop,
             sequence,
             home: home.index(arus.len()) as u8,
             arus,
             done,
-            installed,
+            received,
             wants,
             missing,
-        })
+        },
+    )
 }
 
 fn join() -> impl Strategy<Value = Join> {
@@ -91,13 +92,14 @@ fn join() -> impl Strategy<Value = Join> {
 }
 
 fn commit() -> impl Strategy<Value = Commit> {
-    let entry = (ring(), any::<[u64; 3]>(), any::<bool>());
+    let entry = (ring(), any::<[u64; 4]>(), any::<bool>());
     let members = btree_map(any::<u32>(), entry, 1..=MAX_MEMBERS);
     (ring(), 1..=2u8, members).prop_map(|(ring, round, members)| {
-        let members = members.into_iter().map(|(node, (old_ring, [life, aru, high], filled))| {
-            let member = Member { node: NodeId(node), incarnation: Incarnation(life) };
-            CommitMember { member, old_ring, aru, high, filled }
-        });
+        let members =
+            members.into_iter().map(|(node, (old_ring, [life, aru, high, obliged], filled))| {
+                let member = Member { node: NodeId(node), incarnation: Incarnation(life) };
+                CommitMember { member, old_ring, aru, high, obliged, filled }
+            });
         Commit { ring, round, members: members.collect() }
     })
 }
@@ -142,9 +144,10 @@ fn component() -> impl Strategy<Value = Component> {
 
 fn announce() -> impl Strategy<Value = Announce> {
     let attempts = vec(component(), 0..4);
-    (ring(), component(), any::<u64>(), attempts, option::of(address())).prop_map(
-        |(ring, last, position, attempts, address)| Announce {
+    (ring(), any::<bool>(), component(), any::<u64>(), attempts, option::of(address())).prop_map(
+        |(ring, first_life, last, position, attempts, address)| Announce {
             ring,
+            first_life,
             last,
             attempts,
             position,
@@ -156,12 +159,17 @@ fn announce() -> impl Strategy<Value = Announce> {
 fn install() -> impl Strategy<Value = Install> {
     let replica =
         (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
-    let group = (name(), options(), any::<u64>(), vec(replica, 0..=MAX_REPLICAS)).prop_map(
-        |(name, options, view, replicas)| GroupEntry {
+    let members = vec(member(), 0..=MAX_REPLICAS);
+    let asleep = (any::<[u64; 2]>(), ring(), members)
+        .prop_map(|([epoch, cut], ring, members)| Asleep { epoch, ring, cut, members });
+    let replicas = vec(replica, 0..=MAX_REPLICAS);
+    let group = (name(), options(), any::<u64>(), replicas, option::of(asleep)).prop_map(
+        |(name, options, view, replicas, asleep)| GroupEntry {
             name,
             options,
             view: ViewNumber(view),
             replicas,
+            asleep,
         },
     );
     (ring(), any::<u64>(), vec(group, 0..4)).prop_map(|(ring, epoch, groups)| Install {
