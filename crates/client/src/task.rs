@@ -173,7 +173,11 @@ impl Task {
             let deadline = Time::ZERO + order.deadline.duration_since(self.start);
             // The order was on its way for a moment, which must not make its deadline too long.
             let deadline = deadline.min(now + wire::limits::MAX_DEADLINE);
-            let Order { group, method, json, body, answer, .. } = order;
+            let Order { group, method, json, body, mut answer, .. } = order;
+            // This also has the task woken when the future that waits is dropped.
+            if answer.poll_closed(cx).is_ready() {
+                continue;
+            }
             let id = self.session.call(now, &group, method, json, body, deadline);
             self.answers.insert(id, answer);
             self.pump();
@@ -294,10 +298,10 @@ impl Future for Task {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let task = &mut *self;
         loop {
+            task.drop_abandoned(cx);
             if task.take_orders(cx).is_ready() {
                 return Poll::Ready(());
             }
-            task.drop_abandoned(cx);
             task.pump();
             let mut again = task.serve(cx);
             task.pump();
