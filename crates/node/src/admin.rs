@@ -53,9 +53,9 @@ pub enum Request {
         #[serde(default = "yes")]
         bytes: bool,
     },
-    /// What has happened? Ends after the last events, or follows.
+    /// What has happened? The last events; then the connection ends, or goes on with what follows.
     Events {
-        /// Wait for further events, without the past ones.
+        /// Go on.
         #[serde(default)]
         follow: bool,
         /// Those of every call (`executed`, `replied`) too.
@@ -255,27 +255,25 @@ impl Server {
                 }
                 Err(error) => answer(stream, &Refused { error: error.to_string() }),
             },
-            Request::Events { follow: true, calls } => self.follow(stream, calls),
-            Request::Events { follow: false, .. } => {
-                for stamped in control.history().unwrap_or_default() {
-                    self.tell(stream, &stamped)?;
-                }
-                // The events have no end of their own.
-                stream.shutdown(Shutdown::Both)
-            }
+            Request::Events { follow, calls } => self.events(stream, follow, calls),
         }
     }
 
-    fn follow(&self, stream: &mut UnixStream, calls: bool) -> io::Result<()> {
+    fn events(&self, stream: &mut UnixStream, follow: bool, calls: bool) -> io::Result<()> {
         let interest = if calls { Interest::All } else { Interest::Membership };
-        let events = self.control.subscribe(interest);
-        loop {
+        let (past, events) = self.control.subscribe(interest);
+        for stamped in past {
+            self.tell(stream, &stamped)?;
+        }
+        while follow {
             match events.recv_timeout(GONE_CHECK) {
                 Ok(stamped) => self.tell(stream, &stamped)?,
                 Err(RecvTimeoutError::Timeout) if !is_gone(stream) => {}
-                Err(_) => return stream.shutdown(Shutdown::Both),
+                Err(_) => break,
             }
         }
+        // Events have no end that could be told from a pause.
+        stream.shutdown(Shutdown::Both)
     }
 
     fn tell(&self, stream: &mut UnixStream, (time, event): &Stamped) -> io::Result<()> {

@@ -79,13 +79,9 @@ impl Control {
         status
     }
 
-    /// Of a node that has stopped: a receiver that has ended.
-    pub fn subscribe(&self, interest: Interest) -> Receiver<Stamped> {
+    /// The past events, and those from here on. Of a node that has stopped: none.
+    pub fn subscribe(&self, interest: Interest) -> (Vec<Stamped>, Receiver<Stamped>) {
         self.ask(ANSWER_WITHIN, |reply| Order::Subscribe { interest, reply })
-            .unwrap_or_else(|_| sync_channel(1).1)
-    }
-
-    pub fn history(&self) -> Result<Vec<Stamped>, Stopped> {
-        self.ask(ANSWER_WITHIN, |reply| Order::History { reply })
+            .unwrap_or_else(|_| (Vec::new(), sync_channel(1).1))
     }
 }

@@ -167,7 +167,7 @@ impl Node {
 
     /// As [`subscribe`](Node::subscribe), for some events only.
     pub fn subscribe_to(&self, interest: Interest) -> Receiver<Stamped> {
-        self.control.subscribe(interest)
+        self.control.subscribe(interest).1
     }
 
     /// The snapshot of this node's replica, after all that was given to it so far: for audits.
@@ -190,12 +190,14 @@ impl Node {
         if self.results.take().is_none() {
             return Ok(());
         }
+        // Of one that has ended already, the fate says why.
+        let _ = self.control.order(Order::Stop);
+        let ended = self.running.recv_timeout(STOP_WITHIN);
+        // Last, so that whoever follows the events sees the node leave.
         if let Some(admin) = self.admin.take() {
             admin.stop();
         }
-        // Of one that has ended already, the fate says why.
-        let _ = self.control.order(Order::Stop);
-        match self.running.recv_timeout(STOP_WITHIN) {
+        match ended {
             Err(RecvTimeoutError::Timeout) => Err(Stopped::Hung),
             _ => self.control.fate.get().cloned().unwrap_or(Ok(())),
         }

@@ -51,10 +51,7 @@ pub(crate) enum Order {
     },
     Subscribe {
         interest: Interest,
-        reply: SyncSender<Receiver<Stamped>>,
-    },
-    History {
-        reply: SyncSender<Vec<Stamped>>,
+        reply: SyncSender<(Vec<Stamped>, Receiver<Stamped>)>,
     },
     Stop,
 }
@@ -252,10 +249,8 @@ impl Plane {
                 let _ = reply.try_send(self.status());
             }
             Order::Subscribe { interest, reply } => {
-                let _ = reply.try_send(self.events.subscribe(interest));
-            }
-            Order::History { reply } => {
-                let _ = reply.try_send(self.events.history());
+                let past = self.events.history();
+                let _ = reply.try_send((past, self.events.subscribe(interest)));
             }
             Order::Stop => {
                 if self.stop == Stop::No {

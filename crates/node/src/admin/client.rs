@@ -88,8 +88,8 @@ impl Client {
         self.ask(&Request::State { group: group.into(), bytes: false })
     }
 
-    /// The node's last events, or, if `follow`, all from here on; `calls` adds those that every
-    /// call makes.
+    /// The node's last events and, if `follow`, all from here on; `calls` adds to these those that
+    /// every call makes.
     ///
     /// # Errors
     /// The connection broke.
