@@ -90,6 +90,8 @@ impl Sets {
 pub(crate) enum Heard {
     /// Of no weight: from a life that has failed, or an old one.
     Ignored,
+    /// The sender goes on without this node.
+    Excluded,
     /// Our sets stay.
     Same,
     /// Our sets have grown: everybody has to be told, and has to agree anew.
@@ -130,9 +132,15 @@ impl Gather {
             return Heard::Ignored;
         }
         let theirs = self.theirs(nodes, sender, join);
-        let changed = if theirs.has_failed(self.me) || theirs.has_failed(sender) {
-            // It goes on without us, or leaves: were we to go on with it, we would never agree.
-            self.sets.fail(sender)
+        if theirs.has_failed(self.me) {
+            // Its ring will be without us, and soon. To hold it to have failed in return, as the
+            // paper does, would accuse it before third nodes that work with both; they would then
+            // fail it too, and so on, until each is alone. It hears us again when its ring stands.
+            self.agreed.retain(|member| *member != sender);
+            return Heard::Excluded;
+        }
+        let changed = if theirs.has_failed(sender) {
+            self.sets.fail(sender) // It leaves.
         } else {
             self.sets.unite(&theirs)
         };

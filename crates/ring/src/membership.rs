@@ -274,9 +274,14 @@ impl Ring {
                 join.ring_sequence >= self.known
                     || gather.is_news(&self.config.nodes, sender, &join)
             }
-            // A stranger that holds us to have failed goes its own way; one that comes while a
-            // ring is being formed comes again when it stands.
-            _ => matches!(self.state, State::Operational(_)) && !join.failed.contains(&me),
+            // A stranger that holds one of us to have failed would tear the ring apart: it goes
+            // its own way, and meets us by a beacon. One that comes while a ring is being formed
+            // comes again when it stands.
+            _ => {
+                let ours = |member: &Member| self.order.index_of(*member).is_some();
+                matches!(self.state, State::Operational(_))
+                    && !join.failed.iter().any(|member| ours(member) || *member == sender)
+            }
         };
         if follows && gather.hear(&self.config.nodes, sender, &join) != Heard::Ignored {
             self.known = self.known.max(join.ring_sequence);
@@ -291,7 +296,7 @@ impl Ring {
             return;
         }
         match gather.hear(&self.config.nodes, sender, &join) {
-            Heard::Ignored => {}
+            Heard::Ignored | Heard::Excluded => {}
             Heard::Same => {
                 self.known = self.known.max(join.ring_sequence);
                 self.agree(now);
