@@ -3,6 +3,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use steadfast::events::Event;
 use steadfast::{Client, HostOptions, Node, NodeConfig};
 
 #[steadfast::service]
@@ -23,14 +24,15 @@ impl Counter for Tally {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let node = Node::start(NodeConfig::single())?;
+    let events = node.subscribe();
     node.host("counter", HostOptions::default(), || CounterService::new(Tally::default()))?;
+    events.iter().find(|(_, event)| matches!(event, Event::View { .. })).ok_or("no view")?;
 
     let client = Client::connect([node.client_address().ok_or("the node takes no clients")?])?;
-    let counter = CounterClient::new(&client, "counter");
+    let counter = CounterClient::new(&client, "counter").within(Duration::from_millis(500));
     for n in 1..=10 {
         println!("add {n:2}: the counter stands at {}", counter.add(n)?);
     }
-    println!("in a hurry: {:?}", counter.within(Duration::from_millis(20)).add(0)?);
 
     node.stop()?;
     Ok(())

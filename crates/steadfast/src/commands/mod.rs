@@ -4,6 +4,7 @@ pub mod call;
 mod human;
 pub mod node;
 mod notify;
+mod report;
 pub mod status;
 
 use std::fmt::Display;

@@ -2,18 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use steadfast::events::Interest;
-use steadfast::{
-    DEFAULT_CONFIG, GroupOptions, HostOptions, Node, NodeConfig, StartError,
-};
+use steadfast::events::{Event, Interest};
+use steadfast::{DEFAULT_CONFIG, GroupOptions, HostOptions, Node, NodeConfig, StartError};
 use tracing_subscriber::EnvFilter;
 
-use super::{Failure, finish, notify, print};
+use super::{Failure, finish, notify, print, report};
 use crate::services::{CounterService, Echo, Tally};
 
 const EXAMPLES: &str = "\
@@ -87,20 +85,26 @@ fn daemon(path: &Path, log: Option<&str>) -> Result<(), Failure> {
     tracing::info!("stopped");
     match woken_by {
         Wake::Signal => Ok(()),
-        Wake::Silent => Err(Failure::Failed("the node ended by itself: start it anew".to_owned())),
+        _ => Err(Failure::Failed("the node ended by itself: start it anew".to_owned())),
     }
 }
 
-/// Why the daemon need not wait any longer.
+/// What the daemon's main thread waits for.
 enum Wake {
+    /// It is told to stop.
     Signal,
+    /// The node's place in its cluster, or a group's view, has changed.
+    Changed,
     /// The node tells no more events.
     Silent,
 }
 
-/// Waits for a signal, or for the node to end by itself.
+/// Wakes that may wait. They are rare, and each is as good as the last.
+const WAKES: usize = 16;
+
+/// Waits for a signal, or for the node to end by itself; tells systemd how it fares meanwhile.
 fn wait(node: &Node, mut signals: Signals) -> Wake {
-    let (wake, woken) = mpsc::channel();
+    let (wake, woken) = mpsc::sync_channel(WAKES);
     let by_signal = wake.clone();
     thread::spawn(move || {
         for _ in signals.forever() {
@@ -110,21 +114,38 @@ fn wait(node: &Node, mut signals: Signals) -> Wake {
             }
         }
     });
+    watch(node, wake.clone());
+    let mut told = String::new();
     loop {
-        let events = node.subscribe_to(Interest::Membership);
-        let by_silence = wake.clone();
-        thread::spawn(move || {
-            while events.recv().is_ok() {}
-            // When the node is being stopped nobody listens any more, and nobody needs to.
-            let _ = by_silence.send(Wake::Silent);
-        });
+        let status = node.status();
+        let report = report::line(&status);
+        if report != told {
+            tell_systemd(&format!("STATUS={report}"));
+            told = report;
+        }
         match woken.recv() {
+            Ok(Wake::Changed) => {}
             // The oldest of too many subscribers is ended: that says nothing of the node.
-            Ok(Wake::Silent) if node.status().ring.state != "stopped" => {}
+            Ok(Wake::Silent) if node.status().ring.state != "stopped" => watch(node, wake.clone()),
             Ok(wake) => return wake,
             Err(_) => return Wake::Silent,
         }
     }
+}
+
+/// Wakes the main thread when something changes at the node, and when no more is told.
+fn watch(node: &Node, wake: SyncSender<Wake>) {
+    let events = node.subscribe_to(Interest::Membership);
+    thread::spawn(move || {
+        for (_, event) in events {
+            let changed = matches!(event, Event::View { .. } | Event::Quorum { .. });
+            if changed && wake.send(Wake::Changed).is_err() {
+                return;
+            }
+        }
+        // When the node is being stopped nobody listens any more, and nobody needs to.
+        let _ = wake.send(Wake::Silent);
+    });
 }
 
 /// A wrong service is a fault of the configuration: found before anything is started.

@@ -6,6 +6,10 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// How long a message may take.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sends `message` (such as `READY=1`) to the socket that systemd names in the environment of a
 /// unit of `Type=notify`. Does nothing anywhere else.
@@ -24,7 +28,10 @@ fn send(name: &OsStr, message: &str) -> io::Result<()> {
         [b'@', rest @ ..] => SocketAddr::from_abstract_name(rest)?,
         _ => SocketAddr::from_pathname(name)?,
     };
-    UnixDatagram::unbound()?.send_to_addr(message.as_bytes(), &address)?;
+    let socket = UnixDatagram::unbound()?;
+    // Whoever listens may be stuck; the node is not to be stuck with it.
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.send_to_addr(message.as_bytes(), &address)?;
     Ok(())
 }
 

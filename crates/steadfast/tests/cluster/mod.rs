@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use steadfast::status::GroupStatus;
 use steadfast::events::Interest;
+use steadfast::status::GroupStatus;
 use steadfast::{Node, NodeConfig, NodeId};
 
 /// Longer than anything here may take: a test that waits so long has failed.

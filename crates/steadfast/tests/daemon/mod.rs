@@ -33,7 +33,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it, and waits until it says that it is ready.
+    /// Starts it, and waits until it serves.
     pub fn start() -> Daemon {
         let directory = tempfile::tempdir().expect("a directory");
         let config = directory.path().join("node.toml");
@@ -45,15 +45,20 @@ impl Daemon {
         command.args(["node", "--config"]).arg(&config).args(["--log", "warn"]);
         let child = command.env("NOTIFY_SOCKET", &socket).stderr(Stdio::piped()).spawn();
         let daemon = Daemon { child: child.expect("the program can be run"), notify, directory };
-        assert_eq!(daemon.notified(), "READY=1");
+        daemon.wait_for("READY=1");
+        daemon.wait_for("STATUS=2 of 2 replicas have the state, 2 primary");
         daemon
     }
 
-    /// What it tells systemd next.
-    pub fn notified(&self) -> String {
-        let mut buffer = [0; 64];
-        let length = self.notify.recv(&mut buffer).expect("the daemon tells how it fares");
-        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    /// Waits until it tells systemd this.
+    pub fn wait_for(&self, message: &str) {
+        let mut buffer = [0; 256];
+        loop {
+            let length = self.notify.recv(&mut buffer).expect("it goes on telling how it fares");
+            if &buffer[..length] == message.as_bytes() {
+                return;
+            }
+        }
     }
 
     /// Its configuration file.
@@ -86,7 +91,7 @@ impl Daemon {
     pub fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("it runs");
-        assert_eq!(self.notified(), "STOPPING=1");
+        self.wait_for("STOPPING=1");
         let status = self.child.wait().expect("it is our child");
         let mut text = String::new();
         let mut log = self.child.stderr.take().expect("it is a pipe");
