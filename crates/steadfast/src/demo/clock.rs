@@ -29,7 +29,12 @@ impl Alarm {
     /// Needs a tokio runtime with I/O.
     pub fn new() -> io::Result<Alarm> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        Ok(Alarm(AsyncFd::new(timerfd_create(TimerfdClockId::Realtime, flags)?)?))
+        let timer = timerfd_create(TimerfdClockId::Realtime, flags)?;
+        // SAFETY: the descriptor is open, and an `OwnedFd` keeps it so and keeps its number for as
+        // long as the `AsyncFd` owns it.
+        #[allow(unsafe_code)]
+        let timer = unsafe { AsyncFd::register(timer)? };
+        Ok(Alarm(timer))
     }
 
     /// Returns at this moment, or at once if it is past.

@@ -241,7 +241,7 @@ impl Run<'_> {
         let mut replicas = Vec::new();
         for (node, primary, executed) in statuses {
             let state = watch::state(&self.stage.admin(node), GROUP);
-            let state = state.map_err(Failure::io(format!("node {node} gives no state")))?;
+            let state = state.map_err(Failure::admin(format!("node {node} gives no state")))?;
             let replica = Replica::new(node, primary, executed, &state);
             replicas.push(replica.map_err(|why| {
                 Failure::Answer(format!("the state of node {node} cannot be read: {why}"))

@@ -12,7 +12,7 @@ use super::message::Tale;
 use super::network::{Network, StationId};
 use super::record::Kind;
 use super::service::PassengersAsyncClient;
-use super::{GROUP, child, clients, clock};
+use super::{GROUP, child, clients};
 
 /// Runs the process.
 pub fn run(assignment: Assignment) -> Result<(), Failure> {

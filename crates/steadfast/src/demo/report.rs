@@ -118,7 +118,7 @@ fn replicas(outcome: &Outcome, paint: Paint) -> Vec<String> {
     let first = outcome.replicas.first().map(|replica| replica.digest.clone());
     for replica in &outcome.replicas {
         let Replica { node, primary, executed, bytes, digest, .. } = replica;
-        let shown = left(digest, 18);
+        let shown = left(digest.get(..16).unwrap_or(digest), 18);
         let same = first.as_ref() == Some(digest);
         let shown = if same { paint.good(&shown) } else { paint.bad(&shown) };
         lines.push(format!(

@@ -13,7 +13,7 @@ use super::network::{LineId, Network};
 use super::record::Kind;
 use super::service::PassengersAsyncClient;
 use super::traffic::Generator;
-use super::{GROUP, child, clients, clock};
+use super::{GROUP, child, clients};
 
 /// What the conductor says on the command line.
 #[derive(Clone, Debug, clap::Args)]

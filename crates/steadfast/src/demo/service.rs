@@ -29,9 +29,6 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// All, in order.
-    pub const ALL: [Traffic; 3] = [Traffic::Normal, Traffic::Critical, Traffic::Alarm];
-
     /// What people read.
     pub fn name(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use node::admin::AdminError;
 use tempfile::TempDir;
 
 use super::message::{Order, Progress, Tale};
@@ -54,7 +55,15 @@ pub enum Failure {
         /// What is known.
         known: String,
     },
-    /// A node's answer at its admin socket, or a replica's state, is no use.
+    /// A node's admin socket.
+    #[error("{what}: {error}")]
+    Admin {
+        /// What was tried.
+        what: String,
+        /// What came of it.
+        error: AdminError,
+    },
+    /// A replica's state, or an answer, is no use.
     #[error("{0}")]
     Answer(String),
 }
@@ -64,6 +73,12 @@ impl Failure {
     pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
         let what = what.into();
         move |error| Failure::Io { what, error }
+    }
+
+    /// For `map_err`.
+    pub fn admin(what: impl Into<String>) -> impl FnOnce(AdminError) -> Failure {
+        let what = what.into();
+        move |error| Failure::Admin { what, error }
     }
 }
 
@@ -96,8 +111,7 @@ impl Stage {
     pub fn new(nodes: u32, replicas: u32, interrupt: Arc<AtomicUsize>) -> Result<Stage, Failure> {
         let folder = tempfile::Builder::new().prefix("steadfast-demo-").tempdir();
         let folder = folder.map_err(Failure::io("no temporary folder can be made"))?;
-        let rings = node::free_ring_addresses(nodes as usize)
-            .map_err(Failure::io("no free ports on loopback"))?;
+        let rings = node::free_ring_addresses(nodes as usize);
         Ok(Stage {
             actors: BTreeMap::new(),
             tales: channel(),
@@ -184,7 +198,7 @@ impl Stage {
                 actor.client = client;
                 if let Who::Node(node, _) = who {
                     watch::follow(node, &self.admin(node), self.events.0.clone())
-                        .map_err(Failure::io(format!("{} is not heard", name(who))))?;
+                        .map_err(Failure::admin(format!("{} is not heard", name(who))))?;
                 }
             }
             Tale::Progress(progress) => actor.progress = progress,

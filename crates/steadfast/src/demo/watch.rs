@@ -1,28 +1,37 @@
 //! What the conductor learns from the nodes' admin sockets.
 
-use std::io;
 use std::path::Path;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
-use node::admin::Client;
+use node::admin::{AdminError, Client};
 use node::{EventKind, EventRecord, Status};
 
 use super::GROUP;
 use super::timeline::{NodeEvent, Seen};
 
+/// A node that is stopped takes a connection and never answers; one that runs answers at once.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+fn ask(admin: &Path) -> Result<Client, AdminError> {
+    let client = Client::connect(admin)?;
+    client.set_timeout(Some(PATIENCE))?;
+    Ok(client)
+}
+
 /// What the node knows.
-pub fn status(admin: &Path) -> io::Result<Status> {
-    Client::connect(admin)?.status()
+pub fn status(admin: &Path) -> Result<Status, AdminError> {
+    ask(admin)?.status()
 }
 
 /// The state of the node's replica of a group.
-pub fn state(admin: &Path, group: &str) -> io::Result<Vec<u8>> {
-    Client::connect(admin)?.state(group)
+pub fn state(admin: &Path, group: &str) -> Result<Vec<u8>, AdminError> {
+    Ok(ask(admin)?.state(group)?.1)
 }
 
 /// Sends on what the node sees, until it ends.
-pub fn follow(node: u32, admin: &Path, events: Sender<NodeEvent>) -> io::Result<()> {
-    let followed = Client::connect(admin)?.events()?;
+pub fn follow(node: u32, admin: &Path, events: Sender<NodeEvent>) -> Result<(), AdminError> {
+    let followed = Client::connect(admin)?.events(true, false)?;
     std::thread::Builder::new().name(format!("events of node {node}")).spawn(move || {
         for record in followed {
             let Ok(record) = record else { break };
