@@ -1,11 +1,14 @@
 //! One nonblocking TCP connection.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, connect, ipproto,
+    sendmsg, socket_with, sockopt,
+};
 use wire::client::Frame;
 
 use crate::buffers::{Inbox, Outbox};
@@ -56,12 +59,14 @@ impl Stream {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while !self.dialling && !self.outbox.is_empty() {
             let (slices, count) = self.outbox.slices();
-            match (&*self.socket).write_vectored(&slices[..count]) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            // Not `write_vectored`: that raises SIGPIPE, which only Rust's own `main` ignores.
+            let mut control = SendAncillaryBuffer::default();
+            let flags = SendFlags::NOSIGNAL;
+            match sendmsg(&*self.socket, &slices[..count], &mut control, flags) {
                 Ok(written) => self.outbox.written(written),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(Errno::WOULDBLOCK) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())

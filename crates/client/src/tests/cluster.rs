@@ -52,6 +52,8 @@ pub(super) struct Node {
     pub(super) mute: bool,
     /// What it says of itself in place of `PROTOCOL_VERSION`, and closes.
     pub(super) version: u8,
+    /// It takes no clients, and says why.
+    pub(super) farewell: Option<String>,
     pub(super) bound: Option<Targets>,
     pub(super) manner: Manner,
     /// What the next requests meet, before `manner`.
@@ -95,6 +97,7 @@ impl Cluster {
                 up: true,
                 mute: false,
                 version: PROTOCOL_VERSION,
+                farewell: None,
                 bound: Some(targets(1, &all)),
                 manner: Manner::ok(),
                 script: VecDeque::new(),
@@ -245,10 +248,9 @@ impl Cluster {
         let Some(node) = self.nodes.get_mut(&at).filter(|node| node.up && !node.mute) else {
             return;
         };
-        let number = NodeId(u32::from(at.ip().to_string().ends_with('1')));
         let (after, frame) = match frame {
-            Frame::Hello(_) if node.version != PROTOCOL_VERSION => {
-                let reason = "another version".into();
+            Frame::Hello(_) if node.version != PROTOCOL_VERSION || node.farewell.is_some() => {
+                let reason = node.farewell.clone().unwrap_or("another version".into());
                 let farewell = Farewell { version: node.version, reason };
                 self.send_later(LATENCY, Arrival::Frame(link, Frame::Farewell(farewell)));
                 return self.send_later(LATENCY * 2, Arrival::Disconnected(link));
@@ -256,7 +258,7 @@ impl Cluster {
             Frame::Hello(_) => {
                 let cluster = "steadfast".into();
                 let version = node.version;
-                (LATENCY, Frame::Welcome(Welcome { version, node: number, cluster }))
+                (LATENCY, Frame::Welcome(Welcome { version, node: NodeId(1), cluster }))
             }
             Frame::Bind(bind) => {
                 let targets = node.bound.clone().filter(|_| bind.name == GROUP);
