@@ -90,12 +90,17 @@ impl Caller {
         }
     }
 
-    /// The longest time between two good replies that ended after `fault`: when it began and ended.
-    pub fn gap(&self, fault: u64) -> Option<(u64, u64)> {
+    /// The first good reply after a time.
+    pub fn first_after(&self, time: u64) -> Option<u64> {
+        self.with(|log| log.replies.get(log.replies.partition_point(|at| *at < time)).copied())
+    }
+
+    /// The longest time between two good replies that ended after `time`, in milliseconds.
+    pub fn gap(&self, time: u64) -> Option<f64> {
         self.with(|log| {
-            let first = log.replies.partition_point(|at| *at < fault).saturating_sub(1);
-            let pairs = log.replies[first..].windows(2).map(|pair| (pair[0], pair[1]));
-            pairs.max_by_key(|(before, after)| after - before)
+            let first = log.replies.partition_point(|at| *at < time).saturating_sub(1);
+            let gaps = log.replies[first..].windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+            gaps.max().map(|gap| gap as f64 / 1e6)
         })
     }
 }

@@ -12,8 +12,8 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use steadfast::{Execution, GroupOptions, HostOptions, Node, NodeConfig};
 
-use crate::Outcome;
 use crate::echo::{self, Echo, Transport};
+use crate::{Outcome, machine};
 
 /// Which process to be.
 #[derive(Debug, clap::Args)]
@@ -38,6 +38,9 @@ enum Role {
         transport: Transport,
         #[arg(long)]
         size: usize,
+        /// The one processor to run on.
+        #[arg(long)]
+        core: Option<usize>,
     },
 }
 
@@ -68,26 +71,32 @@ pub fn run(options: &Options) -> Outcome<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     match &options.role {
         Role::Node { config, host } => run_node(config, host),
-        Role::Echo { transport, size } => echo::serve(*transport, *size, |ready| {
-            say(&Line::Ready { ready }).expect("the parent reads");
-        }),
+        Role::Echo { transport, size, core } => {
+            core.map_or(Ok(()), machine::run_on)?;
+            echo::serve(*transport, *size, |ready| {
+                say(&Line::Ready { ready }).expect("the parent reads");
+            })
+        }
     }
 }
 
 fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
     let node = Node::start(config)?;
-    let events = node.subscribe();
+    let mut events = node.subscribe();
     for group in groups {
         let execution = if group == "inline" { Execution::Inline } else { Execution::Thread };
         let options = HostOptions { group: GroupOptions::default(), execution };
         node.host(group, options, Echo::default)?;
     }
     say(&Line::Ready { ready: node.client_address().ok_or("the node takes no clients")? })?;
-    for (time, event) in events {
-        say(&Line::Event(EventRecord::new(time, node.id(), &event)))?;
+    loop {
+        for (time, event) in events {
+            say(&Line::Event(EventRecord::new(time, node.id(), &event)))?;
+        }
+        // A node ends its oldest subscriber when there are too many.
+        events = node.subscribe();
     }
-    Ok(())
 }
 
 /// Starts this program as `role`, with its arguments.

@@ -41,6 +41,16 @@ pub enum Transport {
     Tcp,
 }
 
+impl Transport {
+    /// As it is spelt on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+        }
+    }
+}
+
 /// Echoes messages of `size` bytes until the other side is gone; `ready` is told the address.
 pub fn serve(transport: Transport, size: usize, ready: impl FnOnce(SocketAddr)) -> Outcome<()> {
     let mut buffer = vec![0; size];

@@ -42,33 +42,44 @@ enum Fault {
 /// What happened when, in milliseconds after the fault.
 struct Timeline {
     node: NodeId,
+    /// The longest time between two good replies, from the fault until calls are steady again.
     gap: f64,
+    /// The same while the node comes back and gets the state.
+    return_gap: f64,
     detected: Option<f64>,
     ring: Option<f64>,
     view: Option<f64>,
-    reply: f64,
+    /// The first good reply under the new view.
+    reply: Option<f64>,
 }
 
-fn timeline(fault: u64, node: NodeId, gap: (u64, u64), events: &[EventRecord]) -> Timeline {
+fn timeline(
+    fault: u64,
+    node: NodeId,
+    caller: &Caller,
+    events: &[EventRecord],
+) -> Outcome<Timeline> {
     let after = |time: u64| time.saturating_sub(fault) as f64 / 1e6;
     let first = |wanted: &dyn Fn(&EventKind) -> bool| {
         let seen = events.iter().filter(|event| event.time >= fault && event.node != node);
-        seen.filter(|event| wanted(&event.kind))
-            .map(|event| after(event.time))
-            .min_by(f64::total_cmp)
+        seen.filter(|event| wanted(&event.kind)).map(|event| event.time).min()
     };
-    Timeline {
+    let view = first(&|kind| match kind {
+        EventKind::View { primary, .. } => primary.is_some_and(|primary| primary.node != node),
+        _ => false,
+    });
+    let detected =
+        first(&|kind| matches!(kind, EventKind::Unreachable { .. } | EventKind::TokenLost { .. }));
+    let ring = first(&|kind| matches!(kind, EventKind::Installed { .. }));
+    Ok(Timeline {
         node,
-        gap: (gap.1 - gap.0) as f64 / 1e6,
-        detected: first(&|kind| {
-            matches!(kind, EventKind::Unreachable { .. } | EventKind::TokenLost { .. })
-        }),
-        ring: first(&|kind| matches!(kind, EventKind::Installed { .. })),
-        view: first(
-            &|kind| matches!(kind, EventKind::View { primary: Some(primary), .. } if primary.node != node),
-        ),
-        reply: after(gap.1),
-    }
+        detected: detected.map(after),
+        ring: ring.map(after),
+        view: view.map(after),
+        reply: view.and_then(|view| caller.first_after(view)).map(after),
+        gap: caller.gap(fault).ok_or("no replies around the fault")?,
+        return_gap: 0.0,
+    })
 }
 
 pub fn run(options: &Options) -> Outcome<()> {
@@ -85,8 +96,8 @@ pub fn run(options: &Options) -> Outcome<()> {
             options.fault
         );
         println!(
-            "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}",
-            "fault", "node", "detected", "ring", "view", "reply", "gap"
+            "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>13}",
+            "fault", "node", "detected", "ring", "view", "reply", "gap", "on return"
         );
     }
     let mut timelines = Vec::new();
@@ -109,8 +120,7 @@ fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timel
     let time = cluster.signal(node, signal)?;
     cluster.wait("the next view", |cluster| cluster.view(GROUP).number > view)?;
     caller.wait_steady(time)?;
-    let gap = caller.gap(time).ok_or("no replies around the fault")?;
-    let timeline = timeline(time, node, gap, &cluster.take_events());
+    let mut timeline = timeline(time, node, caller, &cluster.take_events())?;
     let back = match fault {
         Fault::Kill => {
             let back = wall();
@@ -120,29 +130,31 @@ fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timel
         Fault::Stop => cluster.signal(node, Signal::CONT)?,
     };
     cluster.wait_until_whole()?;
-    caller.wait_steady(back)?;
+    caller.wait_steady(wall())?;
+    timeline.return_gap = caller.gap(back).ok_or("no replies around the return")?;
     Ok(timeline)
 }
 
 fn show(options: &Options, number: usize, timeline: &Timeline) {
-    let Timeline { node, gap, detected, ring, view, reply } = timeline;
+    let Timeline { node, gap, return_gap, detected, ring, view, reply } = timeline;
     if options.json {
         println!(
             "{}",
             json!({
                 "peer": "steadfast", "measure": "fault", "fault": format!("{:?}", options.fault).to_lowercase(),
                 "number": number, "node": node.0, "detected_ms": detected, "ring_ms": ring,
-                "view_ms": view, "reply_ms": reply, "gap_ms": gap,
+                "view_ms": view, "reply_ms": reply, "gap_ms": gap, "return_gap_ms": return_gap,
             })
         );
     } else {
         let tell = |time: &Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.1}"));
         println!(
-            "{number:6}{:>7}{:>11}{:>8}{:>8}{reply:8.1}{gap:9.1}",
+            "{number:6}{:>7}{:>11}{:>8}{:>8}{:>8}{gap:9.1}{return_gap:13.1}",
             node.to_string(),
             tell(detected),
             tell(ring),
-            tell(view)
+            tell(view),
+            tell(reply)
         );
     }
 }
@@ -152,6 +164,7 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
         median_and_worst(timelines.iter().filter_map(figure).collect())
     };
     let (gap, worst) = middle(|timeline| Some(timeline.gap)).unwrap_or_default();
+    let (_, worst_return) = middle(|timeline| Some(timeline.return_gap)).unwrap_or_default();
     let median = |figure| middle(figure).map(|(median, _)| median);
     if options.json {
         println!(
@@ -160,17 +173,18 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
                 "peer": "steadfast", "measure": "blackout", "style": "semi-active",
                 "fault": format!("{:?}", options.fault).to_lowercase(),
                 "k": options.replicas, "nodes": options.nodes, "n": timelines.len(),
-                "gap_ms": gap, "worst_gap_ms": worst,
+                "gap_ms": gap, "worst_gap_ms": worst, "worst_return_gap_ms": worst_return,
                 "detected_ms": median(|timeline| timeline.detected),
                 "ring_ms": median(|timeline| timeline.ring),
                 "view_ms": median(|timeline| timeline.view),
-                "reply_ms": median(|timeline| Some(timeline.reply)),
+                "reply_ms": median(|timeline| timeline.reply),
                 "failed_calls": failed.len(),
             })
         );
     } else {
         println!(
-            "gap of the client over {} faults: median {gap:.1} ms, worst {worst:.1} ms; {} calls failed",
+            "gap of the client over {} faults: median {gap:.1} ms, worst {worst:.1} ms; \
+             worst while a node returns {worst_return:.1} ms; {} calls failed",
             timelines.len(),
             failed.len()
         );

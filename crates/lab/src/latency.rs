@@ -2,6 +2,11 @@
 //!
 //! All kinds take turns in small blocks, so that whatever the machine does meanwhile strikes all
 //! of them, and their ratio means something on any machine.
+//!
+//! Most of a round trip is the waking of the other side's processor. The scheduler may put both sides of
+//! an echo on one processor, where nobody has to be woken; a cluster of five processes and a client
+//! cannot be put so. So the echoes are measured both ways: left to the scheduler, and with one
+//! processor for each side, which is what a call is compared with.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -19,6 +24,8 @@ use crate::{Outcome, child, machine};
 
 /// Calls of one kind before it is the next one's turn.
 const BLOCK: usize = 250;
+/// Which of the kinds a call is compared with: TCP between two processors.
+const TCP: usize = 1;
 const DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
@@ -47,9 +54,11 @@ struct EchoProcess {
 }
 
 impl EchoProcess {
-    fn start(transport: Transport, name: &str, size: usize) -> Outcome<EchoProcess> {
-        let size = size.to_string();
-        let arguments = ["--transport", name, "--size", &size];
+    fn start(transport: Transport, size: usize, core: Option<usize>) -> Outcome<EchoProcess> {
+        let name = transport.name();
+        let (size, core) = (size.to_string(), core.map(|core| core.to_string()));
+        let mut arguments = vec!["--transport", name, "--size", &size];
+        arguments.extend(core.iter().flat_map(|core| ["--core", core]));
         let (process, _stdin, stdout) = child::spawn("echo", &arguments)?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
@@ -78,11 +87,28 @@ impl Drop for EchoProcess {
 struct Kind<'a> {
     names: serde_json::Value,
     title: &'static str,
+    /// The one processor for this side of it.
+    core: Option<usize>,
     round: Box<dyn FnMut() -> Outcome<()> + 'a>,
     times: Times,
 }
 
-impl Kind<'_> {
+impl<'a> Kind<'a> {
+    fn new(
+        title: &'static str,
+        names: serde_json::Value,
+        round: Box<dyn FnMut() -> Outcome<()> + 'a>,
+    ) -> Self {
+        Kind { names, title, core: None, round, times: Times::default() }
+    }
+
+    fn turn(&mut self, keep: bool) -> Outcome<()> {
+        match self.core {
+            Some(core) => machine::while_on(core, || self.block(keep))?,
+            None => self.block(keep),
+        }
+    }
+
     fn block(&mut self, keep: bool) -> Outcome<()> {
         for _ in 0..BLOCK {
             let start = Instant::now();
@@ -101,37 +127,48 @@ pub fn run(options: &Options) -> Outcome<()> {
         Plan { nodes: options.nodes, replicas: options.replicas, groups: &["inline", "thread"] };
     let cluster = Cluster::start(plan)?;
     let client = Client::connect(cluster.clients())?;
-    let mut udp = EchoProcess::start(Transport::Udp, "udp", options.size)?;
-    let mut tcp = EchoProcess::start(Transport::Tcp, "tcp", options.size)?;
     let body = Bytes::from(vec![7; options.size]);
-
-    let call = |group: &'static str| -> Box<dyn FnMut() -> Outcome<()> + '_> {
+    let cores = machine::two_cores()?;
+    let (own, other) = cores.unzip();
+    let echo = |transport, core| EchoProcess::start(transport, options.size, core);
+    let mut echoes = [
+        ("UDP echo, two cores", Transport::Udp, other),
+        ("TCP echo, two cores", Transport::Tcp, other),
+        ("UDP echo, anywhere", Transport::Udp, None),
+        ("TCP echo, anywhere", Transport::Tcp, None),
+    ]
+    .map(|(title, transport, core)| (title, transport, core, echo(transport, core)));
+    let mut kinds = Vec::new();
+    for (title, transport, core, echo) in &mut echoes {
+        let echo = echo.as_mut().map_err(|error| error.to_string())?;
+        let names = json!({
+            "peer": "floor", "measure": "echo", "transport": transport.name(),
+            "cores": if core.is_some() { "two" } else { "free" }, "mode": "block",
+            "size": options.size,
+        });
+        let mut kind = Kind::new(title, names, echo.rounds(options.size));
+        kind.core = own.filter(|_| core.is_some());
+        kinds.push(kind);
+    }
+    for (title, group) in [("call, inline handler", "inline"), ("call, handler's thread", "thread")]
+    {
+        let names = json!({
+            "peer": "steadfast", "measure": "invocation", "style": "semi-active",
+            "k": options.replicas, "nodes": options.nodes, "execution": group, "cores": "free",
+            "size": options.size,
+        });
         let (client, body) = (&client, &body);
-        Box::new(move || {
+        let round = move || {
             let reply = client.call(group, ECHO, false, body.clone(), DEADLINE)?;
             if reply == *body { Ok(()) } else { Err("the echo is another".into()) }
-        })
-    };
-    let echo_names = |transport: &str| json!({"peer": "floor", "measure": "echo", "transport": transport, "size": options.size});
-    let call_names = |execution: &str| {
-        json!({
-            "peer": "steadfast", "measure": "invocation", "style": "semi-active",
-            "k": options.replicas, "nodes": options.nodes, "execution": execution,
-            "size": options.size,
-        })
-    };
-    let kind = |title, names, round| Kind { names, title, round, times: Times::default() };
-    let mut kinds = [
-        kind("UDP echo", echo_names("udp"), udp.rounds(options.size)),
-        kind("TCP echo", echo_names("tcp"), tcp.rounds(options.size)),
-        kind("call, inline handler", call_names("inline"), call("inline")),
-        kind("call, handler's thread", call_names("thread"), call("thread")),
-    ];
+        };
+        kinds.push(Kind::new(title, names, Box::new(round)));
+    }
     // The first blocks find cold caches, unmapped memory and connections that are not made yet.
     let warm = 2;
     for round in 0..warm + options.calls.div_ceil(BLOCK) {
         for kind in &mut kinds {
-            kind.block(round >= warm)?;
+            kind.turn(round >= warm)?;
         }
     }
     report(options, &machine, &kinds)
@@ -140,11 +177,11 @@ pub fn run(options: &Options) -> Outcome<()> {
 fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
     let summaries: Option<Vec<Summary>> = kinds.iter().map(|kind| kind.times.summary()).collect();
     let summaries = summaries.ok_or("nothing was measured")?;
-    let tcp = summaries[1];
+    let tcp = summaries[TCP];
     if options.json {
         eprintln!("on {machine}");
     } else {
-        println!("on {machine}; placement left to the scheduler");
+        println!("on {machine}; calls are placed by the scheduler");
         println!(
             "{} nodes, {} replicas, {} bytes each way, one client; times in µs",
             options.nodes, options.replicas, options.size

@@ -1,7 +1,33 @@
 //! What an experiment ran on.
 
 use std::fs;
+use std::io;
 use std::thread::available_parallelism;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Lets the calling thread run on this processor only.
+pub fn run_on(core: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Runs `body` on this processor only, then lets the thread run where it might before.
+pub fn while_on<T>(core: usize, body: impl FnOnce() -> T) -> io::Result<T> {
+    let before = sched_getaffinity(None)?;
+    run_on(core)?;
+    let result = body();
+    sched_setaffinity(None, &before)?;
+    Ok(result)
+}
+
+/// Two processors that this process may run on, if there are two.
+pub fn two_cores() -> io::Result<Option<(usize, usize)>> {
+    let set = sched_getaffinity(None)?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core));
+    Ok(cores.next().zip(cores.next()))
+}
 
 /// One line: processor, cores, kernel, load.
 pub fn description() -> String {
