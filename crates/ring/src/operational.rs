@@ -20,8 +20,8 @@ pub(crate) struct Turn {
     heartbeat_at: Option<Time>,
     /// When to ask for the token again.
     want_at: Option<Time>,
-    /// Who passed the token and has not yet seen that it arrived.
-    passed_by: Option<NodeId>,
+    /// The token came, and nothing that was sent since shows it.
+    unseen: bool,
     /// When a ring's representative shows itself next.
     beacon_at: Time,
 }
@@ -33,7 +33,7 @@ impl Turn {
             ack_at: None,
             heartbeat_at: None,
             want_at: None,
-            passed_by: None,
+            unseen: false,
             beacon_at: now + config.timing.beacon_interval,
         }
     }
@@ -103,7 +103,7 @@ impl Operational<'_> {
                 self.turn.ack_at = None;
                 self.turn.want_at = None;
                 self.turn.heartbeat_at = None;
-                self.turn.passed_by = Some(sender.node);
+                self.turn.unseen = true;
                 self.progress();
                 self.go_on();
             }
@@ -164,7 +164,7 @@ impl Operational<'_> {
     fn pass(&mut self, to: usize) {
         self.turn.ack_at = None;
         self.turn.heartbeat_at = None;
-        self.turn.passed_by = None;
+        self.turn.unseen = false;
         if !self.queue.is_empty() {
             let mine = self.order.my_bit();
             self.order.token.as_mut().expect("held").wants |= mine;
@@ -173,13 +173,14 @@ impl Operational<'_> {
         self.order.pass(self.now, self.config, self.out, to);
     }
 
-    /// The token stays. Whoever passed it would otherwise send it again, for want of a sign.
+    /// The token stays. Those who passed it would otherwise send it again, for want of a sign.
     fn rest(&mut self) {
         self.turn.ack_at = None;
         self.turn.sent = 0;
-        if let Some(node) = self.turn.passed_by.take() {
+        if core::mem::take(&mut self.turn.unseen) {
             let ack = self.order.ack(self.config);
-            self.out.send(node, ack);
+            let ack = self.out.encode(ack);
+            self.out.fan(&self.order.members, &ack);
         }
         if self.order.members.len() > 1 {
             let heartbeat_at = self.now + self.config.timing.heartbeat;
@@ -208,7 +209,7 @@ impl Operational<'_> {
                 self.order.transmit(self.config, self.out, body, None, last);
                 self.turn.sent += 1;
             }
-            self.turn.passed_by = None;
+            self.turn.unseen = false;
             self.turn.heartbeat_at = None;
             let ack_at = self.now + self.config.timing.ack_wait;
             self.turn.ack_at.get_or_insert(ack_at);

@@ -217,10 +217,11 @@ impl Order {
         if !possible {
             return Verdict::Impossible;
         }
-        if token.hop <= self.hop && !planted!(config, AcceptOldToken) {
+        let newest = if planted!(config, AcceptOldToken) { token.hop + 1 } else { token.hop };
+        if newest <= self.hop {
             return Verdict::Copy;
         }
-        if token.sequence < self.window.high() && !planted!(config, AcceptOldToken) {
+        if token.sequence < self.window.high() {
             return Verdict::Impossible; // Newer than all, and yet it knows less than was sent.
         }
         Verdict::Take

@@ -253,9 +253,7 @@ pub(crate) fn finish(
         configuration(out, ConfigurationKind::Transitional, old.id, members);
         deliver_rest(config, old, plan, assembly, out);
     }
-    if !planted!(config, KeepParts) {
-        assembly.clear();
-    }
+    assembly.clear();
     configuration(out, ConfigurationKind::Regular, new.id, new.members.clone());
 }
 

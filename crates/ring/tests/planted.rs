@@ -3,7 +3,6 @@
 #![allow(missing_docs)]
 
 mod cluster;
-mod swarming;
 
 use std::panic;
 
@@ -15,7 +14,7 @@ fn found_within(bug: Bug, seeds: u64) {
     panic::set_hook(Box::new(|_| {}));
     let found = (0..seeds).find_map(|seed| {
         let tune = Tune { bug: Some(bug), ..Tune::default() };
-        let failure = panic::catch_unwind(move || swarming::run(seed, tune)).err()?;
+        let failure = panic::catch_unwind(move || cluster::swarming::run(seed, tune)).err()?;
         let text = failure.downcast_ref::<String>().cloned();
         let text = text.or_else(|| failure.downcast_ref::<&str>().map(|s| (*s).to_owned()));
         Some((seed, text.unwrap_or_default()))

@@ -2,7 +2,6 @@
 #![allow(missing_docs)]
 
 mod cluster;
-mod swarming;
 
 #[test]
 fn every_promise_holds_whatever_happens() {
@@ -12,7 +11,8 @@ fn every_promise_holds_whatever_happens() {
     let mut delivered = 0;
     let mut rings = 0;
     for seed in range {
-        let outcome = std::panic::catch_unwind(|| swarming::run(seed, cluster::Tune::default()));
+        let outcome =
+            std::panic::catch_unwind(|| cluster::swarming::run(seed, cluster::Tune::default()));
         match outcome {
             Ok((d, r)) => {
                 delivered += d;

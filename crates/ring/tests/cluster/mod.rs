@@ -4,13 +4,16 @@
 #![allow(missing_docs)]
 
 pub mod check;
+pub mod swarming;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use steadfast_ring::{Config, Configuration, Delivery, Event, Output, Ring, Timing};
+use steadfast_ring::{
+    Config, Configuration, ConfigurationKind, Delivery, Event, Output, Ring, Timing,
+};
 use wire::ring::{Datagram, Message};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Random, RingId, Time};
 
@@ -94,6 +97,11 @@ pub struct Cluster {
     pub trace: Option<String>,
     /// Datagrams sent, by kind.
     pub counts: BTreeMap<&'static str, u64>,
+    /// One in this many installations of a ring is a node's last deed: nothing of what it
+    /// would have sent then leaves. Zero for never.
+    pub fragile: u64,
+    /// All datagrams sent, with their receivers, for tests that send some of them again.
+    pub keep: Option<Vec<(usize, Bytes)>>,
     /// Called with each datagram that is sent, before the network gets it.
     pub drop_next: Option<fn(&Message) -> bool>,
 }
@@ -143,6 +151,8 @@ impl Cluster {
             tune,
             trace: None,
             counts: BTreeMap::new(),
+            fragile: 0,
+            keep: None,
             drop_next: None,
         }
     }
@@ -367,6 +377,9 @@ impl Cluster {
     }
 
     fn arrive(&mut self, to: usize, datagram: Bytes) {
+        if !self.runs(to) {
+            return;
+        }
         let now = self.now;
         let datagram = Datagram::decode(CLUSTER, &datagram).expect("rings send what can be read");
         self.ring_mut(to).handle_message(now, datagram);
@@ -388,8 +401,10 @@ impl Cluster {
         while let Some(output) = host.ring.poll_output() {
             outputs.push(output);
         }
+        let mut dies = false;
         for output in outputs {
             match output {
+                Output::Send { .. } if dies => {}
                 Output::Send { to, datagram } => self.send(node, to.0 as usize, datagram),
                 Output::Deliver(delivery) => {
                     self.note(|| {
@@ -404,6 +419,8 @@ impl Cluster {
                     self.lives[life].seen.push(Seen::Delivery(delivery));
                 }
                 Output::Configuration(configuration) => {
+                    let regular = configuration.kind == ConfigurationKind::Regular;
+                    dies |= regular && self.fragile > 0 && self.random.one_in(self.fragile);
                     self.note(|| {
                         let Configuration { kind, ring, members } = &configuration;
                         let nodes: Vec<_> = members.iter().map(|m| m.node).collect();
@@ -424,6 +441,9 @@ impl Cluster {
                 }
             }
         }
+        if dies {
+            self.crash(node);
+        }
     }
 
     fn send(&mut self, from: usize, to: usize, datagram: Bytes) {
@@ -432,6 +452,9 @@ impl Cluster {
         let message =
             Datagram::decode(CLUSTER, &datagram).expect("a ring writes what it reads").message;
         *self.counts.entry(kind(&message)).or_default() += 1;
+        if let Some(keep) = &mut self.keep {
+            keep.push((to, datagram.clone()));
+        }
         let mut copies = 1;
         let mut lost = self.cut.contains(&(from, to)) || self.random.below(1_000) < self.loss;
         if let Some(drop_next) = self.drop_next

@@ -2,7 +2,7 @@
 
 use wire::Random;
 
-use crate::cluster::{Cluster, Tune, check, micros, millis};
+use super::{Cluster, Seen, Tune, check, micros, millis};
 
 /// Deliveries and rings of the run.
 pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
@@ -21,6 +21,9 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
     cluster.refusals = !random.one_in(3);
     // Each fault is on or off for a whole run: few at a time reach states that all at once hide.
     let crashes = random.one_in(2);
+    if crashes && random.one_in(2) {
+        cluster.fragile = 6;
+    }
     let splits = random.one_in(2);
     let pauses = random.one_in(3);
     let leaves = random.one_in(5);
@@ -70,6 +73,7 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
             cluster.run(micros(random.below(longest)));
         }
         cluster.cut.clear();
+        cluster.fragile = 0;
         cluster.loss = 0;
         cluster.doubled = 0;
         for node in 0..n {
@@ -93,8 +97,7 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
         std::panic::resume_unwind(cause);
     }
     let seen = cluster.lives.iter().flat_map(|life| &life.seen);
-    let deliveries =
-        seen.clone().filter(|s| matches!(s, crate::cluster::Seen::Delivery(_))).count();
-    let rings = seen.filter(|s| matches!(s, crate::cluster::Seen::Configuration(_))).count();
+    let deliveries = seen.clone().filter(|s| matches!(s, Seen::Delivery(_))).count();
+    let rings = seen.filter(|s| matches!(s, Seen::Configuration(_))).count();
     (deliveries, rings)
 }

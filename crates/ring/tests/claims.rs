@@ -1,0 +1,323 @@
+//! One test for each claim of docs/protocol/ring.md.
+#![allow(missing_docs)]
+
+mod cluster;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use cluster::{CLUSTER, Cluster, Seen, Tune, check, micros, millis};
+use steadfast_ring::{Config, ConfigError, Event, Output, Refused, Ring};
+use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
+use wire::{Incarnation, Member, NodeId, Time};
+
+fn deliveries(cluster: &Cluster, life: usize) -> usize {
+    cluster.lives[life].seen.iter().filter(|seen| matches!(seen, Seen::Delivery(_))).count()
+}
+
+fn alone() -> Ring {
+    let me = Member { node: NodeId(0), incarnation: Incarnation(5) };
+    let config = Config::new(CLUSTER, me, vec![NodeId(0), NodeId(1)]);
+    Ring::new(config, Time::ZERO).unwrap()
+}
+
+#[test]
+fn a_node_that_starts_waits_once_before_it_is_alone() {
+    let mut ring = alone();
+    let timeout = Config::new(
+        CLUSTER,
+        Member { node: NodeId(0), incarnation: Incarnation(5) },
+        vec![NodeId(0)],
+    )
+    .timing
+    .consensus_timeout;
+    let mut now = Time::ZERO;
+    while ring.state_name() != "operational" {
+        assert!(now <= Time::ZERO + timeout, "not later than the consensus time-out");
+        now = ring.next_timeout().unwrap();
+        ring.handle_timeout(now);
+    }
+    assert_eq!(now, Time::ZERO + timeout);
+}
+
+#[test]
+fn a_lone_node_orders_its_own_messages_at_once() {
+    let mut ring = alone();
+    while ring.state_name() != "operational" {
+        let now = ring.next_timeout().unwrap();
+        ring.handle_timeout(now);
+    }
+    while ring.poll_output().is_some() {}
+    let now = ring.next_timeout().unwrap();
+    ring.multicast(now, Bytes::from_static(b"hello")).unwrap();
+    let outputs: Vec<_> = std::iter::from_fn(|| ring.poll_output()).collect();
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Send { .. })), "{outputs:?}");
+    assert!(
+        outputs.iter().any(|output| matches!(output, Output::Deliver(d) if d.payload == "hello"))
+    );
+    assert!(
+        outputs.iter().any(|output| matches!(output, Output::Held { majority: 1, all: 1, .. }))
+    );
+}
+
+#[test]
+fn the_holder_sends_and_delivers_within_the_call() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.multicast(1, 0);
+    cluster.run(millis(1));
+    assert!(cluster.ring(1).holds_token());
+    let before = deliveries(&cluster, 1);
+    cluster.multicast(1, 0);
+    assert_eq!(deliveries(&cluster, 1), before + 1);
+    cluster.run(cluster.delay);
+    assert_eq!(deliveries(&cluster, 0), before + 1, "one delay later the others deliver too");
+    cluster.run(cluster.delay);
+    let last = cluster.lives[1].seen.last().unwrap();
+    assert!(matches!(last, Seen::Held { majority, all, .. } if majority == all), "{last:?}");
+}
+
+#[test]
+fn a_parked_ring_sends_only_heartbeats() {
+    let mut cluster = Cluster::started(4, Tune::default());
+    cluster.multicast(2, 0);
+    cluster.run(millis(1));
+    cluster.counts.clear();
+    let rounds = 20;
+    cluster.run(cluster.tune.timing.heartbeat * rounds);
+    let counts: Vec<_> = cluster.counts.iter().collect();
+    // Each round is as many passes as members, and a receipt to each when it is home again.
+    let tokens = cluster.counts["token"];
+    assert!(tokens <= u64::from(rounds) * 4, "{counts:?}");
+    assert!(tokens >= u64::from(rounds - 2) * 4, "{counts:?}");
+    assert!(cluster.counts["ack"] <= u64::from(rounds) * 3, "{counts:?}");
+    assert_eq!(cluster.counts.len(), 2, "{counts:?}");
+}
+
+#[test]
+fn without_parking_the_token_never_rests() {
+    let mut cluster = Cluster::started(4, Tune { parking: false, ..Tune::default() });
+    cluster.counts.clear();
+    cluster.run(millis(10));
+    assert_eq!(cluster.counts["token"], 200, "one pass per delay of 50 us");
+}
+
+#[test]
+fn a_wanter_waits_at_most_for_the_turns_of_the_others() {
+    let turn = 4;
+    let mut cluster = Cluster::started(4, Tune { turn, ..Tune::default() });
+    // Everybody else has more to send than it can.
+    for node in 0..3 {
+        for _ in 0..400 {
+            cluster.multicast(node, 1_000);
+        }
+    }
+    cluster.run(millis(1));
+    let before = cluster.ring(3).delivered();
+    cluster.multicast(3, 0);
+    cluster.run_until(50, |cluster| {
+        cluster.lives[3]
+            .seen
+            .iter()
+            .any(|seen| matches!(seen, Seen::Delivery(d) if d.sender.node == NodeId(3)))
+    });
+    // What was under way when it asked, the turn under way, one of each other, its own.
+    let waited = cluster.ring(3).delivered() - before;
+    assert!(waited <= (3 + 3) * turn as u64, "{waited} datagrams were sent before it");
+}
+
+#[test]
+fn the_window_is_never_exceeded() {
+    for parking in [true, false] {
+        let window = 8;
+        let tune = Tune { window, turn: 8, parking, ..Tune::default() };
+        let mut cluster = Cluster::started(3, tune);
+        cluster.loss = 100;
+        for round in 0..200 {
+            cluster.multicast(round % 3, 1_000);
+        }
+        let mut acked: BTreeMap<u64, u64> = BTreeMap::new();
+        let end = cluster.now + millis(2_000);
+        while cluster.step(end) && !cluster.is_quiet() {
+            let id = cluster.ring(0).id();
+            if !(0..3).all(|node| cluster.ring(node).id() == id) {
+                continue;
+            }
+            let least = (0..3).map(|node| cluster.ring(node).delivered()).min().unwrap();
+            let most = (0..3).map(|node| cluster.ring(node).delivered()).max().unwrap();
+            *acked.entry(most - least).or_default() += 1;
+            assert!(most - least <= window as u64);
+        }
+        assert!(cluster.is_quiet());
+        check::all(&cluster);
+    }
+}
+
+#[test]
+fn a_message_of_a_mebibyte_survives_a_change_of_the_ring() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.multicast(1, 1 << 20);
+    cluster.run(micros(500));
+    assert_eq!(cluster.ring(1).queued(), 1, "it is still being sent");
+    cluster.crash(2);
+    cluster.run_until(1_000, Cluster::is_quiet);
+    check::all(&cluster);
+    check::converged(&cluster);
+    assert_eq!(deliveries(&cluster, 0), 1);
+    assert!(
+        cluster.life(0).seen.iter().filter(|s| matches!(s, Seen::Configuration(_))).count() > 1
+    );
+}
+
+#[test]
+fn limits_are_refusals() {
+    let mut ring = alone();
+    let long = Bytes::from(vec![0; MAX_MESSAGE + 1]);
+    assert_eq!(ring.multicast(Time::ZERO, long), Err(Refused::TooLarge(MAX_MESSAGE + 1)));
+    for _ in 0..MAX_SEND_QUEUE {
+        ring.multicast(Time::ZERO, Bytes::new()).unwrap();
+    }
+    assert_eq!(ring.multicast(Time::ZERO, Bytes::new()), Err(Refused::QueueFull));
+    assert_eq!(ring.queued(), MAX_SEND_QUEUE);
+    let me = Member { node: NodeId(0), incarnation: Incarnation(u64::MAX) };
+    let config = Config::new(CLUSTER, me, vec![NodeId(0)]);
+    assert!(matches!(Ring::new(config, Time::ZERO), Err(ConfigError::Incarnation(_))));
+}
+
+/// From the refusal, in one-way delays, whatever the size of the ring: the representative after
+/// four, all others after five.
+#[test]
+fn a_killed_process_costs_five_delays_and_no_timer() {
+    for n in [2, 3, 5, 7] {
+        for detector in [0, 1] {
+            let mut cluster = Cluster::started(n, Tune::default());
+            if n == 2 && detector == 1 {
+                continue; // The one who finds out is the one who is dead.
+            }
+            cluster.multicast(detector, 0);
+            cluster.run(millis(1));
+            cluster.crash(n - 1);
+            let before = cluster.now;
+            cluster.multicast(detector, 0);
+            cluster.run_until(20, Cluster::is_one_ring);
+            // There and back: the refusal itself.
+            let took = (cluster.now.since(before) - cluster.delay * 2).as_nanos()
+                / cluster.delay.as_nanos();
+            println!("{n} nodes, node {detector} finds out: {took} one-way delays");
+            assert!(took <= 5, "{n} nodes: {took} delays");
+            assert!(n > 2 || took == 0);
+        }
+    }
+}
+
+#[test]
+fn a_dead_host_is_left_out_after_the_token_and_consensus_timeouts() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.refusals = false;
+    cluster.crash(1);
+    let before = cluster.now;
+    cluster.run_until(200, |cluster| cluster.is_one_ring() && cluster.ring(0).members().len() == 2);
+    let timing = cluster.tune.timing;
+    let most = timing.heartbeat + timing.token_timeout + timing.consensus_timeout + millis(1);
+    assert!(cluster.now.since(before) <= most, "{:?}", cluster.now.since(before));
+}
+
+#[test]
+fn a_node_that_was_held_up_accuses_nobody() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    // Longer than the token's time-out: the others go on without it, it must not do so too.
+    cluster.hold_up(2, cluster.tune.timing.token_timeout * 4);
+    cluster.run(cluster.tune.timing.token_timeout * 4 + millis(40));
+    cluster.run_until(200, Cluster::is_quiet);
+    let events: Vec<_> = cluster.lives[2].events.iter().map(|(_, event)| event).collect();
+    let accused =
+        events.iter().any(|event| matches!(event, Event::Silent(_) | Event::TokenLost { .. }));
+    assert!(!accused, "{events:?}");
+}
+
+#[test]
+fn a_timer_that_fires_late_is_not_believed() {
+    let mut cluster = Cluster::started(2, Tune::default());
+    let timing = cluster.tune.timing;
+    let now = cluster.now + timing.token_timeout * 3;
+    let late = if cluster.ring(0).holds_token() { 1 } else { 0 };
+    let ring = cluster.ring_mut(late);
+    ring.handle_timeout(now);
+    assert_eq!(ring.state_name(), "operational");
+    let outputs: Vec<_> = std::iter::from_fn(|| ring.poll_output()).collect();
+    assert!(outputs.iter().any(|o| matches!(o, Output::Event(Event::HeldUp(_)))), "{outputs:?}");
+    // One more period, and it is.
+    while let Some(due) = ring.next_timeout().filter(|due| *due <= now + timing.token_timeout) {
+        ring.handle_timeout(due);
+    }
+    assert_eq!(ring.state_name(), "gather");
+}
+
+#[test]
+fn a_short_hold_up_tears_nothing_apart() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    let id = cluster.ring(0).id();
+    for node in [0, 1, 2, 1, 0] {
+        cluster.hold_up(node, cluster.tune.timing.token_timeout / 2);
+        cluster.run(millis(40));
+    }
+    assert_eq!(cluster.ring(0).id(), id);
+    assert!(cluster.is_one_ring());
+}
+
+#[test]
+fn what_comes_late_from_an_old_ring_tears_nothing_apart() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.multicast(2, 0);
+    // These stay under way until the ring is another.
+    cluster.delay = millis(30);
+    cluster.multicast(2, 0);
+    cluster.delay = micros(50);
+    cluster.refusals = false;
+    cluster.run(micros(10));
+    cluster.crash(2);
+    cluster.run_until(200, |cluster| cluster.is_one_ring() && cluster.ring(0).members().len() == 2);
+    let id = cluster.ring(0).id();
+    cluster.run(millis(60));
+    assert_eq!(cluster.ring(0).id(), id);
+}
+
+#[test]
+fn a_new_life_replaces_the_old_one() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.refusals = false;
+    cluster.crash(1);
+    cluster.start(1);
+    // Its join tells that the old life is over: nobody has to wait for the token's time-out.
+    cluster.run_until(4, Cluster::is_one_ring);
+    check::all(&cluster);
+}
+
+#[test]
+fn who_leaves_is_not_waited_for() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    let before = cluster.now;
+    cluster.leave(0);
+    cluster.run_until(5, |cluster| {
+        cluster.ring(1).members().len() == 2 && cluster.ring(2).members().len() == 2
+    });
+    assert!(cluster.now.since(before) <= cluster.delay * 5);
+    assert_eq!(cluster.ring(0).state_name(), "left");
+    assert_eq!(cluster.ring(0).next_timeout(), None);
+    assert!(cluster.lives[0].events.iter().any(|(_, event)| *event == Event::Left));
+    let now = cluster.now;
+    assert_eq!(cluster.ring_mut(0).multicast(now, Bytes::new()), Err(Refused::Left));
+    cluster.run(millis(100));
+    assert_eq!(cluster.ring(1).members().len(), 2, "and it stays away");
+}
+
+#[test]
+fn what_is_queued_while_a_ring_is_formed_is_sent_on_it() {
+    let mut cluster = Cluster::new(3, 1, Tune::default());
+    for node in 0..3 {
+        cluster.start(node);
+        cluster.multicast(node, 0);
+    }
+    cluster.run_until(50, |cluster| (0..3).all(|life| deliveries(cluster, life) == 3));
+    check::all(&cluster);
+    check::converged(&cluster);
+}
