@@ -6,6 +6,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::spanned::Spanned;
 use syn::{Error, ItemTrait};
 
 use crate::model::{self, Method};
@@ -204,8 +205,8 @@ fn arm(service: &Ident, method: &Method) -> TokenStream {
     let context = method.context.then(|| quote! { context, });
     let fields = method.arguments.iter().map(|argument| &argument.ident);
     let answer = match method.output.error {
-        None => quote! { answer },
-        Some(_) => quote! { answer_fallible },
+        None => at_result(method, "answer"),
+        Some(_) => at_result(method, "answer_fallible"),
     };
     quote! {
         #id => ::steadfast::__private::#answer(&call, #signature, |arguments: #arguments| {
@@ -213,6 +214,12 @@ fn arm(service: &Ident, method: &Method) -> TokenStream {
             <T as #service>::#ident(&mut self.implementation, #context #(arguments.#fields),*)
         }),
     }
+}
+
+/// A name of ours that stands where the result's type does: there the compiler says that serde
+/// cannot send it.
+fn at_result(method: &Method, name: &str) -> Ident {
+    Ident::new(name, method.output.ok.span())
 }
 
 fn client(item: &ItemTrait, methods: &[Method], client: &Ident, is_async: bool) -> TokenStream {
@@ -253,8 +260,8 @@ fn client_method(item: &ItemTrait, method: &Method, is_async: bool) -> TokenStre
     let types = method.arguments.iter().map(|argument| &argument.ty);
     let ok = &method.output.ok;
     let (error, call) = match &method.output.error {
-        None => (quote! { ::core::convert::Infallible }, quote! { call }),
-        Some(error) => (error.to_token_stream(), quote! { call_fallible }),
+        None => (quote! { ::core::convert::Infallible }, at_result(method, "call")),
+        Some(error) => (error.to_token_stream(), at_result(method, "call_fallible")),
     };
     let (keyword, wait) =
         if is_async { (quote! { async }, quote! { .await }) } else { Default::default() };

@@ -144,7 +144,15 @@ pub use crate::stub::DEFAULT_DEADLINE;
 ///
 /// Methods are known by a hash of their name, arguments by their order. So methods can be put in
 /// another order, and new ones added, without harm to older clients; a method keeps its arguments
-/// for ever (write a new method instead). Two names with one hash are refused when compiling.
+/// for ever (write a new method instead). Two names with one hash are refused when compiling:
+///
+/// ```compile_fail,E0080
+/// #[steadfast::service]
+/// trait Railway {
+///     fn put_busy_track_until(&mut self, hour: u8);
+///     fn name_track_before(&mut self, hour: u8);
+/// }
+/// ```
 ///
 /// Arguments, results and states are postcard. `steadfast call` uses JSON instead: arguments as an
 /// array in order, or as an object by their names.
