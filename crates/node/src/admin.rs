@@ -18,9 +18,9 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,9 @@ pub use client::{AdminError, Client, Events};
 
 /// How often a connection that follows events is looked at: its other end may have gone.
 const GONE_CHECK: Duration = Duration::from_millis(500);
+
+/// How long a stop waits for what is being written.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,7 +115,8 @@ pub(crate) struct Admin {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     connections: Connections,
-    thread: JoinHandle<()>,
+    /// Ends when the last of the server's threads does.
+    running: Receiver<()>,
 }
 
 impl Admin {
@@ -124,26 +128,33 @@ impl Admin {
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(wrap)?;
         let stop = Arc::new(AtomicBool::new(false));
         let connections = Connections::default();
-        let server = Server { control, stop: stop.clone(), connections: connections.clone() };
-        let thread = thread::Builder::new()
+        let (alive, running) = channel();
+        let (stopping, kept) = (stop.clone(), connections.clone());
+        let server = Server { control, stop: stopping, connections: kept, _running: alive };
+        thread::Builder::new()
             .name("steadfast admin".into())
             .spawn(move || server.accept(&listener))
             .map_err(wrap)?;
-        Ok(Admin { path: path.into(), stop, connections, thread })
+        Ok(Admin { path: path.into(), stop, connections, running })
     }
 
-    /// Ends all connections and removes the socket.
+    /// Ends all connections and removes the socket. Call when the data plane has ended: whoever
+    /// follows the events then gets the last ones.
     pub fn stop(self) {
         self.stop.store(true, Ordering::Release);
         // The thread waits for a connection: this is one.
-        let woken = UnixStream::connect(&self.path).is_ok();
-        for connection in lock(&self.connections).values() {
-            let _ = connection.shutdown(Shutdown::Both);
-        }
-        if woken {
-            let _ = self.thread.join();
-        }
+        let _ = UnixStream::connect(&self.path);
+        self.shut_connections(Shutdown::Read);
+        // Ended by the last thread's end, unless somebody does not read what was asked for.
+        let _ = self.running.recv_timeout(LAST_WORDS);
+        self.shut_connections(Shutdown::Both);
         let _ = fs::remove_file(&self.path);
+    }
+
+    fn shut_connections(&self, how: Shutdown) {
+        for connection in lock(&self.connections).values() {
+            let _ = connection.shutdown(how);
+        }
     }
 }
 
@@ -170,6 +181,8 @@ struct Server {
     control: Arc<Control>,
     stop: Arc<AtomicBool>,
     connections: Connections,
+    /// Dropped when the thread ends.
+    _running: Sender<()>,
 }
 
 impl Server {
@@ -265,15 +278,16 @@ impl Server {
         for stamped in past {
             self.tell(stream, &stamped)?;
         }
-        while follow {
+        if !follow {
+            return stream.shutdown(Shutdown::Both);
+        }
+        loop {
             match events.recv_timeout(GONE_CHECK) {
                 Ok(stamped) => self.tell(stream, &stamped)?,
                 Err(RecvTimeoutError::Timeout) if !is_gone(stream) => {}
-                Err(_) => break,
+                Err(_) => return stream.shutdown(Shutdown::Both),
             }
         }
-        // Events have no end that could be told from a pause.
-        stream.shutdown(Shutdown::Both)
     }
 
     fn tell(&self, stream: &mut UnixStream, (time, event): &Stamped) -> io::Result<()> {
