@@ -158,7 +158,7 @@ impl Ring {
             State::Operational(_) => {
                 let mut operational = self.operational(now);
                 match message {
-                    Message::Data(data) => operational.data(sender, data),
+                    Message::Data(data) => operational.data(from, data),
                     Message::Token(token) => operational.token(sender, token),
                     Message::Ack(ack) => operational.ack(from, ack),
                     Message::Want(_) => operational.want(from),

@@ -58,9 +58,12 @@ pub(crate) fn body_room(config: &Config) -> usize {
 }
 
 impl Operational<'_> {
-    pub fn data(&mut self, sender: Member, data: Data) {
+    pub fn data(&mut self, from: usize, data: Data) {
+        let sender = self.order.members[from];
         let (sequence, ack_wanted) = (data.sequence, data.ack_wanted);
         if self.order.receive(self.now, self.config, sender, data) {
+            // It has had the token since it asked; if it wants it again, the token says so.
+            self.order.asked &= !(1 << from);
             self.order.deliver(self.config, self.assembly, self.out);
         }
         if ack_wanted && self.order.window.admits(sequence) {

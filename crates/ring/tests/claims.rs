@@ -321,3 +321,8 @@ fn what_is_queued_while_a_ring_is_formed_is_sent_on_it() {
     check::all(&cluster);
     check::converged(&cluster);
 }
+
+#[test]
+fn what_an_interrupted_recovery_promised_is_delivered() {
+    cluster::promise::run(Tune::default());
+}

@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 pub mod check;
+pub mod promise;
 pub mod swarming;
 
 use std::cmp::Reverse;
@@ -104,6 +105,8 @@ pub struct Cluster {
     pub keep: Option<Vec<(usize, Bytes)>>,
     /// Called with each datagram that is sent, before the network gets it.
     pub drop_next: Option<fn(&Message) -> bool>,
+    /// What the network never carries: from, to, what.
+    pub filter: fn(usize, usize, &Message) -> bool,
 }
 
 #[derive(Clone)]
@@ -154,6 +157,7 @@ impl Cluster {
             fragile: 0,
             keep: None,
             drop_next: None,
+            filter: |_, _, _| false,
         }
     }
 
@@ -457,6 +461,7 @@ impl Cluster {
         }
         let mut copies = 1;
         let mut lost = self.cut.contains(&(from, to)) || self.random.below(1_000) < self.loss;
+        lost |= (self.filter)(from, to, &message);
         if let Some(drop_next) = self.drop_next
             && drop_next(&message)
         {
@@ -517,17 +522,18 @@ fn describe(message: &Message) -> String {
                 .unwrap_or_default();
             format!("data #{} hop={} stable={}{ack}{origin}", data.sequence, data.hop, data.stable)
         }
-        Message::Token(token) => format!(
-            "token hop={} #{} arus={:?} wants={:b} home={} done={:b} received={:b} missing={:?}",
-            token.hop,
-            token.sequence,
-            token.arus,
-            token.wants,
-            token.home,
-            token.done,
-            token.received,
-            token.missing
-        ),
+        Message::Token(token) => {
+            let all = u64::MAX >> (64 - token.arus.len());
+            let recovery = if token.received == all {
+                String::new()
+            } else {
+                format!(" done={:b} received={:b}", token.done, token.received)
+            };
+            format!(
+                "token hop={} #{} arus={:?} wants={:b} home={} missing={:?}{recovery}",
+                token.hop, token.sequence, token.arus, token.wants, token.home, token.missing
+            )
+        }
         Message::Ack(ack) => {
             format!("ack hop={} aru={} missing={:?}", ack.hop, ack.aru, ack.missing)
         }
