@@ -59,7 +59,7 @@
 //! | write a service | [`service`], [`State`], [`Context`] |
 //! | run it in your own program | [`Node`], [`NodeConfig`], [`HostOptions`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
-//! | see what a cluster does | [`Node::status`], [`Node::subscribe`], the program's `steadfast status` |
+//! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | work with bytes instead of types | [`Service`], [`Client::call`] |
 //!
 //! The program `steadfast` (feature `program`, on by default) runs nodes as daemons, shows a
@@ -160,7 +160,8 @@ pub use crate::stub::DEFAULT_DEADLINE;
 /// # In tests
 ///
 /// The implementation is a plain struct; call it as such. `CounterService` can be called without a
-/// node through [`Service::call`] with a [`Context`] of the test's own ([`Context::new`]).
+/// node through [`Service::call`] with a [`Context`] of the test's own ([`Context::new`]). A cluster
+/// in the test's own process takes [`NodeConfig::member`] and [`free_ring_addresses`].
 pub use steadfast_macros::service;
 
 /// For the code that [`service`] writes. No promises about what is here.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use steadfast::NodeId;
 use steadfast::status::{GroupStatus, Status};
-use steadfast::{Member, NodeId};
 
 /// The text. `expected`: the nodes of the configuration, if they are known.
 pub fn status(status: &Status, expected: Vec<NodeId>) -> String {
@@ -76,8 +76,11 @@ fn troubles(status: &Status, expected: &[NodeId]) -> Vec<String> {
 }
 
 fn absent(status: &Status, expected: &[NodeId]) -> Vec<NodeId> {
-    let present = |node: &NodeId| status.ring.members.iter().any(|member| member.node == *node);
-    expected.iter().copied().filter(|node| !present(node)).collect()
+    expected.iter().copied().filter(|&node| !is_member(status, node)).collect()
+}
+
+fn is_member(status: &Status, node: NodeId) -> bool {
+    status.ring.members.iter().any(|member| member.node == node)
 }
 
 fn list(nodes: &[NodeId]) -> String {
@@ -114,7 +117,7 @@ fn groups(text: &mut String, status: &Status) {
     }
     let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "HOLD"];
     let mut rows = vec![head.map(str::to_owned)];
-    rows.extend(status.groups.iter().map(row));
+    rows.extend(status.groups.iter().map(|group| row(group, status)));
     let widths: [usize; 7] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
     });
@@ -123,18 +126,30 @@ fn groups(text: &mut String, status: &Status) {
         let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
         line(text, format_args!("{}", cells.join("  ").trim_end()));
     }
-    if status.groups.iter().any(|group| group.replicas.iter().any(|replica| !replica.synced)) {
-        text.push_str("(n): this replica is being given the state\n");
+    for (mark, meaning) in [
+        ('(', "(n): this replica is being given the state"),
+        ('?', "n?: this node is not in the ring; the view is the last one known"),
+    ] {
+        if rows.iter().any(|row| row[REPLICAS].contains(mark)) {
+            line(text, format_args!("{meaning}"));
+        }
     }
 }
 
-fn row(group: &GroupStatus) -> [String; 7] {
+/// The column of the replicas.
+const REPLICAS: usize = 3;
+
+fn row(group: &GroupStatus, status: &Status) -> [String; 7] {
+    let name = |node: NodeId| match is_member(status, node) {
+        true => node.to_string(),
+        false => format!("{node}?"),
+    };
     let replicas: Vec<String> = group
         .replicas
         .iter()
         .map(|replica| match replica.synced {
-            true => replica.node.to_string(),
-            false => format!("({})", replica.node),
+            true => name(replica.node),
+            false => format!("({})", name(replica.node)),
         })
         .collect();
     // Only a node with a replica of its own knows these.
@@ -142,7 +157,7 @@ fn row(group: &GroupStatus) -> [String; 7] {
     [
         group.name.clone(),
         group.view.to_string(),
-        group.primary.map_or("none".to_owned(), |Member { node, .. }| node.to_string()),
+        group.primary.map_or("none".to_owned(), |primary| name(primary.node)),
         replicas.join(" "),
         known(group.sessions.map(|sessions| sessions.to_string())),
         known(group.executed.map(|executed| executed.to_string())),

@@ -1,5 +1,6 @@
 //! `steadfast node`: the daemon.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, SyncSender};
@@ -194,7 +195,11 @@ fn start_log(filter: Option<&str>) -> Result<(), Failure> {
              trace, or a list such as info,steadfast_node=debug"
         ))
     })?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     Ok(())
 }
 

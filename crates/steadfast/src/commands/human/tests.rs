@@ -72,7 +72,8 @@ fn a_sound_cluster_shows_no_trouble() {
 
 #[test]
 fn what_is_wrong_comes_first() {
-    let mut status = seen(&[1], vec![group("counter", &[(1, false)]), group("echo", &[])]);
+    let mut status =
+        seen(&[1], vec![group("counter", &[(1, false)]), group("echo", &[(2, true), (1, true)])]);
     status.counters.handlers_panicked = 2;
     status.counters.malformed.magic = 7;
     status.client = None;
@@ -80,22 +81,22 @@ fn what_is_wrong_comes_first() {
         &status,
         &[1, 2, 3],
         expect![[r#"
-        cluster lab, seen from n1 (takes no clients)
-          ! no quorum: nothing is answered until a majority of the nodes is up
-          ! not in the ring: n2 n3
-          ! group counter has no primary: no replica with its state is up
-          ! group echo has no primary: no replica with its state is up
-          ! 7 malformed datagrams dropped: another program, version or cluster sends to the ring's port (--json tells which)
-          ! 2 handlers panicked: see the node's log
+            cluster lab, seen from n1 (takes no clients)
+              ! no quorum: nothing is answered until a majority of the nodes is up
+              ! not in the ring: n2 n3
+              ! group counter has no primary: no replica with its state is up
+              ! 7 malformed datagrams dropped: another program, version or cluster sends to the ring's port (--json tells which)
+              ! 2 handlers panicked: see the node's log
 
-        ring    operational, no quorum (epoch 4), r17@n1, 4711 delivered
-        nodes   1 of 3: n1
+            ring    operational, no quorum (epoch 4), r17@n1, 4711 delivered
+            nodes   1 of 3: n1
 
-        GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
-        counter  v3    none     (n1)      -         -         majority
-        echo     v3    none               -         -         majority
-        (n): this replica is being given the state
-    "#]],
+            GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
+            counter  v3    none     (n1)      -         -         majority
+            echo     v3    n2?      n2? n1    -         -         majority
+            (n): this replica is being given the state
+            n?: this node is not in the ring; the view is the last one known
+        "#]],
     );
 }
 
