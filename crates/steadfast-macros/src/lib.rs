@@ -1,7 +1,7 @@
 //! The attribute behind `#[steadfast::service]`. Depend on `steadfast`, which documents and
 //! re-exports it; the code that it writes names types of that crate.
 //!
-//! [`model`] reads a trait and refuses what cannot be a service; [`expand`] writes the adapter and
+//! `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter and
 //! the clients.
 
 mod expand;

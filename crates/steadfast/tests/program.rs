@@ -6,9 +6,13 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use daemon::{Daemon, configuration, program, run};
 use rustix::process::Signal;
+use steadfast::{Client, MethodId};
 
 fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
@@ -189,4 +193,47 @@ fn both_signals_stop_the_daemon_cleanly() {
         assert_eq!(code, Some(0), "{log}");
         assert!(!log.contains("ERROR") && !log.contains("error"), "{log}");
     }
+}
+
+#[test]
+fn kill_9_of_the_primary_under_load_loses_and_repeats_nothing() {
+    let rings = steadfast::free_ring_addresses(3);
+    let mut daemons: Vec<Daemon> = (1..=3).map(|id| Daemon::member(id, &rings)).collect();
+    for daemon in &daemons {
+        daemon.wait_for("STATUS=1 of 1 replicas have the state");
+    }
+    let primary = &daemons[0].status()["groups"][0]["primary"]["node"];
+    let primary = primary.as_u64().expect("a node's number") as usize - 1;
+    let addresses: Vec<String> = daemons.iter().map(Daemon::address).collect();
+    let (sender, acknowledgements) = channel();
+    let acknowledged: u64 = thread::scope(|scope| {
+        let adders: Vec<_> = (0..2)
+            .map(|_| {
+                let (addresses, sender) = (&addresses, sender.clone());
+                scope.spawn(move || add_one_by_one(addresses, &sender))
+            })
+            .collect();
+        let wait = || (0..100).for_each(|_| acknowledgements.recv().expect("adders go on"));
+        wait();
+        daemons.remove(primary).kill();
+        wait();
+        drop(acknowledgements);
+        adders.into_iter().map(|adder| adder.join().expect("no call failed")).sum()
+    });
+    for daemon in &daemons {
+        assert_eq!(out(&daemon.call(&["counter", "get"])), format!("{acknowledged}\n"));
+    }
+}
+
+/// Adds until nobody listens; returns how many calls were acknowledged.
+fn add_one_by_one(addresses: &[String], sender: &Sender<()>) -> u64 {
+    let client = Client::connect(addresses).expect("the nodes are up");
+    for acknowledged in 1.. {
+        let (method, deadline) = (MethodId::of("add"), Duration::from_secs(20));
+        client.call("counter", method, true, "[1]".into(), deadline).expect("two nodes are up");
+        if sender.send(()).is_err() {
+            return acknowledged;
+        }
+    }
+    unreachable!("somebody stops listening before the numbers end")
 }

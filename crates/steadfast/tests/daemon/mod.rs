@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -25,7 +26,7 @@ pub fn run(arguments: &[&str]) -> Output {
     program().args(arguments).output().expect("the program can be run")
 }
 
-/// A node of a cluster of one, with a counter and an echo.
+/// A node in a process of its own.
 pub struct Daemon {
     child: Child,
     notify: UnixDatagram,
@@ -33,29 +34,52 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it, and waits until it serves.
+    /// Starts one of a cluster of its own, with a counter and an echo, and waits until it serves.
     pub fn start() -> Daemon {
+        let daemon = Daemon::with(|directory| configuration(directory, "127.0.0.1:0"));
+        daemon.wait_for("READY=1");
+        daemon.wait_for("STATUS=2 of 2 replicas have the state, 2 primary");
+        daemon
+    }
+
+    /// Starts one of several, with a replica of one counter.
+    pub fn member(id: usize, rings: &[SocketAddr]) -> Daemon {
+        let node = |(id, ring)| format!("[[nodes]]\nid = {id}\nring = \"{ring}\"\n");
+        let nodes: String = (1..).zip(rings).map(node).collect();
+        Daemon::with(|directory| {
+            let admin = directory.join("node.sock");
+            format!(
+                "node = {id}\nadmin = \"{}\"\nlisten.client = \"127.0.0.1:0\"\n{nodes}\
+                 [[replica]]\ngroup = \"counter\"\nservice = \"counter\"\n",
+                admin.display()
+            )
+        })
+    }
+
+    fn with(configuration: impl FnOnce(&Path) -> String) -> Daemon {
         let directory = tempfile::tempdir().expect("a directory");
         let config = directory.path().join("node.toml");
-        std::fs::write(&config, configuration(directory.path(), "127.0.0.1:0")).expect("written");
+        std::fs::write(&config, configuration(directory.path())).expect("written");
         let socket = directory.path().join("notify");
         let notify = UnixDatagram::bind(&socket).expect("a free name");
         notify.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         let mut command = program();
         command.args(["node", "--config"]).arg(&config).args(["--log", "warn"]);
         let child = command.env("NOTIFY_SOCKET", &socket).stderr(Stdio::piped()).spawn();
-        let daemon = Daemon { child: child.expect("the program can be run"), notify, directory };
-        daemon.wait_for("READY=1");
-        daemon.wait_for("STATUS=2 of 2 replicas have the state, 2 primary");
-        daemon
+        Daemon { child: child.expect("the program can be run"), notify, directory }
     }
 
-    /// Waits until it tells systemd this.
+    /// Kills it as `kill -9` does.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it runs");
+    }
+
+    /// Waits until it tells systemd something that begins like this.
     pub fn wait_for(&self, message: &str) {
         let mut buffer = [0; 256];
         loop {
             let length = self.notify.recv(&mut buffer).expect("it goes on telling how it fares");
-            if &buffer[..length] == message.as_bytes() {
+            if buffer[..length].starts_with(message.as_bytes()) {
                 return;
             }
         }
