@@ -24,7 +24,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
-use crate::limits::{MAX_BODY, MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, STATE_CHUNK};
+use crate::limits::{
+    MAX_BODY, MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_SESSION_WINDOW, MAX_SESSIONS,
+    STATE_CHUNK,
+};
 use crate::{ClientId, GroupId, Malformed, Member, MethodId, RingId, Time, ViewNumber};
 
 /// How a group is replicated.
@@ -323,7 +326,8 @@ impl ReplicaState {
         let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
         let length = length.get() as usize;
         let head = rest.get(..length).ok_or(Malformed::Length)?;
-        Ok(ReplicaState { head: read(head)?, service: bytes.slice(4 + length..) })
+        let head = checked_head(read(head)?)?;
+        Ok(ReplicaState { head, service: bytes.slice(4 + length..) })
     }
 }
 
@@ -453,6 +457,14 @@ fn checked_install(install: Install) -> Result<Install, Malformed> {
 fn checked_join(join: JoinGroup) -> Result<JoinGroup, Malformed> {
     at_most(join.name.len(), MAX_NAME, "name")?;
     Ok(join)
+}
+
+fn checked_head(head: StateHead) -> Result<StateHead, Malformed> {
+    at_most(head.sessions.len(), MAX_SESSIONS, "sessions")?;
+    for session in &head.sessions {
+        at_most(session.replies.len(), MAX_SESSION_WINDOW as usize, "replies")?;
+    }
+    Ok(head)
 }
 
 fn encode_chunk(chunk: &StateChunk) -> Vec<u8> {

@@ -4,11 +4,12 @@ use bytes::{Bytes, BytesMut};
 use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
 use wire::limits::{
     MAX_BODY, MAX_DATAGRAM, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON,
-    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MIN_DATAGRAM, STATE_CHUNK,
+    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MAX_SESSION_WINDOW, MAX_SESSIONS, MIN_DATAGRAM,
+    STATE_CHUNK,
 };
 use wire::ordered::{
     Announce, Asleep, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS,
-    Ordered, ReplicaEntry, StateChunk,
+    Ordered, ReplicaEntry, ReplicaState, StateChunk, StateHead,
 };
 use wire::ring::{Ack, Commit, CommitMember, Datagram, Join, Message, Token};
 use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
@@ -167,6 +168,25 @@ fn lists_of_ordered_messages_are_limited() {
     let join = JoinGroup { name: "n".repeat(MAX_NAME + 1), options: GroupOptions::default() };
     assert_eq!(refused_ordered(Ordered::JoinGroup(join)), "name");
     assert_eq!(refused_ordered(state_chunk(STATE_CHUNK + 1)), "bytes");
+}
+
+#[test]
+fn sessions_and_their_replies_are_limited() {
+    let refused = |change: fn(&mut StateHead)| {
+        let mut state = samples::replica_state();
+        change(&mut state.head);
+        ReplicaState::decode(&state.encode()).err()
+    };
+    assert_eq!(refused(|_| {}), None);
+    let many = |head: &mut StateHead| {
+        let replies = &mut head.sessions[0].replies;
+        *replies = vec![replies[0].clone(); MAX_SESSION_WINDOW as usize + 1];
+    };
+    assert_eq!(refused(many), Some(Malformed::Field("replies")));
+    let many = |head: &mut StateHead| {
+        head.sessions = vec![head.sessions[0].clone(); MAX_SESSIONS + 1];
+    };
+    assert_eq!(refused(many), Some(Malformed::Field("sessions")));
 }
 
 #[test]
