@@ -36,6 +36,6 @@ fn every_planted_bug_is_found() {
         if std::env::var("BUG").is_ok_and(|name| name != format!("{bug:?}")) {
             continue;
         }
-        found_within(bug, 200);
+        found_within(bug, 600);
     }
 }

@@ -30,6 +30,7 @@ pub fn all(cluster: &Cluster) {
     prefixes(&flat);
     together(&flat);
     held(cluster, &flat);
+    causes(cluster, &flat);
 }
 
 /// At the end of a run without faults: everybody who runs is together and nothing is lost.
@@ -118,6 +119,7 @@ fn stays(life: &Life) -> Vec<Stay<'_>> {
                 assert!(last.is_none_or(|last| last.contiguous || !delivery.contiguous));
                 stay.deliveries.push(delivery);
             }
+            Seen::Multicast(_) => {}
             Seen::Held { ring, majority, all } => {
                 assert_eq!(*ring, stays.last().expect("in a ring").ring);
                 assert!(all <= majority);
@@ -231,6 +233,33 @@ fn held(cluster: &Cluster, stays: &[&Stay<'_>]) {
                 stay.member,
                 stay.ring
             );
+        }
+    }
+}
+
+/// Whatever a sender had delivered of a ring when it handed a message in is delivered before it.
+/// Without a gap that is so by the order; after one it is why some messages are not delivered.
+fn causes(cluster: &Cluster, stays: &[&Stay<'_>]) {
+    for stay in stays {
+        let mut before: BTreeSet<&Bytes> = BTreeSet::new();
+        for delivery in &stay.deliveries {
+            if !delivery.contiguous {
+                let sender = cluster.lives.iter().find(|l| l.member == delivery.sender);
+                let sender = sender.expect("a known sender");
+                let sent = |seen: &&Seen| match seen {
+                    Seen::Multicast(number) => sender.sent[*number] != delivery.payload,
+                    _ => true,
+                };
+                for seen in sender.seen.iter().take_while(sent) {
+                    if let Seen::Delivery(cause) = seen
+                        && cause.ring == stay.ring
+                    {
+                        let known = before.contains(&cause.payload);
+                        assert!(known, "{} lacks a cause: {}", stay.member, cause.sequence);
+                    }
+                }
+            }
+            before.insert(&delivery.payload);
         }
     }
 }

@@ -47,7 +47,13 @@ pub fn quick() -> Timing {
 pub enum Seen {
     Configuration(Configuration),
     Delivery(Delivery),
-    Held { ring: RingId, majority: u64, all: u64 },
+    Held {
+        ring: RingId,
+        majority: u64,
+        all: u64,
+    },
+    /// It handed in its message of this number.
+    Multicast(usize),
 }
 
 #[derive(Debug)]
@@ -254,6 +260,7 @@ impl Cluster {
         payload.resize(payload.len().max(size), fill);
         let payload = Bytes::from(payload);
         if host.ring.multicast(now, payload.clone()).is_ok() {
+            life.seen.push(Seen::Multicast(life.sent.len()));
             life.sent.push(payload);
         }
         self.collect(node);
