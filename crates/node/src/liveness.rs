@@ -19,6 +19,9 @@ use crate::poller::{EventFlags, Poller, Source};
 /// How long to wait before a connection to a node is tried again.
 const REDIAL: Duration = Duration::from_millis(100);
 
+/// As `REDIAL`, of a node that has just sent a datagram: it runs, so it should be watched.
+const REDIAL_WHEN_HEARD: Duration = Duration::from_millis(10);
+
 /// A dying process closes its descriptors one by one: its ring socket may outlive the connection
 /// by some microseconds, so the probe is repeated. Pauses between the probes.
 const PROBE_PAUSES: [Duration; 4] = [
@@ -46,6 +49,8 @@ struct Watched {
     address: SocketAddr,
     connection: Option<Socket>,
     established: bool,
+    /// When it was dialled last, and when it will be next if there is no connection then.
+    dialled: Option<Time>,
     dial_at: Time,
     /// The next probe's place in the list of pauses, and when it is due.
     probe: Option<(usize, Time)>,
@@ -60,6 +65,7 @@ impl Liveness {
             address: node.ring,
             connection: None,
             established: false,
+            dialled: None,
             dial_at: now,
             probe: None,
         };
@@ -130,6 +136,15 @@ impl Liveness {
         }
     }
 
+    /// A datagram came from a peer.
+    pub fn heard(&mut self, index: usize, now: Time) {
+        let watched = &mut self.watched[index];
+        if watched.connection.is_none() {
+            let soon = watched.dialled.map_or(now, |dialled| dialled + REDIAL_WHEN_HEARD);
+            watched.dial_at = watched.dial_at.min(soon);
+        }
+    }
+
     pub fn next_timeout(&self) -> Time {
         let due = |watched: &Watched| {
             let dial = if watched.connection.is_none() { watched.dial_at } else { Time::FAR };
@@ -148,6 +163,7 @@ impl Liveness {
                 watched.probe = PROBE_PAUSES.get(step).map(|&pause| (step + 1, now + pause));
             }
             if watched.connection.is_none() && watched.dial_at <= now {
+                watched.dialled = Some(now);
                 watched.dial_at = now + REDIAL;
                 watched.connection = dial(watched.address, index, poller).ok();
             }

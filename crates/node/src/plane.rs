@@ -149,10 +149,17 @@ impl Plane {
         match source {
             Source::Waker => self.handle_inbox(now),
             Source::Strangers | Source::Peer(_) => {
+                let mut heard = false;
                 udp.receive(source, now, counters, |received| match received {
-                    Received::Datagram(bytes) => stack.handle_datagram(now, &bytes),
+                    Received::Datagram(bytes) => {
+                        heard = true;
+                        stack.handle_datagram(now, &bytes);
+                    }
                     Received::Unreachable(node) => stack.handle_unreachable(now, node),
                 });
+                if let (true, Source::Peer(index)) = (heard, source) {
+                    liveness.heard(index, now);
+                }
             }
             Source::Clients => {
                 if let Some(callers) = callers {
