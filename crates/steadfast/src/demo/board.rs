@@ -8,10 +8,22 @@ use super::service::Board;
 const SHOWN: usize = 5;
 
 /// Columns inside the frame.
-const WIDTH: usize = 44;
+pub const WIDTH: usize = 40;
+
+/// Boards beside each other.
+pub fn beside(boards: &[Board], network: &Network, paint: Paint) -> Vec<String> {
+    let boards: Vec<_> = boards.iter().map(|board| lines(board, network, paint)).collect();
+    let height = boards.iter().map(Vec::len).max().unwrap_or(0);
+    let gap = " ".repeat(WIDTH + 4);
+    let row = |row: usize| {
+        let cells = boards.iter().map(|board| board.get(row).map_or(gap.as_str(), String::as_str));
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    (0..height).map(row).collect()
+}
 
 /// The lines of a board, all of one width.
-pub fn lines(board: &Board, network: &Network, paint: Paint) -> Vec<String> {
+fn lines(board: &Board, network: &Network, paint: Paint) -> Vec<String> {
     let name = |id: StationId| network.station(id).map_or("?", |station| station.name.as_str());
     let station = name(board.station);
     let time = time_of_day(board.time);
@@ -29,8 +41,8 @@ pub fn lines(board: &Board, network: &Network, paint: Paint) -> Vec<String> {
         let wait = departure.leaves.saturating_sub(board.time) / 1_000_000_000;
         let wait = if wait < 60 { "now".to_owned() } else { format!("{} min", wait / 60) };
         let badge = format!(" {letter} ");
-        let place = left(name(departure.destination), 24);
-        let rest = format!(" {place} {:>4} {}", departure.train, right(&wait, 9));
+        let place = left(name(departure.destination), 21);
+        let rest = format!(" {place} {:>4} {}", departure.train, right(&wait, 8));
         line(&format!("{badge}{rest}"), format!("{}{rest}", paint.behind(*colour, &badge)));
     }
     if board.departures.is_empty() {
@@ -96,11 +108,12 @@ mod tests {
         let shown = lines(&board, &network, Paint::PLAIN);
         assert!(shown.iter().all(|line| line.chars().count() == WIDTH + 4), "{shown:#?}");
         expect![[r#"
-            ╭─ Trindade ──────────────────── 12:00:00 UTC ─╮
-            │  D  Hospital São João         407       now  │
-            │  B  Póvoa de Varzim           212     3 min  │
-            │  ▲  lift out of order                        │
-            │  !  help point: somebody calls               │
-            ╰──────────────────────────────────────────────╯"#]].assert_eq(&shown.join("\n"));
+            ╭─ Trindade ──────────────── 12:00:00 UTC ─╮
+            │  D  Hospital São João      407      now  │
+            │  B  Póvoa de Varzim        212    3 min  │
+            │  ▲  lift out of order                    │
+            │  !  help point: somebody calls           │
+            ╰──────────────────────────────────────────╯"#]]
+        .assert_eq(&shown.join("\n"));
     }
 }

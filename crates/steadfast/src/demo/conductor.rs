@@ -55,6 +55,7 @@ pub fn conduct(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Outcome, Fail
     let clients = run.start_clients(&network)?;
     run.started = clock::now() + RUN_UP;
     run.stage.go(run.started)?;
+    run.now("events flow");
     let faults = run.play_faults()?;
     run.finish_clients()?;
     run.now("comparing what the sensors wrote down with every replica's state");

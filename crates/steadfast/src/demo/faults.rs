@@ -28,9 +28,6 @@ impl Run<'_> {
         let mut made: Vec<Fault> = Vec::new();
         for (&role, place) in faults.iter().zip(PLACES) {
             let moment = self.started + (seconds * place * 1e9) as u64;
-            if moment > clock::now() + 1_000_000_000 {
-                self.now("events flow");
-            }
             self.wait_until(moment)?;
             let spared = made.last().map(|fault| fault.node);
             let fault = self.play(means, role, spared)?;
@@ -49,9 +46,10 @@ impl Run<'_> {
         let at = clock::now();
         process.signal(signal).map_err(Failure::io(format!("node {node} cannot be hit")))?;
         let (name, role_name) = (means.name(), role.name());
-        if means == Means::Kill {
+        let dead = (means == Means::Kill).then(|| {
             self.stage.bury(node);
-        }
+            clock::now()
+        });
         self.now(format!("{name} of node {node}, the {role_name}"));
         self.wait_until(at + AWAY)?;
         let excluded = !self.in_view(node);
@@ -66,7 +64,7 @@ impl Run<'_> {
             }
         }
         let back = if excluded { self.returned(node)? } else { None };
-        Ok(Fault { means, role, node, at, undone, back })
+        Ok(Fault { means, role, node, at, dead, undone, back })
     }
 
     /// The node whose turn it is: another one than the last time, if there is a choice.

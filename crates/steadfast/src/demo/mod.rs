@@ -5,6 +5,7 @@
 //! nodes while events flow ([`faults`]), and in the end compares what the sensors wrote down
 //! ([`record`]) with every replica's state ([`audit`]). `docs/demo.md` describes it for users.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -179,11 +180,16 @@ pub fn run(arguments: Args) -> ExitCode {
     }
 }
 
+/// On standard error, if anybody listens: the processes must be ended all the same.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 fn conduct(arguments: &Args) -> ExitCode {
     let plan = match arguments.plan() {
         Ok(plan) => plan,
         Err(remedy) => {
-            eprintln!("error: {remedy}");
+            say(&format!("error: {remedy}"));
             return ExitCode::from(2);
         }
     };
@@ -192,7 +198,7 @@ fn conduct(arguments: &Args) -> ExitCode {
         if let Err(error) =
             signal_hook::flag::register_usize(signal, interrupt.clone(), signal as usize)
         {
-            eprintln!("error: signals cannot be caught: {error}");
+            say(&format!("error: signals cannot be caught: {error}"));
             return ExitCode::from(FAILED);
         }
     }
@@ -203,11 +209,11 @@ fn conduct(arguments: &Args) -> ExitCode {
         }
         // As a shell says it.
         Err(Failure::Interrupted(signal)) => {
-            eprintln!("interrupted: all processes are ended");
+            say("interrupted: all processes are ended");
             ExitCode::from(128 + signal as u8)
         }
         Err(failure) => {
-            eprintln!("error: {failure}");
+            say(&format!("error: {failure}"));
             ExitCode::from(FAILED)
         }
     }

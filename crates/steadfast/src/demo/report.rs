@@ -41,10 +41,11 @@ pub fn text(outcome: &Outcome, paint: Paint) -> String {
     lines.extend(latencies(outcome, paint));
     lines.push(String::new());
     lines.extend(faults(&outcome.faults, paint));
-    for shown in &outcome.boards {
-        lines.extend(board::lines(shown, &outcome.network, paint).iter().map(|l| format!("  {l}")));
+    if !outcome.boards.is_empty() {
+        let boards = board::beside(&outcome.boards, &outcome.network, paint);
+        lines.extend(boards.iter().map(|line| format!("  {line}")));
+        lines.push(String::new());
     }
-    lines.push(String::new());
     lines.extend(verdict(outcome, paint));
     let trimmed: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
     trimmed.join("\n")
@@ -53,12 +54,13 @@ pub fn text(outcome: &Outcome, paint: Paint) -> String {
 fn head(outcome: &Outcome, paint: Paint) -> Vec<String> {
     let (plan, network) = (&outcome.plan, &outcome.network);
     let badges = network.lines.iter().map(|line| {
-        let badge = format!(" {} ", line.letter);
-        paint.behind(line.colour, &badge)
+        let badge = paint.behind(line.colour, &format!(" {} ", line.letter));
+        format!("{badge} {}", line.name)
     });
-    let badges = badges.collect::<Vec<_>>().join("");
+    let badges = badges.collect::<Vec<_>>().join("  ");
     vec![
-        format!("  {}  {badges}", paint.bold("Steadfast · the light rail of Porto")),
+        format!("  {}", paint.bold("Steadfast · the light rail of Porto")),
+        format!("  {badges}"),
         paint.dim(&format!(
             "  {} lines, {} stations, {} sensors · {} nodes, {} replicas (semi-active)",
             network.lines.len(),
@@ -103,7 +105,8 @@ fn events(outcome: &Outcome, paint: Paint) -> Vec<String> {
         };
     }
     let title = heading(&left("  Events", LABEL), paint);
-    let mut lines = vec![format!("{title}{}", paint.dim(&titles)), format!("{:LABEL$}{values}", "")];
+    let mut lines =
+        vec![format!("{title}{}", paint.dim(&titles)), format!("{:LABEL$}{values}", "")];
     for (error, count) in &audit.errors {
         lines.push(paint.warn(&format!("{:16}{} × {error}", "", grouped(*count))));
     }
@@ -187,13 +190,17 @@ fn faults(faults: &[Timeline], paint: Paint) -> Vec<String> {
 fn fault_details(fault: &Timeline, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(bar(fault, paint).map(|bar| format!("    {bar}")));
+    if let Some(dead) = fault.dead_ms {
+        lines.push(paint.dim(&format!("    the process was gone after {}", millis(dead))));
+    }
     if let Some(by) = &fault.detected_by {
         let view = fault.view.map_or(String::new(), |view| format!("; view {view}"));
         let primary =
             fault.primary.map_or(String::new(), |node| format!(" with primary node {node}"));
         lines.push(paint.dim(&format!("    detected by {by}{view}{primary}")));
     }
-    lines.push(paint.dim(&format!("    the gap was seen by {}", fault.longest_gap_client)));
+    let (client, from) = (&fault.longest_gap_client, fault.longest_gap_from_ms);
+    lines.push(paint.dim(&format!("    the gap was seen by {client}, from {from:+.2} ms on")));
     let undone = match fault.means {
         Means::Kill => "started again",
         Means::Stop => "continued",
@@ -264,6 +271,7 @@ mod tests {
             role,
             node,
             at_s: 5.0,
+            dead_ms: Some(0.31),
             detected_ms: Some(0.4),
             detected_by: Some("node 2: its host refuses".to_owned()),
             ring_ms: Some(1.9),
@@ -272,6 +280,7 @@ mod tests {
             primary: Some(2),
             first_reply_ms: Some(3.14),
             longest_gap_ms: 3.32,
+            longest_gap_from_ms: -0.31,
             longest_gap_client: "the sensors of line B, session 3".to_owned(),
             return_gap_ms: 2.1,
             undone_ms: 2_000.4,
@@ -319,7 +328,8 @@ mod tests {
     fn a_good_run_is_taken_in_at_a_glance() {
         expect![[r#"
 
-            Steadfast · the light rail of Porto   A  B  C  D  E
+            Steadfast · the light rail of Porto
+             A  Azul   B  Vermelha   C  Verde   D  Amarela   E  Violeta
             5 lines, 70 stations, 219 sensors · 5 nodes, 3 replicas (semi-active)
             20 s at 1,000 events/s · seed 1
 
@@ -327,9 +337,9 @@ mod tests {
                           20,000        20,000           0       0               0             0
 
             Replicas      state digest            size      executed
-              node 1      cdb7740207b319b7       502 B        21,400
-              node 2      cdb7740207b319b7       502 B        21,400   primary
-              node 3      cdb7740207b319b7       502 B        21,400
+              node 1      ea03fd8311f69931       502 B        21,400
+              node 2      ea03fd8311f69931       502 B        21,400   primary
+              node 3      ea03fd8311f69931       502 B        21,400
 
             Latency          calls       p50       p99     p99.9       max  over 2 s
               normal        18,003   0.41 ms   1.23 ms   9.80 ms   14.1 ms         0
@@ -341,17 +351,18 @@ mod tests {
             1 kill -9 of node 1, primary      0.40 ms    2.30 ms    3.14 ms    3.32 ms     2.11 s
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
               d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.84
+              the process was gone after 0.31 ms
               detected by node 2: its host refuses; view 4 with primary node 2
-              the gap was seen by the sensors of line B, session 3
+              the gap was seen by the sensors of line B, session 3, from -0.31 ms on
               started again after 2.00 s, given 48 KiB; longest gap meanwhile 2.10 ms
 
             2 kill -9 of node 3, backup       0.40 ms    2.30 ms    3.14 ms    3.32 ms     2.11 s
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
               d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.84
+              the process was gone after 0.31 ms
               detected by node 2: its host refuses; view 4 with primary node 2
-              the gap was seen by the sensors of line B, session 3
+              the gap was seen by the sensors of line B, session 3, from -0.31 ms on
               started again after 2.00 s, given 48 KiB; longest gap meanwhile 2.10 ms
-
 
             ✔ nothing acknowledged was lost or executed twice, all replicas are equal, 2 faults survived"#]]
             .assert_eq(&text(&outcome(), Paint::PLAIN).replace("\n  ", "\n"));

@@ -93,6 +93,8 @@ pub struct Fault {
     pub node: u32,
     /// When.
     pub at: u64,
+    /// When the kernel had ended the process, if it was killed.
+    pub dead: Option<u64>,
     /// When it was undone.
     pub undone: u64,
     /// When the conductor saw that the replica had the state again.
@@ -110,6 +112,8 @@ pub struct Timeline {
     pub node: u32,
     /// Seconds from the start of the traffic.
     pub at_s: f64,
+    /// The kernel had ended the process (its sockets are closed a moment before).
+    pub dead_ms: Option<f64>,
     /// The first sign of it that any other node noticed.
     pub detected_ms: Option<f64>,
     /// Who noticed, and how.
@@ -127,6 +131,8 @@ pub struct Timeline {
     /// The longest time that any client had a call due and got no answer, from the fault until
     /// it was undone.
     pub longest_gap_ms: f64,
+    /// When that gap began; less than zero if before the fault.
+    pub longest_gap_from_ms: f64,
     /// Which client that was.
     pub longest_gap_client: String,
     /// The same while the node came back.
@@ -184,10 +190,13 @@ impl Clients {
         }
     }
 
-    /// The longest gap that overlaps the window, and whose it is.
-    fn longest_gap(&self, from: u64, to: u64) -> (u64, &str) {
-        let gaps = self.clients.iter().map(|(name, calls)| (gap(calls, from, to), name.as_str()));
-        gaps.max().unwrap_or((0, ""))
+    /// The longest gap that overlaps the window: how long, from when on, and whose it is.
+    fn longest_gap(&self, from: u64, to: u64) -> (u64, u64, &str) {
+        let gaps = self.clients.iter().map(|(name, calls)| {
+            let (length, begin) = gap(calls, from, to);
+            (length, begin, name.as_str())
+        });
+        gaps.max().unwrap_or((0, from, ""))
     }
 
     fn first_answer_after(&self, moment: u64) -> Option<u64> {
@@ -196,11 +205,12 @@ impl Clients {
     }
 }
 
-/// The longest time without an answer while a call was due, of those that overlap the window.
+/// The longest time without an answer while a call was due, of those that overlap the window, and
+/// when it began.
 ///
 /// A gap begins with the last answer, or when the oldest unanswered call became due if that was
 /// later, and ends with the next answer, whichever call that is for.
-fn gap(calls: &[Call], from: u64, to: u64) -> u64 {
+fn gap(calls: &[Call], from: u64, to: u64) -> (u64, u64) {
     let mut calls = calls.to_vec();
     calls.sort_unstable_by_key(|call| call.answered.unwrap_or(u64::MAX));
     // For each call the earliest due time among it and those answered later.
@@ -208,13 +218,13 @@ fn gap(calls: &[Call], from: u64, to: u64) -> u64 {
     for (place, call) in calls.iter().enumerate().rev() {
         oldest[place] = oldest[place + 1].min(call.due);
     }
-    let mut longest = 0;
+    let mut longest = (0, from);
     let mut last = 0;
     for (place, call) in calls.iter().enumerate() {
         let Some(answered) = call.answered else { break };
         let begin = oldest[place].max(last);
         if begin <= to && answered >= from {
-            longest = longest.max(answered.saturating_sub(begin));
+            longest = longest.max((answered.saturating_sub(begin), begin));
         }
         last = answered;
     }
@@ -233,7 +243,7 @@ pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clien
     let ring = others().filter(|event| event.what == Seen::Ring).min_by_key(by_time);
     let installed = view.map(|event| event.at);
     let first_reply = installed.and_then(|moment| clients.first_answer_after(moment));
-    let (longest_gap, client) = clients.longest_gap(fault.at, fault.undone);
+    let (longest_gap, begin, client) = clients.longest_gap(fault.at, fault.undone);
     let end = fault.back.unwrap_or(u64::MAX);
     let transferred = |event: &&NodeEvent| {
         event.node == fault.node
@@ -250,6 +260,7 @@ pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clien
         role: fault.role,
         node: fault.node,
         at_s: fault.at.saturating_sub(start) as f64 / 1e9,
+        dead_ms: fault.dead.map(since),
         detected_ms: detected.map(|event| since(event.at)),
         detected_by: detected.map(|event| format!("node {}: {}", event.node, how(&event.what))),
         ring_ms: ring.map(|event| since(event.at)),
@@ -258,6 +269,7 @@ pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clien
         primary,
         first_reply_ms: first_reply.map(since),
         longest_gap_ms: longest_gap as f64 / 1e6,
+        longest_gap_from_ms: (begin as f64 - fault.at as f64) / 1e6,
         longest_gap_client: client.to_owned(),
         return_gap_ms: clients.longest_gap(fault.undone, end).0 as f64 / 1e6,
         undone_ms: since(fault.undone),
@@ -312,33 +324,34 @@ mod tests {
     fn a_gap_lasts_from_answer_to_answer_while_calls_are_due() {
         // Due every 10, answered at once, but for a pause from 32 to 75.
         let calls = calls(&[(10, 11), (20, 21), (30, 31), (32, 75), (42, 76), (80, 81)]);
-        assert_eq!(gap(&calls, 0, 100), 43);
-        assert_eq!(gap(&calls, 33, 34), 43, "a gap counts that only overlaps the window");
-        assert_eq!(gap(&calls, 0, 25), 1);
+        assert_eq!(gap(&calls, 0, 100).0, 43);
+        assert_eq!(gap(&calls, 33, 34).0, 43, "a gap counts that only overlaps the window");
+        assert_eq!(gap(&calls, 0, 25).0, 1);
     }
 
     #[test]
     fn a_client_with_nothing_due_sees_no_gap() {
-        assert_eq!(gap(&calls(&[(10, 11), (90, 92)]), 0, 100), 2);
+        assert_eq!(gap(&calls(&[(10, 11), (90, 92)]), 0, 100).0, 2);
     }
 
     #[test]
     fn a_call_that_fails_leaves_a_gap_until_the_next_answer() {
         let mut calls = calls(&[(10, 11), (60, 62)]);
         calls.push(Call { due: 20, answered: None });
-        assert_eq!(gap(&calls, 0, 100), 42);
+        assert_eq!(gap(&calls, 0, 100).0, 42);
     }
 
     #[test]
     fn answers_out_of_order_end_a_gap_all_the_same() {
-        assert_eq!(gap(&calls(&[(10, 50), (12, 20), (14, 21)]), 0, 100), 29);
+        assert_eq!(gap(&calls(&[(10, 50), (12, 20), (14, 21)]), 0, 100).0, 29);
     }
 
     const MS: u64 = 1_000_000;
 
     fn fault() -> Fault {
         let (means, role, node) = (Means::Kill, Role::Primary, 1);
-        Fault { means, role, node, at: 1_000 * MS, undone: 3_000 * MS, back: Some(3_100 * MS) }
+        let (at, undone, back) = (1_000 * MS, 3_000 * MS, Some(3_100 * MS));
+        Fault { means, role, node, at, dead: Some(at + MS), undone, back }
     }
 
     fn view(node: u32, at: u64, replicas: &[u32]) -> NodeEvent {

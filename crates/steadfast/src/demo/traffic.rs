@@ -9,13 +9,16 @@ use super::service::{Equipment, Event, Traffic, What};
 const CRITICAL_PERCENT: u64 = 8;
 const ALARM_PERCENT: u64 = 2;
 
-/// Seconds until a train that is told of leaves: the demo's headways, not the operator's.
-const LEAVES_IN: std::ops::Range<u64> = 15..900;
+/// Seconds between two trains of a line in one direction: the demo's, not the operator's.
+const HEADWAY: u64 = 420;
 
-/// Trains of one line.
+/// Trains that a track sensor's line tells of: the next one, the one after it, ...
+const AHEAD: u64 = 3;
+
+/// Trains of one line have one of so many numbers.
 const TRAINS: u64 = 40;
 
-/// The endless events of a line's sensors.
+/// The events of a line's sensors, as many as are asked for.
 pub struct Generator<'a> {
     network: &'a Network,
     random: Random,
@@ -86,7 +89,7 @@ impl<'a> Generator<'a> {
     }
 
     /// A train, or (one in ten) an announcement.
-    fn normal(&mut self) -> (usize, What) {
+    fn normal(&mut self, elapsed: u64) -> (usize, What) {
         if self.random.one_in(10) {
             return (Self::draw(&mut self.random, &self.equipment), What::Announcement);
         }
@@ -95,9 +98,11 @@ impl<'a> Generator<'a> {
         let SensorKind::Track(toward) = sensor.kind else { unreachable!("chosen among the track") };
         let directions = self.network.directions(sensor.station, toward);
         let (line, destination) = Self::draw(&mut self.random, &directions);
-        let train = 100 * (u64::from(line.0) + 1) + self.random.below(TRAINS);
-        let leaves_in = LEAVES_IN.start + self.random.below(LEAVES_IN.end - LEAVES_IN.start);
-        let (train, leaves_in) = (train as u16, leaves_in as u16);
+        // Trains pass here at a fixed phase of the headway, give or take some seconds.
+        let phase = (u64::from(self.sensors[place].id.0) * 97 + u64::from(line.0) * 31) % HEADWAY;
+        let next = elapsed.saturating_sub(phase).div_ceil(HEADWAY) + self.random.below(AHEAD);
+        let train = (100 * (u64::from(line.0) + 1) + (phase + next) % TRAINS) as u16;
+        let leaves_in = (phase + next * HEADWAY - elapsed + self.random.below(20)) as u16;
         (place, What::Train { line, destination, train, leaves_in })
     }
 
@@ -128,20 +133,17 @@ impl<'a> Generator<'a> {
         *raised = !*raised;
         (place, What::Alarm { raised: *raised })
     }
-}
 
-impl Iterator for Generator<'_> {
-    type Item = Event;
-
-    fn next(&mut self) -> Option<Event> {
+    /// The next event, so many seconds after the start.
+    pub fn event(&mut self, elapsed: u64) -> Event {
         let (place, what) = match self.traffic() {
-            Traffic::Normal => self.normal(),
+            Traffic::Normal => self.normal(elapsed),
             Traffic::Critical => self.critical(),
             Traffic::Alarm => self.alarm(),
         };
         let sensor = &mut self.sensors[place];
         sensor.numbers += 1;
-        Some(Event { sensor: sensor.id, number: sensor.numbers, what })
+        Event { sensor: sensor.id, number: sensor.numbers, what }
     }
 }
 
@@ -152,7 +154,9 @@ mod tests {
     use super::*;
 
     fn events(line: u8, seed: u64, count: usize) -> Vec<Event> {
-        Generator::new(&Network::porto(), LineId(line), seed).take(count).collect()
+        let network = Network::porto();
+        let mut generator = Generator::new(&network, LineId(line), seed);
+        (0..count).map(|n| generator.event(n as u64 / 200)).collect()
     }
 
     #[test]
@@ -186,10 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn trains_keep_to_their_headway_for_hours() {
+        let network = Network::porto();
+        let mut generator = Generator::new(&network, LineId(0), 5);
+        for elapsed in 0..3 * 3_600 {
+            let What::Train { leaves_in, train, line, .. } = generator.event(elapsed).what else {
+                continue;
+            };
+            assert!(u64::from(leaves_in) < AHEAD * HEADWAY + 20);
+            assert_eq!(train / 100, u16::from(line.0) + 1);
+        }
+    }
+
+    #[test]
     fn each_sensor_tells_only_what_it_can_see() {
         let network = Network::porto();
         for line in 0..network.lines.len() as u8 {
-            for event in Generator::new(&network, LineId(line), 9).take(5_000) {
+            for event in events(line, 9, 5_000) {
                 let sensor = network.sensor(event.sensor).unwrap();
                 assert_eq!(sensor.line, LineId(line));
                 let fits = match event.what {
