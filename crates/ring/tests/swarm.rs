@@ -5,7 +5,7 @@ mod cluster;
 
 #[test]
 fn every_promise_holds_whatever_happens() {
-    let seeds = std::env::var("SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    let seeds = std::env::var("SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
     let first = std::env::var("SEED").ok().and_then(|n| n.parse().ok());
     let range = first.map_or(0..seeds, |seed| seed..seed + 1);
     let mut delivered = 0;

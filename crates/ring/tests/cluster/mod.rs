@@ -102,6 +102,7 @@ pub struct Cluster {
     pub tune: Tune,
     /// Text of everything that happens, for golden traces.
     pub trace: Option<String>,
+    trace_from: Time,
     /// Datagrams sent, by kind.
     pub counts: BTreeMap<&'static str, u64>,
     /// One in this many installations of a ring is a node's last deed: nothing of what it
@@ -159,6 +160,7 @@ impl Cluster {
             configure: |_| {},
             tune,
             trace: None,
+            trace_from: Time::ZERO,
             counts: BTreeMap::new(),
             fragile: 0,
             keep: None,
@@ -494,12 +496,15 @@ impl Cluster {
     pub fn note(&mut self, line: impl FnOnce() -> String) {
         let now = self.now;
         if let Some(trace) = &mut self.trace {
-            let _ = writeln!(trace, "{:>6} us  {}", now.0 / 1_000, line());
+            // Left-aligned: a golden trace is compared without its indentation.
+            let micros = now.since(self.trace_from).as_micros();
+            let _ = writeln!(trace, "{micros:<4} us  {}", line());
         }
     }
 
-    /// Starts a trace whose clock starts at zero, at a moment when nothing is under way.
+    /// Starts a trace whose clock starts at zero.
     pub fn start_trace(&mut self) {
+        self.trace_from = self.now;
         self.trace = Some(String::new());
     }
 }
