@@ -100,6 +100,16 @@ fn a_wrong_log_filter_is_a_usage_error() {
 }
 
 #[test]
+fn status_of_a_node_without_an_admin_socket_says_what_to_configure() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("node.toml");
+    std::fs::write(&path, steadfast::DEFAULT_CONFIG).expect("written");
+    let output = program().args(["status", "--config"]).arg(&path).output();
+    let text = failure(&output.expect("the program can be run"), 2);
+    assert!(text.contains("set admin = "), "{text}");
+}
+
+#[test]
 fn a_taken_port_is_a_failure_that_names_it() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("it is bound").to_string();

@@ -31,8 +31,12 @@ fn send(name: &OsStr, message: &str) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     // Whoever listens may be stuck; the node is not to be stuck with it.
     socket.set_write_timeout(Some(PATIENCE))?;
-    socket.send_to_addr(message.as_bytes(), &address)?;
-    Ok(())
+    loop {
+        match socket.send_to_addr(message.as_bytes(), &address) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            sent => return sent.map(|_| ()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The program's node as a child process, for tests.
 
 use std::fmt::Write;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,10 @@ impl Daemon {
     pub fn wait_for(&self, message: &str) {
         let mut buffer = [0; 256];
         loop {
-            let length = self.notify.recv(&mut buffer).expect("it goes on telling how it fares");
+            let length = match self.notify.recv(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                told => told.expect("it goes on telling how it fares"),
+            };
             if buffer[..length].starts_with(message.as_bytes()) {
                 return;
             }
