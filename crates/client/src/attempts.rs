@@ -32,8 +32,8 @@ pub(crate) enum Phase {
     Queued,
     /// Sent, or to be sent when a connection is there.
     Attempting,
-    /// Nobody could serve; news of the group end the pause early, unless a node was just busy.
-    Pausing { busy: bool },
+    /// Nobody could serve; news of the group end the pause early.
+    Pausing,
 }
 
 /// A request that was sent, or waits for its connection, and that a reply may answer.
@@ -167,7 +167,7 @@ impl Session {
             unanswered: group.unanswered(),
             view: group.view(),
             method: call.method,
-            patience_us: u32::try_from(patience).unwrap_or(u32::MAX).max(1),
+            patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
             json: call.json,
             body: call.body.clone(),
         };
@@ -225,7 +225,7 @@ impl Session {
                 }
                 self.attempt(now, id, Cause::Silent);
             }
-            Phase::Pausing { .. } => {
+            Phase::Pausing => {
                 call.begin_round();
                 if self.groups[&call.group].targets.nodes.is_empty() {
                     return self.pause(now, id, false);
@@ -246,7 +246,7 @@ impl Session {
 
     fn pause(&mut self, now: Time, id: CallId, busy: bool) {
         let call = self.calls.get_mut(&id).expect("only calls under way pause");
-        call.phase = Phase::Pausing { busy };
+        call.phase = Phase::Pausing;
         let end = now + backoff(call.pauses, PAUSE, &mut self.effects);
         call.pauses += 1;
         self.effects.stats.pauses += 1;
@@ -260,9 +260,6 @@ impl Session {
     /// The group's targets are new: a call that is not where it should be goes there.
     pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("only calls under way are moved");
-        if call.phase == (Phase::Pausing { busy: true }) {
-            return;
-        }
         let Some(best) = self.groups[&call.group].best(now, &self.links, &[]) else { return };
         if call.attempts.iter().all(|attempt| attempt.address != best) {
             call.begin_round();

@@ -109,3 +109,59 @@ pub(crate) fn draw(addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
     let number = |purpose: u8| RandomState::new().hash_one((purpose, salt));
     Ok(Config { client: ClientId(number(0)), addresses, seed: number(1) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outbox_goes_on_where_the_socket_stopped() {
+        let frame = Frame::Bind(wire::client::Bind { name: "counter".into() });
+        let whole: Vec<u8> = [frame.encode(), frame.encode(), frame.encode()].concat();
+        let mut outbox = Outbox::default();
+        for _ in 0..3 {
+            assert!(outbox.put(&frame));
+        }
+        let mut sent = Vec::new();
+        while !outbox.is_empty() {
+            let (slices, count) = outbox.slices();
+            let next: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
+            let taken = next.len().min(11);
+            sent.extend_from_slice(&next[..taken]);
+            outbox.written(taken);
+        }
+        assert_eq!(sent, whole);
+        assert_eq!(outbox.bytes, 0);
+    }
+
+    #[test]
+    fn what_a_node_does_not_read_is_limited() {
+        let frame = Frame::Bind(wire::client::Bind { name: "x".repeat(1 << 20) });
+        let mut outbox = Outbox::default();
+        let kept = (0..200).take_while(|_| outbox.put(&frame)).count();
+        assert_eq!(kept, MAX_LINK_BACKLOG / frame.encode().len());
+    }
+
+    #[test]
+    fn old_events_make_room_for_new_ones() {
+        let mut log = EventLog::default();
+        for port in 0..=u16::try_from(MAX_CLIENT_EVENTS).unwrap() {
+            let address = SocketAddr::from(([10, 0, 0, 1], port));
+            log.put(Event::Lost { address, trouble: crate::Trouble::Closed });
+        }
+        let events = log.take();
+        assert_eq!(events.len(), MAX_CLIENT_EVENTS);
+        assert!(matches!(events[0].1, Event::Lost { address, .. } if address.port() == 1));
+        assert!(log.take().is_empty());
+    }
+
+    #[test]
+    fn sessions_differ() {
+        let addresses = || vec![SocketAddr::from(([127, 0, 0, 1], 1))];
+        let (one, other) = (draw(addresses()).unwrap(), draw(addresses()).unwrap());
+        assert_ne!(one.client, other.client);
+        assert_ne!(one.seed, other.seed);
+        let many = vec![SocketAddr::from(([127, 0, 0, 1], 1)); MAX_ADDRESSES + 1];
+        assert!(matches!(draw(many), Err(ConnectError::TooManyAddresses(_))));
+    }
+}

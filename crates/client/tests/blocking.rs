@@ -69,7 +69,14 @@ fn a_node_that_died_between_calls_costs_the_next_call_nothing() {
     let nodes = cluster(3);
     let client = bound(&nodes);
     nodes[0].kill();
+    // Meanwhile the client's threads are busy with something else.
+    let other = bound(&nodes[1..]);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(20) {
+        call(&other, "busy").unwrap();
+    }
     assert_eq!(call(&client, "two"), Ok(body("two")));
+    assert_eq!(client.stats().fail_overs, 0, "the loss is noticed before the call is sent");
     nodes[1].kill();
     assert_eq!(call(&client, "three"), Ok(body("three")));
     assert_eq!(nodes[2].requests().len(), 1);
@@ -166,18 +173,23 @@ fn a_thread_that_polls_sees_what_another_adds() {
     let nodes = cluster(1);
     let client = bound(&nodes);
     nodes[0].behave(Manner::Hold);
-    let before = nodes[0].requests().len();
-    std::thread::scope(|scope| {
-        // This one polls, with nothing due for 100 ms.
-        let slow = scope.spawn(|| client.call(GROUP, METHOD, false, body("slow"), SECOND));
-        nodes[0].wait_for_requests(before + 1);
-        // This one's deadline is sooner, and its result must wake it though another polls.
-        let started = Instant::now();
-        let quick = client.call(GROUP, METHOD, false, body("quick"), Duration::from_millis(30));
-        assert_eq!(quick, Err(CallError::DeadlineExceeded));
-        assert!(started.elapsed() < Duration::from_millis(600), "{:?}", started.elapsed());
-        assert_eq!(slow.join().unwrap(), Err(CallError::DeadlineExceeded));
-    });
+    let mut quickest = Duration::MAX;
+    for _ in 0..5 {
+        let before = nodes[0].requests().len();
+        std::thread::scope(|scope| {
+            // This one polls, with nothing due for 100 ms.
+            let slow =
+                scope.spawn(|| client.call(GROUP, METHOD, false, body("slow"), 4 * SECOND / 10));
+            nodes[0].wait_for_requests(before + 1);
+            // This one's deadline is sooner, and its end must wake it though another polls.
+            let started = Instant::now();
+            let quick = client.call(GROUP, METHOD, false, body("quick"), Duration::from_millis(30));
+            assert_eq!(quick, Err(CallError::DeadlineExceeded));
+            quickest = quickest.min(started.elapsed());
+            assert_eq!(slow.join().unwrap(), Err(CallError::DeadlineExceeded));
+        });
+    }
+    assert!(quickest < Duration::from_millis(80), "{quickest:?}: it waited for the other's timer");
 }
 
 #[test]

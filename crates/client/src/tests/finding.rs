@@ -57,6 +57,43 @@ fn without_any_node_the_error_names_each_address_and_what_it_did() {
 }
 
 #[test]
+fn clients_begin_with_different_addresses() {
+    let first = |seed| {
+        let addresses = (1..=5).map(address).collect();
+        let config = crate::Config { client: wire::ClientId(seed), addresses, seed };
+        crate::Session::new(config, wire::Time::ZERO).links.given[0]
+    };
+    let firsts: std::collections::BTreeSet<_> = (0..40).map(first).collect();
+    assert_eq!(firsts.len(), 5);
+}
+
+#[test]
+fn a_connected_node_that_does_not_answer_a_question_is_dropped() {
+    let mut cluster = Cluster::new(1);
+    cluster.finish(ms(1_000)).unwrap();
+    cluster.node(1).mute = true;
+    let call = cluster.call_group("other", ms(3_000));
+    cluster.run(ms(2_200));
+    let lost = Event::Lost { address: address(1), trouble: Trouble::Silent };
+    assert!(cluster.events.contains(&lost));
+    assert!(matches!(cluster.result(call), Err(CallError::Unreachable(_))));
+    assert!(!cluster.session.groups.contains_key(&wire::GroupId::of("other")), "it is forgotten");
+}
+
+#[test]
+fn a_group_that_is_gone_and_comes_back_goes_on_with_its_numbers() {
+    let mut cluster = Cluster::new(1);
+    cluster.finish(ms(1_000)).unwrap();
+    cluster.node(1).bound = None;
+    cluster.node(1).manner = Manner::Answer(Outcome::NoSuchGroup, None);
+    assert_eq!(cluster.finish(ms(1_000)), Err(CallError::NoSuchGroup(GROUP.into())));
+    cluster.node(1).bound = Some(targets(1, &[1]));
+    cluster.node(1).manner = Manner::ok();
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.requests.last().unwrap().2.number, 3, "no number is used twice");
+}
+
+#[test]
 fn a_node_that_comes_back_is_found() {
     let mut cluster = Cluster::new(1);
     cluster.node(1).up = false;

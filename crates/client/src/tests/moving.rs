@@ -143,6 +143,31 @@ fn the_first_reply_wins_and_the_other_is_ignored() {
     assert_eq!(cluster.path(2), [address(1), address(2)]);
     cluster.run(ms(500));
     assert_eq!(cluster.session.stats().late_replies, 1);
+    cluster.node(1).manner = Manner::ok();
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.path(3), [address(1)], "it was late once, and is the first in rank");
+}
+
+#[test]
+fn an_address_that_served_again_is_avoided_no_longer_than_after_its_first_failure() {
+    let mut cluster = bound(2);
+    for number in 2..10 {
+        cluster.kill(1);
+        cluster.run(ms(1));
+        cluster.node(1).up = true;
+        cluster.run(ms(60));
+        cluster.finish(ms(1_000)).unwrap();
+        assert_eq!(cluster.path(number), [address(1)]);
+    }
+}
+
+#[test]
+fn whoever_declines_is_not_the_last_to_be_asked_when_there_was_news() {
+    let mut cluster = bound(1);
+    cluster.node(1).script.push_back(Manner::Answer(Outcome::NoReplica, None));
+    cluster.call(ms(1_000));
+    cluster.run(LATENCY * 2);
+    assert_eq!(cluster.binds.len(), 2, "asked at once, not after a pause");
 }
 
 #[test]
@@ -240,7 +265,9 @@ fn a_cluster_that_began_anew_with_smaller_views_is_believed() {
     cluster.kill(2);
     cluster.run(ms(1));
     cluster.all_say(targets(1, &[3]));
+    let before = cluster.now;
     assert!(cluster.finish(ms(2_000)).is_ok());
+    assert!(cluster.now - before < ms(10), "{:?}", cluster.now - before);
     assert_eq!(*cluster.path(3).last().unwrap(), address(3));
 }
 
