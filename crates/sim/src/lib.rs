@@ -1,1 +1,25 @@
-//! (being built)
+//! Whole clusters in virtual time from one seed.
+//!
+//! How to run it, how to read a failure and how to add a checker: `docs/simulator.md`.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod clock;
+pub mod cluster;
+pub mod customers;
+pub mod draw;
+pub mod executor;
+pub mod fabric;
+pub mod faults;
+pub mod network;
+pub mod options;
+pub mod oracle;
+pub mod promise;
+pub mod queue;
+pub mod rings;
+pub mod run;
+pub mod service;
+pub mod streams;
+pub mod strike;
+pub mod trace;
+pub mod watch;

@@ -1,0 +1,42 @@
+//! One file per property. A checker hears what the world sees and objects at the first contradiction.
+//!
+//! Checkers know nothing of how the machines work inside: they are told what was sent, delivered,
+//! executed and answered, and compare it with what the papers and `docs/protocol` promise.
+
+pub mod acknowledged;
+pub mod bounded;
+pub mod configurations;
+pub mod histories;
+pub mod liveness;
+pub mod once;
+pub mod ordered_time;
+pub mod primary;
+pub mod replies;
+pub mod stability;
+pub mod total_order;
+pub mod views;
+
+use std::fmt;
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which property.
+    pub property: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.property, self.text)
+    }
+}
+
+/// What a checker says.
+pub type Verdict = Result<(), Violation>;
+
+/// Objects unless `holds`.
+pub fn demand(holds: bool, property: &'static str, text: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(Violation { property, text: text() }) }
+}

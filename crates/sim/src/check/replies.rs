@@ -1,0 +1,109 @@
+//! A call has one reply, however often it is retried, and it is the right one.
+//!
+//! Source: docs/protocol/group.md, "Requests" (the kept reply), design.md, "Exactly once". Right is what the
+//! oracle makes of the history and of the arguments that the client sent.
+
+use std::collections::HashMap;
+
+use wire::client::{Outcome, Refusal};
+use wire::{ClientId, GroupId, MethodId};
+
+use super::{Verdict, demand};
+use crate::oracle;
+use crate::service::Entry;
+use crate::trace::digest;
+
+const PROPERTY: &str = "replies are right";
+
+/// A call of a client to a group.
+pub type CallKey = (GroupId, ClientId, u64);
+
+/// What was asked and what was answered.
+#[derive(Default)]
+pub struct Replies {
+    asked: HashMap<CallKey, (MethodId, u64)>,
+    answered: HashMap<CallKey, Outcome>,
+}
+
+/// The service itself said this; other outcomes are of the moment.
+pub fn of_the_service(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Ok(_) | Outcome::Service(_) => true,
+        Outcome::Refused(refusal, _) => *refusal == Refusal::NoSuchMethod,
+        Outcome::NotPrimary | Outcome::NoSuchGroup | Outcome::NoReplica => false,
+    }
+}
+
+impl Replies {
+    /// A client's request leaves for the first time or again.
+    pub fn asked(&mut self, call: CallKey, method: MethodId, body: &[u8]) -> Verdict {
+        let asked = (method, digest(body));
+        let first = *self.asked.entry(call).or_insert(asked);
+        demand(first == asked, PROPERTY, || format!("{call:?} is used for two different calls"))
+    }
+
+    /// A reply of the service leaves.
+    pub fn answered(&mut self, call: CallKey, outcome: &Outcome) -> Verdict {
+        let asked = self.asked.contains_key(&call);
+        demand(asked, PROPERTY, || format!("{call:?} is answered and was never asked"))?;
+        let first = self.answered.entry(call).or_insert_with(|| outcome.clone());
+        demand(first == outcome, PROPERTY, || format!("{call:?} is answered in two ways"))
+    }
+
+    /// At the end: every reply is the oracle's, by the group's final history.
+    pub fn finish(&self, group: GroupId, history: &[Entry]) -> Verdict {
+        for (index, (entry, right)) in history.iter().zip(oracle::replies(history)).enumerate() {
+            let call = (group, entry.client, entry.number);
+            let executed = (entry.method, entry.body);
+            let asked = self.asked.get(&call);
+            demand(asked == Some(&executed), PROPERTY, || {
+                format!("the {}th of {group}, {call:?}, is not what its client asked", index + 1)
+            })?;
+            let answer = self.answered.get(&call);
+            demand(answer.is_none_or(|answer| *answer == right), PROPERTY, || {
+                format!(
+                    "{call:?}, the {}th, was answered {answer:?}, right is {right:?}",
+                    index + 1
+                )
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::{APPEND, Call, arguments};
+    use wire::Time;
+
+    const GROUP: GroupId = GroupId(1);
+
+    #[test]
+    fn a_wrong_a_second_and_an_unasked_reply_are_seen() {
+        let body = arguments(3, b"xyz");
+        let client = ClientId(4);
+        let now = Time(8);
+        let call = Call { client, number: 1, now, seed: 2, method: APPEND, body: &body };
+        let history = [call.entry()];
+        let right = oracle::reply(&history, 1);
+        let key = (GROUP, client, 1);
+
+        let mut replies = Replies::default();
+        assert!(replies.answered(key, &right).is_err(), "not asked");
+        replies.asked(key, APPEND, &body).unwrap();
+        assert!(replies.asked(key, APPEND, b"other").is_err());
+        replies.answered(key, &right).unwrap();
+        assert!(replies.finish(GROUP, &history).is_ok());
+        assert!(replies.answered(key, &Outcome::Ok(body.clone())).is_err());
+
+        let mut replies = Replies::default();
+        replies.asked(key, APPEND, &body).unwrap();
+        replies.answered(key, &Outcome::Ok(body.clone())).unwrap();
+        assert!(replies.finish(GROUP, &history).is_err(), "wrong bytes");
+
+        let mut replies = Replies::default();
+        replies.asked(key, APPEND, b"something else").unwrap();
+        assert!(replies.finish(GROUP, &history).is_err(), "executed other arguments");
+    }
+}

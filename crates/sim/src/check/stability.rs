@@ -1,0 +1,102 @@
+//! What is said to be held is delivered by those who are said to hold it.
+//!
+//! Source: safe delivery, Totem (TOCS 1995) section 3 and EVS specification 7; docs/protocol/ring.md, "Arus in the
+//! token": *all* is reached by every member, *majority* by more than half of them. Seen from outside:
+//! who holds a message and does not die delivers it before it leaves the ring.
+
+use std::collections::HashMap;
+
+use wire::{Member, RingId};
+
+use super::total_order::TotalOrder;
+use super::{Verdict, demand};
+
+const PROPERTY: &str = "stability";
+
+/// The largest claims about each ring, and who left it how.
+#[derive(Default)]
+pub struct Stability {
+    claims: HashMap<RingId, (u64, u64, Vec<Member>)>,
+    /// Lives that ended in a ring: they may have held anything.
+    ended: HashMap<Member, ()>,
+}
+
+impl Stability {
+    /// A regular configuration exists.
+    pub fn ring(&mut self, ring: RingId, members: &[Member]) {
+        self.claims.entry(ring).or_insert_with(|| (0, 0, members.to_vec()));
+    }
+
+    /// Somebody says how far a majority and all of the ring's members have it.
+    pub fn held(&mut self, by: Member, ring: RingId, majority: u64, all: u64) -> Verdict {
+        let claim = self.claims.get_mut(&ring);
+        let Some(claim) = claim else {
+            return demand(false, PROPERTY, || format!("{by} speaks of {ring}, which is nobody's"));
+        };
+        demand(all <= majority, PROPERTY, || {
+            format!("{by} says of {ring} that all have #{all} and a majority only #{majority}")
+        })?;
+        claim.0 = claim.0.max(majority);
+        claim.1 = claim.1.max(all);
+        Ok(())
+    }
+
+    /// A life ended.
+    pub fn died(&mut self, member: Member) {
+        self.ended.insert(member, ());
+    }
+
+    /// At the end: does what was delivered bear out the claims?
+    pub fn finish(&self, order: &TotalOrder) -> Verdict {
+        for (&ring, (majority, all, members)) in &self.claims {
+            let lacks = |member: &Member, upto: u64| {
+                let reached = order.reached(*member, ring);
+                !self.ended.contains_key(member)
+                    && reached < upto
+                    && order.between(ring, reached, upto) > 0
+            };
+            if let Some(member) = members.iter().find(|member| lacks(member, *all)) {
+                return demand(false, PROPERTY, || {
+                    format!("all of {ring} were said to have #{all}; {member} did not deliver it")
+                });
+            }
+            let have = members.iter().filter(|member| !lacks(member, *majority)).count();
+            demand(2 * have > members.len(), PROPERTY, || {
+                format!("a majority of {ring} was said to have #{majority}; {have} delivered it")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Incarnation, NodeId};
+
+    fn member(node: u32) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    const RING: RingId = RingId { sequence: 4, representative: NodeId(1) };
+
+    #[test]
+    fn an_empty_claim_is_seen() {
+        let members = [member(1), member(2), member(3)];
+        let mut order = TotalOrder::default();
+        order.delivered(member(1), (member(1), 1), (RING, 5), true).unwrap();
+        let mut stability = Stability::default();
+        stability.ring(RING, &members);
+        stability.held(member(1), RING, 4, 4).unwrap();
+        assert!(stability.finish(&order).is_ok(), "nothing was delivered up to #4");
+        stability.held(member(1), RING, 5, 4).unwrap();
+        assert!(stability.finish(&order).is_err(), "one is no majority of three");
+        order.delivered(member(2), (member(1), 1), (RING, 5), true).unwrap();
+        assert!(stability.finish(&order).is_ok());
+        stability.held(member(1), RING, 5, 5).unwrap();
+        assert!(stability.finish(&order).is_err());
+        stability.died(member(3));
+        assert!(stability.finish(&order).is_ok(), "the dead may have held it");
+        assert!(stability.held(member(1), RING, 5, 6).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! What a host's clocks say: each starts somewhere and runs a little fast or slow.
+
+use wire::{Duration, Time};
+
+/// A monotonic clock and a wall clock, both driven by one crystal.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// What the monotonic clock says at true time zero.
+    pub start: u64,
+    /// What the wall clock says at true time zero, in nanoseconds since the Unix epoch.
+    pub wall: u64,
+    /// Parts per million by which the crystal runs fast (or slow, when negative).
+    pub drift_ppm: i64,
+}
+
+impl Clock {
+    fn elapsed(&self, truth: Time) -> u64 {
+        let span = i128::from(truth.0);
+        let drifted = span + span * i128::from(self.drift_ppm) / 1_000_000;
+        u64::try_from(drifted).expect("drift is far below a whole")
+    }
+
+    /// The monotonic clock at this true time.
+    pub fn local(&self, truth: Time) -> Time {
+        Time(self.start + self.elapsed(truth))
+    }
+
+    /// The wall clock at this true time.
+    pub fn wall(&self, truth: Time) -> Time {
+        Time(self.wall + self.elapsed(truth))
+    }
+
+    /// The first true time at which the monotonic clock has reached `local`.
+    pub fn truth(&self, local: Time) -> Time {
+        let span = i128::from(local.0.saturating_sub(self.start));
+        let rate = 1_000_000 + i128::from(self.drift_ppm);
+        let guess = u64::try_from(span * 1_000_000 / rate).unwrap_or(u64::MAX / 2);
+        let mut truth = Time(guess);
+        while self.local(truth) < local {
+            truth += Duration::from_nanos(1);
+        }
+        truth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_is_never_early_on_a_drifting_clock() {
+        for drift_ppm in [-900, -1, 0, 1, 333, 900] {
+            let clock = Clock { start: 77_000_000_123, wall: 5, drift_ppm };
+            for local in [0, 77_000_000_123, 77_000_000_124, 77_123_456_789, 99_999_999_999] {
+                let truth = clock.truth(Time(local));
+                assert!(clock.local(truth) >= Time(local));
+                if truth > Time::ZERO {
+                    let before = Time(truth.0.saturating_sub(2));
+                    assert!(clock.local(before) < Time(local), "not late either");
+                }
+            }
+        }
+    }
+}

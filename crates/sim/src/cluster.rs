@@ -1,0 +1,364 @@
+//! The world of whole clusters: stacks with their services, and clients with their sessions.
+//!
+//! - here: the loop, and what nodes put out
+//! - `cluster/clients.rs`: connections, and what clients put out
+//! - `cluster/fate.rs`: faults, healing, and the end
+
+mod clients;
+mod fate;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use engine::{Event, Output, Stack};
+use wire::client::Frame;
+use wire::{Caller, Duration, GroupId, Incarnation, Member, NodeId, Time};
+
+use crate::check::{Verdict, bounded, demand};
+use crate::customers::{Customer, address};
+use crate::draw::Draw;
+use crate::executor::{Effect, Executor};
+use crate::fabric::{Fabric, Process, Step};
+use crate::network::{Network, Place};
+use crate::options::{CLUSTER, Options};
+use crate::rings::ring_config;
+use crate::run::{Outcome, Plant, Summary};
+use crate::streams::{Stream, Way};
+use crate::strike::Relief;
+use crate::watch::{Step as Growth, Watch};
+
+impl Process for Stack {
+    fn datagram(&mut self, now: Time, bytes: &Bytes) {
+        self.handle_datagram(now, bytes);
+    }
+
+    fn unreachable(&mut self, now: Time, node: NodeId) {
+        self.handle_unreachable(now, node);
+    }
+
+    fn timeout(&mut self, now: Time) {
+        self.handle_timeout(now);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        Stack::next_timeout(self)
+    }
+
+    fn check(&self) {
+        self.check_invariants();
+    }
+}
+
+/// What happens in this world beside datagrams and timers.
+enum Extra {
+    /// For a node: a frame from a client.
+    Frame(Caller, Bytes),
+    /// For a node: a client's connection is gone.
+    Gone(Caller),
+    /// For a node: the command under way at a replica ends.
+    Executed(GroupId, Incarnation),
+    /// A dial reaches the node's host.
+    Dial(Caller),
+    /// The client learns that its dial succeeded.
+    Connected(Caller),
+    /// The client learns that a connection is lost, or could not be made.
+    Lost(Caller),
+    /// The next piece of a connection arrives.
+    Carry(Caller, Way),
+    /// A session's timer.
+    Wake(usize),
+    /// A client thinks of its next call.
+    Call(usize),
+    Fault,
+    Relief(Relief),
+    Calm,
+    Look,
+}
+
+/// What is left to be shown once all has healed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Epilogue {
+    /// Rings, groups and old calls.
+    Healing,
+    /// New calls.
+    Calling,
+    /// Silence, since this moment, at so many datagrams.
+    Quiet(Time, u64),
+    /// Nothing.
+    Over,
+}
+
+struct Cluster {
+    options: Options,
+    plant: Plant,
+    fabric: Fabric<Stack, Extra>,
+    executors: Vec<BTreeMap<GroupId, Executor>>,
+    /// Nodes whose executors are slow now.
+    slow: Vec<bool>,
+    customers: Vec<Customer>,
+    streams: BTreeMap<Caller, Stream>,
+    watch: Watch,
+    faults: Draw,
+    load: Draw,
+    calm: Option<Time>,
+    epilogue: Epilogue,
+    stranded: Vec<GroupId>,
+    summary: Summary,
+}
+
+/// Runs the cluster of these options.
+pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
+    let network = Network::new(options.clocks.len(), options.weather, draw.fork());
+    let clocks = options.clocks[..options.nodes].to_vec();
+    let mut clients = draw.fork();
+    let nodes = options.nodes;
+    let customer = |clock| Customer::new(clock, nodes, &mut clients);
+    let mut world = Cluster {
+        fabric: Fabric::new(clocks, network, aloud),
+        plant,
+        executors: (0..nodes).map(|_| BTreeMap::new()).collect(),
+        slow: vec![false; nodes],
+        customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
+        streams: BTreeMap::new(),
+        watch: Watch::new(nodes),
+        faults: draw.fork(),
+        load: draw.fork(),
+        calm: None,
+        epilogue: Epilogue::Healing,
+        stranded: Vec::new(),
+        summary: Summary::default(),
+        options,
+    };
+    let verdict = crate::run::guarded(|| world.run());
+    Outcome {
+        verdict,
+        hash: world.fabric.trace.hash(),
+        summary: Summary {
+            virtual_time: world.fabric.now(),
+            steps: world.fabric.trace.steps(),
+            datagrams: world.fabric.datagrams,
+            stranded: world.stranded.len() as u64,
+            ..world.summary
+        },
+    }
+}
+
+impl Cluster {
+    fn run(&mut self) -> Verdict {
+        for node in 0..self.options.nodes {
+            let span = self.faults.span(Duration::ZERO, Duration::from_millis(60));
+            self.fabric.later(span, Extra::Relief(Relief::Boot(node)));
+        }
+        for client in 0..self.customers.len() {
+            let span = self.load.span(Duration::ZERO, Duration::from_millis(200));
+            self.fabric.later(span, Extra::Call(client));
+        }
+        let first = self.options.faults.wait(&mut self.faults);
+        self.fabric.later(first, Extra::Fault);
+        self.fabric.later(self.options.faults.phase, Extra::Calm);
+        while self.epilogue != Epilogue::Over {
+            let Some(step) = self.fabric.step() else {
+                return demand(false, "liveness", || "nothing is left to happen".into());
+            };
+            match step {
+                Step::Ran(node) => self.drain(node)?,
+                Step::Node(node, extra) => self.node_extra(node, extra)?,
+                Step::World(extra) => self.extra(extra)?,
+            }
+        }
+        self.finish()
+    }
+
+    fn extra(&mut self, extra: Extra) -> Verdict {
+        match extra {
+            Extra::Dial(stream) => self.dial(stream),
+            Extra::Connected(stream) => return self.connected(stream),
+            Extra::Lost(stream) => return self.lost(stream),
+            Extra::Carry(stream, way) => return self.carry(stream, way),
+            Extra::Wake(client) => return self.wake(client),
+            Extra::Call(client) => return self.call(client),
+            Extra::Fault => return self.fault(),
+            Extra::Relief(relief) => return self.relieve(relief),
+            Extra::Calm => return self.heal(),
+            Extra::Look => return self.look(),
+            Extra::Frame(..) | Extra::Gone(_) | Extra::Executed(..) => {
+                unreachable!("these are for a node")
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a node in a new life, with its replicas.
+    fn boot(&mut self, node: usize) -> Verdict {
+        if self.fabric.hosts[node].process.is_some() {
+            return Ok(());
+        }
+        let step = self.faults.between(1, 1_000_000);
+        self.fabric.hosts[node].incarnation.0 += step;
+        let me = self.fabric.member(node);
+        let mut config =
+            engine::Config::new(ring_config(&self.options, me, self.plant), CLUSTER.into());
+        config.address = Some(address(node));
+        self.plant.into_engine(&mut config);
+        let now = self.fabric.local(node);
+        let mut stack = Stack::new(config, now).expect("drawn knobs are in range");
+        self.executors[node].clear();
+        for group in self.options.groups.iter().filter(|group| group.hosts.contains(&node)) {
+            let id = stack.host(now, &group.name, group.options).expect("names are good");
+            self.executors[node].insert(id, Executor::new(group.padding));
+        }
+        self.watch.promise.born(me);
+        self.fabric.start(node, stack);
+        self.fabric.trace.say(self.fabric.now(), || format!("{me} starts"));
+        self.drain(node)
+    }
+
+    /// What only this world understands comes to a node's process.
+    fn node_extra(&mut self, node: usize, extra: Extra) -> Verdict {
+        let (now, wall) = (self.fabric.local(node), self.fabric.wall(node));
+        match extra {
+            Extra::Frame(caller, bytes) => {
+                let frame = decode(&bytes);
+                self.fabric.trace.note(self.fabric.now(), 7, node, [caller.0, bytes.len() as u64]);
+                self.fabric.trace.say(self.fabric.now(), || {
+                    format!("{} <- {caller} {}", crate::fabric::node_id(node), Brief(&frame))
+                });
+                if let Some(stack) = &mut self.fabric.hosts[node].process {
+                    stack.handle_frame(now, wall, caller, frame);
+                }
+            }
+            Extra::Gone(caller) => {
+                if let Some(stack) = &mut self.fabric.hosts[node].process {
+                    stack.handle_disconnect(now, caller);
+                }
+            }
+            Extra::Executed(group, life) => self.executed(node, group, life)?,
+            _ => unreachable!("this is for the world"),
+        }
+        self.drain(node)
+    }
+
+    /// A replica's command ends: the checkers hear of it, and so does the stack.
+    fn executed(&mut self, node: usize, group: GroupId, life: Incarnation) -> Verdict {
+        let me = self.fabric.member(node);
+        let Some(executor) = self.executors[node].get_mut(&group) else { return Ok(()) };
+        if me.incarnation != life {
+            return Ok(());
+        }
+        let Some(done) = executor.end() else { return Ok(()) };
+        let log = &executor.log;
+        match done.effect {
+            Effect::Executed(entry, component, before) => {
+                let now = self.fabric.now();
+                let walls = self.fabric.hosts.iter().map(|host| host.clock.wall(now));
+                let latest = walls.max().expect("there are nodes");
+                let (place, after) = (log.entries.len() as u64, log.digest);
+                self.summary.executed += 1;
+                self.fabric.trace.note(now, 8, node, [group.0, after]);
+                self.fabric.trace.say(now, || {
+                    format!("{me} executes #{place} of {group}: {} {}", entry.client, entry.number)
+                });
+                let growth = Growth { component, place, before, after, latest };
+                self.watch.executed(me, group, &entry, &growth)?;
+            }
+            Effect::Replaced => {
+                self.fabric.trace.note(self.fabric.now(), 9, node, [group.0, log.digest]);
+                let length = log.entries.len();
+                self.fabric.trace.say(self.fabric.now(), || {
+                    format!("{me} has a history of {length} of {group}")
+                });
+                self.watch.replaced(me, group, &log.entries)?;
+            }
+            Effect::None => {}
+        }
+        self.begin(node, group);
+        let now = self.fabric.local(node);
+        if let (Some((ticket, executed)), Some(stack)) =
+            (done.answer, &mut self.fabric.hosts[node].process)
+        {
+            stack.handle_executed(now, group, ticket, executed);
+        }
+        Ok(())
+    }
+
+    /// The next command of a replica begins, if one waits.
+    fn begin(&mut self, node: usize, group: GroupId) {
+        let longest = self.options.execution * if self.slow[node] { 20 } else { 1 };
+        let Some(executor) = self.executors[node].get_mut(&group) else { return };
+        if let Some(span) = executor.begin(longest, &mut self.load) {
+            let life = self.fabric.hosts[node].incarnation;
+            let at = self.fabric.now() + span;
+            self.fabric.deliver(at, node, Extra::Executed(group, life));
+        }
+    }
+
+    /// Takes all that a node puts out.
+    fn drain(&mut self, node: usize) -> Verdict {
+        let me = self.fabric.member(node);
+        let mut count = 0;
+        while let Some(output) =
+            self.fabric.hosts[node].process.as_mut().and_then(Stack::poll_output)
+        {
+            count += 1;
+            bounded::outputs(me, count, self.options.nodes)?;
+            self.output(node, me, output)?;
+        }
+        self.fabric.settle(node);
+        Ok(())
+    }
+
+    fn output(&mut self, node: usize, me: Member, output: Output) -> Verdict {
+        let now = self.fabric.now();
+        match output {
+            Output::Send { to, datagram } => {
+                bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
+                self.fabric.send(node, to, &datagram);
+            }
+            Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
+            Output::Close { caller } => self.close_from_node(node, caller),
+            Output::Run { group, command } => {
+                let component = self.watch.component(me);
+                if let Some(executor) = self.executors[node].get_mut(&group) {
+                    executor.push(command, component);
+                }
+                self.begin(node, group);
+            }
+            Output::Probe(to) => self.fabric.probe(node, to),
+            Output::Event(event) => {
+                self.fabric.trace.note(now, 10, node, [0, 0]);
+                self.fabric.trace.say(now, || format!("{me} says {event:?}"));
+                self.watch.event(me, &event)?;
+                match event {
+                    Event::Left => self.left(node),
+                    Event::Transferred { .. } => self.summary.transfers += 1,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a client in the network.
+    fn place(&self, client: usize) -> Place {
+        self.options.nodes + client
+    }
+}
+
+fn decode(bytes: &Bytes) -> Frame {
+    let mut buffer = bytes::BytesMut::from(&bytes[..]);
+    let frame = Frame::take(&mut buffer).expect("frames are well formed");
+    frame.expect("a piece is a whole frame")
+}
+
+/// A frame in words, for traces.
+struct Brief<'a>(&'a Frame);
+
+impl std::fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words = format!("{:?}", self.0);
+        match words.char_indices().nth(300) {
+            Some((end, _)) => write!(f, "{}...", &words[..end]),
+            None => f.write_str(&words),
+        }
+    }
+}

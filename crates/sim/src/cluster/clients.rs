@@ -1,0 +1,284 @@
+//! Connections, and what clients put out.
+
+use bytes::Bytes;
+use client::Output;
+use wire::client::Frame;
+use wire::{Caller, Duration, Member};
+
+use super::{Brief, Cluster, Extra, decode};
+use crate::check::{Verdict, bounded};
+use crate::customers::node_at;
+use crate::streams::{Piece, Stream, Way};
+
+/// A frame or a dial that could not get through is tried again after this long, as TCP does.
+const RETRY: Duration = Duration::from_millis(40);
+
+/// A dial that gets no answer is given up after this long.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Cluster {
+    /// A client thinks of its next call.
+    pub(super) fn call(&mut self, client: usize) -> Verdict {
+        let load = &self.options.load;
+        let customer = &mut self.customers[client];
+        if self.calm.is_some() || customer.begun >= load.calls {
+            return Ok(());
+        }
+        let think = self.load.scale(Duration::from_micros(50), load.think);
+        if customer.under_way() < load.parallel {
+            let now = self.fabric.now();
+            customer.call(now, &self.options.groups, load, &mut self.load);
+        }
+        self.fabric.later(think, Extra::Call(client));
+        self.customer_ran(client)
+    }
+
+    /// A session's timer may be due.
+    pub(super) fn wake(&mut self, client: usize) -> Verdict {
+        let now = self.fabric.now();
+        let customer = &mut self.customers[client];
+        if customer.wake != Some(now) {
+            return Ok(());
+        }
+        customer.wake = None;
+        let local = customer.clock.local(now);
+        if customer.session.next_timeout().is_some_and(|due| due <= local) {
+            customer.session.handle_timeout(local);
+        }
+        self.customer_ran(client)
+    }
+
+    /// Takes all that a session puts out, and sets its timer.
+    pub(super) fn customer_ran(&mut self, client: usize) -> Verdict {
+        while let Some(output) = self.customers[client].poll() {
+            self.customer_output(client, output)?;
+        }
+        let now = self.fabric.now();
+        let customer = &mut self.customers[client];
+        customer.session.check_invariants();
+        if let Some(due) = customer.session.next_timeout() {
+            let at = customer.clock.truth(due).max(now + Duration::from_micros(1));
+            if customer.wake.is_none_or(|wake| at < wake) {
+                customer.wake = Some(at);
+                self.fabric.later(at.since(now), Extra::Wake(client));
+            }
+        }
+        Ok(())
+    }
+
+    fn customer_output(&mut self, client: usize, output: Output) -> Verdict {
+        let now = self.fabric.now();
+        let name = self.customers[client].session.client();
+        self.fabric.trace.note(now, 11, client, [0, 0]);
+        match output {
+            Output::Connect { link, address } => {
+                let id = Caller(client as u64 * 1_000_000 + link.0);
+                let stream = Stream::dial(client, link, node_at(address), now);
+                self.fabric.trace.say(now, || format!("{name} dials {address} as {id}"));
+                self.streams.insert(id, stream);
+                let span = self.fabric.network.passage();
+                self.fabric.later(span, Extra::Dial(id));
+            }
+            Output::Send { link, frame } => {
+                let id = Caller(client as u64 * 1_000_000 + link.0);
+                if let Frame::Request(request) = &frame {
+                    self.watch.asked(request)?;
+                }
+                let bytes = frame.encode();
+                bounded::frame(bytes.len())?;
+                self.put(id, Way::Up, Piece::Frame(bytes));
+            }
+            Output::Disconnect { link } => {
+                let id = Caller(client as u64 * 1_000_000 + link.0);
+                self.fabric.trace.say(now, || format!("{name} closes {id}"));
+                self.put(id, Way::Up, Piece::End);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.client_open = false;
+                }
+            }
+            Output::Done { call, result } => {
+                self.fabric.trace.note(now, 12, client, [call.0, u64::from(result.is_ok())]);
+                let short = result.as_ref().map(Bytes::len);
+                self.fabric.trace.say(now, || format!("{name} ends {call:?}: {short:?}"));
+                let answered = self.customers[client].done(now, call, &result)?;
+                self.summary.answered += u64::from(answered);
+                self.summary.failed += u64::from(!answered);
+            }
+            Output::Event(event) => {
+                self.fabric.trace.say(now, || format!("{name} says {event:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A piece enters a connection.
+    pub(super) fn put(&mut self, id: Caller, way: Way, piece: Piece) {
+        let now = self.fabric.now();
+        let at = now + self.fabric.network.passage();
+        if let Some(stream) = self.streams.get_mut(&id) {
+            let arrival = stream.put(way, piece, at);
+            self.fabric.later(arrival.since(now), Extra::Carry(id, way));
+        }
+    }
+
+    /// A dial reaches the host, or does not.
+    pub(super) fn dial(&mut self, id: Caller) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        let (node, place) = (stream.node, self.place(stream.client));
+        let waited = self.fabric.now().since(stream.dialled);
+        let host = &self.fabric.hosts[node];
+        let answers = host.powered && self.fabric.network.joined(place, node);
+        let back = self.fabric.network.passage();
+        if !answers {
+            let (span, next) = match waited < DIAL_TIMEOUT {
+                true => (RETRY, Extra::Dial(id)),
+                false => (Duration::ZERO, Extra::Lost(id)),
+            };
+            return self.fabric.later(span, next);
+        }
+        if host.process.is_none() {
+            return self.fabric.later(back, Extra::Lost(id));
+        }
+        let life = host.incarnation;
+        let stream = self.streams.get_mut(&id).expect("it was there");
+        (stream.life, stream.node_open) = (Some(life), true);
+        self.fabric.later(back, Extra::Connected(id));
+    }
+
+    /// The client learns that its dial succeeded.
+    pub(super) fn connected(&mut self, id: Caller) -> Verdict {
+        let Some(stream) = self.streams.get(&id).filter(|stream| stream.client_open) else {
+            return Ok(());
+        };
+        let (client, link) = (stream.client, stream.link);
+        let now = self.customers[client].clock.local(self.fabric.now());
+        self.customers[client].session.handle_connected(now, link);
+        self.customer_ran(client)
+    }
+
+    /// The client learns that a connection is lost, or could not be made.
+    pub(super) fn lost(&mut self, id: Caller) -> Verdict {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.client_open) else {
+            return Ok(());
+        };
+        stream.client_open = false;
+        let (client, link) = (stream.client, stream.link);
+        self.fabric.trace.say(self.fabric.now(), || format!("{id} is lost"));
+        let now = self.customers[client].clock.local(self.fabric.now());
+        self.customers[client].session.handle_disconnected(now, link);
+        self.customer_ran(client)
+    }
+
+    /// The next piece of a connection arrives, unless the way is cut: then it is sent again.
+    pub(super) fn carry(&mut self, id: Caller, way: Way) -> Verdict {
+        let Some(stream) = self.streams.get(&id) else { return Ok(()) };
+        let (client, node) = (stream.client, stream.node);
+        let host = &self.fabric.hosts[node];
+        let silent = way == Way::Up && !host.powered;
+        if silent || !self.fabric.network.joined(self.place(client), node) {
+            self.fabric.later(RETRY, Extra::Carry(id, way));
+            return Ok(());
+        }
+        let same_life = host.process.is_some() && stream.life == Some(host.incarnation);
+        let stream = self.streams.get_mut(&id).expect("it was there");
+        let Some(piece) = stream.take(way) else { return Ok(()) };
+        match way {
+            Way::Up if same_life && stream.node_open => {
+                let now = self.fabric.now();
+                let arrives = match piece {
+                    Piece::Frame(bytes) => Extra::Frame(id, bytes),
+                    Piece::End => {
+                        stream.node_open = false;
+                        Extra::Gone(id)
+                    }
+                };
+                self.fabric.deliver(now, node, arrives);
+                Ok(())
+            }
+            // Nobody has this connection any more: the host resets it.
+            Way::Up => {
+                let span = self.fabric.network.passage();
+                self.fabric.later(span, Extra::Lost(id));
+                Ok(())
+            }
+            Way::Down => match piece {
+                Piece::End => self.lost(id),
+                Piece::Frame(bytes) => self.frame_to_client(id, &bytes),
+            },
+        }
+    }
+
+    fn frame_to_client(&mut self, id: Caller, bytes: &Bytes) -> Verdict {
+        let Some(stream) = self.streams.get(&id).filter(|stream| stream.client_open) else {
+            return Ok(());
+        };
+        let (client, link) = (stream.client, stream.link);
+        let frame = decode(bytes);
+        let name = self.customers[client].session.client();
+        self.fabric.trace.note(self.fabric.now(), 13, client, [id.0, bytes.len() as u64]);
+        self.fabric.trace.say(self.fabric.now(), || format!("{name} <- {id} {}", Brief(&frame)));
+        let now = self.customers[client].clock.local(self.fabric.now());
+        self.customers[client].session.handle_frame(now, link, frame);
+        self.customer_ran(client)
+    }
+
+    /// A node writes to a client.
+    pub(super) fn frame_from_node(
+        &mut self,
+        node: usize,
+        me: Member,
+        caller: Caller,
+        frame: &Frame,
+    ) -> Verdict {
+        let Some(stream) = self.streams.get(&caller) else { return Ok(()) };
+        assert_eq!(stream.node, node, "{me} writes to {caller}, which is another node's");
+        if let Frame::Reply(reply) = frame {
+            let client = self.customers[stream.client].session.client();
+            self.watch.answered(client, reply)?;
+        }
+        let bytes = frame.encode();
+        bounded::frame(bytes.len())?;
+        if stream.node_open {
+            self.put(caller, Way::Down, Piece::Frame(bytes));
+        }
+        Ok(())
+    }
+
+    /// A node closes a client's connection.
+    pub(super) fn close_from_node(&mut self, node: usize, caller: Caller) {
+        self.put(caller, Way::Down, Piece::End);
+        if let Some(stream) = self.streams.get_mut(&caller) {
+            stream.node_open = false;
+        }
+        let now = self.fabric.now();
+        self.fabric.deliver(now, node, Extra::Gone(caller));
+    }
+
+    /// All connections of a node's life end, as its host's kernel closes them.
+    pub(super) fn hang_up(&mut self, node: usize) {
+        let of_node = |stream: &Stream| stream.node == node && stream.node_open;
+        let ids: Vec<Caller> =
+            self.streams.iter().filter(|(_, stream)| of_node(stream)).map(|(&id, _)| id).collect();
+        for id in ids {
+            self.put(id, Way::Down, Piece::End);
+            self.streams.get_mut(&id).expect("listed").node_open = false;
+        }
+    }
+
+    /// The network resets a client's connections.
+    pub(super) fn reset(&mut self, client: usize) -> Verdict {
+        let open = |stream: &Stream| stream.client == client && stream.node_open;
+        let ids: Vec<Caller> =
+            self.streams.iter().filter(|(_, stream)| open(stream)).map(|(&id, _)| id).collect();
+        for id in ids {
+            let stream = self.streams.get_mut(&id).expect("listed");
+            stream.node_open = false;
+            let (node, now) = (stream.node, self.fabric.now());
+            if stream.life == Some(self.fabric.hosts[node].incarnation) {
+                self.fabric.deliver(now, node, Extra::Gone(id));
+            }
+            self.lost(id)?;
+        }
+        Ok(())
+    }
+}

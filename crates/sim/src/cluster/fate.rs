@@ -1,0 +1,250 @@
+//! Faults, healing, and what is demanded at the end.
+
+use engine::{GroupStatus, Status};
+use wire::{Duration, GroupId, Member};
+
+use super::{Cluster, Epilogue, Extra};
+use crate::check::{Verdict, bounded, liveness};
+use crate::network::Place;
+use crate::service::Entry;
+use crate::strike::{Relief, Strike, choose, strike};
+use crate::trace::mix;
+
+/// How often it is looked whether all is well again.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// New calls, once all is well, must be answered within this time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// For so long an idle cluster is listened to.
+const SILENCE: Duration = Duration::from_millis(200);
+
+impl Cluster {
+    /// The next fault of the plan strikes.
+    pub(super) fn fault(&mut self) -> Verdict {
+        if self.calm.is_some() {
+            return Ok(());
+        }
+        let wait = self.options.faults.wait(&mut self.faults);
+        self.fabric.later(wait, Extra::Fault);
+        let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
+        let places = self.options.clocks.len();
+        let promise = &self.watch.promise;
+        let covered = |victim, away: &[_]| promise.covers(victim, away);
+        let chosen = choose(kind, &self.fabric, places, &mut self.faults, covered);
+        let Some(fault) = chosen else { return Ok(()) };
+        self.fabric.trace.say(self.fabric.now(), || format!("FAULT {fault:?}"));
+        let plan = &self.options.faults;
+        let (span, relief) = strike(&fault, &mut self.fabric, plan, &mut self.faults);
+        if let Some(relief) = relief {
+            self.fabric.later(span, Extra::Relief(relief));
+        }
+        match fault {
+            Strike::End { node, power } => self.end(node, power),
+            Strike::Leave(node) => {
+                self.watch.promise.died(self.fabric.member(node));
+                let now = self.fabric.local(node);
+                self.fabric.hosts[node].process.as_mut().expect("chosen to run").leave(now);
+                self.drain(node)?;
+            }
+            Strike::Reset(client) => self.reset(client)?,
+            Strike::Slow(node) => self.slow[node] = true,
+            Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A life ends.
+    fn end(&mut self, node: usize, power: bool) {
+        self.summary.deaths += 1;
+        self.watch.promise.died(self.fabric.member(node));
+        self.fabric.kill(node, power);
+        self.executors[node].clear();
+        if !power {
+            self.hang_up(node);
+        }
+    }
+
+    /// A node has left as it was told: its process ends, and starts again later.
+    pub(super) fn left(&mut self, node: usize) {
+        self.end(node, false);
+        let span = self.options.faults.span(&mut self.faults);
+        self.fabric.later(span, Extra::Relief(Relief::Boot(node)));
+    }
+
+    pub(super) fn relieve(&mut self, relief: Relief) -> Verdict {
+        self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
+        match relief {
+            Relief::Boot(node) => return self.boot(node),
+            Relief::Resume(node) => self.fabric.resume(node),
+            Relief::Mend => self.fabric.network.heal(),
+            Relief::Clear if self.calm.is_none() => {
+                self.fabric.network.set_weather(self.options.weather);
+            }
+            Relief::Clear => {}
+            Relief::Quick(node) => self.slow[node] = false,
+        }
+        Ok(())
+    }
+
+    /// The faults are over.
+    pub(super) fn heal(&mut self) -> Verdict {
+        let now = self.fabric.now();
+        self.calm = Some(now);
+        self.fabric.network.heal();
+        self.fabric.network.set_weather(self.options.weather.calm());
+        for node in 0..self.options.nodes {
+            self.slow[node] = false;
+            self.fabric.resume(node);
+            self.boot(node)?;
+        }
+        for customer in &mut self.customers {
+            customer.calm(now);
+        }
+        self.fabric.trace.say(now, || "ALL HEALS".into());
+        self.fabric.later(LOOK, Extra::Look);
+        Ok(())
+    }
+
+    /// Looks whether all is well again, step by step: rings and groups, new calls, silence.
+    pub(super) fn look(&mut self) -> Verdict {
+        let now = self.fabric.now();
+        let late = now.since(self.calm.expect("looks come after the calm")) > liveness::WITHIN;
+        let missing = self.missing(late);
+        if let Some(missing) = &missing {
+            self.fabric.trace.say(now, || format!("not yet: {missing}"));
+        }
+        match (self.epilogue, &missing) {
+            (Epilogue::Healing, None) => {
+                self.epilogue = Epilogue::Calling;
+                self.call_again()?;
+            }
+            (Epilogue::Calling, None) if self.under_way() == 0 => {
+                self.epilogue = Epilogue::Quiet(now, self.fabric.datagrams);
+            }
+            (Epilogue::Quiet(since, datagrams), None) if now.since(since) >= SILENCE => {
+                let (sent, span) = (self.fabric.datagrams - datagrams, now.since(since));
+                bounded::idle(sent, span, self.options.nodes, self.options.parking)?;
+                self.epilogue = Epilogue::Over;
+                return Ok(());
+            }
+            (_, Some(_)) if late => return liveness::finish(missing),
+            _ => {}
+        }
+        self.fabric.later(LOOK, Extra::Look);
+        Ok(())
+    }
+
+    fn under_way(&self) -> usize {
+        self.customers.iter().map(crate::customers::Customer::under_way).sum()
+    }
+
+    /// Every client calls every group that can answer once more.
+    fn call_again(&mut self) -> Verdict {
+        let now = self.fabric.now();
+        for client in 0..self.customers.len() {
+            for group in &self.options.groups {
+                if !self.stranded.contains(&GroupId::of(&group.name)) {
+                    self.customers[client].demand(now, &group.name, PATIENCE);
+                }
+            }
+            self.customer_ran(client)?;
+        }
+        Ok(())
+    }
+
+    /// What is not right yet. When time is up, groups that lost their state without a death are
+    /// counted and left out (docs/simulator.md, "stranded groups").
+    fn missing(&mut self, late: bool) -> Option<String> {
+        let statuses: Vec<Option<Status>> = self
+            .fabric
+            .hosts
+            .iter()
+            .map(|host| host.process.as_ref().map(|p| p.status()))
+            .collect();
+        let state = |status: &Status| liveness::NodeState {
+            operational: status.ring.state == "operational",
+            members: status.ring.members.len(),
+            quorate: status.ring.quorate == Some(true),
+            ring: mix(status.ring.id.sequence, u64::from(status.ring.id.representative.0)),
+        };
+        let nodes: Vec<_> = statuses.iter().map(|status| status.as_ref().map(state)).collect();
+        if let Some(missing) = liveness::rings(&nodes) {
+            return Some(missing);
+        }
+        for index in 0..self.options.groups.len() {
+            let id = GroupId::of(&self.options.groups[index].name);
+            if self.stranded.contains(&id) {
+                continue;
+            }
+            let missing = self.missing_in_group(index, &statuses);
+            if late && missing.is_some() && self.is_stranded(index, &statuses) {
+                self.strand(index, id);
+            } else if missing.is_some() {
+                return missing;
+            }
+        }
+        None
+    }
+
+    fn missing_in_group(&self, index: usize, statuses: &[Option<Status>]) -> Option<String> {
+        let plan = &self.options.groups[index];
+        for status in statuses.iter().flatten() {
+            let Some(group) = find(status, &plan.name) else {
+                return Some(format!("{} does not know {}", status.me, plan.name));
+            };
+            let synced = group.replicas.iter().filter(|replica| replica.synced).count();
+            let members = group.replicas.len();
+            let missing = liveness::group(&plan.name, plan.hosts.len(), synced, members);
+            if missing.is_some() {
+                return missing;
+            }
+        }
+        let id = GroupId::of(&plan.name);
+        let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
+        let busy = plan.hosts.iter().find(|node| !idle(node));
+        busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
+    }
+
+    /// Nobody has the group's state, and all nodes agree on that.
+    fn is_stranded(&self, index: usize, statuses: &[Option<Status>]) -> bool {
+        let plan = &self.options.groups[index];
+        let lost = |group: &GroupStatus| group.replicas.iter().all(|replica| !replica.synced);
+        statuses.iter().flatten().all(|status| find(status, &plan.name).is_some_and(lost))
+    }
+
+    fn strand(&mut self, index: usize, id: GroupId) {
+        self.stranded.push(id);
+        for customer in &mut self.customers {
+            customer.excuse(&self.options.groups[index].name);
+        }
+    }
+
+    /// All is over: replicas, replies and acknowledgements are compared.
+    pub(super) fn finish(&mut self) -> Verdict {
+        for group in &self.options.groups {
+            let id = GroupId::of(&group.name);
+            if self.stranded.contains(&id) {
+                continue;
+            }
+            let end = |&node: &Place| -> (Member, &[Entry], u64) {
+                let log = &self.executors[node][&id].log;
+                (self.fabric.member(node), &log.entries, log.digest)
+            };
+            let ends: Vec<_> = group.hosts.iter().map(end).collect();
+            self.watch.finish(id, &ends)?;
+        }
+        for node in 0..self.options.nodes {
+            let Some(process) = &self.fabric.hosts[node].process else { continue };
+            for group in process.status().groups {
+                let kept = group.sessions.unwrap_or(0);
+                bounded::sessions(self.fabric.member(node), kept, self.customers.len())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn find<'a>(status: &'a Status, name: &str) -> Option<&'a GroupStatus> {
+    status.groups.iter().find(|group| group.name == name)
+}

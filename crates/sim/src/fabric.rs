@@ -1,0 +1,362 @@
+//! Hosts with their clocks and processes, joined by the network, in virtual time.
+//!
+//! Both worlds (whole clusters, bare rings) stand on this; it knows a process only as a machine
+//! that takes datagrams and time.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use wire::{Duration, Incarnation, Member, NodeId, Time};
+
+use crate::clock::Clock;
+use crate::network::{Network, Place};
+use crate::queue::Queue;
+use crate::trace::{Trace, digest};
+
+/// A machine as the fabric drives it.
+pub trait Process {
+    /// A datagram came.
+    fn datagram(&mut self, now: Time, bytes: &Bytes);
+    /// The host of this node says that nobody listens there.
+    fn unreachable(&mut self, now: Time, node: NodeId);
+    /// A timer is due.
+    fn timeout(&mut self, now: Time);
+    /// When the next timer is due.
+    fn next_timeout(&self) -> Option<Time>;
+    /// Panics if something inside contradicts itself.
+    fn check(&self);
+}
+
+/// What a process is given.
+pub enum Input<X> {
+    /// A datagram and the place that sent it.
+    Datagram(Place, Bytes),
+    /// A datagram to this node was refused by its host.
+    Refused(NodeId),
+    /// What only the world understands.
+    Extra(X),
+}
+
+enum What<X> {
+    Arrive(Place, Input<X>),
+    Wake(Place),
+    World(X),
+}
+
+/// What the world must look at.
+pub enum Step<X> {
+    /// The process at this node ran: take its outputs.
+    Ran(usize),
+    /// This is for the process at this node.
+    Node(usize, X),
+    /// This is for the world itself.
+    World(X),
+}
+
+/// Datagrams that wait in the socket of a stopped process; more are lost, as in a kernel.
+const SOCKET_BUFFER: usize = 256;
+
+/// Timers that fire one after the other without time passing: more is a machine that spins.
+const MAX_SPINS: u32 = 1_000;
+
+/// Happenings of one run: a healthy one has some 10,000.
+const MAX_TURNS: u64 = 1_500_000;
+
+/// One host.
+pub struct Host<P, X> {
+    /// Its clocks.
+    pub clock: Clock,
+    /// What runs there.
+    pub process: Option<P>,
+    /// The machine has power: a datagram to a dead process is refused, not lost.
+    pub powered: bool,
+    /// The process is stopped: whatever comes waits.
+    pub paused: bool,
+    /// The life that runs, or ran last.
+    pub incarnation: Incarnation,
+    inbox: VecDeque<Input<X>>,
+    wake: Option<Time>,
+    spins: u32,
+}
+
+impl<P, X> Host<P, X> {
+    /// Runs and is not stopped.
+    pub fn runs(&self) -> bool {
+        self.process.is_some() && !self.paused
+    }
+}
+
+/// Hosts, network and time.
+pub struct Fabric<P, X> {
+    /// The nodes' hosts.
+    pub hosts: Vec<Host<P, X>>,
+    /// Between nodes and clients.
+    pub network: Network,
+    /// What happened.
+    pub trace: Trace,
+    /// Datagrams sent so far.
+    pub datagrams: u64,
+    queue: Queue<What<X>>,
+    turns: u64,
+}
+
+/// The id of the node at this place.
+pub fn node_id(place: Place) -> NodeId {
+    NodeId(place as u32 + 1)
+}
+
+/// The place of this node.
+pub fn place_of(node: NodeId) -> Place {
+    node.0 as usize - 1
+}
+
+impl<P: Process, X> Fabric<P, X> {
+    /// Hosts without processes.
+    pub fn new(clocks: Vec<Clock>, network: Network, aloud: bool) -> Self {
+        let host = |clock| Host {
+            clock,
+            process: None,
+            powered: true,
+            paused: false,
+            incarnation: Incarnation(0),
+            inbox: VecDeque::new(),
+            wake: None,
+            spins: 0,
+        };
+        Fabric {
+            hosts: clocks.into_iter().map(host).collect(),
+            network,
+            trace: Trace::new(aloud),
+            datagrams: 0,
+            queue: Queue::default(),
+            turns: 0,
+        }
+    }
+
+    /// True time.
+    pub fn now(&self) -> Time {
+        self.queue.now()
+    }
+
+    /// The monotonic clock of this node.
+    pub fn local(&self, node: usize) -> Time {
+        self.hosts[node].clock.local(self.now())
+    }
+
+    /// The wall clock of this node.
+    pub fn wall(&self, node: usize) -> Time {
+        self.hosts[node].clock.wall(self.now())
+    }
+
+    /// The life that runs at this node, or ran last.
+    pub fn member(&self, node: usize) -> Member {
+        Member { node: node_id(node), incarnation: self.hosts[node].incarnation }
+    }
+
+    /// Something for the world, later.
+    pub fn later(&mut self, span: Duration, what: X) {
+        let at = self.now() + span;
+        self.queue.push(at, What::World(what));
+    }
+
+    /// Something for a node's process, at this true time; a stopped process gets it when it goes on.
+    pub fn deliver(&mut self, at: Time, node: usize, what: X) {
+        self.queue.push(at, What::Arrive(node, Input::Extra(what)));
+    }
+
+    /// A process starts in a new life.
+    pub fn start(&mut self, node: usize, process: P) {
+        let host = &mut self.hosts[node];
+        host.powered = true;
+        host.paused = false;
+        host.process = Some(process);
+        host.wake = None;
+        self.settle(node);
+    }
+
+    /// The process is gone at once, with all that it had in memory; `power` with its host.
+    pub fn kill(&mut self, node: usize, power: bool) -> Option<P> {
+        let host = &mut self.hosts[node];
+        host.powered = !power;
+        host.paused = false;
+        host.wake = None;
+        host.inbox.clear();
+        host.process.take()
+    }
+
+    /// The process is stopped (SIGSTOP).
+    pub fn pause(&mut self, node: usize) {
+        self.hosts[node].paused = true;
+    }
+
+    /// A stopped process goes on: first with what waits in its sockets, then with its timers.
+    pub fn resume(&mut self, node: usize) {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        if !std::mem::take(&mut host.paused) {
+            return;
+        }
+        for input in std::mem::take(&mut host.inbox) {
+            self.queue.push(now, What::Arrive(node, input));
+        }
+        host.wake = Some(now);
+        self.queue.push(now, What::Wake(node));
+    }
+
+    /// A datagram leaves.
+    pub fn send(&mut self, from: usize, to: NodeId, bytes: &Bytes) {
+        self.datagrams += 1;
+        let to = place_of(to);
+        let now = self.now();
+        self.trace.note(now, 1, from, [to as u64, digest(bytes)]);
+        for at in self.network.arrivals(now, from, to).into_iter().flatten() {
+            self.queue.push(at, What::Arrive(to, Input::Datagram(from, bytes.clone())));
+        }
+    }
+
+    /// A datagram without words: who is alive ignores it, a dead process's host refuses it.
+    pub fn probe(&mut self, from: usize, to: NodeId) {
+        let place = place_of(to);
+        let host = &self.hosts[place];
+        if host.process.is_none() && host.powered && self.network.joined(from, place) {
+            self.refuse(from, place);
+        }
+    }
+
+    /// After a process ran: its invariants hold, and its next timer is set.
+    pub fn settle(&mut self, node: usize) {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        let Some(process) = &host.process else { return };
+        process.check();
+        let Some(due) = process.next_timeout() else { return };
+        // A timer that is due at once fires a little later: a turn of a real loop takes time too.
+        let at = host.clock.truth(due).max(now + Duration::from_micros(1));
+        if host.wake.is_none_or(|wake| at < wake) {
+            host.wake = Some(at);
+            self.queue.push(at, What::Wake(node));
+        }
+    }
+
+    /// Runs the next happening. `None`: nothing will ever happen again.
+    pub fn step(&mut self) -> Option<Step<X>> {
+        loop {
+            self.turns += 1;
+            let storm = self.turns >= MAX_TURNS;
+            assert!(!storm, "more than {MAX_TURNS} happenings: the machines talk for talk's sake");
+            match self.queue.pop()? {
+                What::World(what) => return Some(Step::World(what)),
+                What::Wake(node) => {
+                    if self.wake(node) {
+                        return Some(Step::Ran(node));
+                    }
+                }
+                What::Arrive(node, input) => {
+                    if let Some(step) = self.arrive(node, input) {
+                        return Some(step);
+                    }
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self, node: usize) -> bool {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        if host.wake != Some(now) || host.paused {
+            return false;
+        }
+        host.wake = None;
+        let Some(process) = &mut host.process else { return false };
+        let local = host.clock.local(now);
+        if process.next_timeout().is_none_or(|due| due > local) {
+            self.settle(node);
+            return false;
+        }
+        process.timeout(local);
+        let stands = process.next_timeout().is_some_and(|due| due <= local);
+        host.spins = if stands { host.spins + 1 } else { 0 };
+        assert!(
+            host.spins < MAX_SPINS,
+            "node {}: its timer is due again at once, {MAX_SPINS} times in a row",
+            node_id(node)
+        );
+        self.trace.note(now, 2, node, [0, 0]);
+        self.trace.say(now, || format!("{} timer", node_id(node)));
+        true
+    }
+
+    fn arrive(&mut self, node: usize, input: Input<X>) -> Option<Step<X>> {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        let Some(process) = &mut host.process else {
+            if let (Input::Datagram(from, _), true) = (&input, host.powered) {
+                self.refuse(*from, node);
+            }
+            return None;
+        };
+        if host.paused {
+            let full = host.inbox.len() >= SOCKET_BUFFER && matches!(input, Input::Datagram(..));
+            if !full {
+                host.inbox.push_back(input);
+            }
+            return None;
+        }
+        let local = host.clock.local(now);
+        match input {
+            Input::Datagram(from, bytes) => {
+                process.datagram(local, &bytes);
+                self.trace.note(now, 3, node, [from as u64, bytes.len() as u64]);
+                self.trace.say(now, || {
+                    format!("{} <- {} {}", node_id(node), node_id(from), Shown(&bytes))
+                });
+            }
+            Input::Refused(by) => {
+                process.unreachable(local, by);
+                self.trace.note(now, 4, node, [u64::from(by.0), 0]);
+                self.trace.say(now, || format!("{} told: {by} is unreachable", node_id(node)));
+            }
+            Input::Extra(what) => return Some(Step::Node(node, what)),
+        }
+        Some(Step::Ran(node))
+    }
+
+    /// The host at `by` has no such process: it says so to whoever sent the datagram.
+    fn refuse(&mut self, to: Place, by: usize) {
+        let at = self.now() + self.network.passage();
+        if to < self.hosts.len() && self.network.reaches(by, to) {
+            self.queue.push(at, What::Arrive(to, Input::Refused(node_id(by))));
+        }
+    }
+}
+
+/// A datagram in words, for traces.
+struct Shown<'a>(&'a Bytes);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match wire::ring::Datagram::decode(crate::options::CLUSTER_ID, self.0) {
+            Ok(datagram) => write!(f, "{:?} from {}", Brief(&datagram.message), datagram.sender),
+            Err(error) => write!(f, "malformed: {error}"),
+        }
+    }
+}
+
+struct Brief<'a>(&'a wire::ring::Message);
+
+impl std::fmt::Debug for Brief<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            wire::ring::Message::Data(data) => {
+                let wire::ring::Data { ring, hop, sequence, stable, origin, .. } = data;
+                write!(f, "Data {ring} #{sequence} hop {hop} stable {stable}")?;
+                write!(f, " {} bytes", data.body.len())?;
+                match origin {
+                    Some(origin) => write!(f, " recovered {origin:?}"),
+                    None => Ok(()),
+                }
+            }
+            message => write!(f, "{message:?}"),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Which faults strike when: drawn as the run goes, so that the promise can be kept in view.
+
+use wire::Duration;
+
+use crate::draw::Draw;
+
+/// What can go wrong, beside the weather of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// A process is killed; its host lives and says so.
+    Kill,
+    /// A host loses power: silence.
+    PowerLoss,
+    /// A node is told to leave, and starts again later.
+    Leave,
+    /// A process is stopped for a while (SIGSTOP, a starved machine).
+    Pause,
+    /// The hosts fall into two parts that do not see each other.
+    Partition,
+    /// One host is heard by nobody, or hears nobody.
+    Deaf,
+    /// One way between two hosts is cut.
+    OneWay,
+    /// Much is lost for a while.
+    Storm,
+    /// A client's connection is reset.
+    Reset,
+    /// Executors of a node become slow for a while.
+    Slow,
+}
+
+impl FaultKind {
+    /// All of them.
+    pub const ALL: [FaultKind; 10] = [
+        FaultKind::Kill,
+        FaultKind::PowerLoss,
+        FaultKind::Leave,
+        FaultKind::Pause,
+        FaultKind::Partition,
+        FaultKind::Deaf,
+        FaultKind::OneWay,
+        FaultKind::Storm,
+        FaultKind::Reset,
+        FaultKind::Slow,
+    ];
+
+    /// A bare ring can suffer it.
+    pub fn concerns_rings(self) -> bool {
+        !matches!(self, FaultKind::Reset | FaultKind::Slow)
+    }
+}
+
+/// The faults of one seed.
+#[derive(Clone, Debug)]
+pub struct FaultPlan {
+    /// The kinds that exist, with their weights.
+    pub kinds: Vec<(FaultKind, u64)>,
+    /// The mean time between two.
+    pub every: Duration,
+    /// How long faults happen; then everything heals.
+    pub phase: Duration,
+    /// The longest pause, partition or outage.
+    pub longest: Duration,
+}
+
+impl FaultPlan {
+    /// When the next fault strikes.
+    pub fn wait(&self, draw: &mut Draw) -> Duration {
+        draw.span(Duration::from_millis(1), self.every * 2)
+    }
+
+    /// Which kind it is, if there is any.
+    pub fn kind(&self, draw: &mut Draw) -> Option<FaultKind> {
+        let total: u64 = self.kinds.iter().map(|(_, weight)| weight).sum();
+        if total == 0 {
+            return None;
+        }
+        let mut point = draw.between(1, total);
+        let strikes = |&&(_, weight): &&(FaultKind, u64)| {
+            let here = point <= weight;
+            point = point.saturating_sub(weight);
+            here
+        };
+        self.kinds.iter().find(strikes).map(|&(kind, _)| kind)
+    }
+
+    /// How long it lasts.
+    pub fn span(&self, draw: &mut Draw) -> Duration {
+        draw.scale(Duration::from_millis(5), self.longest)
+    }
+}
+
+/// The cuts of a partition: from each of these places to each of those.
+pub type Cuts = Vec<(usize, usize)>;
+
+/// Two parts of the places that do not see each other.
+pub fn partition(draw: &mut Draw, places: usize) -> Cuts {
+    let sides: Vec<bool> = (0..places).map(|_| draw.one_in(2)).collect();
+    let all = (0..places).flat_map(|a| (0..places).map(move |b| (a, b)));
+    all.filter(|&(a, b)| sides[a] != sides[b]).collect()
+}
+
+/// One of the first `nodes` places is heard by nobody, or hears nobody.
+pub fn deaf(draw: &mut Draw, nodes: usize, places: usize) -> Cuts {
+    let one = draw.count(0, nodes - 1);
+    let mute = draw.one_in(2);
+    let others = (0..places).filter(|&other| other != one);
+    others.map(|other| if mute { (one, other) } else { (other, one) }).collect()
+}
+
+/// One way between two nodes.
+pub fn one_way(draw: &mut Draw, nodes: usize) -> Cuts {
+    match draw.distinct(2, nodes)[..] {
+        [from, to] => vec![(from, to)],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_cuts_both_ways_and_a_weight_of_zero_never_strikes() {
+        let mut draw = Draw::new(3);
+        let cuts = partition(&mut draw, 6);
+        assert!(cuts.iter().all(|&(a, b)| cuts.contains(&(b, a))));
+        let plan = FaultPlan {
+            kinds: vec![(FaultKind::Kill, 0), (FaultKind::Pause, 2), (FaultKind::Slow, 1)],
+            every: Duration::from_millis(1),
+            phase: Duration::from_millis(1),
+            longest: Duration::from_millis(9),
+        };
+        let drawn: Vec<_> = (0..300).filter_map(|_| plan.kind(&mut draw)).collect();
+        let count = |kind| drawn.iter().filter(|&&drawn| drawn == kind).count();
+        assert_eq!(count(FaultKind::Kill), 0);
+        assert!(count(FaultKind::Pause) > 150 && count(FaultKind::Slow) > 60);
+    }
+}

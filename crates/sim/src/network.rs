@@ -1,0 +1,138 @@
+//! What becomes of a datagram, and who can reach whom.
+
+use wire::{Duration, Time};
+
+use crate::draw::Draw;
+
+/// A host in the network: the nodes come first, then the clients.
+pub type Place = usize;
+
+/// How bad the network is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weather {
+    /// Datagrams lost, of 1,000.
+    pub loss: u64,
+    /// Datagrams that arrive twice, of 1,000.
+    pub duplicate: u64,
+    /// Datagrams that others overtake, of 1,000.
+    pub reorder: u64,
+    /// Datagrams that are held up for long, of 1,000.
+    pub spike: u64,
+    /// The shortest way takes this long.
+    pub latency: Duration,
+    /// And up to this much more.
+    pub jitter: Duration,
+    /// The longest hold-up.
+    pub longest: Duration,
+}
+
+impl Weather {
+    /// Nothing is lost, only time passes.
+    pub fn calm(self) -> Weather {
+        let Weather { latency, jitter, .. } = self;
+        Weather { latency, jitter, ..Weather::default() }
+    }
+}
+
+/// The network between the hosts.
+pub struct Network {
+    weather: Weather,
+    /// One word per sender: bit `to` is set when nothing gets there.
+    cut: Vec<u64>,
+    draw: Draw,
+}
+
+impl Network {
+    /// A network of so many places without any cut.
+    pub fn new(places: usize, weather: Weather, draw: Draw) -> Self {
+        assert!(places <= 64, "a cut is one word per place");
+        Network { weather, cut: vec![0; places], draw }
+    }
+
+    /// The weather changes.
+    pub fn set_weather(&mut self, weather: Weather) {
+        self.weather = weather;
+    }
+
+    /// The weather now.
+    pub fn weather(&self) -> Weather {
+        self.weather
+    }
+
+    /// Nothing gets from `from` to `to` any more.
+    pub fn cut(&mut self, from: Place, to: Place) {
+        self.cut[from] |= 1 << to;
+    }
+
+    /// Everybody reaches everybody.
+    pub fn heal(&mut self) {
+        self.cut.fill(0);
+    }
+
+    /// Something gets from `from` to `to`.
+    pub fn reaches(&self, from: Place, to: Place) -> bool {
+        self.cut[from] & (1 << to) == 0
+    }
+
+    /// Both reach each other.
+    pub fn joined(&self, a: Place, b: Place) -> bool {
+        self.reaches(a, b) && self.reaches(b, a)
+    }
+
+    /// One way, as long as it takes without a hold-up.
+    pub fn passage(&mut self) -> Duration {
+        let Weather { latency, jitter, .. } = self.weather;
+        latency + self.draw.span(Duration::ZERO, jitter)
+    }
+
+    /// When a datagram sent now arrives: never, once or twice.
+    pub fn arrivals(&mut self, now: Time, from: Place, to: Place) -> [Option<Time>; 2] {
+        if !self.reaches(from, to) || self.draw.permille(self.weather.loss) {
+            return [None, None];
+        }
+        let first = self.arrival(now);
+        let copy = self.draw.permille(self.weather.duplicate);
+        let second = if copy { Some(self.arrival(now)) } else { None };
+        [Some(first), second]
+    }
+
+    fn arrival(&mut self, now: Time) -> Time {
+        let Weather { latency, jitter, reorder, spike, longest, .. } = self.weather;
+        let mut span = latency + self.draw.span(Duration::ZERO, jitter);
+        if self.draw.permille(reorder) {
+            span += self.draw.span(Duration::ZERO, (latency + jitter) * 8);
+        }
+        if self.draw.permille(spike) {
+            span += self.draw.scale(Duration::from_millis(1), longest);
+        }
+        now + span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_one_way_cut_is_one_way() {
+        let mut network = Network::new(3, Weather::default(), Draw::new(1));
+        network.cut(0, 2);
+        assert!(!network.reaches(0, 2) && network.reaches(2, 0));
+        assert!(!network.joined(2, 0) && network.joined(0, 1));
+        assert_eq!(network.arrivals(Time(5), 0, 2), [None, None]);
+        assert_eq!(network.arrivals(Time(5), 2, 0), [Some(Time(5)), None]);
+        network.heal();
+        assert!(network.joined(0, 2));
+    }
+
+    #[test]
+    fn rates_are_what_they_say() {
+        let weather = Weather { loss: 300, duplicate: 100, ..Weather::default() };
+        let mut network = Network::new(2, weather, Draw::new(7));
+        let fates: Vec<_> = (0..10_000).map(|_| network.arrivals(Time::ZERO, 0, 1)).collect();
+        let lost = fates.iter().filter(|fate| fate[0].is_none()).count();
+        let twice = fates.iter().filter(|fate| fate[1].is_some()).count();
+        assert!((2_800..3_200).contains(&lost), "{lost}");
+        assert!((600..800).contains(&twice), "{twice}");
+    }
+}

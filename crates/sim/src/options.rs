@@ -1,0 +1,185 @@
+//! What a seed draws: the cluster, its load and its faults.
+//!
+//! Swarm testing (A. Groce et al., ISSTA 2012): a run in which every kind of fault happens all the
+//! time hides the bugs that need one kind alone, or none. So each seed first draws which kinds
+//! exist for it, then how often each strikes.
+
+use wire::ordered::{GroupOptions, Hold, Style};
+use wire::{ClusterId, Duration};
+
+use crate::clock::Clock;
+use crate::draw::Draw;
+use crate::faults::{FaultKind, FaultPlan};
+use crate::network::Weather;
+
+/// The name of every simulated cluster.
+pub const CLUSTER: &str = "sim";
+/// Its id.
+pub const CLUSTER_ID: ClusterId = ClusterId::of(CLUSTER);
+/// Seconds of the Unix epoch at which simulations start.
+const EPOCH: u64 = 1_800_000_000;
+
+/// Which kind of world a seed is run in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// Stacks, services and clients.
+    Cluster,
+    /// Rings alone: their deliveries and configurations are visible to the checkers.
+    Rings,
+}
+
+/// One group.
+#[derive(Clone, Debug)]
+pub struct GroupPlan {
+    /// Its name.
+    pub name: String,
+    /// The nodes that host it.
+    pub hosts: Vec<usize>,
+    /// Its options.
+    pub options: GroupOptions,
+    /// Bytes that its snapshot carries beside the history.
+    pub padding: usize,
+}
+
+/// What clients do.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// How many clients.
+    pub clients: usize,
+    /// Calls that one client has under way at a time.
+    pub parallel: usize,
+    /// Pause between calls, at most.
+    pub think: Duration,
+    /// Shortest deadline.
+    pub patience: Duration,
+    /// Largest body and reply.
+    pub body: usize,
+    /// Calls of one client while faults happen.
+    pub calls: usize,
+}
+
+/// Everything that a seed decides before time starts.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which kind of world.
+    pub world: World,
+    /// How many nodes.
+    pub nodes: usize,
+    /// The groups.
+    pub groups: Vec<GroupPlan>,
+    /// The clients.
+    pub load: Load,
+    /// One per host: nodes, then clients.
+    pub clocks: Vec<Clock>,
+    /// The network while faults happen.
+    pub weather: Weather,
+    /// The faults.
+    pub faults: FaultPlan,
+    /// The ring's window.
+    pub window: usize,
+    /// The ring's turn.
+    pub turn: usize,
+    /// The ring's parking.
+    pub parking: bool,
+    /// The longest execution of a request.
+    pub execution: Duration,
+}
+
+impl Options {
+    /// What this seed draws, in this kind of world.
+    pub fn draw(draw: &mut Draw, world: World) -> Options {
+        let nodes = *[1, 2, 3, 3, 3, 4, 5, 5, 5, 6, 7].get(draw.count(0, 10)).expect("in range");
+        let load = load(&mut draw.fork());
+        let mut faults = draw.fork();
+        let weather = weather(&mut faults);
+        let plan = fault_plan(&mut faults, world);
+        let mut clocks = draw.fork();
+        let window = draw.pick(&[4, 16, 64, 256, 256]);
+        Options {
+            world,
+            nodes,
+            groups: groups(&mut draw.fork(), nodes),
+            clocks: (0..nodes + load.clients).map(|_| clock(&mut clocks)).collect(),
+            load,
+            weather,
+            faults: plan,
+            window,
+            turn: draw.pick(&[1, 4, 64]).min(window),
+            parking: !draw.one_in(4),
+            execution: draw.pick(&[20, 20, 200, 3_000]).pipe(Duration::from_micros),
+        }
+    }
+}
+
+/// Lets a drawn number flow into its unit.
+trait Pipe: Sized {
+    fn pipe<T>(self, into: impl FnOnce(Self) -> T) -> T {
+        into(self)
+    }
+}
+
+impl Pipe for u64 {}
+
+fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
+    (0..draw.pick(&[1, 1, 2, 3]))
+        .map(|number| {
+            let replicas = draw.pick(&[1, 2, 3, 3, 3, 4, 5]).min(nodes);
+            let hold = draw.pick(&[Hold::Majority, Hold::Majority, Hold::Majority, Hold::All]);
+            GroupPlan {
+                name: format!("group-{number}"),
+                hosts: draw.distinct(replicas, nodes),
+                options: GroupOptions { style: Style::SemiActive, hold },
+                padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
+            }
+        })
+        .collect()
+}
+
+fn load(draw: &mut Draw) -> Load {
+    Load {
+        clients: draw.count(1, 6),
+        parallel: draw.pick(&[1, 1, 2, 4, 8]),
+        think: draw.pick(&[1, 5, 20, 100]).pipe(Duration::from_millis),
+        patience: draw.pick(&[30, 100, 400, 2_000]).pipe(Duration::from_millis),
+        body: draw.pick(&[40, 40, 300, 3_000, 20_000]),
+        calls: draw.pick(&[20, 40, 80]),
+    }
+}
+
+fn clock(draw: &mut Draw) -> Clock {
+    let second = 1_000_000_000;
+    Clock {
+        start: draw.between(0, 1_000_000 * second),
+        wall: EPOCH * second + draw.between(0, 20 * second),
+        drift_ppm: draw.between(0, 1_000) as i64 - 500,
+    }
+}
+
+fn weather(draw: &mut Draw) -> Weather {
+    let rates = |draw: &mut Draw, rates: &[u64]| if draw.one_in(2) { draw.pick(rates) } else { 0 };
+    Weather {
+        loss: rates(draw, &[1, 5, 20, 50, 120]),
+        duplicate: rates(draw, &[1, 10, 100]),
+        reorder: rates(draw, &[5, 50, 200]),
+        spike: rates(draw, &[1, 5, 20]),
+        latency: draw.pick(&[20, 50, 200]).pipe(Duration::from_micros),
+        jitter: draw.pick(&[5, 30, 200]).pipe(Duration::from_micros),
+        longest: draw.pick(&[5, 50, 300]).pipe(Duration::from_millis),
+    }
+}
+
+fn fault_plan(draw: &mut Draw, world: World) -> FaultPlan {
+    let mut kinds: Vec<(FaultKind, u64)> = Vec::new();
+    for kind in FaultKind::ALL {
+        let exists = world == World::Cluster || kind.concerns_rings();
+        if draw.one_in(2) && exists {
+            kinds.push((kind, draw.pick(&[1, 1, 3, 10])));
+        }
+    }
+    FaultPlan {
+        kinds: if draw.one_in(10) { Vec::new() } else { kinds },
+        every: draw.pick(&[30, 100, 300, 600]).pipe(Duration::from_millis),
+        phase: draw.pick(&[600, 1_200, 2_000]).pipe(Duration::from_millis),
+        longest: draw.pick(&[20, 150, 700]).pipe(Duration::from_millis),
+    }
+}

@@ -1,0 +1,169 @@
+//! Which crashes the promise covers: the fault planner asks here before it takes a life.
+//!
+//! Nodes keep nothing on disk yet (docs/protocol/group.md, "The quorum"): a life that ends takes what it
+//! knew with it. The promise is that no acknowledged request is lost as long as, at any one time,
+//!
+//! - more than half of the lives of the newest component, and of each later configuration that could have
+//!   become one, still run (exactly half is enough if the member with the smallest id is among them);
+//! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
+//!   they could take themselves for a first start);
+//! - every group that has a synced replica keeps one on a life that runs, and is not stopped or cut off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wire::{GroupId, Member, NodeId, RingId};
+
+/// What the planner knows of the cluster, from the events of its nodes.
+#[derive(Default)]
+pub struct Promise {
+    configured: usize,
+    /// Configurations that may act or may yet: the newest component, and all seen after it.
+    components: BTreeMap<RingId, Vec<Member>>,
+    /// Who has ever been in a component, and who knows of which.
+    seated: BTreeSet<Member>,
+    known: BTreeSet<(RingId, Member)>,
+    alive: BTreeSet<Member>,
+    /// The synced replicas of each group by the newest view.
+    synced: BTreeMap<GroupId, Synced>,
+}
+
+/// The synced replicas of a group at a view of a component.
+struct Synced {
+    at: (RingId, u64),
+    members: Vec<Member>,
+}
+
+impl Promise {
+    /// A cluster of so many nodes, none of which runs.
+    pub fn new(configured: usize) -> Self {
+        Promise { configured, ..Promise::default() }
+    }
+
+    /// A life begins.
+    pub fn born(&mut self, member: Member) {
+        self.alive.insert(member);
+    }
+
+    /// A life ends, or is about to.
+    pub fn died(&mut self, member: Member) {
+        self.alive.remove(&member);
+    }
+
+    /// A configuration was delivered somewhere: it may become a component.
+    pub fn configuration(&mut self, ring: RingId, members: &[Member]) {
+        if 2 * members.len() > self.configured {
+            self.components.entry(ring).or_insert_with(|| members.to_vec());
+        }
+    }
+
+    /// A configuration got the quorum, as one of its members says: what came before it is over.
+    pub fn component(&mut self, ring: RingId, by: Member) {
+        self.seated.insert(by);
+        self.known.insert((ring, by));
+        let Some(members) = self.components.get(&ring) else { return };
+        // Only when all know of it can nobody go back to an older one.
+        let knows = |member: &Member| self.known.contains(&(ring, *member));
+        if members.iter().all(|member| knows(member) || !self.alive.contains(member)) {
+            self.components.retain(|&other, _| other >= ring);
+            self.known.retain(|&(other, _)| other >= ring);
+        }
+    }
+
+    /// A view was installed somewhere.
+    pub fn view(&mut self, group: GroupId, at: (RingId, u64), members: Vec<Member>) {
+        let newer = self.synced.get(&group).is_none_or(|synced| synced.at <= at);
+        if newer {
+            self.synced.insert(group, Synced { at, members });
+        }
+    }
+
+    /// The promise still holds when this node's life ends now. `away`: nodes that are stopped or cut
+    /// off, whose replicas may be struck out before they are back.
+    pub fn covers(&self, victim: Member, away: &[NodeId]) -> bool {
+        let lives = |member: &Member| self.alive.contains(member) && *member != victim;
+        let quorate = self.components.values().all(|members| {
+            let left = members.iter().filter(|member| lives(member)).count();
+            let first = members.first().is_some_and(lives);
+            2 * left > members.len() || 2 * left == members.len() && first
+        });
+        let knowing = self.seated.iter().filter(|member| lives(member)).count();
+        let majority = self.configured / 2 + 1;
+        let near = |member: &&Member| lives(member) && !away.contains(&member.node);
+        let kept = self.synced.values().all(|synced| {
+            synced.members.is_empty() || synced.members.iter().any(|member| near(&member))
+        });
+        quorate && self.configured - knowing < majority && kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Incarnation;
+
+    fn member(node: u32) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn ring(sequence: u64) -> RingId {
+        RingId { sequence, representative: NodeId(1) }
+    }
+
+    fn five() -> Promise {
+        let mut promise = Promise::new(5);
+        let members: Vec<Member> = (1..=5).map(member).collect();
+        for &member in &members {
+            promise.born(member);
+        }
+        promise.configuration(ring(1), &members);
+        for &member in &members {
+            promise.component(ring(1), member);
+        }
+        promise
+    }
+
+    #[test]
+    fn two_of_five_may_die_and_not_a_third() {
+        let mut promise = five();
+        for node in [1, 2] {
+            assert!(promise.covers(member(node), &[]));
+            promise.died(member(node));
+        }
+        assert!(!promise.covers(member(3), &[]));
+    }
+
+    #[test]
+    fn the_last_synced_replica_is_spared_also_when_the_other_is_away() {
+        let mut promise = five();
+        promise.view(GroupId(7), (ring(1), 3), vec![member(2), member(4)]);
+        assert!(promise.covers(member(2), &[]));
+        assert!(!promise.covers(member(2), &[NodeId(4)]));
+        promise.died(member(4));
+        assert!(!promise.covers(member(2), &[]));
+        promise.view(GroupId(7), (ring(1), 2), vec![member(1), member(3)]);
+        assert!(!promise.covers(member(2), &[]), "an older view says nothing");
+    }
+
+    #[test]
+    fn before_the_first_component_nobody_dies() {
+        let mut promise = Promise::new(3);
+        promise.born(member(1));
+        assert!(!promise.covers(member(1), &[]));
+    }
+
+    #[test]
+    fn a_configuration_that_may_have_got_the_quorum_counts() {
+        let mut promise = five();
+        promise.configuration(ring(2), &[member(1), member(2), member(3)]);
+        promise.died(member(1));
+        assert!(!promise.covers(member(2), &[]), "two of the three of the attempt");
+        promise.component(ring(2), member(2));
+        promise.component(ring(2), member(3));
+        promise.configuration(ring(3), &[member(2), member(3), member(4), member(5)]);
+        assert!(!promise.covers(member(2), &[]), "one of the two that are left of the component");
+        for node in 2..=5 {
+            promise.component(ring(3), member(node));
+        }
+        assert!(promise.covers(member(4), &[]));
+    }
+}

@@ -1,0 +1,129 @@
+//! One seed, from its draws to its verdict.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use wire::Time;
+
+use crate::check::{Verdict, Violation};
+use crate::draw::Draw;
+use crate::options::{Options, World};
+use crate::{cluster, rings};
+
+/// How a seed is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// In this kind of world only; else the seed decides.
+    pub world: Option<World>,
+    /// Print everything that happens.
+    pub aloud: bool,
+    /// With this mistake planted.
+    pub plant: Plant,
+}
+
+/// What came of a seed.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The first violation, if any.
+    pub verdict: Verdict,
+    /// The hash of the whole stream of events.
+    pub hash: u64,
+    /// What happened, in numbers.
+    pub summary: Summary,
+}
+
+/// A run in numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Summary {
+    /// How long it took, in virtual time.
+    pub virtual_time: Time,
+    /// Happenings.
+    pub steps: u64,
+    /// Datagrams between nodes.
+    pub datagrams: u64,
+    /// Calls that were answered by the service.
+    pub answered: u64,
+    /// Calls that ended otherwise.
+    pub failed: u64,
+    /// Requests executed, over all replicas.
+    pub executed: u64,
+    /// Lives that ended.
+    pub deaths: u64,
+    /// States that were transferred.
+    pub transfers: u64,
+    /// Groups that lost their last synced replica without a death that the promise excludes.
+    pub stranded: u64,
+}
+
+/// A mistake planted in the machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plant {
+    /// In the ring.
+    #[cfg(feature = "planted-bugs")]
+    pub ring: Option<ring::Bug>,
+    /// In the engine.
+    #[cfg(feature = "planted-bugs")]
+    pub engine: Option<engine::Bug>,
+}
+
+impl Plant {
+    /// Plants the mistake in a ring.
+    #[cfg(feature = "planted-bugs")]
+    pub fn into_ring(self, config: &mut ring::Config) {
+        config.bug = self.ring;
+    }
+
+    /// Plants the mistake in a stack.
+    #[cfg(feature = "planted-bugs")]
+    pub fn into_engine(self, config: &mut engine::Config) {
+        config.bug = self.engine;
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn into_ring(self, _: &mut ring::Config) {}
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn into_engine(self, _: &mut engine::Config) {}
+}
+
+/// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings.
+pub fn world_of(seed: u64) -> World {
+    if seed % 4 == 3 { World::Rings } else { World::Cluster }
+}
+
+/// Runs one seed.
+pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
+    let mut draw = Draw::new(seed);
+    let options = Options::draw(&mut draw, settings.world.unwrap_or_else(|| world_of(seed)));
+    if settings.aloud {
+        println!("seed {seed}: {options:#?}");
+    }
+    match options.world {
+        World::Cluster => cluster::run(options, &mut draw, settings.plant, settings.aloud),
+        World::Rings => rings::run(options, &mut draw, settings.plant, settings.aloud),
+    }
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps panics of machines under test quiet: they become violations of the seed that they
+/// strike. To be called once, before the first seed.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        PANIC.with(|panic| *panic.borrow_mut() = Some(info.to_string().replace('\n', " ")));
+    }));
+}
+
+/// Runs it; a panic inside is a violation.
+pub fn guarded(run: impl FnOnce() -> Verdict) -> Verdict {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+        let kept = PANIC.with(|panic| panic.borrow_mut().take());
+        let said = payload.downcast_ref::<&str>().map(ToString::to_string);
+        let text = kept.or(said).unwrap_or_else(|| "a machine panicked".into());
+        Err(Violation { property: "invariants", text })
+    })
+}

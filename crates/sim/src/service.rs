@@ -1,0 +1,210 @@
+//! The service that every simulated group runs: a log of its own calls, and their hash.
+//!
+//! Its state is its history, so whoever has a replica's state, or a reply, knows which calls led to
+//! it. Every reply names its place in the history and the hash of the history up to there.
+
+use bytes::Bytes;
+use engine::ServiceOutcome;
+use wire::client::Refusal;
+use wire::{ClientId, MethodId, Random, Time};
+
+use crate::trace::{digest, mix};
+
+/// Appends an entry and replies with its place, the history's hash, and a filling.
+pub const APPEND: MethodId = MethodId::of("append");
+/// As [`APPEND`], but the reply is the service's own error.
+pub const FAIL: MethodId = MethodId::of("fail");
+/// A method that the service does not have: its calls are in the history and are refused.
+pub const MISSING: MethodId = MethodId::of("missing");
+
+/// One executed call, as the replica saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose call.
+    pub client: ClientId,
+    /// Which.
+    pub number: u64,
+    /// Ordered time.
+    pub time: Time,
+    /// The first of the call's random numbers.
+    pub random: u64,
+    /// The method.
+    pub method: MethodId,
+    /// Hash of the arguments.
+    pub body: u64,
+    /// Bytes of filling that the arguments ask for.
+    pub filling: u32,
+}
+
+/// Bytes of one entry in a snapshot.
+const ENTRY: usize = 48;
+/// Bytes of a reply before the filling.
+pub const REPLY: usize = 24;
+
+/// The service's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// Everything executed, in order.
+    pub entries: Vec<Entry>,
+    /// The hash of the entries.
+    pub digest: u64,
+    padding: usize,
+}
+
+/// The arguments of a call: how much filling the reply shall have, and some bytes.
+pub fn arguments(filling: u32, rest: &[u8]) -> Bytes {
+    let mut body = filling.to_le_bytes().to_vec();
+    body.extend_from_slice(rest);
+    body.into()
+}
+
+/// The hash of a history that goes on by this entry.
+pub fn extend(digest: u64, entry: &Entry) -> u64 {
+    words(entry).iter().fold(digest, |hash, &word| mix(hash, word))
+}
+
+fn words(entry: &Entry) -> [u64; 6] {
+    let Entry { client, number, time, random, method, body, filling } = *entry;
+    let tail = u64::from(method.0) << 32 | u64::from(filling);
+    [client.0, number, time.0, random, body, tail]
+}
+
+impl Log {
+    /// An empty log whose snapshots carry so many bytes more.
+    pub fn new(padding: usize) -> Self {
+        Log { padding, ..Log::default() }
+    }
+
+    /// Executes a call.
+    pub fn execute(&mut self, call: &Call<'_>) -> ServiceOutcome {
+        let entry = call.entry();
+        self.digest = extend(self.digest, &entry);
+        self.entries.push(entry);
+        let mut reply = Vec::with_capacity(REPLY + entry.filling as usize);
+        for word in [self.entries.len() as u64, self.digest, entry.random] {
+            reply.extend_from_slice(&word.to_le_bytes());
+        }
+        let low = self.digest.to_le_bytes()[0];
+        reply.resize(REPLY + entry.filling as usize, low);
+        match call.method {
+            APPEND => ServiceOutcome::Ok(reply.into()),
+            FAIL => ServiceOutcome::Error(reply.into()),
+            _ => ServiceOutcome::Refused(Refusal::NoSuchMethod, format!("{:016x}", self.digest)),
+        }
+    }
+
+    /// Begins anew.
+    pub fn reset(&mut self) {
+        *self = Log::new(self.padding);
+    }
+
+    /// The state as bytes.
+    pub fn snapshot(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(8 + self.entries.len() * ENTRY + self.padding);
+        bytes.extend_from_slice(&(self.entries.len() as u64).to_le_bytes());
+        for entry in &self.entries {
+            for word in words(entry) {
+                bytes.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+        let mut filling = Random::new(self.digest);
+        for _ in 0..self.padding / 8 {
+            bytes.extend_from_slice(&filling.next_u64().to_le_bytes());
+        }
+        bytes.into()
+    }
+
+    /// Takes over another replica's state; says what is wrong with its bytes.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let log = Log::read(state, self.padding).ok_or("the state has a wrong length")?;
+        if log.snapshot() != state {
+            return Err("the state is not what a replica took".into());
+        }
+        *self = log;
+        Ok(())
+    }
+
+    fn read(state: &[u8], padding: usize) -> Option<Log> {
+        let count = u64::from_le_bytes(state.get(..8)?.try_into().ok()?);
+        let mut log = Log::new(padding);
+        let records = state.get(8..8 + usize::try_from(count).ok()?.checked_mul(ENTRY)?)?;
+        for record in records.chunks_exact(ENTRY) {
+            let word = |i: usize| {
+                u64::from_le_bytes(record[8 * i..8 * i + 8].try_into().expect("eight bytes"))
+            };
+            let entry = Entry {
+                client: ClientId(word(0)),
+                number: word(1),
+                time: Time(word(2)),
+                random: word(3),
+                body: word(4),
+                method: MethodId((word(5) >> 32) as u32),
+                filling: word(5) as u32,
+            };
+            log.digest = extend(log.digest, &entry);
+            log.entries.push(entry);
+        }
+        Some(log)
+    }
+}
+
+/// A call as the executor hands it over.
+pub struct Call<'a> {
+    /// Whose call.
+    pub client: ClientId,
+    /// Which.
+    pub number: u64,
+    /// Ordered time.
+    pub now: Time,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// The method.
+    pub method: MethodId,
+    /// The arguments.
+    pub body: &'a [u8],
+}
+
+impl Call<'_> {
+    /// What goes into the history.
+    pub fn entry(&self) -> Entry {
+        let filling = self.body.get(..4).map_or(0, |head| {
+            u32::from_le_bytes(head.try_into().expect("four bytes")).min(1 << 16)
+        });
+        Entry {
+            client: self.client,
+            number: self.number,
+            time: self.now,
+            random: Random::new(self.seed).next_u64(),
+            method: self.method,
+            body: digest(self.body),
+            filling,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(number: u64) -> Call<'static> {
+        let now = Time(number);
+        Call { client: ClientId(1), number, now, seed: 9, method: APPEND, body: b"\x05\0\0\0x" }
+    }
+
+    #[test]
+    fn a_state_travels_whole_or_not_at_all() {
+        let mut log = Log::new(100);
+        for number in 1..=3 {
+            log.execute(&call(number));
+        }
+        let state = log.snapshot();
+        let mut other = Log::new(100);
+        other.restore(&state).unwrap();
+        assert_eq!(other, log);
+        let mut torn = state.to_vec();
+        torn.swap(20, 60);
+        assert!(other.restore(&torn).is_err());
+        assert!(other.restore(&state[..state.len() - 1]).is_err());
+        assert_eq!(other, log, "a bad state changes nothing");
+    }
+}

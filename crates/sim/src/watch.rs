@@ -1,0 +1,158 @@
+//! All checkers of a cluster, told of everything that its nodes say and do.
+
+use std::collections::HashMap;
+
+use engine::Event;
+use wire::client::{Outcome, Reply, Request};
+use wire::{ClientId, GroupId, Member, RingId, Time};
+
+use crate::check::acknowledged::Acknowledged;
+use crate::check::histories::Histories;
+use crate::check::once::Once;
+use crate::check::ordered_time::OrderedTime;
+use crate::check::primary::Primaries;
+use crate::check::replies::{Replies, of_the_service};
+use crate::check::views::Views;
+use crate::check::{Verdict, demand};
+use crate::promise::Promise;
+use crate::service::{Entry, REPLY};
+
+/// The checkers, and what several of them want to know.
+pub struct Watch {
+    /// Which deaths the promise covers.
+    pub promise: Promise,
+    /// The component that each life acts in.
+    component: HashMap<Member, RingId>,
+    views: Views,
+    primaries: Primaries,
+    acknowledged: Acknowledged,
+    once: Once,
+    histories: Histories,
+    clock: OrderedTime,
+    replies: Replies,
+    /// Places of calls in histories, as services counted them.
+    places: HashMap<(Member, GroupId, ClientId, u64), u64>,
+}
+
+impl Watch {
+    /// Nothing has happened yet in a cluster of so many nodes.
+    pub fn new(nodes: usize) -> Self {
+        Watch {
+            promise: Promise::new(nodes),
+            component: HashMap::new(),
+            views: Views::default(),
+            primaries: Primaries::default(),
+            acknowledged: Acknowledged::default(),
+            once: Once::default(),
+            histories: Histories::default(),
+            clock: OrderedTime::default(),
+            replies: Replies::default(),
+            places: HashMap::new(),
+        }
+    }
+
+    /// The component that this life acts in.
+    pub fn component(&self, member: Member) -> RingId {
+        self.component.get(&member).copied().unwrap_or_default()
+    }
+
+    /// A node says what happened inside it.
+    pub fn event(&mut self, by: Member, event: &Event) -> Verdict {
+        match event {
+            Event::Configuration { ring, members } => self.promise.configuration(*ring, members),
+            Event::Quorum { ring, quorate: true, .. } => {
+                self.component.insert(by, *ring);
+                self.promise.component(*ring, by);
+            }
+            Event::View { group, view, replicas, primary, .. } => {
+                let component = self.component(by);
+                self.views.installed(by, component, (*group, *view), replicas)?;
+                let said = (replicas, *primary);
+                self.primaries.installed(by, component, (*group, *view), said)?;
+                let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
+                self.promise.view(*group, (component, view.0), synced.collect());
+            }
+            Event::Executed { group, client, number, position } => {
+                let place = self.places.get(&(by, *group, *client, *number)).copied();
+                Histories::counted(by, *group, *position, place.unwrap_or_default())?;
+            }
+            Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
+            Event::TransferFailed { group, reason } => {
+                let text = || format!("{by} cannot transfer {group}: {reason}");
+                demand(false, "state transfer", text)?;
+            }
+            Event::Malformed(malformed) => {
+                demand(false, "wire", || format!("{by} reads malformed bytes: {malformed}"))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A replica executed a call, as the `place`th of its history, from the hash `before` to `after`.
+    pub fn executed(&mut self, by: Member, group: GroupId, entry: &Entry, step: &Step) -> Verdict {
+        let Step { component, place, before, after, latest } = *step;
+        self.places.insert((by, group, entry.client, entry.number), place);
+        self.once.executed(by, group, entry)?;
+        self.clock.executed(by, component, (group, place), (entry.time, latest))?;
+        self.histories.reached(by, component, (group, place), after)?;
+        self.acknowledged.executed(group, before, after);
+        Ok(())
+    }
+
+    /// A replica's history was replaced by this one.
+    pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
+        let last = history.last().map_or(Time::ZERO, |entry| entry.time);
+        self.clock.replaced(by, group, last);
+        self.once.replaced(by, group, history)
+    }
+
+    /// A client's request leaves.
+    pub fn asked(&mut self, request: &Request) -> Verdict {
+        let call = (request.group, request.client, request.number);
+        self.replies.asked(call, request.method, &request.body)
+    }
+
+    /// A node's reply to a client leaves.
+    pub fn answered(&mut self, client: ClientId, reply: &Reply) -> Verdict {
+        if !of_the_service(&reply.outcome) {
+            return Ok(());
+        }
+        self.replies.answered((reply.group, client, reply.number), &reply.outcome)?;
+        match &reply.outcome {
+            Outcome::Ok(bytes) | Outcome::Service(bytes) if bytes.len() >= REPLY => {
+                let word = |at: usize| {
+                    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+                };
+                self.acknowledged.replied(reply.group, word(0), word(8))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// At the end: these replicas have the group's state.
+    pub fn finish(&self, group: GroupId, ends: &[(Member, &[Entry], u64)]) -> Verdict {
+        let digests: Vec<_> = ends.iter().map(|(by, log, hash)| (*by, log.len(), *hash)).collect();
+        Histories::finish(group, &digests)?;
+        for (_, history, _) in ends.iter().take(1) {
+            self.acknowledged.finish(group, history)?;
+            self.replies.finish(group, history)?;
+        }
+        Ok(())
+    }
+}
+
+/// How a history went on.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// In this component.
+    pub component: RingId,
+    /// The new length.
+    pub place: u64,
+    /// The hash before.
+    pub before: u64,
+    /// The hash now.
+    pub after: u64,
+    /// What the fastest wall clock says.
+    pub latest: Time,
+}
