@@ -20,6 +20,7 @@ mod clock;
 mod conductor;
 mod displays;
 mod faults;
+mod gaps;
 mod journal;
 mod message;
 mod network;

@@ -9,12 +9,13 @@ use serde::Serialize;
 
 use super::audit::{Audit, Evidence};
 use super::clients::SLA;
+use super::gaps::Clients;
 use super::journal::Journal;
 use super::network::Network;
 use super::process::Who;
 use super::record::{self, Kind, Record};
 use super::service::{Board, Information};
-use super::timeline::{Clients, Fault, NodeEvent, Timeline, timeline};
+use super::timeline::{Fault, NodeEvent, Timeline, timeline};
 use super::{Plan, stage};
 
 /// What the conductor brings home.

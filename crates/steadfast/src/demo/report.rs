@@ -278,7 +278,7 @@ mod tests {
             view_ms: Some(2.3),
             view: Some(4),
             primary: Some(2),
-            first_reply_ms: Some(3.14),
+            first_reply_ms: Some(3.15),
             longest_gap_ms: 3.32,
             longest_gap_from_ms: -0.31,
             longest_gap_client: "the sensors of line B, session 3".to_owned(),
@@ -348,17 +348,17 @@ mod tests {
               query         18,003   0.41 ms   1.23 ms   9.80 ms   14.1 ms         0
 
             Faults                           detected   new view  1st reply        gap    in step
-            1 kill -9 of node 1, primary      0.40 ms    2.30 ms    3.14 ms    3.32 ms     2.11 s
+            1 kill -9 of node 1, primary      0.40 ms    2.30 ms    3.15 ms    3.32 ms     2.11 s
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
-              d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.84
+              d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
               the process was gone after 0.31 ms
               detected by node 2: its host refuses; view 4 with primary node 2
               the gap was seen by the sensors of line B, session 3, from -0.31 ms on
               started again after 2.00 s, given 48 KiB; longest gap meanwhile 2.10 ms
 
-            2 kill -9 of node 3, backup       0.40 ms    2.30 ms    3.14 ms    3.32 ms     2.11 s
+            2 kill -9 of node 3, backup       0.40 ms    2.30 ms    3.15 ms    3.32 ms     2.11 s
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
-              d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.84
+              d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
               the process was gone after 0.31 ms
               detected by node 2: its host refuses; view 4 with primary node 2
               the gap was seen by the sensors of line B, session 3, from -0.31 ms on

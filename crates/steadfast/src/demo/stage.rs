@@ -91,12 +91,15 @@ struct Actor {
     progress: Progress,
 }
 
+/// Both ends of a channel: one to give away, one to listen at.
+type Both<T> = (Sender<T>, Receiver<T>);
+
 /// Everything that runs.
 pub struct Stage {
     // Fields are dropped in order: the processes go before the folder that they write into.
     actors: BTreeMap<Who, Actor>,
-    tales: (Sender<(Who, Tale)>, Receiver<(Who, Tale)>),
-    events: (Sender<NodeEvent>, Receiver<NodeEvent>),
+    tales: Both<(Who, Tale)>,
+    events: Both<NodeEvent>,
     lives: BTreeMap<u32, u32>,
     interrupt: Arc<AtomicUsize>,
     rings: Vec<SocketAddr>,
