@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use wire::client::Refusal;
 
 /// Why a call of a typed client has no result. `E` is the error that the method itself returns;
-/// a method that returns no `Result` has [`Infallible`] there.
+/// a method that returns no `Result` has [`Infallible`] there. If `E` implements `Display`, this is
+/// an [`Error`](std::error::Error), for `?`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError<E = Infallible> {

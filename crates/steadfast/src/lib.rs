@@ -6,7 +6,6 @@
 //! executed twice.
 //!
 //! ```
-//! use std::convert::Infallible;
 //! use steadfast::events::Event;
 //! use steadfast::{CallError, Client, HostOptions, Node, NodeConfig};
 //!
@@ -45,8 +44,7 @@
 //!
 //! // 5. What can go wrong is typed.
 //! let other = CounterClient::new(&client, "no-such-counter");
-//! let error: CallError<Infallible> = other.add(1).unwrap_err();
-//! assert_eq!(error, CallError::NoSuchGroup("no-such-counter".to_owned()));
+//! assert_eq!(other.add(1), Err(CallError::NoSuchGroup("no-such-counter".to_owned())));
 //! node.stop()?;
 //! # Ok(())
 //! # }
