@@ -141,12 +141,17 @@ impl Operational<'_> {
         }
         self.send();
         let others = self.order.everybody() & !self.order.my_bit();
-        let token = self.order.token.as_mut().expect("held");
+        let token = self.order.token.as_ref().expect("held");
         let wants = token.wants & others;
         let home = usize::from(token.home);
         let next = self.order.next_of(others);
-        let to = if let Some(wanter) = self.order.next_of(wants) {
-            Some(wanter)
+        // With a full window no wanter can send before the slowest member is further: passed only
+        // among those who want it, the token would never come to a member that misses something,
+        // nor be lost on one that is dead.
+        let ahead = token.sequence.saturating_sub(self.order.all());
+        let wanter = self.order.next_of(wants).filter(|_| ahead < self.config.window as u64);
+        let to = if wanter.is_some() {
+            wanter
         } else if self.order.settled() {
             if !self.config.parking {
                 next

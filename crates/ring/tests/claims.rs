@@ -326,3 +326,19 @@ fn what_is_queued_while_a_ring_is_formed_is_sent_on_it() {
 fn what_an_interrupted_recovery_promised_is_delivered() {
     cluster::promise::run(Tune::default());
 }
+
+/// Two members with more to send than the window holds must not pass the token past a third one
+/// that is dead (found by seed 7706 of the swarm) or misses something.
+#[test]
+fn a_full_window_does_not_hide_a_dead_member() {
+    let mut cluster = Cluster::started(3, Tune { window: 4, turn: 4, ..Tune::default() });
+    cluster.refusals = false;
+    cluster.crash(1);
+    for _ in 0..20 {
+        cluster.multicast(0, 1_000);
+        cluster.multicast(2, 1_000);
+    }
+    cluster.run_until(100, Cluster::is_quiet);
+    check::all(&cluster);
+    check::converged(&cluster);
+}
