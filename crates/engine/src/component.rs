@@ -157,8 +157,7 @@ impl Membership {
         }
         let members = core::mem::take(members);
         self.announces = core::mem::take(announces);
-        let rule =
-            if self.planted.is(Bug::IgnoreQuorum) { Quorum::Off } else { self.rule };
+        let rule = if self.planted.is(Bug::IgnoreQuorum) { Quorum::Off } else { self.rule };
         match verdict(rule, &self.configured, &self.announces) {
             Verdict::Minority => {
                 self.phase = Phase::Minority;

@@ -238,8 +238,7 @@ impl Group {
         announces: &BTreeMap<Member, Announce>,
         longest: History,
     ) -> (Group, bool) {
-        let is_authority =
-            |member| announces.get(&member).is_some_and(|a| history(a) == longest);
+        let is_authority = |member| announces.get(&member).is_some_and(|a| history(a) == longest);
         let mut had_state: Vec<Member> =
             entry.replicas.iter().filter(|r| r.synced).map(|r| r.member).collect();
         let mut synced: Vec<Member> =

@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_STATE, STATE_CHUNK};
 use wire::client::Refusal;
+use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_STATE, STATE_CHUNK};
 use wire::ordered::{Ordered, ReplicaState, Request, StateChunk, StateHead, Synced};
 use wire::{ClientId, GroupId, Member, Time, ViewNumber};
 
@@ -169,8 +169,7 @@ impl Replica {
         match self.mode {
             Mode::Live => self.apply(request, effects),
             Mode::Idle => {}
-            Mode::Joining { .. } | Mode::Restoring { .. }
-                if self.planted.is(Bug::DropBacklog) => {}
+            Mode::Joining { .. } | Mode::Restoring { .. } if self.planted.is(Bug::DropBacklog) => {}
             Mode::Snapshotting if self.planted.is(Bug::SnapshotTooLate) => {
                 self.apply(request, effects);
             }

@@ -20,9 +20,7 @@ use wire::ordered::{GroupOptions, Ordered};
 use wire::ring::Datagram;
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, Random, RingId, Time};
 
-use crate::api::{
-    Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status,
-};
+use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
 use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
@@ -207,10 +205,8 @@ impl Stack {
     }
 
     fn leave_ring_if_done(&mut self, now: Time, patience_ends: Time) -> bool {
-        let in_a_group =
-            self.directory.iter().any(|(_, group)| group.replica(self.me).is_some());
-        let done = !self.membership.is_active()
-            || (!in_a_group && !self.callers.any_under_way());
+        let in_a_group = self.directory.iter().any(|(_, group)| group.replica(self.me).is_some());
+        let done = !self.membership.is_active() || (!in_a_group && !self.callers.any_under_way());
         if self.left || !(done || now >= patience_ends) {
             return false;
         }

@@ -67,13 +67,21 @@ impl Stack {
 
     fn bind(&mut self, caller: Caller, bind: Bind) {
         let id = GroupId::of(&bind.name);
-        let known = self.directory.get(id).is_some();
-        if known || self.membership.is_active() || self.membership.is_minority() {
-            return self.answer_bind(caller, id);
-        }
-        if !self.callers.keep_bind(caller, bind.name) {
+        if !self.may_come(id) {
+            self.answer_bind(caller, id);
+        } else if !self.callers.keep_bind(caller, bind.name) {
             self.dismiss(caller, "too many clients wait for the cluster to form: try another node");
         }
+    }
+
+    /// The group is not in the table, but may soon be: nothing is known of groups yet, or this
+    /// node's own replica is on its way to be the first.
+    fn may_come(&self, id: GroupId) -> bool {
+        let hosted = self.hosted.get(&id);
+        let forming = !self.membership.is_active() && !self.membership.is_minority();
+        let joining = self.membership.is_active()
+            && hosted.is_some_and(|hosted| !hosted.leaving && !hosted.refused);
+        self.directory.get(id).is_none() && (forming || joining)
     }
 
     fn answer_bind(&mut self, caller: Caller, group: GroupId) {
@@ -124,8 +132,8 @@ impl Stack {
         if self.membership.is_minority() {
             return self.conclude(call, Outcome::NoReplica);
         }
-        if !self.membership.is_active() {
-            return; // the next installation or verdict decides
+        if !self.membership.is_active() || self.may_come(call.0) {
+            return; // the next installation, verdict or view decides
         }
         let Some(group) = self.directory.get(call.0) else {
             return self.conclude(call, Outcome::NoSuchGroup);
@@ -238,7 +246,11 @@ impl Stack {
 
     fn answer_binds(&mut self) {
         for (caller, name) in self.callers.take_binds() {
-            self.answer_bind(caller, GroupId::of(&name));
+            let id = GroupId::of(&name);
+            // One that still has to wait had its place among them before.
+            if !self.may_come(id) || !self.callers.keep_bind(caller, name) {
+                self.answer_bind(caller, id);
+            }
         }
     }
 
@@ -249,6 +261,7 @@ impl Stack {
                 self.route(now, call);
             }
         }
+        self.answer_binds();
     }
 
     /// A component is installed at this place. What this node's replicas had executed is part of

@@ -51,7 +51,8 @@ impl Stack {
             // A member of the ring that sends such bytes is broken, but alike for everybody.
             Err(malformed) => self.event(Event::Malformed(malformed)),
             Ok(Ordered::Announce(announce)) => {
-                if let Some((quorate, install)) = self.membership.announce(delivery.sender, announce)
+                if let Some((quorate, install)) =
+                    self.membership.announce(delivery.sender, announce)
                 {
                     self.judged(now, quorate, install);
                 }
@@ -89,7 +90,7 @@ impl Stack {
         let Some((announces, longest)) = installed else { return };
         let changed = self.directory.install(&install.groups, announces, longest);
         for id in changed {
-            self.view_changed(now, id);
+            self.view_changed(id);
         }
         self.reconcile_replicas(now);
         self.calls_in_new_component(now, delivery.sequence);
@@ -111,7 +112,7 @@ impl Stack {
                 match self.directory.join(sender, &join.name, join.options) {
                     Ok(change) => self.changed(now, id, change),
                     Err(JoinRefused::Options(options) | JoinRefused::Full(options)) => {
-                        self.join_refused(sender, join.name, options);
+                        self.join_refused(now, sender, join.name, options);
                     }
                 }
             }
@@ -149,7 +150,7 @@ impl Stack {
         match change {
             Change::None => {}
             Change::View | Change::Removed => {
-                self.view_changed(now, id);
+                self.view_changed(id);
                 self.reconcile_replica(now, id);
                 self.reconcile_calls(now, id);
             }
@@ -157,11 +158,12 @@ impl Stack {
     }
 
     /// Tells that a group has a new view.
-    fn view_changed(&mut self, _now: Time, id: GroupId) {
+    fn view_changed(&mut self, id: GroupId) {
         let Some(group) = self.directory.get(id) else { return };
-        let replicas = group.replicas.iter().map(|replica| {
-            (replica.member, replica.state == crate::directory::State::Synced)
-        });
+        let replicas = group
+            .replicas
+            .iter()
+            .map(|replica| (replica.member, replica.state == crate::directory::State::Synced));
         let event = Event::View {
             group: id,
             name: group.name.clone(),

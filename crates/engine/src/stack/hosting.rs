@@ -127,14 +127,22 @@ impl Stack {
         any
     }
 
-    pub(super) fn join_refused(&mut self, sender: Member, name: String, options: GroupOptions) {
+    pub(super) fn join_refused(
+        &mut self,
+        now: Time,
+        sender: Member,
+        name: String,
+        options: GroupOptions,
+    ) {
         if sender != self.me {
             return;
         }
-        if let Some(hosted) = self.hosted.get_mut(&GroupId::of(&name)) {
+        let id = GroupId::of(&name);
+        if let Some(hosted) = self.hosted.get_mut(&id) {
             hosted.refused = true;
         }
         self.event(Event::JoinRefused { name, options });
+        self.reconcile_calls(now, id);
     }
 
     pub(super) fn reconcile_replicas(&mut self, now: Time) {
@@ -146,7 +154,8 @@ impl Stack {
 
     /// Brings this node's replica in line with what the table says of it.
     pub(super) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
-        let state = self.directory.get(id).and_then(|group| group.replica(self.me)).map(|r| r.state);
+        let state =
+            self.directory.get(id).and_then(|group| group.replica(self.me)).map(|r| r.state);
         let Some(hosted) = self.hosted.get_mut(&id) else { return };
         let leaving = hosted.leaving;
         let keep_stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();

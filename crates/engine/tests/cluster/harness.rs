@@ -159,7 +159,8 @@ impl Cluster {
     }
 
     pub fn was_refused(&self, node: u32, group: &str) -> bool {
-        let refused = |event: &Event| matches!(event, Event::JoinRefused { name, .. } if name == group);
+        let refused =
+            |event: &Event| matches!(event, Event::JoinRefused { name, .. } if name == group);
         self.nodes[&node].events.iter().any(refused)
     }
 
@@ -233,7 +234,13 @@ impl Cluster {
         self.drain(connection.node);
     }
 
-    pub fn call(&mut self, connection: Connection, group: &str, number: u64, body: &str) -> Pending {
+    pub fn call(
+        &mut self,
+        connection: Connection,
+        group: &str,
+        number: u64,
+        body: &str,
+    ) -> Pending {
         let request = Request {
             group: GroupId::of(group),
             client: connection.client,
@@ -356,9 +363,7 @@ impl Cluster {
                 let result = format!("{}:{entry}", log.len());
                 (ticket, Executed::Reply(ServiceOutcome::Ok(result.into())))
             }
-            Command::Snapshot { ticket } => {
-                (ticket, Executed::Snapshot(Ok(log.join("\n").into())))
-            }
+            Command::Snapshot { ticket } => (ticket, Executed::Snapshot(Ok(log.join("\n").into()))),
             Command::Restore { ticket, state } => {
                 let text = String::from_utf8(state.to_vec()).unwrap();
                 *log = text.lines().map(String::from).collect();

@@ -59,7 +59,11 @@ fn a_call_at_a_backup_waits_for_the_view_without_the_dead_primary() {
     cluster.kill(1);
     let call = cluster.call(client, "log", 1, "a");
     assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
-    assert!(cluster.waited(call) < ms(5), "a refused datagram tells at once: {:?}", cluster.waited(call));
+    assert!(
+        cluster.waited(call) < ms(5),
+        "a refused datagram tells at once: {:?}",
+        cluster.waited(call)
+    );
 }
 
 #[test]
@@ -149,6 +153,15 @@ fn a_replica_with_other_options_is_refused() {
     cluster.host_with("log", 2, options);
     cluster.run_for(ms(20));
     assert!(cluster.was_refused(2, "log"));
+}
+
+#[test]
+fn a_call_to_a_group_whose_first_replica_is_on_its_way_waits_for_it() {
+    let mut cluster = Cluster::new(3);
+    cluster.host_on_later("log", 1);
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
 }
 
 #[test]
