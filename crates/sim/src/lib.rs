@@ -3,6 +3,7 @@
 //! How to run it, how to read a failure and how to add a checker: `docs/simulator.md`.
 #![forbid(unsafe_code)]
 
+pub mod campaign;
 pub mod check;
 pub mod clock;
 pub mod cluster;
@@ -14,6 +15,7 @@ pub mod faults;
 pub mod network;
 pub mod options;
 pub mod oracle;
+pub mod plants;
 pub mod promise;
 pub mod queue;
 pub mod rings;

@@ -1,39 +1,51 @@
 //! The simulator's program: `docs/simulator.md` says how to use it.
 
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
+use serde_json::{Value, json};
+use steadfast_sim::campaign::{self, Campaign, Report};
 use steadfast_sim::options::World;
-use steadfast_sim::run::{Outcome, Settings, catch_panics, run_seed};
+use steadfast_sim::plants;
+use steadfast_sim::run::{Outcome, Plant, Settings, Summary, catch_panics, run_seed};
 
 /// Runs whole clusters in virtual time, each from one seed, and checks every promise.
+///
+/// Exit status: 0 if no promise was broken (with --bug, --bugs: if every planted mistake was
+/// found), else 1.
 #[derive(Parser)]
 #[command(name = "steadfast-sim")]
 struct Arguments {
-    /// How many seeds to run.
-    #[arg(long, default_value_t = 1_000)]
-    seeds: u64,
+    /// How many seeds to run; of each planted mistake, how many at most.
+    #[arg(long)]
+    seeds: Option<u64>,
     /// The first of them.
     #[arg(long, default_value_t = 0)]
     first: u64,
     /// Run this seed alone and print all that happens.
     #[arg(long)]
     seed: Option<u64>,
-    /// Threads; by default one per processor.
+    /// Threads; one per processor if not given.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Only this kind of world.
+    /// Only this kind of world; else three of four seeds are clusters.
     #[arg(long)]
     world: Option<WorldName>,
-    /// Print one JSON object instead of words.
-    #[arg(long)]
-    json: bool,
-    /// Go on after a violation, and list at most this many.
+    /// After so many failures no further seed is begun.
     #[arg(long, default_value_t = 1)]
     failures: usize,
+    /// Plant this mistake (a part of its name) and tell how many seeds find it; with --seed, run that seed with it.
+    #[arg(long)]
+    bug: Option<String>,
+    /// Plant each mistake in turn.
+    #[arg(long)]
+    bugs: bool,
+    /// With --seed: only the verdict, not the events.
+    #[arg(long)]
+    quiet: bool,
+    /// Print one JSON object on standard output, progress on standard error.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -42,42 +54,170 @@ enum WorldName {
     Rings,
 }
 
+impl Arguments {
+    fn jobs(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.unwrap_or_else(processors)
+    }
+
+    fn settings(&self) -> Settings {
+        let world = self.world.map(|name| match name {
+            WorldName::Cluster => World::Cluster,
+            WorldName::Rings => World::Rings,
+        });
+        Settings { world, ..Settings::default() }
+    }
+
+    /// The command that repeats a seed.
+    fn repeat(&self, seed: u64) -> String {
+        let world = match self.world {
+            None => "",
+            Some(WorldName::Cluster) => " --world cluster",
+            Some(WorldName::Rings) => " --world rings",
+        };
+        format!("cargo run --release -p steadfast-sim -- --seed {seed}{world}")
+    }
+
+    fn say(&self, words: &str) {
+        if self.json { eprintln!("{words}") } else { println!("{words}") }
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     catch_panics();
-    let world = arguments.world.map(|name| match name {
-        WorldName::Cluster => World::Cluster,
-        WorldName::Rings => World::Rings,
-    });
-    let settings = Settings { world, aloud: arguments.seed.is_some(), ..Settings::default() };
-    if let Some(seed) = arguments.seed {
-        let outcome = run_seed(seed, settings);
-        println!("{:?} hash {:016x} {:?}", outcome.verdict, outcome.hash, outcome.summary);
-        return ExitCode::from(u8::from(outcome.verdict.is_err()));
-    }
-    let started = Instant::now();
-    let next = AtomicU64::new(arguments.first);
-    let end = arguments.first + arguments.seeds;
-    let bad: Mutex<Vec<(u64, Outcome)>> = Mutex::new(Vec::new());
-    let jobs = arguments.jobs.unwrap_or(2);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end || bad.lock().unwrap().len() >= arguments.failures {
-                        break;
-                    }
-                    let outcome = run_seed(seed, settings);
-                    if let Err(v) = &outcome.verdict {
-                        println!("seed {seed}: {v}");
-                        bad.lock().unwrap().push((seed, outcome));
-                    }
-                }
-            });
+    let well = if let Some(seed) = arguments.seed {
+        one(&arguments, seed)
+    } else if arguments.bugs || arguments.bug.is_some() {
+        plant(&arguments)
+    } else {
+        many(&arguments)
+    };
+    ExitCode::from(u8::from(!well))
+}
+
+fn one(arguments: &Arguments, seed: u64) -> bool {
+    let plant = match arguments.bug.as_deref().map(|bug| plants::named(Some(bug))) {
+        None => Plant::default(),
+        Some(found) if found.len() == 1 => found[0].1,
+        Some(found) => {
+            let names: Vec<_> = found.into_iter().map(|(name, _)| name).collect();
+            eprintln!(
+                "--bug must name one planted mistake, not {names:?} (--features planted-bugs)"
+            );
+            return false;
         }
-    });
-    let n = bad.lock().unwrap().len();
-    println!("{} seeds, {n} bad, {:?}", arguments.seeds, started.elapsed());
-    ExitCode::from(u8::from(n > 0))
+    };
+    let settings = Settings { aloud: !arguments.quiet, plant, ..arguments.settings() };
+    let outcome = run_seed(seed, settings);
+    match &outcome.verdict {
+        Ok(()) => arguments.say(&format!("seed {seed}: no promise was broken")),
+        Err(violation) => arguments.say(&format!("seed {seed}: VIOLATION of {violation}")),
+    }
+    arguments.say(&format!("{:?}", outcome.summary));
+    arguments.say(&format!("hash of all events: {:016x}", outcome.hash));
+    outcome.verdict.is_ok()
+}
+
+fn many(arguments: &Arguments) -> bool {
+    let campaign = Campaign {
+        first: arguments.first,
+        seeds: arguments.seeds.unwrap_or(1_000),
+        jobs: arguments.jobs(),
+        failures: arguments.failures,
+        settings: arguments.settings(),
+    };
+    let report = campaign::run(&campaign, |seed, outcome| tell(arguments, seed, outcome));
+    if arguments.json {
+        println!("{}", as_json(arguments, &report));
+    } else {
+        println!("{}", in_words(&report));
+    }
+    report.failed.is_empty()
+}
+
+fn tell(arguments: &Arguments, seed: u64, outcome: &Outcome) {
+    if let Err(violation) = &outcome.verdict {
+        let at = outcome.summary.virtual_time;
+        let repeat = arguments.repeat(seed);
+        arguments.say(&format!("seed {seed}, at {at}: {violation}\n  {repeat}"));
+    }
+}
+
+fn in_words(report: &Report) -> String {
+    let Report { seeds, failed, total, took } = report;
+    let Summary { datagrams, answered, failed: unanswered, executed, .. } = total;
+    let (hours, rate) = (total.virtual_time.0 / 1_000_000_000, *seeds as f64 / took.as_secs_f64());
+    format!(
+        "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
+         {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
+         {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
+         {} states transferred, {} groups stranded",
+        failed.len(),
+        total.steps,
+        total.deaths,
+        total.transfers,
+        total.stranded,
+    )
+}
+
+fn as_json(arguments: &Arguments, report: &Report) -> Value {
+    let Report { seeds, failed, total, took } = report;
+    let failed: Vec<Value> = failed
+        .iter()
+        .filter_map(|(seed, outcome)| {
+            let violation = outcome.verdict.as_ref().err()?;
+            Some(json!({
+                "seed": seed,
+                "property": violation.property,
+                "text": violation.text,
+                "hash": format!("{:016x}", outcome.hash),
+                "repeat": arguments.repeat(*seed),
+            }))
+        })
+        .collect();
+    json!({
+        "seeds": seeds,
+        "failed": failed,
+        "seconds": took.as_secs_f64(),
+        "virtual_seconds": total.virtual_time.0 / 1_000_000_000,
+        "happenings": total.steps,
+        "datagrams": total.datagrams,
+        "deaths": total.deaths,
+        "calls": { "answered": total.answered, "failed": total.failed },
+        "executed": total.executed,
+        "transfers": total.transfers,
+        "stranded": total.stranded,
+    })
+}
+
+fn plant(arguments: &Arguments) -> bool {
+    let chosen = plants::named(arguments.bug.as_deref());
+    if chosen.is_empty() {
+        eprintln!("no such mistake is planted: build with --features planted-bugs");
+        return false;
+    }
+    let seeds = arguments.seeds.unwrap_or(plants::WITHIN);
+    let mut found = Vec::new();
+    let mut missed = 0;
+    for (name, plant) in chosen {
+        match plants::find(plant, arguments.first, seeds, arguments.jobs()) {
+            Some(find) => {
+                arguments.say(&format!("{name}: {} seeds: {}", find.seeds, find.violation));
+                found.push(json!({
+                    "bug": name, "seeds": find.seeds, "seed": find.seed,
+                    "property": find.violation.property,
+                }));
+            }
+            None => {
+                missed += 1;
+                arguments.say(&format!("{name}: NOT FOUND in {seeds} seeds"));
+                found.push(json!({ "bug": name, "seeds": Value::Null }));
+            }
+        }
+    }
+    if arguments.json {
+        println!("{}", json!({ "bugs": found, "missed": missed }));
+    }
+    missed == 0
 }

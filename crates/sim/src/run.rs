@@ -55,6 +55,21 @@ pub struct Summary {
     pub stranded: u64,
 }
 
+impl Summary {
+    /// Adds another run's numbers.
+    pub fn add(&mut self, other: &Summary) {
+        self.virtual_time.0 += other.virtual_time.0;
+        self.steps += other.steps;
+        self.datagrams += other.datagrams;
+        self.answered += other.answered;
+        self.failed += other.failed;
+        self.executed += other.executed;
+        self.deaths += other.deaths;
+        self.transfers += other.transfers;
+        self.stranded += other.stranded;
+    }
+}
+
 /// A mistake planted in the machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plant {

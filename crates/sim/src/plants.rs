@@ -1,0 +1,52 @@
+//! The mistakes that can be planted, and how soon a checker finds each.
+
+use crate::campaign::{Campaign, run};
+use crate::check::Violation;
+use crate::run::{Plant, Settings};
+
+/// A planted mistake must be found within so many seeds.
+pub const WITHIN: u64 = 2_000;
+
+/// All mistakes of ring and engine by name.
+#[cfg(feature = "planted-bugs")]
+pub fn all() -> Vec<(String, Plant)> {
+    let ring = ring::Bug::ALL
+        .iter()
+        .map(|&bug| (format!("ring::{bug:?}"), Plant { ring: Some(bug), ..Plant::default() }));
+    let engine = engine::Bug::ALL
+        .iter()
+        .map(|&bug| (format!("engine::{bug:?}"), Plant { engine: Some(bug), ..Plant::default() }));
+    ring.chain(engine).collect()
+}
+
+/// Without the feature `planted-bugs` the machines have none.
+#[cfg(not(feature = "planted-bugs"))]
+pub fn all() -> Vec<(String, Plant)> {
+    Vec::new()
+}
+
+/// The mistakes whose name contains these words; all for none.
+pub fn named(words: Option<&str>) -> Vec<(String, Plant)> {
+    let wanted = words.unwrap_or_default().to_lowercase();
+    all().into_iter().filter(|(name, _)| name.to_lowercase().contains(&wanted)).collect()
+}
+
+/// How a mistake was found.
+#[derive(Clone, Debug)]
+pub struct Find {
+    /// Seeds run until then, this one included.
+    pub seeds: u64,
+    /// The seed.
+    pub seed: u64,
+    /// What the checker said.
+    pub violation: Violation,
+}
+
+/// Runs seeds from `first` with this mistake planted until a checker objects, at most `seeds`.
+pub fn find(plant: Plant, first: u64, seeds: u64, jobs: usize) -> Option<Find> {
+    let settings = Settings { plant, ..Settings::default() };
+    let campaign = Campaign { first, seeds, jobs, failures: 1, settings };
+    let (seed, outcome) = run(&campaign, |_, _| {}).failed.into_iter().next()?;
+    let violation = outcome.verdict.err()?;
+    Some(Find { seeds: seed - first + 1, seed, violation })
+}
