@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod attempts;
+mod binding;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod buffers;
 mod error;

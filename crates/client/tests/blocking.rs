@@ -169,30 +169,6 @@ fn many_threads_share_a_client_and_each_gets_its_own_answer() {
 }
 
 #[test]
-fn a_thread_that_polls_sees_what_another_adds() {
-    let nodes = cluster(1);
-    let client = bound(&nodes);
-    nodes[0].behave(Manner::Hold);
-    let mut quickest = Duration::MAX;
-    for _ in 0..5 {
-        let before = nodes[0].requests().len();
-        std::thread::scope(|scope| {
-            // This one polls, with nothing due for 100 ms.
-            let slow =
-                scope.spawn(|| client.call(GROUP, METHOD, false, body("slow"), 4 * SECOND / 10));
-            nodes[0].wait_for_requests(before + 1);
-            // This one's deadline is sooner, and its end must wake it though another polls.
-            let started = Instant::now();
-            let quick = client.call(GROUP, METHOD, false, body("quick"), Duration::from_millis(30));
-            assert_eq!(quick, Err(CallError::DeadlineExceeded));
-            quickest = quickest.min(started.elapsed());
-            assert_eq!(slow.join().unwrap(), Err(CallError::DeadlineExceeded));
-        });
-    }
-    assert!(quickest < Duration::from_millis(80), "{quickest:?}: it waited for the other's timer");
-}
-
-#[test]
 fn threads_that_wait_survive_the_loss_of_the_node_together() {
     let nodes = cluster(3);
     let client = bound(&nodes);

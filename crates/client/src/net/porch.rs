@@ -219,3 +219,24 @@ impl Watch {
         Seen(links.zip(flags).filter(|(_, flags)| !flags.is_empty()).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_polls_is_woken_when_it_waits_for_too_little() {
+        let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut porch = Porch::new(crate::buffers::draw(vec![nowhere]).unwrap()).unwrap();
+        let limit = Duration::from_secs(20);
+        let watch = porch.watch(porch.now() + limit);
+        porch.polling = true;
+        let now = porch.now();
+        let (method, deadline) = (wire::MethodId(1), now + Duration::from_millis(50));
+        porch.session.call(now, "counter", method, false, Bytes::new(), deadline);
+        porch.pump();
+        let begun = Instant::now();
+        assert!(watch.wait().0.is_empty(), "the new connection was not there to be seen");
+        assert!(begun.elapsed() < limit / 2);
+    }
+}
