@@ -49,6 +49,8 @@ struct Watched {
     address: SocketAddr,
     connection: Option<Socket>,
     established: bool,
+    /// It ran after it was dialled last: if nobody answers the next time, it has died in between.
+    heard: bool,
     /// When it was dialled last, and when it will be next if there is no connection then.
     dialled: Option<Time>,
     dial_at: Time,
@@ -65,6 +67,7 @@ impl Liveness {
             address: node.ring,
             connection: None,
             established: false,
+            heard: false,
             dialled: None,
             dial_at: now,
             probe: None,
@@ -121,14 +124,11 @@ impl Liveness {
             || flags.contains(EventFlags::IN) && !is_silent(connection)
             || !watched.established && is_connected_to_itself(connection);
         if ended {
-            if watched.established {
-                watched.probe = Some((0, now));
-            }
             watched.connection = None;
-            watched.established = false;
-            watched.dial_at = now + REDIAL;
+            watched.lost(now);
         } else if !watched.established {
             watched.established = true;
+            watched.heard = false;
             let flags = EventFlags::IN | EventFlags::RDHUP;
             if poller.modify(&*connection, Source::Watched(index), flags).is_err() {
                 watched.connection = None;
@@ -139,6 +139,7 @@ impl Liveness {
     /// A datagram came from a peer.
     pub fn heard(&mut self, index: usize, now: Time) {
         let watched = &mut self.watched[index];
+        watched.heard |= !watched.established;
         if watched.connection.is_none() {
             let soon = watched.dialled.map_or(now, |dialled| dialled + REDIAL_WHEN_HEARD);
             watched.dial_at = watched.dial_at.min(soon);
@@ -166,8 +167,23 @@ impl Liveness {
                 watched.dialled = Some(now);
                 watched.dial_at = now + REDIAL;
                 watched.connection = dial(watched.address, index, poller).ok();
+                if watched.connection.is_none() {
+                    watched.lost(now);
+                }
             }
         }
+    }
+}
+
+impl Watched {
+    /// The connection has ended, or could not be made. Of a node that never ran nothing follows.
+    fn lost(&mut self, now: Time) {
+        if self.established || self.heard {
+            self.probe = Some((0, now));
+        }
+        self.established = false;
+        self.heard = false;
+        self.dial_at = now + REDIAL;
     }
 }
 
