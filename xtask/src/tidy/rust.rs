@@ -29,7 +29,7 @@ const PURE: &[&str] = &[
 
 /// Single files outside the porch that look at the clock, with the reason.
 const CLOCK_READERS: &[(&str, &str)] =
-    &[("crates/sim/src/main.rs", "tells how long the whole run took; no run sees it")];
+    &[("crates/sim/src/campaign.rs", "tells how long all runs took; none of them sees it")];
 
 /// Among them, those that look things up in hash maps and drive nothing: checkers read the event
 /// stream of a run and say yes or no.
