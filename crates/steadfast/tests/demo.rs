@@ -66,6 +66,7 @@ fn impossible_wishes_are_refused_with_the_remedy() {
         (&["--nodes", "2", "--replicas", "2"], "--kill none"),
         (&["--replicas", "1"], "--replicas 2"),
         (&["--seconds", "0"], "from 1 to 3600"),
+        (&["--seconds", "5"], "--seconds 8"),
     ] {
         let run = demo(&std::env::temp_dir(), arguments).output().unwrap();
         let errors = String::from_utf8_lossy(&run.stderr);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 mod audit;
 mod board;
@@ -163,6 +164,13 @@ impl Args {
                     .to_owned(),
             );
         }
+        let needed = [1.0, 4.0, 8.0][faults.len()];
+        if seconds < needed {
+            return Err(format!(
+                "events must flow while nodes are away and come back: give --seconds {needed} or \
+                 more, or --kill none"
+            ));
+        }
         let means = match self.fault {
             Hit::Kill => Means::Kill,
             Hit::Stop => Means::Stop,
@@ -195,7 +203,7 @@ fn conduct(arguments: &Args) -> ExitCode {
         }
     };
     let interrupt = Arc::new(AtomicUsize::new(0));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
         if let Err(error) =
             signal_hook::flag::register_usize(signal, interrupt.clone(), signal as usize)
         {

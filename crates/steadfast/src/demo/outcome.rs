@@ -159,7 +159,11 @@ fn client_name(network: &Network, who: Who, session: u16) -> String {
             Some(station) => format!("display {}", station.name),
             None => format!("display {session}"),
         },
-        who => format!("{}, session {session}", stage::name(who)),
+        Who::Sensors(line) => match network.lines.get(usize::from(line)) {
+            Some(line) => format!("line {} session {session}", line.letter),
+            None => format!("line {line} session {session}"),
+        },
+        Who::Node(..) => stage::name(who),
     }
 }
 
@@ -212,7 +216,14 @@ fn failures(outcome: &Outcome) -> Vec<String> {
             fault.view_ms.is_some(),
             format!("node {node}, the {role}, was away and the group did not go on without it"),
         );
-        unless(fault.survived, format!("node {node}, the {role}, did not come back in step"));
+        unless(
+            fault.first_reply_ms.is_some(),
+            format!("no client got an answer after node {node}, the {role}, was hit"),
+        );
+        unless(
+            fault.synced_ms.is_some(),
+            format!("node {node}, the {role}, did not come back in step"),
+        );
     }
     failures
 }

@@ -10,6 +10,9 @@ use super::timeline::{Means, Timeline};
 /// Columns before the figures.
 const LABEL: usize = 14;
 
+/// Columns of a figure in the table of faults.
+const FAULT_COLUMN: usize = 11;
+
 /// Columns of a bar that shows where the time of a fail-over went.
 const BAR: usize = 44;
 
@@ -160,25 +163,25 @@ fn faults(faults: &[Timeline], paint: Paint) -> Vec<String> {
     if faults.is_empty() {
         return Vec::new();
     }
-    let title = heading(&left("  Faults", 32), paint);
-    let titles: String = ["detected", "new view", "1st reply", "gap", "in step"]
-        .map(|title| right(title, 11))
-        .concat();
+    let title = heading(&left("  Faults", 31), paint);
+    let titles = ["detected", "new view", "1st reply", "gap", "longest", "in step"];
+    let titles: String = titles.into_iter().map(|title| right(title, FAULT_COLUMN)).collect();
     let mut lines = vec![format!("{title}{}", paint.dim(&titles))];
     for (number, fault) in faults.iter().enumerate() {
         let Timeline { means, role, node, .. } = fault;
         let what = format!("  {} {} of node {node}, {}", number + 1, means.name(), role.name());
         let time = |time: Option<f64>| match time {
-            Some(time) => right(&millis(time), 11),
-            None => paint.bad(&right("never", 11)),
+            Some(time) => right(&millis(time), FAULT_COLUMN),
+            None => paint.bad(&right("never", FAULT_COLUMN)),
         };
         lines.push(format!(
-            "{}{}{}{}{}{}",
-            left(&what, 32),
+            "{}{}{}{}{}{}{}",
+            left(&what, 31),
             time(fault.detected_ms),
             time(fault.view_ms),
             time(fault.first_reply_ms),
-            paint.bold(&time(Some(fault.longest_gap_ms))),
+            paint.bold(&time(Some(fault.gap_ms))),
+            time(Some(fault.longest_gap_ms)),
             time(fault.synced_ms),
         ));
         lines.extend(fault_details(fault, paint));
@@ -190,24 +193,27 @@ fn faults(faults: &[Timeline], paint: Paint) -> Vec<String> {
 fn fault_details(fault: &Timeline, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(bar(fault, paint).map(|bar| format!("    {bar}")));
-    if let Some(dead) = fault.dead_ms {
-        lines.push(paint.dim(&format!("    the process was gone after {}", millis(dead))));
+    let dead = fault.dead_ms.map(|dead| format!("process gone after {}", millis(dead)));
+    let detected = fault.detected_by.as_ref().map(|by| format!("detected by {by}"));
+    let view = fault.view.map(|view| match fault.primary {
+        Some(node) => format!("view {view} with primary node {node}"),
+        None => format!("view {view} without a primary"),
+    });
+    let steps: Vec<String> = [dead, detected, view].into_iter().flatten().collect();
+    lines.push(paint.dim(&format!("    {}", steps.join("; "))));
+    let mut gaps = format!("    gap seen by {}", fault.gap_client);
+    if fault.longest_gap_ms > fault.gap_ms {
+        let (client, from) = (&fault.longest_gap_client, millis(fault.longest_gap_from_ms));
+        gaps += &format!("; the longest began {from} after the fault, seen by {client}");
     }
-    if let Some(by) = &fault.detected_by {
-        let view = fault.view.map_or(String::new(), |view| format!("; view {view}"));
-        let primary =
-            fault.primary.map_or(String::new(), |node| format!(" with primary node {node}"));
-        lines.push(paint.dim(&format!("    detected by {by}{view}{primary}")));
-    }
-    let (client, from) = (&fault.longest_gap_client, fault.longest_gap_from_ms);
-    lines.push(paint.dim(&format!("    the gap was seen by {client}, from {from:+.2} ms on")));
+    lines.push(paint.dim(&gaps));
     let undone = match fault.means {
         Means::Kill => "started again",
         Means::Stop => "continued",
     };
     let state = fault.state_bytes.map_or(String::new(), |bytes| format!(", given {}", size(bytes)));
     lines.push(paint.dim(&format!(
-        "    {undone} after {}{state}; longest gap meanwhile {}",
+        "    {undone} after {}{state}; gap meanwhile {}",
         millis(fault.undone_ms),
         millis(fault.return_gap_ms)
     )));
@@ -279,9 +285,11 @@ mod tests {
             view: Some(4),
             primary: Some(2),
             first_reply_ms: Some(3.15),
-            longest_gap_ms: 3.32,
-            longest_gap_from_ms: -0.31,
-            longest_gap_client: "the sensors of line B, session 3".to_owned(),
+            gap_ms: 3.32,
+            gap_client: "display Trindade".to_owned(),
+            longest_gap_ms: 7.5,
+            longest_gap_from_ms: 617.2,
+            longest_gap_client: "line B session 3".to_owned(),
             return_gap_ms: 2.1,
             undone_ms: 2_000.4,
             synced_ms: Some(2_112.0),
@@ -347,22 +355,20 @@ mod tests {
               alarm         18,003   0.41 ms   1.23 ms   9.80 ms   14.1 ms         0
               query         18,003   0.41 ms   1.23 ms   9.80 ms   14.1 ms         0
 
-            Faults                           detected   new view  1st reply        gap    in step
-            1 kill -9 of node 1, primary      0.40 ms    2.30 ms    3.15 ms    3.32 ms     2.11 s
+            Faults                          detected   new view  1st reply        gap    longest    in step
+            1 kill -9 of node 1, primary     0.40 ms    2.30 ms    3.15 ms    3.32 ms    7.50 ms     2.11 s
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
               d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
-              the process was gone after 0.31 ms
-              detected by node 2: its host refuses; view 4 with primary node 2
-              the gap was seen by the sensors of line B, session 3, from -0.31 ms on
-              started again after 2.00 s, given 48 KiB; longest gap meanwhile 2.10 ms
+              process gone after 0.31 ms; detected by node 2: its host refuses; view 4 with primary node 2
+              gap seen by display Trindade; the longest began 617 ms after the fault, seen by line B session 3
+              started again after 2.00 s, given 48 KiB; gap meanwhile 2.10 ms
 
-            2 kill -9 of node 3, backup       0.40 ms    2.30 ms    3.15 ms    3.32 ms     2.11 s
+            2 kill -9 of node 3, backup      0.40 ms    2.30 ms    3.15 ms    3.32 ms    7.50 ms     2.11 s
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
               d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
-              the process was gone after 0.31 ms
-              detected by node 2: its host refuses; view 4 with primary node 2
-              the gap was seen by the sensors of line B, session 3, from -0.31 ms on
-              started again after 2.00 s, given 48 KiB; longest gap meanwhile 2.10 ms
+              process gone after 0.31 ms; detected by node 2: its host refuses; view 4 with primary node 2
+              gap seen by display Trindade; the longest began 617 ms after the fault, seen by line B session 3
+              started again after 2.00 s, given 48 KiB; gap meanwhile 2.10 ms
 
             ✔ nothing acknowledged was lost or executed twice, all replicas are equal, 2 faults survived"#]]
             .assert_eq(&text(&outcome(), Paint::PLAIN).replace("\n  ", "\n"));

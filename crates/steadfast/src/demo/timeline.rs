@@ -128,8 +128,12 @@ pub struct Timeline {
     pub primary: Option<u32>,
     /// The first answer that a client got in that view.
     pub first_reply_ms: Option<f64>,
-    /// The longest time that any client had a call due and got no answer, from the fault until
-    /// it was undone.
+    /// The longest time that any client had a call due and got no answer, of those that overlap
+    /// the time from the fault to the first reply.
+    pub gap_ms: f64,
+    /// Which client that was.
+    pub gap_client: String,
+    /// The same of all that overlap the time from the fault until it was undone.
     pub longest_gap_ms: f64,
     /// When that gap began; less than zero if before the fault.
     pub longest_gap_from_ms: f64,
@@ -159,6 +163,7 @@ pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clien
     let ring = others().filter(|event| event.what == Seen::Ring).min_by_key(by_time);
     let installed = view.map(|event| event.at);
     let first_reply = installed.and_then(|moment| clients.first_answer_after(moment));
+    let (gap, _, gap_client) = clients.longest_gap(fault.at, first_reply.unwrap_or(fault.undone));
     let (longest_gap, begin, client) = clients.longest_gap(fault.at, fault.undone);
     let end = fault.back.unwrap_or(u64::MAX);
     let transferred = |event: &&NodeEvent| {
@@ -184,6 +189,8 @@ pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clien
         view: number,
         primary,
         first_reply_ms: first_reply.map(since),
+        gap_ms: gap as f64 / 1e6,
+        gap_client: gap_client.to_owned(),
         longest_gap_ms: longest_gap as f64 / 1e6,
         longest_gap_from_ms: (begin as f64 - fault.at as f64) / 1e6,
         longest_gap_client: client.to_owned(),
@@ -266,6 +273,7 @@ mod tests {
                 (998 * MS, 999 * MS),
                 (1_000 * MS, 1_006 * MS),
                 (1_001 * MS, 1_007 * MS),
+                (1_600 * MS, 1_609 * MS),
                 (3_001 * MS, 3_004 * MS),
             ],
         );
@@ -278,7 +286,10 @@ mod tests {
             (Some(4.0), Some(4), Some(2))
         );
         assert_eq!(timeline.first_reply_ms, Some(6.0));
-        assert_eq!((timeline.longest_gap_ms, timeline.return_gap_ms), (6.0, 3.0));
+        assert_eq!(
+            (timeline.gap_ms, timeline.longest_gap_ms, timeline.return_gap_ms),
+            (6.0, 9.0, 3.0)
+        );
         assert_eq!((timeline.synced_ms, timeline.state_bytes), (Some(2_060.0), Some(512)));
         assert!(timeline.survived);
     }
