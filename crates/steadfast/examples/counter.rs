@@ -3,7 +3,6 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast::events::Event;
 use steadfast::{Client, HostOptions, Node, NodeConfig};
 
 #[steadfast::service]
@@ -24,9 +23,7 @@ impl Counter for Tally {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let node = Node::start(NodeConfig::single())?;
-    let events = node.subscribe();
     node.host("counter", HostOptions::default(), || CounterService::new(Tally::default()))?;
-    events.iter().find(|(_, event)| matches!(event, Event::View { .. })).ok_or("no view")?;
 
     let client = Client::connect([node.client_address().ok_or("the node takes no clients")?])?;
     let counter = CounterClient::new(&client, "counter").within(Duration::from_millis(500));

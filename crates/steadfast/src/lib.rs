@@ -6,7 +6,6 @@
 //! executed twice.
 //!
 //! ```
-//! use steadfast::events::Event;
 //! use steadfast::{CallError, Client, HostOptions, Node, NodeConfig};
 //!
 //! // 1. What the service does, for clients and replicas alike.
@@ -31,10 +30,7 @@
 //! // 3. A node hosts a replica. This one is a cluster of its own, on free ports of loopback;
 //! //    three of them with one configuration each survive the loss of any one.
 //! let node = Node::start(NodeConfig::single())?;
-//! let events = node.subscribe();
 //! node.host("counter", HostOptions::default(), || CounterService::new(Tally::default()))?;
-//! // The group exists for clients with its first view.
-//! events.iter().find(|(_, event)| matches!(event, Event::View { .. })).ok_or("no view")?;
 //!
 //! // 4. A client connects to any node and calls the group. Every call has a deadline.
 //! let client = Client::connect([node.client_address().expect("it takes clients")])?;

@@ -144,16 +144,23 @@ impl Stack {
         let Some(primary) = primary else {
             return self.conclude(call, Outcome::NoReplica);
         };
-        let leaving = self.hosted.get(&call.0).is_none_or(|hosted| hosted.leaving);
+        let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving);
         let behind = self.callers.get(&call).is_some_and(|w| w.request.view < group.view);
-        if primary == self.me && !leaving {
-            self.order_call(now, call);
-        } else if behind && primary != self.me {
+        if primary == self.me {
+            if hosted.is_some() {
+                self.order_call(now, call);
+            } // else the view in which another is primary is on its way
+        } else if behind {
             self.conclude(call, Outcome::NotPrimary);
-        } else if primary != self.me {
+        } else {
             // The client knows as much as this node and comes here all the same: it could not
-            // reach the primary.
+            // reach the primary. If that is dead a new view comes soon. If it lives, any replica
+            // may order the call, and the one that has the client's connection answers it.
+            let here = hosted.is_some_and(|hosted| hosted.replica.has_state());
             self.outputs.push_back(Output::Probe(primary.node));
+            if here {
+                self.order_call(now, call);
+            }
         }
     }
 
@@ -236,10 +243,14 @@ impl Stack {
         self.outputs.push_back(Output::Frame { caller, frame: Frame::Reply(reply) });
     }
 
-    /// The verdict went against this configuration: whoever waits here is to try elsewhere.
+    /// The verdict went against this configuration: whoever waits here is to try elsewhere. Of a
+    /// call that was given to the ring nobody here knows what the others make of it: to say that
+    /// it was not executed would be a lie, so its client hears nothing and asks elsewhere.
     pub(super) fn refuse_without_quorum(&mut self) {
         for call in self.callers.all() {
-            self.conclude(call, Outcome::NoReplica);
+            if self.callers.get(&call).is_some_and(|w| w.stage == Stage::Parked) {
+                self.conclude(call, Outcome::NoReplica);
+            }
         }
         self.answer_binds();
     }

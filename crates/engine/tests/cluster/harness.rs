@@ -267,6 +267,10 @@ impl Cluster {
         self.whole_reply(call).outcome
     }
 
+    pub fn is_answered(&self, call: Pending) -> bool {
+        self.replies.contains_key(&(call.caller, call.number))
+    }
+
     pub fn waited(&self, call: Pending) -> Duration {
         self.replies[&(call.caller, call.number)].0 - call.at
     }

@@ -51,6 +51,18 @@ fn a_client_that_comes_to_a_backup_learns_the_targets() {
 }
 
 #[test]
+fn a_client_that_cannot_reach_a_living_primary_is_served_by_a_backup() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(3);
+    cluster.learn_view(client, "log");
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    cluster.run_for(ms(5));
+    assert_eq!(cluster.state(1, "log"), ["a"]);
+}
+
+#[test]
 fn a_call_at_a_backup_waits_for_the_view_without_the_dead_primary() {
     let mut cluster = Cluster::new(5);
     cluster.host_on("log", &[1, 2, 3]);
@@ -101,7 +113,9 @@ fn a_minority_acknowledges_nothing_and_the_majority_goes_on() {
     cluster.partition(&[1, 2]);
     let lost = cluster.call(at_1, "log", 1, "lost");
     cluster.run_for(ms(300));
-    assert_eq!(cluster.reply(lost), Outcome::NoReplica);
+    assert!(!cluster.is_answered(lost), "nobody here knows what the others made of it");
+    let late = cluster.call(at_1, "log", 2, "late");
+    assert_eq!(cluster.reply(late), Outcome::NoReplica);
     let kept = cluster.call(at_3, "log", 1, "kept");
     assert_eq!(cluster.reply(kept), Outcome::Ok("1:kept".into()));
     cluster.heal();
