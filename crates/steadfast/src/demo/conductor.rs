@@ -10,7 +10,7 @@ use steadfast::Client;
 use super::message::Progress as Count;
 use super::network::{Network, StationId};
 use super::outcome::{Findings, Outcome, Replica, evaluate};
-use super::paint::grouped;
+use super::paint::{counted, grouped};
 use super::process::Who;
 use super::progress::Progress;
 use super::service::{Board, PassengersClient};
@@ -144,7 +144,7 @@ impl Run<'_> {
 
     fn start_cluster(&mut self) -> Result<(), Failure> {
         let Plan { nodes, replicas, .. } = *self.plan;
-        self.now(format!("starting {nodes} nodes, {replicas} with a replica each"));
+        self.now(format!("starting {}, {replicas} with a replica each", counted(nodes, "node")));
         let mut tries = 1;
         loop {
             match self.start_nodes() {

@@ -55,10 +55,18 @@ impl Paint {
         self.code(&format!("38;5;{number}"), text)
     }
 
-    /// The same behind the text.
+    /// The same behind the text, which is black or white, whatever can be read.
     pub fn behind(self, number: u8, text: &str) -> String {
-        self.code(&format!("48;5;{number};30"), text)
+        let text_colour = if is_light(number) { 30 } else { 97 };
+        self.code(&format!("48;5;{number};{text_colour}"), text)
     }
+}
+
+/// Of the colours 16 to 231, a cube of six steps of red, green and blue: as bright as the eye sees it.
+fn is_light(number: u8) -> bool {
+    let place = number.saturating_sub(16);
+    let (red, green, blue) = (place / 36, place / 6 % 6, place % 6);
+    3 * u32::from(red) + 6 * u32::from(green) + u32::from(blue) > 30
 }
 
 /// Spaces after the text up to this width; text with colours must be filled before it is painted.
@@ -84,6 +92,11 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
+/// 1 as "1 node", 3 as "3 nodes".
+pub fn counted(number: u32, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
 /// A span in milliseconds with three digits that count.
 pub fn millis(millis: f64) -> String {
     match millis {
@@ -102,6 +115,7 @@ mod tests {
     fn numbers_read_well() {
         let shown: Vec<_> = [0, 999, 1_000, 20_000, 1_234_567].map(grouped).into();
         assert_eq!(shown, ["0", "999", "1,000", "20,000", "1,234,567"]);
+        assert_eq!((counted(1, "node"), counted(3, "node")), ("1 node".into(), "3 nodes".into()));
         let shown: Vec<_> = [0.4, 9.996, 12.34, 99.96, 2_104.0].map(millis).into();
         assert_eq!(shown, ["0.40 ms", "10.0 ms", "12.3 ms", "100 ms", "2.10 s"]);
     }
@@ -110,6 +124,8 @@ mod tests {
     fn without_colours_no_escape_is_written() {
         assert_eq!(Paint::PLAIN.bad("lost"), "lost");
         assert_eq!(Paint(true).bad("lost"), "\x1b[1;31mlost\x1b[0m");
+        assert_eq!(Paint(true).behind(220, "D"), "\x1b[48;5;220;30mD\x1b[0m", "black on yellow");
+        assert_eq!(Paint(true).behind(160, "B"), "\x1b[48;5;160;97mB\x1b[0m", "white on red");
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! What a person sees while the demo runs, on standard error.
 
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use super::paint::Paint;
+
+/// Nobody reads faster.
+const REDRAW: Duration = Duration::from_millis(100);
 
 /// Standard error: one line that changes if it is a terminal, and notes that stay.
 pub struct Progress {
     terminal: bool,
     paint: Paint,
-    shown: bool,
+    shown: Option<Instant>,
 }
 
 impl Progress {
@@ -16,7 +20,7 @@ impl Progress {
     pub fn new() -> Progress {
         let error = std::io::stderr();
         let terminal = error.is_terminal();
-        Progress { terminal, paint: Paint::for_stream(terminal), shown: false }
+        Progress { terminal, paint: Paint::for_stream(terminal), shown: None }
     }
 
     /// Colours for standard error.
@@ -32,19 +36,19 @@ impl Progress {
 
     /// The line that changes.
     pub fn show(&mut self, text: &str) {
-        if self.terminal {
+        let stale = self.shown.is_none_or(|moment| moment.elapsed() >= REDRAW);
+        if self.terminal && stale {
             let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");
             let _ = std::io::stderr().flush();
-            self.shown = true;
+            self.shown = Some(Instant::now());
         }
     }
 
     /// Takes the line that changes away.
     pub fn clear(&mut self) {
-        if self.shown {
+        if self.shown.take().is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");
             let _ = std::io::stderr().flush();
-            self.shown = false;
         }
     }
 }

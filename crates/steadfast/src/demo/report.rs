@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use super::board;
 use super::outcome::{Latency, Outcome, Replica};
-use super::paint::{Paint, grouped, left, millis, right};
+use super::paint::{Paint, counted, grouped, left, millis, right};
 use super::timeline::{Means, Timeline};
 
 /// Columns before the figures.
@@ -65,12 +65,12 @@ fn head(outcome: &Outcome, paint: Paint) -> Vec<String> {
         format!("  {}", paint.bold("Steadfast · the light rail of Porto")),
         format!("  {badges}"),
         paint.dim(&format!(
-            "  {} lines, {} stations, {} sensors · {} nodes, {} replicas (semi-active)",
+            "  {} lines, {} stations, {} sensors · {}, {} (semi-active)",
             network.lines.len(),
             network.stations.len(),
             network.sensors.len(),
-            plan.nodes,
-            plan.replicas,
+            counted(plan.nodes, "node"),
+            counted(plan.replicas, "replica"),
         )),
         paint.dim(&format!(
             "  {} s at {} events/s · seed {}",
@@ -204,7 +204,7 @@ fn fault_details(fault: &Timeline, paint: Paint) -> Vec<String> {
     let mut gaps = format!("    gap seen by {}", fault.gap_client);
     if fault.longest_gap_ms > fault.gap_ms {
         let (client, from) = (&fault.longest_gap_client, millis(fault.longest_gap_from_ms));
-        gaps += &format!("; the longest began {from} after the fault, seen by {client}");
+        gaps += &format!("; the longest {from} later by {client}");
     }
     lines.push(paint.dim(&gaps));
     let undone = match fault.means {
@@ -360,14 +360,14 @@ mod tests {
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
               d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
               process gone after 0.31 ms; detected by node 2: its host refuses; view 4 with primary node 2
-              gap seen by display Trindade; the longest began 617 ms after the fault, seen by line B session 3
+              gap seen by display Trindade; the longest 617 ms later by line B session 3
               started again after 2.00 s, given 48 KiB; gap meanwhile 2.10 ms
 
             2 kill -9 of node 3, backup      0.40 ms    2.30 ms    3.15 ms    3.32 ms    7.50 ms     2.11 s
               ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
               d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
               process gone after 0.31 ms; detected by node 2: its host refuses; view 4 with primary node 2
-              gap seen by display Trindade; the longest began 617 ms after the fault, seen by line B session 3
+              gap seen by display Trindade; the longest 617 ms later by line B session 3
               started again after 2.00 s, given 48 KiB; gap meanwhile 2.10 ms
 
             ✔ nothing acknowledged was lost or executed twice, all replicas are equal, 2 faults survived"#]]
