@@ -93,18 +93,22 @@ impl FaultPlan {
 /// The cuts of a partition: from each of these places to each of those.
 pub type Cuts = Vec<(usize, usize)>;
 
-/// Two parts of the places that do not see each other.
-pub fn partition(draw: &mut Draw, places: usize) -> Cuts {
-    let sides: Vec<bool> = (0..places).map(|_| draw.one_in(2)).collect();
-    let all = (0..places).flat_map(|a| (0..places).map(move |b| (a, b)));
+/// The nodes fall into two or three parts that do not see each other. Clients fall with them, or see all:
+/// then those of a part without the quorum meet nodes that do not know yet that they have lost it.
+pub fn partition(draw: &mut Draw, nodes: usize, places: usize) -> Cuts {
+    let parts = draw.pick(&[2, 2, 3]);
+    let reach = if draw.one_in(2) { nodes } else { places };
+    let sides: Vec<u64> = (0..reach).map(|_| draw.between(1, parts)).collect();
+    let all = (0..reach).flat_map(|a| (0..reach).map(move |b| (a, b)));
     all.filter(|&(a, b)| sides[a] != sides[b]).collect()
 }
 
-/// One of the first `nodes` places is heard by nobody, or hears nobody.
+/// One of the first `nodes` places is heard by nobody, or hears nobody; or so the other nodes only.
 pub fn deaf(draw: &mut Draw, nodes: usize, places: usize) -> Cuts {
     let one = draw.count(0, nodes - 1);
     let mute = draw.one_in(2);
-    let others = (0..places).filter(|&other| other != one);
+    let reach = if draw.one_in(2) { nodes } else { places };
+    let others = (0..reach).filter(|&other| other != one);
     others.map(|other| if mute { (one, other) } else { (other, one) }).collect()
 }
 
@@ -123,7 +127,7 @@ mod tests {
     #[test]
     fn a_partition_cuts_both_ways_and_a_weight_of_zero_never_strikes() {
         let mut draw = Draw::new(3);
-        let cuts = partition(&mut draw, 6);
+        let cuts = partition(&mut draw, 4, 6);
         assert!(cuts.iter().all(|&(a, b)| cuts.contains(&(b, a))));
         let plan = FaultPlan {
             kinds: vec![(FaultKind::Kill, 0), (FaultKind::Pause, 2), (FaultKind::Slow, 1)],

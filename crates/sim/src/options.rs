@@ -178,8 +178,8 @@ fn fault_plan(draw: &mut Draw, world: World) -> FaultPlan {
     }
     FaultPlan {
         kinds: if draw.one_in(10) { Vec::new() } else { kinds },
-        every: draw.pick(&[30, 100, 300, 600]).pipe(Duration::from_millis),
+        every: draw.pick(&[10, 30, 100, 300, 600]).pipe(Duration::from_millis),
         phase: draw.pick(&[600, 1_200, 2_000]).pipe(Duration::from_millis),
-        longest: draw.pick(&[20, 150, 700]).pipe(Duration::from_millis),
+        longest: draw.pick(&[20, 60, 150, 700]).pipe(Duration::from_millis),
     }
 }

@@ -63,7 +63,7 @@ pub fn choose<P: Process, X>(
         FaultKind::PowerLoss => may_end().then_some(Strike::End { node, power: true }),
         FaultKind::Leave => (fabric.hosts[node].runs() && may_end()).then_some(Strike::Leave(node)),
         FaultKind::Pause => fabric.hosts[node].runs().then_some(Strike::Pause(node)),
-        FaultKind::Partition => Some(Strike::Cut(partition(draw, places))),
+        FaultKind::Partition => Some(Strike::Cut(partition(draw, nodes, places))),
         FaultKind::Deaf => Some(Strike::Cut(deaf(draw, nodes, places))),
         FaultKind::OneWay => Some(Strike::Cut(one_way(draw, nodes))),
         FaultKind::Storm => {

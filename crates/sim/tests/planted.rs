@@ -1,0 +1,27 @@
+//! The checkers find what is planted. All of it takes `--bugs` in release; here is a share.
+#![cfg(feature = "planted-bugs")]
+
+use steadfast_sim::plants::{find, named};
+use steadfast_sim::run::catch_panics;
+
+/// Mistakes that a few dozen seeds find.
+const QUICK: [&str; 6] = [
+    "ring::SkipRetransmission",
+    "ring::SkipRecovery",
+    "engine::ForgetSessions",
+    "engine::ExecuteRetries",
+    "engine::OwnRandom",
+    "engine::DropBacklog",
+];
+
+#[test]
+fn a_share_of_the_planted_mistakes_is_found() {
+    catch_panics();
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    for name in QUICK {
+        let chosen = named(Some(name));
+        assert_eq!(chosen.len(), 1, "{name}");
+        let found = find(chosen[0].1, 0, 60, jobs);
+        assert!(found.is_some(), "{name} was not found in 60 seeds");
+    }
+}

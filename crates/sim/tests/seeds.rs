@@ -1,0 +1,36 @@
+//! A share of the seeds, and that a seed is a run, bit for bit.
+
+use steadfast_sim::campaign::{Campaign, run};
+use steadfast_sim::options::World;
+use steadfast_sim::run::{Settings, catch_panics, run_seed};
+
+fn jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[test]
+fn a_share_of_the_seeds_breaks_no_promise() {
+    catch_panics();
+    let settings = Settings::default();
+    let campaign = Campaign { first: 0, seeds: 100, jobs: jobs(), failures: 1, settings };
+    let report = run(&campaign, |_, _| {});
+    let failed: Vec<_> = report.failed.iter().map(|(seed, run)| (seed, &run.verdict)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(report.seeds, 100);
+    // A simulation in which nothing happens breaks no promise either.
+    let total = report.total;
+    assert!(total.answered > 2_000 && total.failed > 0, "{total:?}");
+    assert!(total.deaths > 50 && total.transfers > 100, "{total:?}");
+}
+
+#[test]
+fn two_runs_of_a_seed_are_the_same_stream_of_events() {
+    for (seed, world) in [(11, World::Cluster), (12, World::Cluster), (13, World::Rings)] {
+        let settings = Settings { world: Some(world), ..Settings::default() };
+        let (first, second) = (run_seed(seed, settings), run_seed(seed, settings));
+        assert_eq!(first.hash, second.hash, "seed {seed}");
+        assert_eq!(first.summary.steps, second.summary.steps);
+        assert_ne!(first.hash, run_seed(seed + 100, settings).hash, "another seed is another run");
+        assert!(first.summary.steps > 500, "{:?}", first.summary);
+    }
+}
