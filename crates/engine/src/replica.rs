@@ -223,11 +223,14 @@ impl Replica {
             Decision::Running => {} // the answer comes with the result
             Decision::Done(outcome) => effects.push(Effect::Answer { client, number, outcome }),
             Decision::Stale => {
-                let reason = String::from(
-                    "the call's number is outside the session's window: a client must not reuse \
-                     the number of a call that it gave up",
-                );
-                let outcome = ServiceOutcome::Refused(Refusal::Stale, reason);
+                let reason = "the call's number is outside the session's window: a client must not \
+                              reuse the number of a call that it gave up";
+                let outcome = ServiceOutcome::Refused(Refusal::Stale, reason.into());
+                effects.push(Effect::Answer { client, number, outcome });
+            }
+            Decision::Full => {
+                let reason = "the group serves as many clients as it can: try again later";
+                let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
                 effects.push(Effect::Answer { client, number, outcome });
             }
         }

@@ -7,7 +7,10 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use wire::limits::{MAX_KEPT_BYTES, MAX_SESSION_WINDOW, MAX_SESSIONS, SESSION_EXPIRY};
+use wire::client::Refusal;
+use wire::limits::{
+    MAX_DEADLINE, MAX_KEPT_BYTES, MAX_SESSION_WINDOW, MAX_SESSIONS, SESSION_EXPIRY,
+};
 use wire::ordered::{KeptReply, SessionState};
 use wire::{ClientId, Time};
 
@@ -24,12 +27,15 @@ pub(crate) enum Decision {
     Done(ServiceOutcome),
     /// The client has said that it has the reply, or gave it up; or it is too far ahead.
     Stale,
+    /// There is no room for another session.
+    Full,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reply {
     Running,
-    Done(ServiceOutcome),
+    /// With its place among the kept replies.
+    Done(u64, ServiceOutcome),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +51,14 @@ pub(crate) struct Sessions {
     sessions: BTreeMap<ClientId, Session>,
     /// The same sessions by the ordered time of their last use.
     by_use: BTreeSet<(Time, ClientId)>,
+    /// Kept replies in the order in which they were finished.
+    kept: BTreeMap<u64, (ClientId, u64)>,
+    finished: u64,
     kept_bytes: usize,
 }
+
+const REPLY_SHED: &str = "the call was executed, but its reply is not kept any more: the group keeps \
+    too many large replies; call less at a time, or ask for less";
 
 fn size(outcome: &ServiceOutcome) -> usize {
     match outcome {
@@ -70,24 +82,23 @@ impl Sessions {
         now: Time,
     ) -> Decision {
         self.expire(now);
-        self.touch(client, now);
+        if !self.touch(client, now) {
+            return Decision::Full;
+        }
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if unanswered > session.unanswered {
             session.unanswered = unanswered;
             let rest = session.replies.split_off(&unanswered);
             let dropped = core::mem::replace(&mut session.replies, rest);
-            for reply in dropped.values() {
-                if let Reply::Done(outcome) = reply {
-                    self.kept_bytes -= size(outcome);
-                }
-            }
+            self.drop_replies(dropped);
         }
+        let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if number < session.unanswered || number - session.unanswered >= MAX_SESSION_WINDOW {
             return Decision::Stale;
         }
         match session.replies.get(&number) {
             Some(Reply::Running) => Decision::Running,
-            Some(Reply::Done(outcome)) => Decision::Done(outcome.clone()),
+            Some(Reply::Done(_, outcome)) => Decision::Done(outcome.clone()),
             None => {
                 session.replies.insert(number, Reply::Running);
                 Decision::Execute
@@ -100,29 +111,60 @@ impl Sessions {
         // The session may have expired, or the client given the reply up, while it ran.
         let Some(session) = self.sessions.get_mut(&client) else { return };
         let Some(reply) = session.replies.get_mut(&number) else { return };
+        self.finished += 1;
         self.kept_bytes += size(&outcome);
-        *reply = Reply::Done(outcome);
-        // Oldest use first: who calls still is the last to lose a reply.
-        while self.kept_bytes > MAX_KEPT_BYTES {
-            let oldest = self.by_use.first().expect("kept bytes belong to a session").1;
-            self.forget(oldest);
+        self.kept.insert(self.finished, (client, number));
+        *reply = Reply::Done(self.finished, outcome);
+        self.shed(MAX_KEPT_BYTES);
+    }
+
+    /// Keeps no more than `limit` bytes of replies: the oldest go. That their requests were
+    /// executed is remembered, so a retry is told so instead of being executed again.
+    fn shed(&mut self, limit: usize) {
+        while self.kept_bytes > limit
+            && let Some((place, (client, number))) = self.kept.pop_first()
+        {
+            let session = self.sessions.get_mut(&client).expect("a kept reply has a session");
+            let reply = session.replies.get_mut(&number).expect("a kept reply is in its session");
+            let shed = ServiceOutcome::Refused(Refusal::Stale, REPLY_SHED.into());
+            let Reply::Done(_, outcome) = core::mem::replace(reply, Reply::Done(place, shed))
+            else {
+                unreachable!("a kept reply is done")
+            };
+            self.kept_bytes -= size(&outcome);
         }
     }
 
-    /// The session's last use is now. A new one may push out the one unused for longest.
-    fn touch(&mut self, client: ClientId, now: Time) {
+    fn drop_replies(&mut self, replies: BTreeMap<u64, Reply>) {
+        for reply in replies.into_values() {
+            // A reply that was shed is not counted any more.
+            if let Reply::Done(place, outcome) = reply
+                && self.kept.remove(&place).is_some()
+            {
+                self.kept_bytes -= size(&outcome);
+            }
+        }
+    }
+
+    /// The session's last use is now. A new one may push out the one unused for longest, but none
+    /// of which a call may still be under way. False if there is no room.
+    fn touch(&mut self, client: ClientId, now: Time) -> bool {
         if let Some(session) = self.sessions.get_mut(&client) {
             self.by_use.remove(&(session.last_used, client));
             session.last_used = now;
         } else {
             if self.sessions.len() >= MAX_SESSIONS {
-                let oldest = self.by_use.first().expect("a full table has an oldest session").1;
+                let (used, oldest) = *self.by_use.first().expect("a full table has an oldest");
+                if now.since(used) <= 2 * MAX_DEADLINE {
+                    return false;
+                }
                 self.forget(oldest);
             }
             let session = Session { last_used: now, ..Session::default() };
             self.sessions.insert(client, session);
         }
         self.by_use.insert((now, client));
+        true
     }
 
     fn expire(&mut self, now: Time) {
@@ -136,11 +178,7 @@ impl Sessions {
     fn forget(&mut self, client: ClientId) {
         let Some(session) = self.sessions.remove(&client) else { return };
         self.by_use.remove(&(session.last_used, client));
-        for reply in session.replies.values() {
-            if let Reply::Done(outcome) = reply {
-                self.kept_bytes -= size(outcome);
-            }
-        }
+        self.drop_replies(session.replies);
     }
 
     /// For a state transfer.
@@ -150,9 +188,9 @@ impl Sessions {
     pub(crate) fn export(&self) -> Vec<SessionState> {
         let kept = |reply: &Reply| match reply {
             Reply::Running => panic!("a snapshot is taken between requests"),
-            Reply::Done(ServiceOutcome::Ok(bytes)) => KeptReply::Ok(bytes.to_vec()),
-            Reply::Done(ServiceOutcome::Error(bytes)) => KeptReply::Service(bytes.to_vec()),
-            Reply::Done(ServiceOutcome::Refused(refusal, reason)) => {
+            Reply::Done(_, ServiceOutcome::Ok(bytes)) => KeptReply::Ok(bytes.to_vec()),
+            Reply::Done(_, ServiceOutcome::Error(bytes)) => KeptReply::Service(bytes.to_vec()),
+            Reply::Done(_, ServiceOutcome::Refused(refusal, reason)) => {
                 KeptReply::Refused(*refusal, reason.clone())
             }
         };
@@ -180,8 +218,10 @@ impl Sessions {
                     KeptReply::Service(bytes) => ServiceOutcome::Error(bytes.into()),
                     KeptReply::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, reason),
                 };
+                sessions.finished += 1;
                 sessions.kept_bytes += size(&outcome);
-                session.replies.insert(number, Reply::Done(outcome));
+                sessions.kept.insert(sessions.finished, (state.client, number));
+                session.replies.insert(number, Reply::Done(sessions.finished, outcome));
             }
             sessions.by_use.insert((session.last_used, state.client));
             sessions.sessions.insert(state.client, session);
@@ -194,6 +234,7 @@ impl Sessions {
         assert!(self.sessions.len() <= MAX_SESSIONS, "sessions are bounded");
         assert_eq!(self.sessions.len(), self.by_use.len(), "each session is in the order of use");
         assert!(self.kept_bytes <= MAX_KEPT_BYTES, "kept replies are bounded");
+        assert!(self.kept_bytes == 0 || !self.kept.is_empty(), "what is counted is kept");
         for session in self.sessions.values() {
             assert!(session.replies.len() as u64 <= MAX_SESSION_WINDOW, "a window is bounded");
         }
@@ -236,6 +277,37 @@ mod tests {
         assert_eq!(sessions.begin(C, 5, 5, at(0)), Decision::Stale);
         assert_eq!(sessions.kept_bytes, 0);
         assert_eq!(sessions.begin(C, 6 + MAX_SESSION_WINDOW, 6, at(0)), Decision::Stale);
+    }
+
+    #[test]
+    fn a_reply_that_is_shed_is_not_executed_again() {
+        let mut sessions = Sessions::default();
+        for number in 1..=3 {
+            sessions.begin(C, number, 1, at(0));
+            sessions.finish(C, number, ok("four"));
+        }
+        sessions.shed(8);
+        sessions.check_invariants();
+        let retry = sessions.begin(C, 1, 1, at(0));
+        assert!(
+            matches!(retry, Decision::Done(ServiceOutcome::Refused(Refusal::Stale, _))),
+            "{retry:?}"
+        );
+        assert_eq!(sessions.begin(C, 2, 1, at(0)), Decision::Done(ok("four")));
+        assert_eq!(sessions.begin(C, 4, 4, at(0)), Decision::Execute);
+        assert_eq!(sessions.kept_bytes, 0);
+    }
+
+    #[test]
+    fn a_new_session_pushes_out_only_one_that_no_retry_can_belong_to() {
+        let mut sessions = Sessions::default();
+        for client in 0..MAX_SESSIONS as u64 {
+            sessions.begin(ClientId(client), 1, 1, at(client / 1000));
+        }
+        assert_eq!(sessions.begin(ClientId(u64::MAX), 1, 1, at(66)), Decision::Full);
+        assert_eq!(sessions.begin(ClientId(u64::MAX), 1, 1, at(121)), Decision::Execute);
+        assert_eq!(sessions.len(), MAX_SESSIONS);
+        sessions.check_invariants();
     }
 
     #[test]

@@ -52,10 +52,12 @@ pub const MAX_REASON: usize = 512;
 /// Calls of one client that may be under way at a time: replies that a replica keeps for it.
 pub const MAX_SESSION_WINDOW: u64 = 64;
 
-/// Sessions that a group keeps. At the limit the one unused for longest (in ordered time) goes.
+/// Sessions that a group keeps. At the limit the one unused for longest (in ordered time) goes, or,
+/// if a call of it may still be under way, new clients are refused as busy.
 pub const MAX_SESSIONS: usize = 65_536;
 
-/// Bytes of kept replies in one group. At the limit new requests are refused as busy.
+/// Bytes of kept replies in one group. At the limit the oldest go; a retry of their calls is told
+/// that it was executed.
 pub const MAX_KEPT_BYTES: usize = 256 << 20;
 
 /// The longest deadline that a call may have. Far below [`SESSION_EXPIRY`], so that no retry can
