@@ -13,8 +13,8 @@ pub enum Bug {
     IgnoreQuorum,
     /// After a lost message, what follows it is executed all the same.
     ActPastGap,
-    /// The first replica in rank is primary although it waits for its state.
-    PrimaryWithoutState,
+    /// A joining replica begins with the service's initial state instead of waiting for the group's.
+    BeginWithoutState,
     /// A donor goes on executing while its snapshot is on the way.
     SnapshotTooLate,
     /// A handler's random numbers come from the replica instead of the order.
@@ -34,7 +34,7 @@ impl Bug {
         Bug::ReplyBeforeHeld,
         Bug::IgnoreQuorum,
         Bug::ActPastGap,
-        Bug::PrimaryWithoutState,
+        Bug::BeginWithoutState,
         Bug::SnapshotTooLate,
         Bug::OwnRandom,
         Bug::KeepStaleReplica,

@@ -50,6 +50,9 @@ pub(crate) struct Order {
     pub asked: u64,
     /// When the token was last seen to be alive.
     pub evidence: Time,
+    /// For each member, when something was sent to it again, and up to which number: a burst of
+    /// acknowledgements names the same losses many times.
+    resent: Vec<(Time, u64)>,
     /// Members whose messages this node has promised to deliver in an unfinished recovery.
     pub obliged: u64,
     /// What was told upwards last: held by a majority, held by all.
@@ -70,6 +73,7 @@ impl Order {
             passed: None,
             asked: 0,
             evidence: now,
+            resent: vec![(Time::ZERO, 0); members.len()],
             obliged: 0,
             told: (0, 0),
             members,
@@ -292,8 +296,15 @@ impl Order {
             return;
         }
         self.learn(from, ack.aru);
-        if !planted!(config, SkipRetransmission) {
-            self.retransmit(out, &ack.missing, Some(self.members[from].node));
+        let (at, upto) = self.resent[from];
+        let upto = if now < at + config.timing.ack_wait / 2 { upto } else { 0 };
+        let mut missing = ack.missing;
+        missing.retain(|sequence| *sequence > upto); // the rest is on its way
+        if let Some(last) = missing.iter().max() {
+            self.resent[from] = (now, upto.max(*last));
+            if !planted!(config, SkipRetransmission) {
+                self.retransmit(out, &missing, Some(self.members[from].node));
+            }
         }
     }
 

@@ -12,7 +12,6 @@ use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
 
 use super::Stack;
 use crate::api::{Event, Output, ServiceOutcome};
-use crate::bug::Bug;
 use crate::callers::{Call, Stage, Waiting};
 use crate::directory::Group;
 
@@ -138,10 +137,7 @@ impl Stack {
         let Some(group) = self.directory.get(call.0) else {
             return self.conclude(call, Outcome::NoSuchGroup);
         };
-        let first = group.replicas.first().map(|replica| replica.member);
-        let stateless = self.planted.is(Bug::PrimaryWithoutState);
-        let primary = if stateless { first } else { group.primary() };
-        let Some(primary) = primary else {
+        let Some(primary) = group.primary() else {
             return self.conclude(call, Outcome::NoReplica);
         };
         let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving);

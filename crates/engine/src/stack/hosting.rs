@@ -158,7 +158,8 @@ impl Stack {
             self.directory.get(id).and_then(|group| group.replica(self.me)).map(|r| r.state);
         let Some(hosted) = self.hosted.get_mut(&id) else { return };
         let leaving = hosted.leaving;
-        let keep_stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
+        let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
+        let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
             None if leaving => {} // it finishes what was ordered before
             None => {
@@ -170,7 +171,10 @@ impl Stack {
             Some(State::Synced) => {
                 self.with_replica(now, id, |replica, effects| replica.begin(effects));
             }
-            Some(State::Unsynced { transfer, .. }) if keep_stale => {
+            Some(State::Unsynced { transfer, .. }) if stale || hasty => {
+                if hasty {
+                    self.with_replica(now, id, |replica, effects| replica.begin(effects));
+                }
                 self.order(now, Ordered::Synced(Synced { group: id, transfer }));
             }
             Some(State::Unsynced { transfer, .. }) => {
