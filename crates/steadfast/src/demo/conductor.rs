@@ -52,6 +52,10 @@ pub fn conduct(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Outcome, Fail
     let (progress, doing) = (Progress::new(), String::new());
     let mut run = Run { plan, stage, started: 0, progress, doing, interrupt };
     run.start_cluster()?;
+    if plan.keep {
+        let folder = run.stage.keep().display().to_string();
+        run.now(format!("records and logs are kept in {folder}"));
+    }
     let clients = run.start_clients(&network)?;
     run.started = clock::now() + RUN_UP;
     run.stage.go(run.started)?;

@@ -80,6 +80,9 @@ pub struct Args {
     /// The report as one JSON object on standard output.
     #[arg(long)]
     json: bool,
+    /// Keep the folder with the clients' records and the nodes' logs, and say where it is.
+    #[arg(long)]
+    keep: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -129,6 +132,9 @@ pub struct Plan {
     pub means: Means,
     /// Of all random numbers.
     pub seed: u64,
+    /// The folder with records and logs outlasts the run.
+    #[serde(skip)]
+    pub keep: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -139,7 +145,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Args {
     /// Checks what the arguments mean together.
     fn plan(&self) -> Result<Plan, String> {
-        let Args { seconds, rate, nodes, replicas, seed, .. } = *self;
+        let Args { seconds, rate, nodes, replicas, seed, keep, .. } = *self;
         if replicas > nodes {
             return Err(format!(
                 "{replicas} replicas need {replicas} nodes: give --nodes {replicas} or more"
@@ -175,7 +181,7 @@ impl Args {
             Hit::Kill => Means::Kill,
             Hit::Stop => Means::Stop,
         };
-        Ok(Plan { seconds, rate: rate.into(), nodes, replicas, faults, means, seed })
+        Ok(Plan { seconds, rate: rate.into(), nodes, replicas, faults, means, seed, keep })
     }
 }
 

@@ -40,6 +40,8 @@ pub fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
             let _ = stop.send(());
         }
     })?;
+    // Into this process's log, whose end is shown if the node fails.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let config = NodeConfig {
         cluster: "steadfast-demo".to_owned(),
         admin: Some(arguments.admin),

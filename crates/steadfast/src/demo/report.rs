@@ -326,6 +326,7 @@ mod tests {
                 faults: vec![Role::Primary, Role::Backup],
                 means: Means::Kill,
                 seed: 1,
+                keep: false,
             },
             boards: Vec::new(),
             network,

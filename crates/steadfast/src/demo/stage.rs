@@ -128,6 +128,12 @@ impl Stage {
         })
     }
 
+    /// Lets the folder outlast the run.
+    pub fn keep(&mut self) -> &Path {
+        self.folder.disable_cleanup(true);
+        self.folder.path()
+    }
+
     /// Where node `node` takes questions.
     pub fn admin(&self, node: u32) -> PathBuf {
         self.folder.path().join(format!("node-{node}.sock"))
