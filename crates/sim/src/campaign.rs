@@ -28,8 +28,6 @@ pub struct Report {
     pub seeds: u64,
     /// Seeds that failed, in order.
     pub failed: Vec<(u64, Outcome)>,
-    /// Seeds in which a group was stranded (docs/simulator.md), in order.
-    pub stranded: Vec<u64>,
     /// The sums over all seeds.
     pub total: Summary,
     /// How long it took, in true time.
@@ -44,7 +42,6 @@ pub fn run(campaign: &Campaign, tell: impl Fn(u64, &Outcome) + Sync) -> Report {
     let report = Mutex::new(Report {
         seeds: 0,
         failed: Vec::new(),
-        stranded: Vec::new(),
         total: Summary::default(),
         took: Duration::ZERO,
     });
@@ -59,9 +56,6 @@ pub fn run(campaign: &Campaign, tell: impl Fn(u64, &Outcome) + Sync) -> Report {
             let mut report = report.lock().expect("no holder panics");
             report.seeds += 1;
             report.total.add(&outcome.summary);
-            if outcome.summary.stranded > 0 {
-                report.stranded.push(seed);
-            }
             if outcome.verdict.is_err() {
                 tell(seed, &outcome);
                 report.failed.push((seed, outcome));
@@ -75,7 +69,6 @@ pub fn run(campaign: &Campaign, tell: impl Fn(u64, &Outcome) + Sync) -> Report {
     });
     let mut report = report.into_inner().expect("no holder panicked");
     report.failed.sort_by_key(|(seed, _)| *seed);
-    report.stranded.sort_unstable();
     report.took = started.elapsed();
     report
 }

@@ -102,7 +102,6 @@ struct Cluster {
     load: Draw,
     calm: Option<Time>,
     epilogue: Epilogue,
-    stranded: Vec<GroupId>,
     summary: Summary,
 }
 
@@ -125,7 +124,6 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         load: draw.fork(),
         calm: None,
         epilogue: Epilogue::Healing,
-        stranded: Vec::new(),
         summary: Summary::default(),
         options,
     };
@@ -137,7 +135,6 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
             virtual_time: world.fabric.now(),
             steps: world.fabric.trace.steps(),
             datagrams: world.fabric.datagrams,
-            stranded: world.stranded.len() as u64,
             ..world.summary
         },
     }

@@ -106,14 +106,6 @@ impl Customer {
         }
     }
 
-    /// Calls to a group that cannot answer any more need not be answered.
-    pub fn excuse(&mut self, group: &str) {
-        let to = format!(" to {group},");
-        for pending in self.under_way.values_mut().filter(|pending| pending.words.contains(&to)) {
-            pending.must = false;
-        }
-    }
-
     /// A call ended. True if the service answered.
     pub fn done(
         &mut self,

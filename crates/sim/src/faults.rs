@@ -23,6 +23,9 @@ pub enum FaultKind {
     OneWay,
     /// Much is lost for a while.
     Storm,
+    /// Much is lost for an instant, then the hosts fall apart: messages reach some, and those who
+    /// could send them again are gone.
+    Ambush,
     /// A client's connection is reset.
     Reset,
     /// Executors of a node become slow for a while.
@@ -31,7 +34,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 10] = [
+    pub const ALL: [FaultKind; 11] = [
         FaultKind::Kill,
         FaultKind::PowerLoss,
         FaultKind::Leave,
@@ -40,6 +43,7 @@ impl FaultKind {
         FaultKind::Deaf,
         FaultKind::OneWay,
         FaultKind::Storm,
+        FaultKind::Ambush,
         FaultKind::Reset,
         FaultKind::Slow,
     ];

@@ -145,14 +145,14 @@ fn tell(arguments: &Arguments, seed: u64, outcome: &Outcome) {
 }
 
 fn in_words(report: &Report) -> String {
-    let Report { seeds, failed, stranded, total, took } = report;
+    let Report { seeds, failed, total, took } = report;
     let Summary { datagrams, answered, failed: unanswered, executed, .. } = total;
     let (hours, rate) = (total.virtual_time.0 / 1_000_000_000, *seeds as f64 / took.as_secs_f64());
     format!(
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, groups stranded in seeds {stranded:?}",
+         {} states transferred",
         failed.len(),
         total.steps,
         total.deaths,
@@ -161,7 +161,7 @@ fn in_words(report: &Report) -> String {
 }
 
 fn as_json(arguments: &Arguments, report: &Report) -> Value {
-    let Report { seeds, failed, stranded, total, took } = report;
+    let Report { seeds, failed, total, took } = report;
     let failed: Vec<Value> = failed
         .iter()
         .filter_map(|(seed, outcome)| {
@@ -186,7 +186,6 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "calls": { "answered": total.answered, "failed": total.failed },
         "executed": total.executed,
         "transfers": total.transfers,
-        "stranded": stranded,
     })
 }
 

@@ -7,7 +7,8 @@
 //!   become one, still run (exactly half is enough if the member with the smallest id is among them);
 //! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
 //!   they could take themselves for a first start);
-//! - every group that has a synced replica keeps one on a life that runs, and is not stopped or cut off.
+//! - every group that has a synced replica keeps one on a life that runs, and is not stopped or cut off; and one
+//!   whose synced replicas are all away keeps all of them: only who was last can bring its state back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +31,9 @@ pub struct Promise {
 /// The synced replicas of a group at a view of a component.
 struct Synced {
     at: (RingId, u64),
+    /// If the view has none: those of the last view that had.
     members: Vec<Member>,
+    asleep: bool,
 }
 
 impl Promise {
@@ -71,9 +74,14 @@ impl Promise {
 
     /// A view was installed somewhere.
     pub fn view(&mut self, group: GroupId, at: (RingId, u64), members: Vec<Member>) {
-        let newer = self.synced.get(&group).is_none_or(|synced| synced.at <= at);
-        if newer {
-            self.synced.insert(group, Synced { at, members });
+        let known = self.synced.entry(group);
+        let known = known.or_insert(Synced { at, members: Vec::new(), asleep: true });
+        if known.at <= at {
+            known.at = at;
+            known.asleep = members.is_empty();
+            if !known.asleep {
+                known.members = members;
+            }
         }
     }
 
@@ -90,7 +98,8 @@ impl Promise {
         let majority = self.configured / 2 + 1;
         let near = |member: &&Member| lives(member) && !away.contains(&member.node);
         let kept = self.synced.values().all(|synced| {
-            synced.members.is_empty() || synced.members.iter().any(|member| near(&member))
+            let others = !synced.asleep && synced.members.iter().any(|member| near(&member));
+            others || !synced.members.contains(&victim)
         });
         quorate && self.configured - knowing < majority && kept
     }
@@ -142,6 +151,9 @@ mod tests {
         assert!(!promise.covers(member(2), &[]));
         promise.view(GroupId(7), (ring(1), 2), vec![member(1), member(3)]);
         assert!(!promise.covers(member(2), &[]), "an older view says nothing");
+        promise.view(GroupId(7), (ring(1), 4), vec![]);
+        assert!(!promise.covers(member(2), &[]), "it alone can bring the state back");
+        assert!(promise.covers(member(1), &[]));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use ring::{ConfigurationKind, Output, Ring};
 use wire::ring::Datagram;
-use wire::{Duration, Incarnation, Member, NodeId, Time};
+use wire::{Duration, Incarnation, Member, NodeId, RingId, Time};
 
 use crate::check::configurations::Configurations;
 use crate::check::stability::Stability;
@@ -17,6 +17,7 @@ use crate::check::total_order::{MessageId, TotalOrder};
 use crate::check::{Verdict, Violation, bounded, demand, liveness};
 use crate::draw::Draw;
 use crate::fabric::{Fabric, Process, Step, node_id};
+use crate::faults::partition;
 use crate::network::Network;
 use crate::options::{CLUSTER_ID, Options};
 use crate::run::{Outcome, Plant, Summary};
@@ -76,6 +77,8 @@ struct Rings {
     configurations: Configurations,
     stability: Stability,
     counts: BTreeMap<Member, u64>,
+    /// The ring that each life is in.
+    rings: BTreeMap<Member, RingId>,
     /// All faults are over since then.
     calm: Option<Time>,
     /// All has been well since then, at so many datagrams.
@@ -96,6 +99,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         configurations: Configurations::default(),
         stability: Stability::default(),
         counts: BTreeMap::new(),
+        rings: BTreeMap::new(),
         calm: None,
         well: None,
         done: false,
@@ -189,7 +193,9 @@ impl Rings {
         let size = self.load.between(0, body as u64) as usize;
         if ring.multicast(now, stamp((me, count), size)).is_ok() {
             self.counts.insert(me, count);
-            self.configurations.multicast((me, count));
+            let ring = self.rings.get(&me).copied().unwrap_or_default();
+            let after = (ring, self.order.reached(me, ring));
+            self.configurations.multicast((me, count), after);
         }
         Ok(())
     }
@@ -232,11 +238,17 @@ impl Rings {
                 })?;
                 let contiguous = delivery.contiguous;
                 self.fabric.trace.note(self.fabric.now(), 6, node, [place.1, message.1]);
+                if let (false, Some(cause)) = (contiguous, self.configurations.cause(message))
+                    && cause.0 == place.0
+                {
+                    self.order.over_gap(me, message, cause)?;
+                }
                 self.order.delivered(me, message, place, contiguous)?;
                 self.configurations.delivered(me, message, place.0, contiguous)
             }
             Output::Configuration(configuration) => {
                 if configuration.kind == ConfigurationKind::Regular {
+                    self.rings.insert(me, configuration.ring);
                     self.stability.ring(configuration.ring, &configuration.members);
                 }
                 self.configurations.configured(me, &configuration)
@@ -289,6 +301,16 @@ impl Rings {
         self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
         match relief {
             Relief::Boot(node) => return self.boot(node),
+            Relief::Split if self.calm.is_none() => {
+                self.fabric.network.set_weather(self.options.weather);
+                let (nodes, places) = (self.options.nodes, self.options.nodes);
+                for (from, to) in partition(&mut self.faults, nodes, places) {
+                    self.fabric.network.cut(from, to);
+                }
+                let span = self.options.faults.span(&mut self.faults);
+                self.fabric.later(span, Extra::Relief(Relief::Mend));
+            }
+            Relief::Split => {}
             Relief::Resume(node) => self.fabric.resume(node),
             Relief::Mend => self.fabric.network.heal(),
             Relief::Clear if self.calm.is_none() => {

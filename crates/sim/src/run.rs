@@ -51,8 +51,6 @@ pub struct Summary {
     pub deaths: u64,
     /// States that were transferred.
     pub transfers: u64,
-    /// Groups that lost their last synced replica without a death that the promise excludes.
-    pub stranded: u64,
 }
 
 impl Summary {
@@ -66,7 +64,6 @@ impl Summary {
         self.executed += other.executed;
         self.deaths += other.deaths;
         self.transfers += other.transfers;
-        self.stranded += other.stranded;
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Strike {
     Cut(Cuts),
     /// The weather changes.
     Storm(Weather),
+    /// The weather changes, and soon the hosts fall apart.
+    Ambush(Weather),
     /// A connection of this client is reset.
     Reset(usize),
     /// The executors of this node become slow.
@@ -36,6 +38,8 @@ pub enum Strike {
 pub enum Relief {
     /// The node starts again.
     Boot(usize),
+    /// No end yet: an ambush closes.
+    Split,
     /// The node's process goes on.
     Resume(usize),
     /// All cuts are mended.
@@ -70,6 +74,10 @@ pub fn choose<P: Process, X>(
             let loss = draw.pick(&[200, 400, 800]);
             Some(Strike::Storm(Weather { loss, ..fabric.network.weather() }))
         }
+        FaultKind::Ambush => {
+            let loss = draw.pick(&[300, 500, 700]);
+            Some(Strike::Ambush(Weather { loss, ..fabric.network.weather() }))
+        }
         FaultKind::Reset if places > nodes => {
             Some(Strike::Reset(draw.count(0, places - nodes - 1)))
         }
@@ -95,7 +103,7 @@ pub fn strike<P: Process, X>(
     plan: &FaultPlan,
     draw: &mut Draw,
 ) -> (Duration, Option<Relief>) {
-    let span = plan.span(draw);
+    let mut span = plan.span(draw);
     let relief = match strike {
         Strike::End { node, .. } => Some(Relief::Boot(*node)),
         Strike::Leave(_) | Strike::Reset(_) => None,
@@ -112,6 +120,11 @@ pub fn strike<P: Process, X>(
         Strike::Storm(weather) => {
             fabric.network.set_weather(*weather);
             Some(Relief::Clear)
+        }
+        Strike::Ambush(weather) => {
+            fabric.network.set_weather(*weather);
+            span = draw.span(Duration::from_micros(200), Duration::from_millis(4));
+            Some(Relief::Split)
         }
         Strike::Slow(node) => Some(Relief::Quick(*node)),
     };

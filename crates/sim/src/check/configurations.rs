@@ -22,7 +22,8 @@ pub struct Configurations {
     members: HashMap<RingId, Vec<Member>>,
     /// What those delivered in a ring who went on from it to the same next one.
     passages: HashMap<(RingId, RingId), (Vec<Member>, u64, Member)>,
-    sent: HashSet<MessageId>,
+    /// Messages multicast, and how far in which ring their sender had delivered by then.
+    sent: HashMap<MessageId, (RingId, u64)>,
 }
 
 #[derive(Default)]
@@ -38,9 +39,9 @@ struct Life {
 }
 
 impl Configurations {
-    /// A node's machine took a message to multicast.
-    pub fn multicast(&mut self, message: MessageId) {
-        self.sent.insert(message);
+    /// A node's machine took a message to multicast; it had delivered its ring up to `after`.
+    pub fn multicast(&mut self, message: MessageId, after: (RingId, u64)) {
+        self.sent.insert(message, after);
         self.lives.entry(message.0).or_default().own.insert(message.1);
     }
 
@@ -115,7 +116,7 @@ impl Configurations {
         contiguous: bool,
     ) -> Verdict {
         let say = |what: &str| format!("{by} delivers {message:?} of {ring}: {what}");
-        demand(self.sent.contains(&message), PROPERTY, || say("nobody sent it"))?;
+        demand(self.sent.contains_key(&message), PROPERTY, || say("nobody sent it"))?;
         let life = self.lives.entry(by).or_default();
         demand(life.ring == Some(ring), PROPERTY, || say("it is in another ring"))?;
         let sender = self.members[&ring].contains(&message.0);
@@ -132,6 +133,11 @@ impl Configurations {
         let place = mix(message.1, u64::from(message.0.node.0));
         life.history = mix(life.history, mix(place, message.0.incarnation.0));
         Ok(())
+    }
+
+    /// What a message may be an answer to: the ring in which its sender was, and how far it had delivered.
+    pub fn cause(&self, message: MessageId) -> Option<(RingId, u64)> {
+        self.sent.get(&message).copied()
     }
 
     /// At the end, all being well: whoever still lives has delivered what it multicast.
@@ -170,7 +176,7 @@ mod tests {
             evs.configured(member(node), &configuration(Regular, 1, &[1, 2])).unwrap();
         }
         for count in 1..=2 {
-            evs.multicast((member(1), count));
+            evs.multicast((member(1), count), (ring(1), 0));
         }
         evs
     }

@@ -61,6 +61,18 @@ impl TotalOrder {
         Ok(())
     }
 
+    /// `by` delivers a message over a gap: nothing that its sender had delivered before may be in the gap.
+    pub fn over_gap(&self, by: Member, message: MessageId, cause: (RingId, u64)) -> Verdict {
+        let (ring, upto) = cause;
+        let reached = self.reached(by, ring);
+        let missed = upto > reached && self.between(ring, reached, upto) > 0;
+        demand(!missed || by == message.0, "causal order", || {
+            format!(
+                "{by} delivers {message:?}, sent after {ring} #{upto}, and has all to #{reached}"
+            )
+        })
+    }
+
     /// Up to which sequence number this node has delivered the ring without a gap.
     pub fn reached(&self, by: Member, ring: RingId) -> u64 {
         self.at.get(&(by, ring)).map_or(0, |at| at.contiguous)
@@ -122,6 +134,17 @@ mod tests {
         order.delivered(member(1), (member(3), 2), (RING, 2), true).unwrap();
         assert!(order.delivered(member(1), (member(3), 1), (RING, 1), true).is_err());
         assert!(order.delivered(member(1), (member(3), 2), (RING, 2), true).is_err());
+    }
+
+    #[test]
+    fn an_effect_without_its_cause_is_seen() {
+        let mut order = TotalOrder::default();
+        order.delivered(member(1), (member(3), 1), (RING, 1), true).unwrap();
+        let answer = (member(1), 1);
+        assert!(order.over_gap(member(2), answer, (RING, 1)).is_err());
+        assert!(order.over_gap(member(2), answer, (RING, 0)).is_ok());
+        order.delivered(member(2), (member(3), 1), (RING, 1), true).unwrap();
+        assert!(order.over_gap(member(2), answer, (RING, 1)).is_ok());
     }
 
     #[test]

@@ -5,7 +5,9 @@ use wire::{Duration, GroupId, Member};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::{Verdict, bounded, liveness};
+use crate::faults::partition;
 use crate::network::Place;
+use crate::options::GroupPlan;
 use crate::service::Entry;
 use crate::strike::{Relief, Strike, choose, strike};
 use crate::trace::mix;
@@ -49,7 +51,7 @@ impl Cluster {
             }
             Strike::Reset(client) => self.reset(client)?,
             Strike::Slow(node) => self.slow[node] = true,
-            Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) => {}
+            Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) | Strike::Ambush(_) => {}
         }
         Ok(())
     }
@@ -76,6 +78,16 @@ impl Cluster {
         self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
         match relief {
             Relief::Boot(node) => return self.boot(node),
+            Relief::Split if self.calm.is_none() => {
+                self.fabric.network.set_weather(self.options.weather);
+                let (nodes, places) = (self.options.nodes, self.options.clocks.len());
+                for (from, to) in partition(&mut self.faults, nodes, places) {
+                    self.fabric.network.cut(from, to);
+                }
+                let span = self.options.faults.span(&mut self.faults);
+                self.fabric.later(span, Extra::Relief(Relief::Mend));
+            }
+            Relief::Split => {}
             Relief::Resume(node) => self.fabric.resume(node),
             Relief::Mend => self.fabric.network.heal(),
             Relief::Clear if self.calm.is_none() => {
@@ -110,7 +122,7 @@ impl Cluster {
     pub(super) fn look(&mut self) -> Verdict {
         let now = self.fabric.now();
         let late = now.since(self.calm.expect("looks come after the calm")) > liveness::WITHIN;
-        let missing = self.missing(late);
+        let missing = self.missing();
         if let Some(missing) = &missing {
             self.fabric.trace.say(now, || format!("not yet: {missing}"));
         }
@@ -139,23 +151,20 @@ impl Cluster {
         self.customers.iter().map(crate::customers::Customer::under_way).sum()
     }
 
-    /// Every client calls every group that can answer once more.
+    /// Every client calls every group once more.
     fn call_again(&mut self) -> Verdict {
         let now = self.fabric.now();
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
-                if !self.stranded.contains(&GroupId::of(&group.name)) {
-                    self.customers[client].demand(now, &group.name, PATIENCE);
-                }
+                self.customers[client].demand(now, &group.name, PATIENCE);
             }
             self.customer_ran(client)?;
         }
         Ok(())
     }
 
-    /// What is not right yet. When time is up, groups that lost their state without a death are
-    /// counted and left out (docs/simulator.md, "stranded groups").
-    fn missing(&mut self, late: bool) -> Option<String> {
+    /// What is not right yet.
+    fn missing(&self) -> Option<String> {
         let statuses: Vec<Option<Status>> = self
             .fabric
             .hosts
@@ -172,23 +181,11 @@ impl Cluster {
         if let Some(missing) = liveness::rings(&nodes) {
             return Some(missing);
         }
-        for index in 0..self.options.groups.len() {
-            let id = GroupId::of(&self.options.groups[index].name);
-            if self.stranded.contains(&id) {
-                continue;
-            }
-            let missing = self.missing_in_group(index, &statuses);
-            if late && missing.is_some() && self.is_stranded(index, &statuses) {
-                self.strand(index, id);
-            } else if missing.is_some() {
-                return missing;
-            }
-        }
-        None
+        let groups = &self.options.groups;
+        groups.iter().find_map(|group| self.missing_in_group(group, &statuses))
     }
 
-    fn missing_in_group(&self, index: usize, statuses: &[Option<Status>]) -> Option<String> {
-        let plan = &self.options.groups[index];
+    fn missing_in_group(&self, plan: &GroupPlan, statuses: &[Option<Status>]) -> Option<String> {
         for status in statuses.iter().flatten() {
             let Some(group) = find(status, &plan.name) else {
                 return Some(format!("{} does not know {}", status.me, plan.name));
@@ -206,27 +203,10 @@ impl Cluster {
         busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
     }
 
-    /// Nobody has the group's state, and all nodes agree on that.
-    fn is_stranded(&self, index: usize, statuses: &[Option<Status>]) -> bool {
-        let plan = &self.options.groups[index];
-        let lost = |group: &GroupStatus| group.replicas.iter().all(|replica| !replica.synced);
-        statuses.iter().flatten().all(|status| find(status, &plan.name).is_some_and(lost))
-    }
-
-    fn strand(&mut self, index: usize, id: GroupId) {
-        self.stranded.push(id);
-        for customer in &mut self.customers {
-            customer.excuse(&self.options.groups[index].name);
-        }
-    }
-
     /// All is over: replicas, replies and acknowledgements are compared.
     pub(super) fn finish(&mut self) -> Verdict {
         for group in &self.options.groups {
             let id = GroupId::of(&group.name);
-            if self.stranded.contains(&id) {
-                continue;
-            }
             let end = |&node: &Place| -> (Member, &[Entry], u64) {
                 let log = &self.executors[node][&id].log;
                 (self.fabric.member(node), &log.entries, log.digest)
