@@ -162,7 +162,8 @@ fn weather(draw: &mut Draw) -> Weather {
         duplicate: rates(draw, &[1, 10, 100]),
         reorder: rates(draw, &[5, 50, 200]),
         spike: rates(draw, &[1, 5, 20]),
-        latency: draw.pick(&[20, 50, 200]).pipe(Duration::from_micros),
+        // The longest makes a recovery last long enough to be interrupted.
+        latency: draw.pick(&[20, 50, 50, 200, 200, 2_500]).pipe(Duration::from_micros),
         jitter: draw.pick(&[5, 30, 200]).pipe(Duration::from_micros),
         longest: draw.pick(&[5, 50, 300]).pipe(Duration::from_millis),
     }

@@ -243,6 +243,7 @@ impl Rings {
                 {
                     self.order.over_gap(me, message, cause)?;
                 }
+                self.stability.delivered(me, place.0, message);
                 self.order.delivered(me, message, place, contiguous)?;
                 self.configurations.delivered(me, message, place.0, contiguous)
             }
@@ -250,6 +251,8 @@ impl Rings {
                 if configuration.kind == ConfigurationKind::Regular {
                     self.rings.insert(me, configuration.ring);
                     self.stability.ring(configuration.ring, &configuration.members);
+                } else {
+                    self.stability.recovered(me, configuration.ring, &configuration.members);
                 }
                 self.configurations.configured(me, &configuration)
             }
@@ -329,7 +332,7 @@ impl Rings {
             self.fabric.resume(node);
             self.boot(node)?;
         }
-        self.fabric.trace.say(self.fabric.now(), || format!("ALL HEALS"));
+        self.fabric.trace.say(self.fabric.now(), || "ALL HEALS".into());
         self.fabric.later(LOOK, Extra::Look);
         Ok(())
     }

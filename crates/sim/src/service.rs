@@ -36,6 +36,8 @@ pub struct Entry {
     pub filling: u32,
 }
 
+/// Bytes of a snapshot before the entries: their count and their hash.
+const HEAD: usize = 16;
 /// Bytes of one entry in a snapshot.
 const ENTRY: usize = 48;
 /// Bytes of a reply before the filling.
@@ -100,8 +102,9 @@ impl Log {
 
     /// The state as bytes.
     pub fn snapshot(&self) -> Bytes {
-        let mut bytes = Vec::with_capacity(8 + self.entries.len() * ENTRY + self.padding);
+        let mut bytes = Vec::with_capacity(HEAD + self.entries.len() * ENTRY + self.padding);
         bytes.extend_from_slice(&(self.entries.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&self.digest.to_le_bytes());
         for entry in &self.entries {
             for word in words(entry) {
                 bytes.extend_from_slice(&word.to_le_bytes());
@@ -127,7 +130,7 @@ impl Log {
     fn read(state: &[u8], padding: usize) -> Option<Log> {
         let count = u64::from_le_bytes(state.get(..8)?.try_into().ok()?);
         let mut log = Log::new(padding);
-        let records = state.get(8..8 + usize::try_from(count).ok()?.checked_mul(ENTRY)?)?;
+        let records = state.get(HEAD..HEAD + usize::try_from(count).ok()?.checked_mul(ENTRY)?)?;
         for record in records.chunks_exact(ENTRY) {
             let word = |i: usize| {
                 u64::from_le_bytes(record[8 * i..8 * i + 8].try_into().expect("eight bytes"))
@@ -202,7 +205,7 @@ mod tests {
         other.restore(&state).unwrap();
         assert_eq!(other, log);
         let mut torn = state.to_vec();
-        torn.swap(20, 60);
+        torn[40] ^= 1;
         assert!(other.restore(&torn).is_err());
         assert!(other.restore(&state[..state.len() - 1]).is_err());
         assert_eq!(other, log, "a bad state changes nothing");

@@ -2,13 +2,14 @@
 //!
 //! Source: safe delivery, Totem (TOCS 1995) section 3 and EVS specification 7; docs/protocol/ring.md, "Arus in the
 //! token": *all* is reached by every member, *majority* by more than half of them. Seen from outside:
-//! who holds a message and does not die delivers it before it leaves the ring.
+//! who holds a message and does not die delivers it before it leaves the ring. And the obligation (ICDCS 1994,
+//! section 5): what one delivered who installed a new ring, all who recovered with it deliver, whether they installed that ring or not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use wire::{Member, RingId};
 
-use super::total_order::TotalOrder;
+use super::total_order::{MessageId, TotalOrder};
 use super::{Verdict, demand};
 
 const PROPERTY: &str = "stability";
@@ -18,7 +19,10 @@ const PROPERTY: &str = "stability";
 pub struct Stability {
     claims: HashMap<RingId, (u64, u64, Vec<Member>)>,
     /// Lives that ended in a ring: they may have held anything.
-    ended: HashMap<Member, ()>,
+    ended: HashSet<Member>,
+    /// What each life delivered in each ring, and with whom it recovered from it.
+    delivered: HashMap<(Member, RingId), HashSet<MessageId>>,
+    recovered: HashMap<(Member, RingId), Vec<Member>>,
 }
 
 impl Stability {
@@ -41,9 +45,35 @@ impl Stability {
         Ok(())
     }
 
+    /// A node delivers a message of a ring.
+    pub fn delivered(&mut self, by: Member, ring: RingId, message: MessageId) {
+        self.delivered.entry((by, ring)).or_default().insert(message);
+    }
+
+    /// A node goes on from a ring together with these.
+    pub fn recovered(&mut self, by: Member, ring: RingId, members: &[Member]) {
+        self.recovered.insert((by, ring), members.to_vec());
+    }
+
+    /// At the end: have all who recovered with somebody delivered what that one did?
+    fn obligations(&self) -> Verdict {
+        for ((by, ring), together) in &self.recovered {
+            let Some(mine) = self.delivered.get(&(*by, *ring)) else { continue };
+            for other in together.iter().filter(|other| !self.ended.contains(other)) {
+                let theirs = self.delivered.get(&(*other, *ring));
+                let lacks = |message: &&MessageId| !theirs.is_some_and(|all| all.contains(message));
+                let missing = mine.iter().filter(lacks).min();
+                demand(missing.is_none(), PROPERTY, || {
+                    format!("{by} recovered from {ring} with {other}, which lacks {missing:?}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// A life ended.
     pub fn died(&mut self, member: Member) {
-        self.ended.insert(member, ());
+        self.ended.insert(member);
     }
 
     /// At the end: does what was delivered bear out the claims?
@@ -51,7 +81,7 @@ impl Stability {
         for (&ring, (majority, all, members)) in &self.claims {
             let lacks = |member: &Member, upto: u64| {
                 let reached = order.reached(*member, ring);
-                !self.ended.contains_key(member)
+                !self.ended.contains(member)
                     && reached < upto
                     && order.between(ring, reached, upto) > 0
             };
@@ -65,7 +95,7 @@ impl Stability {
                 format!("a majority of {ring} was said to have #{majority}; {have} delivered it")
             })?;
         }
-        Ok(())
+        self.obligations()
     }
 }
 
@@ -79,6 +109,17 @@ mod tests {
     }
 
     const RING: RingId = RingId { sequence: 4, representative: NodeId(1) };
+
+    #[test]
+    fn a_forgotten_obligation_is_seen() {
+        let mut stability = Stability::default();
+        let order = TotalOrder::default();
+        stability.delivered(member(1), RING, (member(1), 7));
+        stability.recovered(member(1), RING, &[member(1), member(2)]);
+        assert!(stability.finish(&order).is_err());
+        stability.delivered(member(2), RING, (member(1), 7));
+        assert!(stability.finish(&order).is_ok());
+    }
 
     #[test]
     fn an_empty_claim_is_seen() {
