@@ -213,13 +213,18 @@ impl Membership {
         true
     }
 
+    /// Something was lost before what is delivered now. Nothing that follows counts, not even an
+    /// installation: what was lost may have been ordered before it and waited for it.
+    pub(crate) fn gap(&mut self) {
+        if !self.planted.is(Bug::ActPastGap) {
+            self.phase = Phase::Broken;
+        }
+    }
+
     /// A message that is not an announcement or an installation is delivered at this place.
-    pub(crate) fn place(&mut self, ring: RingId, sequence: u64, contiguous: bool) -> Place {
+    pub(crate) fn place(&mut self, ring: RingId, sequence: u64) -> Place {
         if ring != self.ring {
             return Place::Ignore;
-        }
-        if !contiguous && !self.planted.is(Bug::ActPastGap) {
-            self.phase = Phase::Broken;
         }
         match self.phase {
             Phase::Active { .. } => {

@@ -8,6 +8,8 @@
 mod clients;
 mod delivery;
 mod hosting;
+#[cfg(test)]
+mod tests;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;

@@ -47,6 +47,9 @@ impl Stack {
 
     fn deliver(&mut self, now: Time, delivery: Delivery) {
         self.delivered = delivery.sequence;
+        if !delivery.contiguous {
+            self.membership.gap();
+        }
         match Ordered::decode(&delivery.payload) {
             // A member of the ring that sends such bytes is broken, but alike for everybody.
             Err(malformed) => self.event(Event::Malformed(malformed)),
@@ -59,8 +62,8 @@ impl Stack {
             }
             Ok(Ordered::Install(install)) => self.install(now, &delivery, &install),
             Ok(ordered) => {
-                let Delivery { ring, sequence, contiguous, .. } = delivery;
-                match self.membership.place(ring, sequence, contiguous) {
+                let Delivery { ring, sequence, .. } = delivery;
+                match self.membership.place(ring, sequence) {
                     Place::Act => self.act(now, delivery.sender, sequence, ordered),
                     Place::Wait if self.deferred.len() < MAX_DEFERRED => {
                         self.deferred.push_back(delivery);

@@ -1,0 +1,217 @@
+//! One node to whom the test is the ring: what is ordered, lost or said by a confused member here
+//! takes long to come about in a whole cluster.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use ring::{Configuration, ConfigurationKind, Delivery};
+use wire::client::{Frame, Hello, Outcome, Request};
+use wire::ordered::{
+    Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup, Ordered,
+    ReplicaEntry, Synced,
+};
+use wire::{
+    Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time,
+    ViewNumber,
+};
+
+use super::Stack;
+use crate::api::{Command, Config, Executed, Output, ServiceOutcome, Ticket};
+
+const NOW: Time = Time(1_000_000_000);
+const CALLER: Caller = Caller(1);
+const CLIENT: ClientId = ClientId(7);
+
+fn member(node: u32) -> Member {
+    Member { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
+fn ring(sequence: u64) -> RingId {
+    RingId { sequence, representative: NodeId(1) }
+}
+
+fn log() -> GroupId {
+    GroupId::of("log")
+}
+
+/// Node 1 of three.
+struct Room {
+    stack: Stack,
+    ring: RingId,
+    sequence: u64,
+}
+
+impl Room {
+    fn new() -> Room {
+        let nodes = (1..=3).map(NodeId).collect();
+        let ring_config = ring::Config::new(ClusterId::of("test"), member(1), nodes);
+        let mut config = Config::new(ring_config, "test".into());
+        config.first_life = true;
+        let stack = Stack::new(config, NOW).expect("the default knobs are right");
+        Room { stack, ring: RingId::default(), sequence: 0 }
+    }
+
+    /// A node in a component of all three with these groups, which is effective.
+    fn active(groups: Vec<GroupEntry>) -> Room {
+        let mut room = Room::new();
+        room.configure(1);
+        room.announce();
+        room.install(groups);
+        room.hold_all();
+        room
+    }
+
+    fn configure(&mut self, sequence: u64) {
+        self.ring = ring(sequence);
+        self.sequence = 0;
+        let members = vec![member(1), member(2), member(3)];
+        let kind = ConfigurationKind::Regular;
+        let configuration = Configuration { kind, ring: self.ring, members };
+        self.stack.handle_ring(NOW, ring::Output::Configuration(configuration));
+    }
+
+    fn nothing(&self) -> Announce {
+        Announce {
+            ring: self.ring,
+            first_life: true,
+            last: Component::default(),
+            attempts: Vec::new(),
+            position: 0,
+            address: None,
+        }
+    }
+
+    /// Everybody is new.
+    fn announce(&mut self) {
+        for node in 1..=3 {
+            self.deliver(node, Ordered::Announce(self.nothing()));
+        }
+    }
+
+    fn install(&mut self, groups: Vec<GroupEntry>) {
+        let install = Install { ring: self.ring, epoch: 1, groups };
+        self.deliver(1, Ordered::Install(install));
+    }
+
+    fn deliver(&mut self, sender: u32, ordered: Ordered) {
+        self.deliver_as(sender, ordered, true);
+    }
+
+    fn deliver_as(&mut self, sender: u32, ordered: Ordered, contiguous: bool) {
+        self.sequence += 1;
+        let delivery = Delivery {
+            ring: self.ring,
+            sequence: self.sequence,
+            contiguous,
+            sender: member(sender),
+            payload: ordered.encode(),
+        };
+        self.stack.handle_ring(NOW, ring::Output::Deliver(delivery));
+        self.stack.pump(NOW);
+        self.stack.check_invariants();
+    }
+
+    fn hold_all(&mut self) {
+        let (ring, all) = (self.ring, self.sequence);
+        self.stack.handle_ring(NOW, ring::Output::Held { ring, majority: all, all });
+    }
+
+    fn host(&mut self) {
+        self.stack.host(NOW, "log", GroupOptions::default()).expect("hosted");
+    }
+
+    fn join(&mut self, sender: u32) {
+        self.join_with(sender, GroupOptions::default());
+    }
+
+    fn join_with(&mut self, sender: u32, options: GroupOptions) {
+        self.deliver(sender, Ordered::JoinGroup(JoinGroup { name: "log".into(), options }));
+    }
+
+    fn leave(&mut self, sender: u32) {
+        self.deliver(sender, Ordered::LeaveGroup(LeaveGroup { group: log() }));
+    }
+
+    fn call(&mut self, number: u64) {
+        let request = Request {
+            group: log(),
+            client: CLIENT,
+            number,
+            unanswered: 1,
+            view: ViewNumber(u64::MAX),
+            method: MethodId(1),
+            patience_us: 1_000_000,
+            json: false,
+            body: Bytes::new(),
+        };
+        self.stack.handle_frame(NOW, NOW, CALLER, Frame::Hello(Hello::new(CLIENT)));
+        self.stack.handle_frame(NOW, NOW, CALLER, Frame::Request(request));
+    }
+
+    /// The ring orders the call.
+    fn request(&mut self, sender: u32, number: u64) {
+        let request = wire::ordered::Request {
+            group: log(),
+            method: MethodId(1),
+            json: false,
+            client: CLIENT,
+            number,
+            unanswered: 1,
+            time: NOW,
+            seed: 0,
+            body: Bytes::new(),
+        };
+        self.deliver(sender, Ordered::Request(request));
+    }
+
+    fn executed(&mut self, ticket: Ticket, result: &'static str) {
+        let outcome = ServiceOutcome::Ok(Bytes::from_static(result.as_bytes()));
+        self.stack.handle_executed(NOW, log(), ticket, Executed::Reply(outcome));
+    }
+
+    fn outputs(&mut self) -> Vec<Output> {
+        core::iter::from_fn(|| self.stack.poll_output()).collect()
+    }
+
+    /// The tickets of the requests that the service is given.
+    fn executions(&mut self) -> Vec<Ticket> {
+        let ticket = |output| match output {
+            Output::Run { command: Command::Execute { ticket, .. }, .. } => Some(ticket),
+            _ => None,
+        };
+        self.outputs().into_iter().filter_map(ticket).collect()
+    }
+
+    fn replies(&mut self) -> Vec<Outcome> {
+        let outcome = |output| match output {
+            Output::Frame { frame: Frame::Reply(reply), .. } => Some(reply.outcome),
+            _ => None,
+        };
+        self.outputs().into_iter().filter_map(outcome).collect()
+    }
+}
+
+/// The group's replicas, and whether each has the state.
+fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
+    let replica = |&(node, synced)| ReplicaEntry { member: member(node), synced };
+    GroupEntry {
+        name: "log".into(),
+        options,
+        view: ViewNumber(9),
+        replicas: replicas.iter().map(replica).collect(),
+        asleep: None,
+    }
+}
+
+#[test]
+fn an_installation_after_a_gap_is_not_taken() {
+    let mut room = Room::new();
+    room.configure(1);
+    room.announce();
+    let install = Install { ring: room.ring, epoch: 1, groups: Vec::new() };
+    room.deliver_as(1, Ordered::Install(install), false);
+    let ring = room.stack.status().ring;
+    assert_eq!(ring.epoch, 0, "what was lost may have been part of the component's history");
+    assert_ne!(ring.quorate, Some(true));
+}
