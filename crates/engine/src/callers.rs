@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use wire::client::Request;
 use wire::limits::{MAX_CALLERS, MAX_WAITING};
-use wire::ordered::Hold;
 use wire::{Caller, ClientId, GroupId, Time};
 
 use crate::api::ServiceOutcome;
@@ -114,6 +113,14 @@ impl Callers {
         waiting.stage = stage;
     }
 
+    /// What became of a call is not part of the history that goes on: it begins anew.
+    pub(crate) fn park(&mut self, call: &Call) {
+        self.set_stage(call, Stage::Parked);
+        if let Some(waiting) = self.calls.get_mut(call) {
+            waiting.outcome = None;
+        }
+    }
+
     /// A call has its first place in the order. Later places do not count: the first is what
     /// the reply depends on.
     pub(crate) fn delivered(&mut self, call: &Call, sequence: u64) {
@@ -129,21 +136,10 @@ impl Callers {
         waiting.map(|waiting| waiting.outcome = Some(outcome)).is_some()
     }
 
-    /// Calls with an outcome whose place is held as their group asks.
-    pub(crate) fn releasable(
-        &self,
-        majority: u64,
-        all: u64,
-        hold: impl Fn(GroupId) -> Option<Hold>,
-    ) -> Vec<Call> {
-        let upto = majority.max(all);
+    /// Calls that have their outcome and a place up to this one, in order of place.
+    pub(crate) fn ready(&self, upto: u64) -> Vec<Call> {
         let front = self.unheld.iter().take_while(|(sequence, _)| *sequence <= upto);
-        let held = front.filter(|(sequence, call)| match hold(call.0) {
-            Some(Hold::One) | None => false, // released as soon as it has its outcome
-            Some(Hold::Majority) => *sequence <= majority,
-            Some(Hold::All) => *sequence <= all,
-        });
-        let ready = held.filter(|(_, call)| self.calls[call].outcome.is_some());
+        let ready = front.filter(|(_, call)| self.calls[call].outcome.is_some());
         ready.map(|(_, call)| *call).collect()
     }
 

@@ -115,13 +115,10 @@ impl Membership {
         self.attempts.last().unwrap_or(&self.last).epoch
     }
 
-    /// Where the installation of the active component stands, once all members hold it: nothing
-    /// may be acknowledged before.
-    pub(crate) fn effective(&self) -> Option<u64> {
-        match self.phase {
-            Phase::Active { installed, effective: true } => Some(installed),
-            _ => None,
-        }
+    /// All members hold the installation of the active component: nothing may be acknowledged
+    /// before.
+    pub(crate) fn is_effective(&self) -> bool {
+        matches!(self.phase, Phase::Active { effective: true, .. })
     }
 
     /// Where the members' clients connect.

@@ -191,7 +191,7 @@ impl Stack {
         }
     }
 
-    fn reply_if_ready(&mut self, call: Call) {
+    pub(super) fn reply_if_ready(&mut self, call: Call) {
         let Some(waiting) = self.callers.get(&call) else { return };
         let Stage::Delivered { sequence } = waiting.stage else { return };
         if waiting.outcome.is_some() && self.is_held(call.0, sequence) {
@@ -200,7 +200,7 @@ impl Stack {
     }
 
     /// Answers a call that has its outcome.
-    pub(super) fn reply(&mut self, call: Call) {
+    fn reply(&mut self, call: Call) {
         let Some(outcome) = self.callers.get(&call).and_then(|waiting| waiting.outcome.clone())
         else {
             return;
@@ -284,7 +284,7 @@ impl Stack {
             if delivered && has_state {
                 self.callers.set_stage(&call, Stage::Delivered { sequence: installed });
             } else {
-                self.callers.set_stage(&call, Stage::Parked);
+                self.callers.park(&call);
                 self.route(now, call);
             }
         }

@@ -177,16 +177,13 @@ impl Stack {
         self.event(event);
     }
 
-    /// More is held, or the component has just become effective: replies may leave.
+    /// More is held: replies may leave.
     fn release(&mut self, ring: RingId) {
-        self.membership.held(ring, self.held.all);
-        if self.membership.effective().is_none() {
-            return;
-        }
-        let directory = &self.directory;
-        let hold = |group| directory.get(group).map(|group| group.options.hold);
-        for call in self.callers.releasable(self.held.majority, self.held.all, hold) {
-            self.reply(call);
+        let became_effective = self.membership.held(ring, self.held.all);
+        // Until now even those waited that need not be held by anybody else.
+        let upto = if became_effective { u64::MAX } else { self.held.majority.max(self.held.all) };
+        for call in self.callers.ready(upto) {
+            self.reply_if_ready(call);
         }
     }
 
@@ -195,9 +192,10 @@ impl Stack {
         if self.planted.is(Bug::ReplyBeforeHeld) {
             return true;
         }
-        let hold = self.directory.get(group).map(|group| group.options.hold);
-        self.membership.effective().is_some()
-            && match hold.unwrap_or(Hold::All) {
+        // Of a group that is gone nothing is known any more: the most careful rule is right for all.
+        let hold = self.directory.get(group).map_or(Hold::All, |group| group.options.hold);
+        self.membership.is_effective()
+            && match hold {
                 Hold::One => true,
                 Hold::Majority => sequence <= self.held.majority,
                 Hold::All => sequence <= self.held.all,

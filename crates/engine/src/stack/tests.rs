@@ -9,7 +9,7 @@ use ring::{Configuration, ConfigurationKind, Delivery};
 use wire::client::{Frame, Hello, Outcome, Request};
 use wire::ordered::{
     Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup, Ordered,
-    ReplicaEntry, Synced,
+    ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
 };
 use wire::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time,
@@ -170,6 +170,22 @@ impl Room {
         self.stack.handle_executed(NOW, log(), ticket, Executed::Reply(outcome));
     }
 
+    /// The transfer that this node waits for comes, and nothing is in it.
+    fn restore(&mut self) {
+        let state = ReplicaState { head: StateHead::default(), service: Bytes::new() };
+        let transfer = self.stack.directory.get(log()).expect("the group").view;
+        let chunk =
+            StateChunk { group: log(), transfer, index: 0, last: true, bytes: state.encode() };
+        self.deliver(2, Ordered::StateChunk(chunk));
+        let restore = self.outputs().into_iter().find_map(|output| match output {
+            Output::Run { command: Command::Restore { ticket, .. }, .. } => Some(ticket),
+            _ => None,
+        });
+        let ticket = restore.expect("the state is complete");
+        self.stack.handle_executed(NOW, log(), ticket, Executed::Restored(Ok(())));
+        self.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
+    }
+
     fn outputs(&mut self) -> Vec<Output> {
         core::iter::from_fn(|| self.stack.poll_output()).collect()
     }
@@ -214,4 +230,66 @@ fn an_installation_after_a_gap_is_not_taken() {
     let ring = room.stack.status().ring;
     assert_eq!(ring.epoch, 0, "what was lost may have been part of the component's history");
     assert_ne!(ring.quorate, Some(true));
+}
+
+#[test]
+fn a_reply_that_waits_for_nobody_leaves_when_the_component_is_effective() {
+    let options = GroupOptions { hold: Hold::One, ..GroupOptions::default() };
+    let mut room = Room::new();
+    room.stack.host(NOW, "log", options).expect("hosted");
+    room.configure(1);
+    room.announce();
+    room.install(Vec::new());
+    room.join_with(1, options);
+    room.call(1);
+    room.request(1, 1);
+    let tickets = room.executions();
+    room.executed(tickets[0], "a");
+    assert_eq!(room.replies(), [], "nothing is acknowledged before the component is effective");
+    room.hold_all();
+    assert_eq!(room.replies(), [Outcome::Ok("a".into())]);
+}
+
+#[test]
+fn what_was_ordered_before_the_last_replica_left_is_answered() {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.call(1);
+    room.request(1, 1);
+    room.stack.unhost(NOW, log());
+    room.leave(1);
+    let tickets = room.executions();
+    room.executed(tickets[0], "a");
+    assert_eq!(room.replies(), [], "nobody else is known to hold it");
+    room.hold_all();
+    assert_eq!(room.replies(), [Outcome::Ok("a".into())]);
+}
+
+#[test]
+fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.call(1);
+    room.request(1, 1);
+    let tickets = room.executions();
+    room.executed(tickets[0], "lost");
+
+    // The others went on without this node, and it is given the state anew.
+    room.configure(2);
+    room.deliver(1, Ordered::Announce(room.nothing()));
+    let members = vec![member(2), member(3)];
+    let last = Component { epoch: 5, ring: ring(1), members };
+    for node in 2..=3 {
+        let announce = Announce { last: last.clone(), first_life: false, ..room.nothing() };
+        room.deliver(node, Ordered::Announce(announce));
+    }
+    let groups = vec![entry(&[(2, true), (1, false)], GroupOptions::default())];
+    room.deliver(2, Ordered::Install(Install { ring: room.ring, epoch: 6, groups }));
+    room.restore();
+    room.outputs();
+    room.request(2, 1);
+    room.hold_all();
+    assert_eq!(room.replies(), [], "it has not been executed in this history yet");
 }
