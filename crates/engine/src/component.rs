@@ -5,12 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use wire::ordered::{Announce, Component};
-use wire::{Member, NodeId, RingId};
+use wire::ordered::{Announce, Component, Place};
+use wire::{GroupId, Member, NodeId, RingId};
 
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
-use crate::quorum::{History, Verdict, verdict};
+use crate::quorum::{Verdict, verdict};
 
 /// Where this node stands with the configuration that the ring delivered last.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ enum Phase {
     /// It has no quorum.
     Minority,
     /// It has the quorum; the first of the authority orders the installation.
-    Installing { members: Vec<Member>, epoch: u64, history: History, installer: Member },
+    Installing { members: Vec<Member>, epoch: u64, installer: Member },
     /// Groups act.
     Active {
         /// Where the installation stands in the ring's order.
@@ -34,7 +34,7 @@ enum Phase {
 
 /// What a delivered message is to the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Bearing {
     /// Part of the component's history: act on it.
     Act,
     /// Ordered before the installation: keep it until then.
@@ -128,7 +128,12 @@ impl Membership {
     }
 
     /// The ring delivers a regular configuration: what this node has to announce in it.
-    pub(crate) fn configuration(&mut self, ring: RingId, members: Vec<Member>) -> Announce {
+    pub(crate) fn configuration(
+        &mut self,
+        ring: RingId,
+        members: Vec<Member>,
+        replicas: Vec<(GroupId, Place)>,
+    ) -> Announce {
         self.ring = ring;
         self.phase = Phase::Announcing { members, announces: BTreeMap::new() };
         Announce {
@@ -137,6 +142,7 @@ impl Membership {
             last: self.last.clone(),
             attempts: self.attempts.clone(),
             position: self.position,
+            replicas,
             address: self.address,
         }
     }
@@ -160,9 +166,9 @@ impl Membership {
                 self.phase = Phase::Minority;
                 Some((false, false))
             }
-            Verdict::Quorate { epoch, history, authority } => {
+            Verdict::Quorate { epoch, authority } => {
                 let installer = authority[0];
-                self.phase = Phase::Installing { members, epoch, history, installer };
+                self.phase = Phase::Installing { members, epoch, installer };
                 Some((true, installer == self.me))
             }
         }
@@ -177,24 +183,24 @@ impl Membership {
     }
 
     /// An installation is delivered at this place. If it is the awaited one the component is
-    /// active from here on, and its members' announcements and longest history are returned.
+    /// active from here on, and its members' announcements are returned.
     pub(crate) fn install(
         &mut self,
         sender: Member,
         ring: RingId,
         sequence: u64,
-    ) -> Option<(&BTreeMap<Member, Announce>, History)> {
-        let Phase::Installing { members, epoch, history, installer } = &mut self.phase else {
+    ) -> Option<&BTreeMap<Member, Announce>> {
+        let Phase::Installing { members, epoch, installer } = &mut self.phase else {
             return None;
         };
         if ring != self.ring || sender != *installer {
             return None;
         }
-        let (members, epoch, history) = (core::mem::take(members), *epoch, *history);
+        let (members, epoch) = (core::mem::take(members), *epoch);
         self.attempts.push(Component { epoch, ring, members });
         self.position = sequence;
         self.phase = Phase::Active { installed: sequence, effective: false };
-        Some((&self.announces, history))
+        Some(&self.announces)
     }
 
     /// Every member holds what was ordered up to `all`. True if that makes the component
@@ -219,17 +225,17 @@ impl Membership {
     }
 
     /// A message that is not an announcement or an installation is delivered at this place.
-    pub(crate) fn place(&mut self, ring: RingId, sequence: u64) -> Place {
+    pub(crate) fn bearing(&mut self, ring: RingId, sequence: u64) -> Bearing {
         if ring != self.ring {
-            return Place::Ignore;
+            return Bearing::Ignore;
         }
         match self.phase {
             Phase::Active { .. } => {
                 self.position = sequence;
-                Place::Act
+                Bearing::Act
             }
-            Phase::Announcing { .. } | Phase::Installing { .. } => Place::Wait,
-            Phase::Minority | Phase::Broken => Place::Ignore,
+            Phase::Announcing { .. } | Phase::Installing { .. } => Bearing::Wait,
+            Phase::Minority | Phase::Broken => Bearing::Ignore,
         }
     }
 }

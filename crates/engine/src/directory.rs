@@ -8,10 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
-use wire::ordered::{Announce, Asleep, GroupEntry, GroupOptions, ReplicaEntry};
+use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
-
-use crate::quorum::{History, history};
 
 /// A group as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +17,12 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) options: GroupOptions,
     pub(crate) view: ViewNumber,
+    /// The place of the last request to it.
+    pub(crate) last: Place,
     /// In order of rank.
     pub(crate) replicas: Vec<Replica>,
-    /// Set while nobody here has the group's state: who has it.
-    pub(crate) asleep: Option<Asleep>,
+    /// While nobody here has the group's state: who had it, in order of rank.
+    pub(crate) asleep: Vec<Member>,
 }
 
 /// A replica as the table has it.
@@ -136,7 +136,8 @@ impl Directory {
             }
             let replicas = [Replica { member, state: State::Synced }].to_vec();
             let (name, view) = (name.into(), ViewNumber(1));
-            let group = Group { name, options, view, replicas, asleep: None };
+            let (last, asleep) = (Place::default(), Vec::new());
+            let group = Group { name, options, view, last, replicas, asleep };
             self.groups.insert(id, group);
             return Ok(Change::View);
         };
@@ -162,7 +163,7 @@ impl Directory {
             return Change::None;
         }
         group.replicas.retain(|replica| replica.member != member);
-        if group.replicas.is_empty() && group.asleep.is_none() {
+        if group.replicas.is_empty() && group.asleep.is_empty() {
             self.groups.remove(&id);
             return Change::Removed;
         }
@@ -184,20 +185,27 @@ impl Directory {
         Change::View
     }
 
+    /// A request to the group has this place.
+    pub(crate) fn requested(&mut self, id: GroupId, place: Place) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.last = place;
+        }
+    }
+
     /// A new component takes over the authority's table. Replicas of lives that are gone are
-    /// struck out; replicas outside the authority lose their state, unless they are the only ones
-    /// that can have it; transfers begin anew. Returns the groups with a new view.
+    /// struck out; those that lack a request, or took one that is in no history, lose their
+    /// state, unless they are the only ones that can have it; transfers begin anew. Returns the
+    /// groups with a new view.
     pub(crate) fn install(
         &mut self,
         entries: &[GroupEntry],
         announces: &BTreeMap<Member, Announce>,
-        longest: History,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
         self.groups.clear();
         for entry in entries {
             let id = GroupId::of(&entry.name);
-            let (group, as_before) = Group::installed(entry, announces, longest);
+            let (group, as_before) = Group::installed(entry, announces);
             if !as_before {
                 changed.push(id);
             }
@@ -233,27 +241,14 @@ impl Directory {
 
 impl Group {
     /// The group as it is in a new component, and whether nothing about it has changed.
-    fn installed(
-        entry: &GroupEntry,
-        announces: &BTreeMap<Member, Announce>,
-        longest: History,
-    ) -> (Group, bool) {
-        let is_authority = |member| announces.get(&member).is_some_and(|a| history(a) == longest);
+    fn installed(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>) -> (Group, bool) {
         let mut had_state: Vec<Member> =
             entry.replicas.iter().filter(|r| r.synced).map(|r| r.member).collect();
-        let mut synced: Vec<Member> =
-            had_state.iter().copied().filter(|member| is_authority(*member)).collect();
-        let mut asleep = None;
-        if synced.is_empty() {
-            let place = entry.asleep.clone().unwrap_or_else(|| Asleep {
-                epoch: longest.epoch,
-                ring: longest.ring,
-                cut: longest.position,
-                members: core::mem::take(&mut had_state),
-            });
-            synced = awakened(&place, announces);
-            asleep = synced.is_empty().then_some(place);
-        }
+        let returning = entry.asleep.iter().filter(|member| !had_state.contains(member));
+        let returning: Vec<Member> = returning.copied().collect();
+        had_state.extend(returning);
+        let synced = with_state(entry, &had_state, announces);
+        let asleep = if synced.is_empty() { had_state } else { Vec::new() };
         let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
         let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
         let mut replicas: Vec<Replica> =
@@ -268,8 +263,8 @@ impl Group {
         let as_before = asleep == entry.asleep
             && replicas.len() == entry.replicas.len()
             && replicas.iter().all(|replica| replica.state == State::Synced);
-        let (name, options) = (entry.name.clone(), entry.options);
-        let mut group = Group { name, options, view: entry.view, replicas, asleep };
+        let GroupEntry { name, options, view, last, .. } = entry.clone();
+        let mut group = Group { name, options, view, last, replicas, asleep };
         if !as_before {
             group.advance();
             group.renew_transfers();
@@ -286,23 +281,34 @@ impl Group {
             name: self.name.clone(),
             options: self.options,
             view: self.view,
+            last: self.last,
             replicas: replicas.collect(),
             asleep: self.asleep.clone(),
         }
     }
 }
 
-/// Those who had the state of a sleeping group and are here again with all of it. If several have
-/// gone on for different lengths, only the furthest count: the others lack what those executed.
-fn awakened(asleep: &Asleep, announces: &BTreeMap<Member, Announce>) -> Vec<Member> {
-    let position = |member: &Member| {
-        let history = history(announces.get(member)?);
-        let same = (history.epoch, history.ring) == (asleep.epoch, asleep.ring);
-        (same && history.position >= asleep.cut).then_some(history.position)
+/// Those of the group's replicas that are here with its state: who has taken the last request, and
+/// none beyond it. If there is nobody, who has taken more: requests that went into no history were
+/// never acknowledged, and their clients' retries find them executed. Of several the furthest,
+/// for the others lack what that one took.
+fn with_state(
+    entry: &GroupEntry,
+    had_state: &[Member],
+    announces: &BTreeMap<Member, Announce>,
+) -> Vec<Member> {
+    let group = GroupId::of(&entry.name);
+    let taken = |member: &Member| {
+        let replicas = &announces.get(member)?.replicas;
+        replicas.iter().find(|(id, _)| *id == group).map(|(_, place)| *place)
     };
-    let furthest = asleep.members.iter().filter_map(position).max();
-    let back = asleep.members.iter().filter(|m| furthest.is_some() && position(m) == furthest);
-    back.copied().collect()
+    let at = |place| had_state.iter().copied().filter(|m| taken(m) == Some(place)).collect();
+    let exact: Vec<Member> = at(entry.last);
+    if !exact.is_empty() {
+        return exact;
+    }
+    let furthest = had_state.iter().filter_map(taken).max().filter(|place| *place > entry.last);
+    furthest.map(at).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -311,21 +317,22 @@ mod tests {
     use wire::ordered::Component;
     use wire::{Incarnation, NodeId, RingId};
 
-    /// Members with their positions in component 1.
-    fn announced(positions: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
-        let announce = |position| Announce {
+    /// Members, each with the last request that its replica took: in ring 1, at this place.
+    fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
+        let announce = |sequence| Announce {
             ring: RingId::default(),
             first_life: false,
-            last: Component { epoch: 1, ..Component::default() },
+            last: Component::default(),
             attempts: Vec::new(),
-            position,
+            position: 0,
+            replicas: [(GroupId::of("bank"), place(sequence))].to_vec(),
             address: None,
         };
-        positions.iter().map(|(node, position)| (member(*node), announce(*position))).collect()
+        places.iter().map(|(node, sequence)| (member(*node), announce(*sequence))).collect()
     }
 
-    fn reach(position: u64) -> History {
-        History { epoch: 1, ring: RingId::default(), position }
+    fn place(sequence: u64) -> Place {
+        Place { epoch: 1, ring: RingId::default(), sequence }
     }
 
     fn member(node: u32) -> Member {
@@ -342,6 +349,7 @@ mod tests {
         for node in 2..=3 {
             assert_eq!(directory.synced(member(node), id, ViewNumber(node.into())), Change::View);
         }
+        directory.requested(id, place(9));
         directory.check_invariants();
         (directory, id)
     }
@@ -374,7 +382,7 @@ mod tests {
         let (directory, id) = three();
         let mut other = Directory::default();
         let announces = announced(&[(2, 8), (3, 9)]);
-        let changed = other.install(&directory.entries(), &announces, reach(9));
+        let changed = other.install(&directory.entries(), &announces);
         assert_eq!(changed, [id]);
         let group = other.get(id).unwrap();
         assert_eq!(group.primary(), Some(member(3)), "2 is behind, 1 is gone");
@@ -383,24 +391,41 @@ mod tests {
         assert_eq!(group.replica(member(2)).unwrap().state, state);
     }
 
+    /// The simulator's seed 4134: a lone replica's node missed the installation of a component in
+    /// which nothing was asked of the group, and the group was never found again.
+    #[test]
+    fn who_took_the_last_request_has_the_state_whatever_it_missed_since() {
+        let (directory, id) = three();
+        let mut announces = announced(&[(1, 9)]);
+        let mut ahead = announced(&[(4, 0)]);
+        ahead.values_mut().for_each(|announce| {
+            announce.last.epoch = 7;
+            announce.replicas.clear();
+        });
+        announces.extend(ahead);
+        let mut other = Directory::default();
+        other.install(&directory.entries(), &announces);
+        assert_eq!(other.get(id).unwrap().primary(), Some(member(1)));
+    }
+
     #[test]
     fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything() {
         let (directory, id) = three();
         let mut other = Directory::default();
-        other.install(&directory.entries(), &announced(&[(4, 9)]), reach(9));
+        other.install(&directory.entries(), &announced(&[(4, 0)]));
         other.join(member(4), "bank", GroupOptions::default()).unwrap();
         assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
 
         // 1 is back, but lacks something that was ordered for the group.
         let mut later = Directory::default();
         let mut announces = announced(&[(1, 8)]);
-        announces.extend(announced(&[(4, 9)]));
-        later.install(&other.entries(), &announces, reach(9));
+        announces.extend(announced(&[(4, 0)]));
+        later.install(&other.entries(), &announces);
         assert_eq!(later.get(id).unwrap().primary(), None);
 
-        // 2 and 3 are back: 3 has executed more than 2.
-        let announces = announced(&[(2, 9), (3, 10), (4, 9)]);
-        later.install(&other.entries(), &announces, reach(10));
+        // 2 and 3 are back: both took requests that went into no history, 3 more than 2.
+        let announces = announced(&[(2, 10), (3, 11), (4, 0)]);
+        later.install(&other.entries(), &announces);
         let group = later.get(id).unwrap();
         assert_eq!(group.synced().collect::<Vec<_>>(), [member(3)]);
         let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };

@@ -8,7 +8,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use wire::ordered::{Announce, Component, MAX_ATTEMPTS};
+use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place};
 use wire::{Member, NodeId, RingId};
 
 use crate::api::Quorum;
@@ -22,26 +22,16 @@ pub(crate) enum Verdict {
     Quorate {
         /// Its number.
         epoch: u64,
-        /// The longest history that anybody brings.
-        history: History,
         /// The members that bring it, in order of id. The first one installs.
         authority: Vec<Member>,
     },
 }
 
-/// What a member has executed: the newest component it acted in, and how far. A longer history
-/// compares as larger; of two with one component the shorter is a part of the longer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct History {
-    pub(crate) epoch: u64,
-    pub(crate) ring: RingId,
-    pub(crate) position: u64,
-}
-
-/// The history that a member brings.
-pub(crate) fn history(announce: &Announce) -> History {
+/// How far a member has executed, in the newest component that it acted in. Of two members in one
+/// component, the history of the one with the smaller place is a part of the other's.
+fn reached(announce: &Announce) -> Place {
     let newest = announce.attempts.last().unwrap_or(&announce.last);
-    History { epoch: newest.epoch, ring: newest.ring, position: announce.position }
+    Place { epoch: newest.epoch, ring: newest.ring, sequence: announce.position }
 }
 
 /// Later components compare as larger.
@@ -64,13 +54,13 @@ pub(crate) fn verdict(
     }
     let known = announces.values().flat_map(|a| a.attempts.iter().chain([&a.last]));
     let epoch = known.map(|component| component.epoch).max().unwrap_or(0).saturating_add(1);
-    let longest = announces.values().map(history).max().expect("a configuration has members");
+    let longest = announces.values().map(reached).max().expect("a configuration has members");
     let authority = announces
         .iter()
-        .filter(|(_, announce)| history(announce) == longest)
+        .filter(|(_, announce)| reached(announce) == longest)
         .map(|(member, _)| *member)
         .collect();
-    Verdict::Quorate { epoch, history: longest, authority }
+    Verdict::Quorate { epoch, authority }
 }
 
 fn has_quorum(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> bool {
@@ -122,7 +112,8 @@ mod tests {
 
     fn announce(last: Component, attempts: Vec<Component>, position: u64) -> Announce {
         let ring = RingId::default();
-        Announce { ring, first_life: false, last, attempts, position, address: None }
+        let replicas = Vec::new();
+        Announce { ring, first_life: false, last, attempts, position, replicas, address: None }
     }
 
     fn nodes(n: u32) -> Vec<NodeId> {
@@ -140,7 +131,7 @@ mod tests {
     fn authority(n: u32, announces: &[(Member, Announce)]) -> (u64, Vec<u32>) {
         match judge(n, announces) {
             Verdict::Minority => panic!("no quorum"),
-            Verdict::Quorate { epoch, authority, .. } => {
+            Verdict::Quorate { epoch, authority } => {
                 (epoch, authority.iter().map(|member| member.node.0).collect())
             }
         }

@@ -125,11 +125,26 @@ pub struct Component {
     pub members: Vec<Member>,
 }
 
+/// A place in the history of the components. A later one compares as larger.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Place {
+    /// The component.
+    pub epoch: u64,
+    /// Its ring.
+    pub ring: RingId,
+    /// The sequence number there.
+    pub sequence: u64,
+}
+
 /// What a member brings to a new configuration, said by each of its members.
 ///
 /// ```text
-/// | ring.seq | rep | first life | last: component | attempts: count, each component | position | address |
+/// | ring.seq | rep | first life | last: component | attempts: count, each component | position |
+///                                                  replicas: count, each (group, place) | address |
 /// component   | epoch | ring.seq | rep | members: count, each (node, incarnation) |
+/// place       | epoch | ring.seq | rep | sequence |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announce {
@@ -145,6 +160,9 @@ pub struct Announce {
     /// The sender has executed all that was ordered, up to this sequence number, in the newest
     /// component named here.
     pub position: u64,
+    /// The groups of which the sender has a replica with the state, in order, each with the place
+    /// of the last request that it took.
+    pub replicas: Vec<(GroupId, Place)>,
     /// Where the sender's clients connect.
     pub address: Option<SocketAddr>,
 }
@@ -155,7 +173,9 @@ pub const MAX_ATTEMPTS: usize = 16;
 /// The groups as they stand after a configuration's announcements, from a member that knows.
 ///
 /// ```text
-/// | ring.seq | rep | epoch | groups: count, each (name, options, view, replicas: count, each (member, synced), asleep) |
+/// | ring.seq | rep | epoch | groups: count, each group |
+/// group   | name | options | view | last: place | replicas: count, each (member, synced) |
+///                                                          asleep: count, each member |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Install {
@@ -176,28 +196,13 @@ pub struct GroupEntry {
     pub options: GroupOptions,
     /// The number of its view.
     pub view: ViewNumber,
+    /// The place of the last request to it: who has taken that has the group's state.
+    pub last: Place,
     /// Its replicas in order of rank: the first that is synced is the primary.
     pub replicas: Vec<ReplicaEntry>,
-    /// Set while no replica in the component has the group's state.
-    pub asleep: Option<Asleep>,
-}
-
-/// Where a group's state went to when all replicas that had it were cut off: the group goes on
-/// when one of them comes back in the same life, and with all that was ordered for it.
-///
-/// ```text
-/// | epoch | ring.seq | rep | cut | members: count, each (node, incarnation) |
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asleep {
-    /// The component in which the group acted last.
-    pub epoch: u64,
-    /// Its ring.
-    pub ring: RingId,
-    /// All that was ordered for the group lies at or below this sequence number.
-    pub cut: u64,
-    /// Those who had the state, in order of rank.
-    pub members: Vec<Member>,
+    /// While no replica in the component has the group's state: who had it, in order of rank. The
+    /// group goes on when one of them comes back in the same life, and with all that was ordered.
+    pub asleep: Vec<Member>,
 }
 
 /// One replica of a group.
@@ -437,6 +442,7 @@ fn decode_request(payload: &Bytes) -> Result<Request, Malformed> {
 
 fn checked_announce(announce: Announce) -> Result<Announce, Malformed> {
     at_most(announce.attempts.len(), MAX_ATTEMPTS, "attempts")?;
+    at_most(announce.replicas.len(), MAX_GROUPS, "announced replicas")?;
     for component in core::iter::once(&announce.last).chain(&announce.attempts) {
         at_most(component.members.len(), MAX_MEMBERS, "component")?;
     }
@@ -448,8 +454,7 @@ fn checked_install(install: Install) -> Result<Install, Malformed> {
     for group in &install.groups {
         at_most(group.name.len(), MAX_NAME, "name")?;
         at_most(group.replicas.len(), MAX_REPLICAS, "replicas")?;
-        let asleep = group.asleep.as_ref().map_or(0, |asleep| asleep.members.len());
-        at_most(asleep, MAX_REPLICAS, "asleep")?;
+        at_most(group.asleep.len(), MAX_REPLICAS, "asleep")?;
     }
     Ok(install)
 }

@@ -1,13 +1,13 @@
 //! What the ring delivers: configurations, ordered messages, and who holds them.
 
 use ring::{Configuration, ConfigurationKind, Delivery};
-use wire::ordered::{Hold, Install, Ordered, Request};
+use wire::ordered::{Hold, Install, Ordered, Place, Request};
 use wire::{GroupId, Member, RingId, Time};
 
 use super::{Held, MAX_DEFERRED, Stack};
 use crate::api::{Event, Output};
 use crate::bug::Bug;
-use crate::component::Place;
+use crate::component::Bearing;
 use crate::directory::{Change, JoinRefused};
 
 impl Stack {
@@ -41,7 +41,8 @@ impl Stack {
         self.unsent.retain(lasting);
         self.held = Held::default();
         self.delivered = 0;
-        let announce = self.membership.configuration(ring, members);
+        let replicas = self.replicas_with_state();
+        let announce = self.membership.configuration(ring, members, replicas);
         self.order(now, Ordered::Announce(announce));
     }
 
@@ -63,13 +64,13 @@ impl Stack {
             Ok(Ordered::Install(install)) => self.install(now, &delivery, &install),
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
-                match self.membership.place(ring, sequence) {
-                    Place::Act => self.act(now, delivery.sender, sequence, ordered),
-                    Place::Wait if self.deferred.len() < MAX_DEFERRED => {
+                match self.membership.bearing(ring, sequence) {
+                    Bearing::Act => self.act(now, delivery.sender, sequence, ordered),
+                    Bearing::Wait if self.deferred.len() < MAX_DEFERRED => {
                         self.deferred.push_back(delivery);
                     }
                     // Dropped by every member alike: all defer the same messages.
-                    Place::Wait | Place::Ignore => {}
+                    Bearing::Wait | Bearing::Ignore => {}
                 }
             }
         }
@@ -90,8 +91,8 @@ impl Stack {
     /// The component begins: the table is everybody's, and what waited is done.
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
-        let Some((announces, longest)) = installed else { return };
-        let changed = self.directory.install(&install.groups, announces, longest);
+        let Some(announces) = installed else { return };
+        let changed = self.directory.install(&install.groups, announces);
         for id in changed {
             self.view_changed(id);
         }
@@ -147,6 +148,8 @@ impl Stack {
             self.callers.delivered(&call, sequence);
         }
         self.with_replica(now, group, |replica, effects| replica.deliver(request, effects));
+        let (epoch, ring) = (self.membership.epoch(), self.membership.ring());
+        self.directory.requested(group, Place { epoch, ring, sequence });
     }
 
     fn changed(&mut self, now: Time, id: GroupId, change: Change) {

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
-use wire::ordered::{GroupOptions, JoinGroup, LeaveGroup, Ordered, Synced};
+use wire::ordered::{GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
 use wire::{GroupId, Member, Time, ViewNumber};
 
 use super::{Hosted, Stack};
@@ -150,6 +150,16 @@ impl Stack {
         for id in ids {
             self.reconcile_replica(now, id);
         }
+    }
+
+    /// The groups whose state is here, each with the place of the last request that was taken.
+    pub(super) fn replicas_with_state(&self) -> Vec<(GroupId, Place)> {
+        let with_state = self.hosted.iter().filter_map(|(id, hosted)| {
+            let group = self.directory.get(*id)?;
+            let synced = group.replica(self.me)?.state == State::Synced;
+            (synced && hosted.replica.has_state()).then_some((*id, group.last))
+        });
+        with_state.collect()
     }
 
     /// Brings this node's replica in line with what the table says of it.

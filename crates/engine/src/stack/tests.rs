@@ -9,7 +9,7 @@ use ring::{Configuration, ConfigurationKind, Delivery};
 use wire::client::{Frame, Hello, Outcome, Request};
 use wire::ordered::{
     Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup, Ordered,
-    ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
+    Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
 };
 use wire::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time,
@@ -78,6 +78,7 @@ impl Room {
             last: Component::default(),
             attempts: Vec::new(),
             position: 0,
+            replicas: Vec::new(),
             address: None,
         }
     }
@@ -216,7 +217,8 @@ fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
         options,
         view: ViewNumber(9),
         replicas: replicas.iter().map(replica).collect(),
-        asleep: None,
+        last: Place::default(),
+        asleep: Vec::new(),
     }
 }
 
@@ -282,7 +284,9 @@ fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
     let members = vec![member(2), member(3)];
     let last = Component { epoch: 5, ring: ring(1), members };
     for node in 2..=3 {
-        let announce = Announce { last: last.clone(), first_life: false, ..room.nothing() };
+        let replicas = if node == 2 { vec![(log(), Place::default())] } else { Vec::new() };
+        let announce =
+            Announce { last: last.clone(), first_life: false, replicas, ..room.nothing() };
         room.deliver(node, Ordered::Announce(announce));
     }
     let groups = vec![entry(&[(2, true), (1, false)], GroupOptions::default())];

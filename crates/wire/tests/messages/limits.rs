@@ -8,8 +8,8 @@ use wire::limits::{
     STATE_CHUNK,
 };
 use wire::ordered::{
-    Announce, Asleep, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS,
-    Ordered, ReplicaEntry, ReplicaState, StateChunk, StateHead,
+    Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS, Ordered,
+    Place, ReplicaEntry, ReplicaState, StateChunk, StateHead,
 };
 use wire::ring::{Ack, Commit, CommitMember, Datagram, Join, Message, Token};
 use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
@@ -119,20 +119,19 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
         name: "n".repeat(name),
         options: GroupOptions::default(),
         view: ViewNumber(u64::MAX),
+        last: WIDE_PLACE,
         replicas: vec![replica; replicas],
-        asleep: None,
+        asleep: Vec::new(),
     }
-}
-
-fn asleep(members: usize) -> Asleep {
-    Asleep { epoch: u64::MAX, ring: WIDE_RING, cut: u64::MAX, members: wide_members(members) }
 }
 
 fn install(groups: Vec<GroupEntry>) -> Ordered {
     Ordered::Install(Install { ring: WIDE_RING, epoch: u64::MAX, groups })
 }
 
-fn announce(last: usize, attempts: usize) -> Ordered {
+const WIDE_PLACE: Place = Place { epoch: u64::MAX, ring: WIDE_RING, sequence: u64::MAX };
+
+fn announce(last: usize, attempts: usize, replicas: usize) -> Ordered {
     let component =
         |members| Component { epoch: u64::MAX, ring: WIDE_RING, members: wide_members(members) };
     Ordered::Announce(Announce {
@@ -141,6 +140,7 @@ fn announce(last: usize, attempts: usize) -> Ordered {
         last: component(last),
         attempts: vec![component(MAX_MEMBERS); attempts],
         position: u64::MAX,
+        replicas: vec![(GroupId(u64::MAX), WIDE_PLACE); replicas],
         address: Some(([0; 16], u16::MAX).into()),
     })
 }
@@ -157,13 +157,14 @@ fn state_chunk(bytes: usize) -> Ordered {
 
 #[test]
 fn lists_of_ordered_messages_are_limited() {
-    assert_eq!(refused_ordered(announce(MAX_MEMBERS + 1, 0)), "component");
-    assert_eq!(refused_ordered(announce(1, MAX_ATTEMPTS + 1)), "attempts");
+    assert_eq!(refused_ordered(announce(MAX_MEMBERS + 1, 0, 0)), "component");
+    assert_eq!(refused_ordered(announce(1, MAX_ATTEMPTS + 1, 0)), "attempts");
+    assert_eq!(refused_ordered(announce(1, 0, MAX_GROUPS + 1)), "announced replicas");
     assert_eq!(refused_ordered(install(vec![group(1, 1); MAX_GROUPS + 1])), "groups");
     assert_eq!(refused_ordered(install(vec![group(MAX_NAME + 1, 1)])), "name");
     assert_eq!(refused_ordered(install(vec![group(1, MAX_REPLICAS + 1)])), "replicas");
     let mut lost = group(1, 1);
-    lost.asleep = Some(asleep(MAX_REPLICAS + 1));
+    lost.asleep = wide_members(MAX_REPLICAS + 1);
     assert_eq!(refused_ordered(install(vec![lost])), "asleep");
     let join = JoinGroup { name: "n".repeat(MAX_NAME + 1), options: GroupOptions::default() };
     assert_eq!(refused_ordered(Ordered::JoinGroup(join)), "name");
@@ -192,9 +193,9 @@ fn sessions_and_their_replies_are_limited() {
 #[test]
 fn the_largest_ordered_messages_fit_on_the_ring() {
     let mut largest = group(MAX_NAME, MAX_REPLICAS);
-    largest.asleep = Some(asleep(MAX_REPLICAS));
+    largest.asleep = wide_members(MAX_REPLICAS);
     for message in [
-        announce(MAX_MEMBERS, MAX_ATTEMPTS),
+        announce(MAX_MEMBERS, MAX_ATTEMPTS, MAX_GROUPS),
         install(vec![largest; MAX_GROUPS]),
         state_chunk(STATE_CHUNK),
     ] {

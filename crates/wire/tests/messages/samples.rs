@@ -3,9 +3,7 @@
 use bytes::Bytes;
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
-use wire::ordered::{
-    self, Announce, Asleep, Component, GroupEntry, GroupOptions, Install, JoinGroup,
-};
+use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Origin, Token};
@@ -22,6 +20,8 @@ pub fn member(node: u32) -> Member {
 
 pub const RING: RingId = RingId { sequence: 0x0a0b, representative: NodeId(1) };
 pub const OLD_RING: RingId = RingId { sequence: 0x0a01, representative: NodeId(2) };
+/// A place in the old ring.
+pub const PLACE: ordered::Place = ordered::Place { epoch: 4, ring: OLD_RING, sequence: 0x54 };
 
 /// Two chunks: the end of one message and a whole one.
 pub fn chunks() -> Bytes {
@@ -120,6 +120,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 last: component(4),
                 attempts: vec![component(5)],
                 position: 0x55,
+                replicas: vec![(GroupId(0xa1), PLACE)],
                 address: Some(([127, 0, 0, 1], 7100).into()),
             }),
         ),
@@ -132,16 +133,12 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                     name: "counter".into(),
                     options: GroupOptions::default(),
                     view: ViewNumber(6),
+                    last: PLACE,
                     replicas: vec![
                         ReplicaEntry { member: member(1), synced: true },
                         ReplicaEntry { member: member(2), synced: false },
                     ],
-                    asleep: Some(Asleep {
-                        epoch: 4,
-                        ring: OLD_RING,
-                        cut: 0x54,
-                        members: vec![member(3)],
-                    }),
+                    asleep: vec![member(3)],
                 }],
             }),
         ),

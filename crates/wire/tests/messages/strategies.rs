@@ -10,7 +10,7 @@ use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, 
 use wire::client::{Target, Targets};
 use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS};
 use wire::ordered::{
-    self, Announce, Asleep, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
+    self, Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, Place,
 };
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
@@ -142,15 +142,26 @@ fn component() -> impl Strategy<Value = Component> {
     })
 }
 
+fn place() -> impl Strategy<Value = Place> {
+    (any::<[u64; 2]>(), ring()).prop_map(|([epoch, sequence], ring)| Place {
+        epoch,
+        ring,
+        sequence,
+    })
+}
+
 fn announce() -> impl Strategy<Value = Announce> {
     let attempts = vec(component(), 0..4);
-    (ring(), any::<bool>(), component(), any::<u64>(), attempts, option::of(address())).prop_map(
-        |(ring, first_life, last, position, attempts, address)| Announce {
+    let replicas = vec((any::<u64>().prop_map(GroupId), place()), 0..4);
+    let fixed = (ring(), any::<bool>(), component(), any::<u64>());
+    (fixed, attempts, replicas, option::of(address())).prop_map(
+        |((ring, first_life, last, position), attempts, replicas, address)| Announce {
             ring,
             first_life,
             last,
             attempts,
             position,
+            replicas,
             address,
         },
     )
@@ -159,15 +170,14 @@ fn announce() -> impl Strategy<Value = Announce> {
 fn install() -> impl Strategy<Value = Install> {
     let replica =
         (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
-    let members = vec(member(), 0..=MAX_REPLICAS);
-    let asleep = (any::<[u64; 2]>(), ring(), members)
-        .prop_map(|([epoch, cut], ring, members)| Asleep { epoch, ring, cut, members });
+    let asleep = vec(member(), 0..=MAX_REPLICAS);
     let replicas = vec(replica, 0..=MAX_REPLICAS);
-    let group = (name(), options(), any::<u64>(), replicas, option::of(asleep)).prop_map(
-        |(name, options, view, replicas, asleep)| GroupEntry {
+    let group = (name(), options(), any::<u64>(), place(), replicas, asleep).prop_map(
+        |(name, options, view, last, replicas, asleep)| GroupEntry {
             name,
             options,
             view: ViewNumber(view),
+            last,
             replicas,
             asleep,
         },
