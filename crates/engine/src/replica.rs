@@ -48,7 +48,7 @@ enum Mode {
 /// What was given to the service and is not yet answered.
 #[derive(Debug)]
 enum Task {
-    Execute { client: ClientId, number: u64 },
+    Execute { place: u64, client: ClientId, number: u64 },
     Snapshot { transfer: ViewNumber },
     Restore,
 }
@@ -202,12 +202,12 @@ impl Replica {
         self.clock = self.clock.max(request.time);
         let Request { client, number, unanswered, .. } = request;
         let decision = match self.sessions.begin(client, number, unanswered, self.clock) {
-            Decision::Done(_) if self.planted.is(Bug::ExecuteRetries) => Decision::Execute,
+            Decision::Done(_) if self.planted.is(Bug::ExecuteRetries) => Decision::Execute(0),
             decision => decision,
         };
         match decision {
-            Decision::Execute => {
-                let ticket = self.give(Task::Execute { client, number });
+            Decision::Execute(place) => {
+                let ticket = self.give(Task::Execute { place, client, number });
                 let own = self.planted.is(Bug::OwnRandom);
                 effects.push(Effect::Run(Command::Execute {
                     ticket,
@@ -256,8 +256,8 @@ impl Replica {
         }
         let (_, task) = self.tasks.pop_front().expect("the front was looked at");
         match (task, executed) {
-            (Task::Execute { client, number }, Executed::Reply(outcome)) => {
-                self.finish(client, number, outcome, effects);
+            (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
+                self.finish(place, client, number, outcome, effects);
             }
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {
                 match result {
@@ -273,6 +273,7 @@ impl Replica {
 
     fn finish(
         &mut self,
+        place: u64,
         client: ClientId,
         number: u64,
         outcome: ServiceOutcome,
@@ -289,7 +290,7 @@ impl Replica {
             outcome => outcome,
         };
         self.executed += 1;
-        self.sessions.finish(client, number, outcome.clone());
+        self.sessions.finish(place, client, number, outcome.clone());
         let (group, position) = (self.group, self.executed);
         effects.push(Effect::Event(Event::Executed { group, client, number, position }));
         effects.push(Effect::Answer { client, number, outcome });

@@ -19,8 +19,8 @@ use crate::api::ServiceOutcome;
 /// What is to be done with a request at its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// It is new: execute it.
-    Execute,
+    /// It is new: execute it. Its result is told with this place among those to be executed.
+    Execute(u64),
     /// It is being executed: its reply will come.
     Running,
     /// It was executed: this is the reply.
@@ -33,8 +33,8 @@ pub(crate) enum Decision {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reply {
-    Running,
-    /// With its place among the kept replies.
+    /// With its place among the requests that are executed.
+    Running(u64),
     Done(u64, ServiceOutcome),
 }
 
@@ -51,9 +51,10 @@ pub(crate) struct Sessions {
     sessions: BTreeMap<ClientId, Session>,
     /// The same sessions by the ordered time of their last use.
     by_use: BTreeSet<(Time, ClientId)>,
-    /// Kept replies in the order in which they were finished.
+    /// Kept replies in the order of their requests.
     kept: BTreeMap<u64, (ClientId, u64)>,
-    finished: u64,
+    /// Requests that were executed or are being executed.
+    begun: u64,
     kept_bytes: usize,
 }
 
@@ -97,24 +98,34 @@ impl Sessions {
             return Decision::Stale;
         }
         match session.replies.get(&number) {
-            Some(Reply::Running) => Decision::Running,
+            Some(Reply::Running(_)) => Decision::Running,
             Some(Reply::Done(_, outcome)) => Decision::Done(outcome.clone()),
             None => {
-                session.replies.insert(number, Reply::Running);
-                Decision::Execute
+                self.begun += 1;
+                session.replies.insert(number, Reply::Running(self.begun));
+                Decision::Execute(self.begun)
             }
         }
     }
 
-    /// A request that was begun has this result. Results come in the order of the requests.
-    pub(crate) fn finish(&mut self, client: ClientId, number: u64, outcome: ServiceOutcome) {
-        // The session may have expired, or the client given the reply up, while it ran.
+    /// The request that was begun at this place has this result.
+    pub(crate) fn finish(
+        &mut self,
+        place: u64,
+        client: ClientId,
+        number: u64,
+        outcome: ServiceOutcome,
+    ) {
+        // While it ran the session may have expired, or the client given the reply up, or both
+        // have begun anew.
         let Some(session) = self.sessions.get_mut(&client) else { return };
         let Some(reply) = session.replies.get_mut(&number) else { return };
-        self.finished += 1;
+        if *reply != Reply::Running(place) {
+            return;
+        }
         self.kept_bytes += size(&outcome);
-        self.kept.insert(self.finished, (client, number));
-        *reply = Reply::Done(self.finished, outcome);
+        self.kept.insert(place, (client, number));
+        *reply = Reply::Done(place, outcome);
         self.shed(MAX_KEPT_BYTES);
     }
 
@@ -187,7 +198,7 @@ impl Sessions {
     /// If a request is running: a snapshot is taken between requests.
     pub(crate) fn export(&self) -> Vec<SessionState> {
         let kept = |reply: &Reply| match reply {
-            Reply::Running => panic!("a snapshot is taken between requests"),
+            Reply::Running(_) => panic!("a snapshot is taken between requests"),
             Reply::Done(_, ServiceOutcome::Ok(bytes)) => KeptReply::Ok(bytes.to_vec()),
             Reply::Done(_, ServiceOutcome::Error(bytes)) => KeptReply::Service(bytes.to_vec()),
             Reply::Done(_, ServiceOutcome::Refused(refusal, reason)) => {
@@ -218,10 +229,10 @@ impl Sessions {
                     KeptReply::Service(bytes) => ServiceOutcome::Error(bytes.into()),
                     KeptReply::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, reason),
                 };
-                sessions.finished += 1;
+                sessions.begun += 1;
                 sessions.kept_bytes += size(&outcome);
-                sessions.kept.insert(sessions.finished, (state.client, number));
-                session.replies.insert(number, Reply::Done(sessions.finished, outcome));
+                sessions.kept.insert(sessions.begun, (state.client, number));
+                session.replies.insert(number, Reply::Done(sessions.begun, outcome));
             }
             sessions.by_use.insert((session.last_used, state.client));
             sessions.sessions.insert(state.client, session);
@@ -234,7 +245,14 @@ impl Sessions {
         assert!(self.sessions.len() <= MAX_SESSIONS, "sessions are bounded");
         assert_eq!(self.sessions.len(), self.by_use.len(), "each session is in the order of use");
         assert!(self.kept_bytes <= MAX_KEPT_BYTES, "kept replies are bounded");
-        assert!(self.kept_bytes == 0 || !self.kept.is_empty(), "what is counted is kept");
+        let mut bytes = 0;
+        for (client, number) in self.kept.values() {
+            match self.sessions.get(client).and_then(|session| session.replies.get(number)) {
+                Some(Reply::Done(_, outcome)) => bytes += size(outcome),
+                other => panic!("{other:?} is no kept reply"),
+            }
+        }
+        assert_eq!(self.kept_bytes, bytes, "what is kept is counted");
         for session in self.sessions.values() {
             assert!(session.replies.len() as u64 <= MAX_SESSION_WINDOW, "a window is bounded");
         }
@@ -257,12 +275,26 @@ mod tests {
         Time(seconds * 1_000_000_000)
     }
 
+    /// Begins a request that is to be executed.
+    fn begin(sessions: &mut Sessions, number: u64, unanswered: u64, now: Time) -> u64 {
+        match sessions.begin(C, number, unanswered, now) {
+            Decision::Execute(place) => place,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Executes a request.
+    fn execute(sessions: &mut Sessions, number: u64, now: Time, outcome: ServiceOutcome) {
+        let place = begin(sessions, number, 1, now);
+        sessions.finish(place, C, number, outcome);
+    }
+
     #[test]
     fn a_retry_gets_the_kept_reply() {
         let mut sessions = Sessions::default();
-        assert_eq!(sessions.begin(C, 1, 1, at(0)), Decision::Execute);
+        let place = begin(&mut sessions, 1, 1, at(0));
         assert_eq!(sessions.begin(C, 1, 1, at(0)), Decision::Running);
-        sessions.finish(C, 1, ok("one"));
+        sessions.finish(place, C, 1, ok("one"));
         assert_eq!(sessions.begin(C, 1, 1, at(1)), Decision::Done(ok("one")));
         sessions.check_invariants();
     }
@@ -270,10 +302,10 @@ mod tests {
     #[test]
     fn a_number_that_the_client_is_done_with_is_never_executed() {
         let mut sessions = Sessions::default();
-        assert_eq!(sessions.begin(C, 5, 5, at(0)), Decision::Execute);
+        let place = begin(&mut sessions, 5, 5, at(0));
         assert_eq!(sessions.begin(C, 4, 4, at(0)), Decision::Stale, "given up before it came");
-        sessions.finish(C, 5, ok("five"));
-        assert_eq!(sessions.begin(C, 6, 6, at(0)), Decision::Execute);
+        sessions.finish(place, C, 5, ok("five"));
+        begin(&mut sessions, 6, 6, at(0));
         assert_eq!(sessions.begin(C, 5, 5, at(0)), Decision::Stale);
         assert_eq!(sessions.kept_bytes, 0);
         assert_eq!(sessions.begin(C, 6 + MAX_SESSION_WINDOW, 6, at(0)), Decision::Stale);
@@ -283,8 +315,7 @@ mod tests {
     fn a_reply_that_is_shed_is_not_executed_again() {
         let mut sessions = Sessions::default();
         for number in 1..=3 {
-            sessions.begin(C, number, 1, at(0));
-            sessions.finish(C, number, ok("four"));
+            execute(&mut sessions, number, at(0), ok("four"));
         }
         sessions.shed(8);
         sessions.check_invariants();
@@ -294,7 +325,7 @@ mod tests {
             "{retry:?}"
         );
         assert_eq!(sessions.begin(C, 2, 1, at(0)), Decision::Done(ok("four")));
-        assert_eq!(sessions.begin(C, 4, 4, at(0)), Decision::Execute);
+        begin(&mut sessions, 4, 4, at(0));
         assert_eq!(sessions.kept_bytes, 0);
     }
 
@@ -305,7 +336,8 @@ mod tests {
             sessions.begin(ClientId(client), 1, 1, at(client / 1000));
         }
         assert_eq!(sessions.begin(ClientId(u64::MAX), 1, 1, at(66)), Decision::Full);
-        assert_eq!(sessions.begin(ClientId(u64::MAX), 1, 1, at(121)), Decision::Execute);
+        let later = sessions.begin(ClientId(u64::MAX), 1, 1, at(121));
+        assert!(matches!(later, Decision::Execute(_)), "{later:?}");
         assert_eq!(sessions.len(), MAX_SESSIONS);
         sessions.check_invariants();
     }
@@ -313,20 +345,35 @@ mod tests {
     #[test]
     fn an_idle_session_expires_by_ordered_time() {
         let mut sessions = Sessions::default();
-        sessions.begin(C, 1, 1, at(0));
-        sessions.finish(C, 1, ok("one"));
+        execute(&mut sessions, 1, at(0), ok("one"));
         sessions.begin(ClientId(8), 1, 1, at(301));
         assert_eq!(sessions.len(), 1);
         sessions.check_invariants();
     }
 
     #[test]
+    fn a_session_that_expires_during_a_call_does_not_take_its_result_for_that_of_the_next() {
+        let mut slow = Sessions::default();
+        let first = begin(&mut slow, 1, 1, at(0));
+        let second = begin(&mut slow, 1, 1, at(301));
+        slow.finish(first, C, 1, ok("first"));
+        assert_eq!(slow.begin(C, 1, 1, at(302)), Decision::Running);
+        slow.finish(second, C, 1, ok("second"));
+
+        // Another replica's executor is ahead: both remember the same.
+        let mut quick = Sessions::default();
+        execute(&mut quick, 1, at(0), ok("first"));
+        execute(&mut quick, 1, at(301), ok("second"));
+        quick.begin(C, 1, 1, at(302));
+        assert_eq!(slow, quick);
+        slow.check_invariants();
+    }
+
+    #[test]
     fn a_transfer_carries_everything() {
         let mut sessions = Sessions::default();
-        sessions.begin(C, 1, 1, at(3));
-        sessions.finish(C, 1, ok("one"));
-        sessions.begin(C, 2, 1, at(4));
-        sessions.finish(C, 2, ServiceOutcome::Error(Bytes::from(vec![1, 2])));
+        execute(&mut sessions, 1, at(3), ok("one"));
+        execute(&mut sessions, 2, at(4), ServiceOutcome::Error(Bytes::from(vec![1, 2])));
         assert_eq!(Sessions::import(sessions.export()), sessions);
     }
 }
