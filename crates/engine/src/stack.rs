@@ -32,6 +32,10 @@ use crate::replica::Replica;
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
 
+/// After an installation, the replicas of groups that nobody knew join within some round trips: for
+/// this long no client is told that a group does not exist.
+const JOIN_GRACE: Duration = Duration::from_millis(50);
+
 /// Ordered messages that may wait for an installation: what all members may have queued.
 const MAX_DEFERRED: usize = MAX_SEND_QUEUE * 4;
 
@@ -73,6 +77,8 @@ pub struct Stack {
     /// To be ordered as soon as the ring takes more.
     unsent: VecDeque<Ordered>,
     delivered: u64,
+    /// Until when groups that are not in the table may still be on their way.
+    joining_until: Option<Time>,
     /// When a clean stop ends at the latest.
     leaving: Option<Time>,
     left: bool,
@@ -113,6 +119,7 @@ impl Stack {
             deferred: VecDeque::new(),
             unsent: VecDeque::new(),
             delivered: 0,
+            joining_until: None,
             leaving: None,
             left: false,
             outputs: VecDeque::new(),
@@ -142,6 +149,10 @@ impl Stack {
             self.ring.handle_timeout(now);
         }
         self.callers.expire(now);
+        if self.joining_until.is_some_and(|until| until <= now) {
+            self.joining_until = None;
+            self.reconcile_unknown_groups(now);
+        }
         self.settle(now);
     }
 
@@ -150,10 +161,8 @@ impl Stack {
         if self.left {
             return None;
         }
-        [self.ring.next_timeout(), self.callers.next_deadline(), self.leaving]
-            .into_iter()
-            .flatten()
-            .min()
+        let own = self.joining_until.into_iter().chain(self.leaving).min();
+        [self.ring.next_timeout(), self.callers.next_deadline(), own].into_iter().flatten().min()
     }
 
     /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].

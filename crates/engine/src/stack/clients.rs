@@ -73,14 +73,24 @@ impl Stack {
         }
     }
 
-    /// The group is not in the table, but may soon be: nothing is known of groups yet, or this
-    /// node's own replica is on its way to be the first.
+    /// The group is not in the table, but may soon be: nothing is known of groups yet, a component
+    /// has just begun, or this node's own replica is on its way to be the first.
     fn may_come(&self, id: GroupId) -> bool {
         let hosted = self.hosted.get(&id);
         let forming = !self.membership.is_active() && !self.membership.is_minority();
-        let joining = self.membership.is_active()
-            && hosted.is_some_and(|hosted| !hosted.leaving && !hosted.refused);
+        let hosting = hosted.is_some_and(|hosted| !hosted.leaving && !hosted.refused);
+        let joining = self.membership.is_active() && (hosting || self.joining_until.is_some());
         self.directory.get(id).is_none() && (forming || joining)
+    }
+
+    /// Groups that were on their way have come, or never will.
+    pub(super) fn reconcile_unknown_groups(&mut self, now: Time) {
+        for call in self.callers.all() {
+            if self.directory.get(call.0).is_none() {
+                self.route_parked(now, call);
+            }
+        }
+        self.answer_binds();
     }
 
     fn answer_bind(&mut self, caller: Caller, group: GroupId) {
@@ -120,10 +130,14 @@ impl Stack {
         let (stage, outcome) = (Stage::Parked, None);
         let waiting = Waiting { caller, deadline, request, wall, stage, outcome };
         self.callers.insert(call, waiting);
-        if self.callers.get(&call).is_some_and(|w| w.stage == Stage::Parked) {
+        self.route_parked(now, call);
+        self.reply_if_ready(call);
+    }
+
+    fn route_parked(&mut self, now: Time, call: Call) {
+        if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Parked) {
             self.route(now, call);
         }
-        self.reply_if_ready(call);
     }
 
     /// Decides what is done with a parked call: ordered, sent elsewhere, refused, or kept waiting.
@@ -264,9 +278,7 @@ impl Stack {
     /// A view has changed: parked calls may have somewhere to go.
     pub(super) fn reconcile_calls(&mut self, now: Time, group: GroupId) {
         for call in self.callers.of_group(group) {
-            if self.callers.get(&call).is_some_and(|w| w.stage == Stage::Parked) {
-                self.route(now, call);
-            }
+            self.route_parked(now, call);
         }
         self.answer_binds();
     }

@@ -4,7 +4,7 @@ use ring::{Configuration, ConfigurationKind, Delivery};
 use wire::ordered::{Hold, Install, Ordered, Place, Request};
 use wire::{GroupId, Member, RingId, Time};
 
-use super::{Held, MAX_DEFERRED, Stack};
+use super::{Held, JOIN_GRACE, MAX_DEFERRED, Stack};
 use crate::api::{Event, Output};
 use crate::bug::Bug;
 use crate::component::Bearing;
@@ -96,6 +96,7 @@ impl Stack {
         for id in changed {
             self.view_changed(id);
         }
+        self.joining_until = Some(now + JOIN_GRACE);
         self.reconcile_replicas(now);
         self.calls_in_new_component(now, delivery.sequence);
         let deferred = core::mem::take(&mut self.deferred);

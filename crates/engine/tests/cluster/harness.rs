@@ -65,7 +65,20 @@ fn member(node: u32, life: u64) -> Member {
 }
 
 impl Cluster {
+    /// Nodes in one ring that has the quorum.
     pub fn new(size: u32) -> Cluster {
+        let mut cluster = Cluster::starting(size);
+        cluster.run_until("one quorate ring", |cluster| {
+            cluster.nodes.values().all(|node| {
+                let ring = node.stack.status().ring;
+                ring.members.len() == size as usize && ring.quorate == Some(true)
+            })
+        });
+        cluster
+    }
+
+    /// Nodes that have just been started.
+    pub fn starting(size: u32) -> Cluster {
         let mut cluster = Cluster {
             now: Time(1_000_000_000),
             nodes: BTreeMap::new(),
@@ -81,12 +94,6 @@ impl Cluster {
         for node in 1..=size {
             cluster.start(node, true);
         }
-        cluster.run_until("one quorate ring", |cluster| {
-            cluster.nodes.values().all(|node| {
-                let ring = node.stack.status().ring;
-                ring.members.len() == size as usize && ring.quorate == Some(true)
-            })
-        });
         cluster
     }
 

@@ -179,6 +179,16 @@ fn a_call_to_a_group_whose_first_replica_is_on_its_way_waits_for_it() {
 }
 
 #[test]
+fn a_client_that_starts_together_with_the_cluster_finds_the_group() {
+    let mut cluster = Cluster::starting(3);
+    cluster.host_on_later("log", 2);
+    let client = cluster.client(1);
+    cluster.forget_view(client);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::NotPrimary, "at 2, and not: no such group");
+}
+
+#[test]
 fn an_unknown_group_and_an_oversize_body_are_refused_with_the_reason() {
     let mut cluster = Cluster::new(3);
     cluster.host_on("log", &[1]);
