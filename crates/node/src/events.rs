@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use engine::Event;
+use wire::NodeId;
 use wire::limits::{MAX_EVENT_HISTORY, MAX_EVENTS, MAX_SUBSCRIBERS};
 
+mod log;
 mod record;
+
+use log::Log;
 
 pub use record::{EventKind, EventRecord, ReplicaRecord};
 
@@ -35,9 +39,15 @@ pub(crate) struct Events {
     waiting: Vec<Stamped>,
     subscribers: Vec<Subscriber>,
     history: VecDeque<Stamped>,
+    log: Log,
 }
 
 impl Events {
+    /// None yet. `configured`: the cluster's nodes.
+    pub fn new(configured: Vec<NodeId>) -> Self {
+        Events { log: Log::new(configured), ..Events::default() }
+    }
+
     /// The events from here on.
     pub fn subscribe(&mut self, interest: Interest) -> Receiver<Stamped> {
         let (sender, receiver) = sync_channel(MAX_EVENTS);
@@ -56,7 +66,7 @@ impl Events {
 
     /// Logs an event and keeps it for [`deliver`](Self::deliver).
     pub fn push(&mut self, time: u64, event: Event) {
-        log(&event);
+        self.log.write(&event);
         if !is_of_call(&event) {
             if self.history.len() == MAX_EVENT_HISTORY {
                 self.history.pop_front();
@@ -92,52 +102,6 @@ impl Events {
 
 fn is_of_call(event: &Event) -> bool {
     matches!(event, Event::Executed { .. } | Event::Replied { .. })
-}
-
-fn log(event: &Event) {
-    use ring::Event as Ring;
-    match event {
-        Event::Configuration { ring, members } => {
-            tracing::info!(%ring, ?members, "configuration installed");
-        }
-        Event::Quorum { ring, quorate: true, epoch } => {
-            tracing::info!(%ring, epoch, "the configuration has the quorum");
-        }
-        Event::Quorum { ring, quorate: false, .. } => {
-            tracing::warn!(%ring, "no quorum here: nothing is acknowledged");
-        }
-        Event::View { name, view, replicas, primary, .. } => {
-            tracing::info!(group = name, %view, ?primary, ?replicas, "view installed");
-        }
-        Event::JoinRefused { name, options } => {
-            tracing::warn!(
-                group = name,
-                ?options,
-                "the group has other options: correct this node's"
-            );
-        }
-        Event::TransferFailed { group, reason } => {
-            tracing::error!(%group, reason, "a replica cannot be given the state");
-        }
-        Event::Transferred { group, bytes } => {
-            tracing::info!(%group, bytes, "the replica has the state");
-        }
-        Event::Left => tracing::info!("left the ring"),
-        Event::Ring(Ring::TokenLost { ring, silent }) => {
-            tracing::warn!(%ring, ?silent, "token lost");
-        }
-        Event::Ring(Ring::Unreachable(member)) => {
-            tracing::warn!(%member, "the node's process is gone");
-        }
-        Event::Ring(Ring::Silent(member)) => tracing::warn!(%member, "the node does not answer"),
-        Event::Ring(Ring::HeldUp(span)) => {
-            tracing::warn!(?span, "this node was held up: it does not trust its suspicion");
-        }
-        Event::Ring(Ring::Installed { ring, took, recovered }) => {
-            tracing::info!(%ring, ?took, recovered, "ring installed");
-        }
-        other => tracing::debug!(event = ?other),
-    }
 }
 
 #[cfg(test)]

@@ -82,6 +82,7 @@ impl Node {
             Some(path) => Some(Admin::start(path, control.clone())?),
             None => None,
         };
+        let configured = config.ring_config(me).nodes;
         let plane = Plane {
             stack,
             me,
@@ -90,7 +91,8 @@ impl Node {
             sockets,
             inbox: Inbox { waker: waker.clone(), orders: order_queue, results: result_queue },
             executors: Default::default(),
-            events: Events::default(),
+            events: Events::new(configured.clone()),
+            configured,
             counters: Counters::default(),
             stop: Stop::No,
         };

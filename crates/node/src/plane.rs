@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use engine::{Event, Output, Stack};
 use rustix::io::Errno;
 use wire::ordered::GroupOptions;
-use wire::{Duration, GroupId, Member, Time};
+use wire::{Duration, GroupId, Member, NodeId, Time};
 
 use crate::error::HostError;
 use crate::events::{Events, Interest, Stamped};
@@ -61,6 +61,8 @@ pub(crate) struct Plane {
     pub me: Member,
     pub cluster: String,
     pub client_address: Option<SocketAddr>,
+    /// The cluster's nodes, in order of id.
+    pub configured: Vec<NodeId>,
     pub sockets: Sockets,
     pub inbox: Inbox,
     pub executors: HashMap<GroupId, Executor>,
@@ -271,7 +273,8 @@ impl Plane {
     fn status(&self) -> Status {
         let clients = self.sockets.callers.as_ref().map_or(0, Callers::count) as u64;
         let counters = Counters { clients, ..self.counters.clone() };
-        Status::new(self.stack.status(), &self.cluster, self.client_address, counters)
+        let configured = self.configured.clone();
+        Status::new(self.stack.status(), &self.cluster, configured, self.client_address, counters)
     }
 
     fn do_what_the_stack_asks(&mut self) {

@@ -235,6 +235,24 @@ fn kill_9_of_the_primary_under_load_loses_and_repeats_nothing() {
     }
 }
 
+#[test]
+fn a_majority_that_may_have_forgotten_says_for_whom_it_waits() {
+    let rings = steadfast::free_ring_addresses(3);
+    // Without a data_dir nobody knows that this is the first start.
+    let daemons = [Daemon::member(1, &rings), Daemon::member(2, &rings)];
+    for daemon in &daemons {
+        daemon.wait_for("STATUS=no quorum: waiting for n3;");
+        let output = program().args(["status", "--config"]).arg(daemon.config()).output();
+        let text = out(&output.expect("the program can be run"));
+        assert!(text.contains("! no quorum: waiting for n3; 2 of 3 nodes are here"), "{text}");
+    }
+    for daemon in daemons {
+        let (code, log) = daemon.end(Signal::TERM);
+        assert_eq!(code, Some(0), "{log}");
+        assert!(log.contains("no quorum: waiting for n3;"), "{log}");
+    }
+}
+
 /// Adds until nobody listens; returns how many calls were acknowledged.
 fn add_one_by_one(addresses: &[String], sender: &Sender<()>) -> u64 {
     let client = Client::connect(addresses).expect("the nodes are up");

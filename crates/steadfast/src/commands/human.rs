@@ -5,8 +5,8 @@ use std::fmt::Write;
 use steadfast::NodeId;
 use steadfast::status::{GroupStatus, Status};
 
-/// The text. `expected`: the nodes of the configuration, if they are known.
-pub fn status(status: &Status, expected: Vec<NodeId>) -> String {
+/// The text.
+pub fn status(status: &Status) -> String {
     let mut text = String::new();
     let clients = match status.client {
         Some(address) => format!("clients at {address}"),
@@ -16,11 +16,11 @@ pub fn status(status: &Status, expected: Vec<NodeId>) -> String {
         &mut text,
         format_args!("cluster {}, seen from {} ({clients})", status.cluster, status.node),
     );
-    for trouble in troubles(status, &expected) {
+    for trouble in troubles(status) {
         line(&mut text, format_args!("  ! {trouble}"));
     }
     text.push('\n');
-    ring(&mut text, status, &expected);
+    ring(&mut text, status);
     text.push('\n');
     groups(&mut text, status);
     text
@@ -30,7 +30,7 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(text, "{arguments}").expect("a String takes everything");
 }
 
-fn troubles(status: &Status, expected: &[NodeId]) -> Vec<String> {
+fn troubles(status: &Status) -> Vec<String> {
     let mut troubles = Vec::new();
     let ring = &status.ring;
     if ring.state != "operational" {
@@ -39,13 +39,13 @@ fn troubles(status: &Status, expected: &[NodeId]) -> Vec<String> {
             ring.state
         ));
     }
-    if ring.quorate == Some(false) {
-        troubles
-            .push("no quorum: nothing is answered until a majority of the nodes is up".to_owned());
-    }
-    let absent = absent(status, expected);
-    if !absent.is_empty() {
-        troubles.push(format!("not in the ring: {}", list(&absent)));
+    let absent = ring.absent();
+    match ring.no_quorum() {
+        Some(why) => troubles.push(why),
+        None if ring.state == "operational" && !absent.is_empty() => {
+            troubles.push(format!("not in the ring: {}", list(&absent)))
+        }
+        None => {}
     }
     for group in &status.groups {
         if group.primary.is_none() {
@@ -75,10 +75,6 @@ fn troubles(status: &Status, expected: &[NodeId]) -> Vec<String> {
     troubles
 }
 
-fn absent(status: &Status, expected: &[NodeId]) -> Vec<NodeId> {
-    expected.iter().copied().filter(|&node| !is_member(status, node)).collect()
-}
-
 fn is_member(status: &Status, node: NodeId) -> bool {
     status.ring.members.iter().any(|member| member.node == node)
 }
@@ -90,29 +86,29 @@ fn list(nodes: &[NodeId]) -> String {
     nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(" ")
 }
 
-fn ring(text: &mut String, status: &Status, expected: &[NodeId]) {
+fn ring(text: &mut String, status: &Status) {
     let ring = &status.ring;
     let quorum = match ring.quorate {
         Some(true) => "quorate",
         Some(false) => "no quorum",
         None => "quorum not yet known",
     };
-    let of = match expected.len() {
-        0 => String::new(),
-        count => format!(" of {count}"),
-    };
     let members: Vec<NodeId> = ring.members.iter().map(|member| member.node).collect();
+    let all = ring.configured.len();
     let (state, id, epoch, delivered) = (&ring.state, ring.id, ring.epoch, ring.delivered);
     line(
         text,
         format_args!("ring    {state}, {quorum} (epoch {epoch}), {id}, {delivered} delivered"),
     );
-    line(text, format_args!("nodes   {}{of}: {}", members.len(), list(&members)));
+    line(text, format_args!("nodes   {} of {all}: {}", members.len(), list(&members)));
 }
 
 fn groups(text: &mut String, status: &Status) {
     if status.groups.is_empty() {
-        text.push_str("no groups: nobody hosts a replica\n");
+        text.push_str(match status.ring.quorate {
+            Some(true) => "no groups: nobody hosts a replica\n",
+            _ => "no groups known: replicas join when there is a quorum\n",
+        });
         return;
     }
     let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "HOLD"];

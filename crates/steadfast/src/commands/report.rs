@@ -4,10 +4,12 @@ use steadfast::status::{GroupStatus, Status};
 
 /// Says whether the node serves: its quorum, and its own replicas.
 pub fn line(status: &Status) -> String {
+    if let Some(why) = status.ring.no_quorum() {
+        return why;
+    }
     let quorum = match status.ring.quorate {
-        Some(true) => "",
-        Some(false) => "no quorum, nothing is answered; ",
         None => "looking for the other nodes; ",
+        Some(_) => "",
     };
     let count =
         |is: &dyn Fn(&GroupStatus) -> bool| status.groups.iter().filter(|it| is(it)).count();

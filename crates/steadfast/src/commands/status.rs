@@ -44,9 +44,8 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn show(args: &Args) -> Result<(), Failure> {
-    let config = args.config.as_deref().map(read_config).transpose()?;
-    let path = match &config {
-        Some(config) => admin_path(config)?,
+    let path = match &args.config {
+        Some(config) => admin_path(&read_config(config)?)?,
         None => args.admin.clone(),
     };
     let status = ask(&path).map_err(Failure::failed)?;
@@ -54,8 +53,7 @@ fn show(args: &Args) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(&status).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
-    let expected = config.map(|config| config.nodes.iter().map(|node| node.id).collect());
-    print(&human::status(&status, expected.unwrap_or_default()))
+    print(&human::status(&status))
 }
 
 fn ask(path: &Path) -> Result<Status, AdminError> {

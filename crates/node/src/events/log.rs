@@ -1,0 +1,109 @@
+//! Events as lines of the log: one fact a line, nodes by their short names.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use engine::Event;
+use wire::limits::MAX_GROUPS;
+use wire::{GroupId, Member, NodeId};
+
+use crate::status::{absent, no_quorum};
+
+/// Writes the log, and remembers what it takes to write it for people.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    configured: Vec<NodeId>,
+    /// Those of the configuration that was installed last.
+    members: Vec<Member>,
+    /// Names of the groups whose views were seen.
+    names: BTreeMap<GroupId, String>,
+}
+
+impl Log {
+    pub fn new(configured: Vec<NodeId>) -> Self {
+        Log { configured, ..Log::default() }
+    }
+
+    pub fn write(&mut self, event: &Event) {
+        use ring::Event as Ring;
+        match event {
+            Event::Configuration { ring, members } => {
+                self.members.clone_from(members);
+                let missing = list(absent(&self.configured, members));
+                let members = list(members.iter().map(|member| member.node));
+                tracing::info!(%ring, %members, %missing, "configuration installed");
+            }
+            Event::Quorum { quorate: true, epoch, .. } => {
+                tracing::info!(epoch, "the configuration has the quorum");
+            }
+            Event::Quorum { quorate: false, .. } => {
+                tracing::warn!("{}", no_quorum(&self.configured, &self.members));
+            }
+            Event::View { group, name, view, replicas, primary, .. } => {
+                if self.names.len() >= MAX_GROUPS {
+                    // Groups come and go; names of those that are gone are worth nothing.
+                    self.names.clear();
+                }
+                self.names.insert(*group, name.clone());
+                let primary = primary.map_or("none".to_owned(), |it| it.node.to_string());
+                let replicas = ranks(replicas);
+                tracing::info!(group = name, %view, %primary, %replicas, "view installed");
+            }
+            Event::JoinRefused { name, options } => {
+                tracing::warn!(
+                    group = name,
+                    ?options,
+                    "the group has other options: correct this node's"
+                );
+            }
+            Event::TransferFailed { group, reason } => {
+                let group = self.name(*group);
+                tracing::error!(group, reason, "a replica cannot be given the state");
+            }
+            Event::Transferred { group, bytes } => {
+                let group = self.name(*group);
+                tracing::info!(group, bytes, "the replica has the state");
+            }
+            Event::Left => tracing::info!("left the ring"),
+            Event::Ring(Ring::TokenLost { ring, silent }) => {
+                tracing::warn!(%ring, ?silent, "token lost");
+            }
+            Event::Ring(Ring::Unreachable(member)) => {
+                tracing::warn!(node = %member.node, "the node's process is gone");
+            }
+            Event::Ring(Ring::Silent(member)) => {
+                tracing::warn!(node = %member.node, "the node does not answer");
+            }
+            Event::Ring(Ring::HeldUp(span)) => {
+                tracing::warn!(?span, "this node was held up: it does not trust its suspicion");
+            }
+            Event::Ring(Ring::Installed { took, recovered, .. }) => {
+                tracing::info!(?took, recovered, "ring installed");
+            }
+            other => tracing::debug!(event = ?other),
+        }
+    }
+
+    fn name(&self, group: GroupId) -> String {
+        self.names.get(&group).cloned().unwrap_or_else(|| group.to_string())
+    }
+}
+
+fn list(nodes: impl IntoIterator<Item = NodeId>) -> String {
+    let names: Vec<String> = nodes.into_iter().map(|node| node.to_string()).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(",") }
+}
+
+/// As `steadfast status` shows them: in order of rank, those without the state in brackets.
+fn ranks(replicas: &[(Member, bool)]) -> String {
+    let mut text = String::new();
+    for (member, synced) in replicas {
+        let comma = if text.is_empty() { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = match synced {
+            true => write!(text, "{comma}{}", member.node),
+            false => write!(text, "{comma}({})", member.node),
+        };
+    }
+    text
+}
