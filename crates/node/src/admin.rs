@@ -160,10 +160,11 @@ impl Admin {
 
 /// A node that was killed leaves its socket file; one that lives answers there.
 fn remove_left_over(path: &Path) -> Result<(), StartError> {
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-    if !is_socket {
-        // Binding says what is wrong with anything else.
-        return Ok(());
+    match fs::symlink_metadata(path) {
+        Ok(data) if data.file_type().is_socket() => {}
+        Ok(_) => return Err(StartError::AdminNotASocket(path.into())),
+        // Binding says what is wrong, if it is not just that nothing is there.
+        Err(_) => return Ok(()),
     }
     if UnixStream::connect(path).is_ok() {
         return Err(StartError::AdminTaken(path.into()));

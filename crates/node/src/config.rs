@@ -222,6 +222,13 @@ impl Config {
         {
             return Err(Problem::Advertise(address));
         }
+        if let (Some(client), Some(ring)) = (self.client, self.ring_address())
+            && client.port() == ring.port()
+            && client.port() != 0
+            && (client.ip() == ring.ip() || client.ip().is_unspecified())
+        {
+            return Err(Problem::ClientIsRing(client));
+        }
         if self.insecure {
             return Ok(());
         }

@@ -52,6 +52,12 @@ pub enum StartError {
         /// The system's reason.
         source: io::Error,
     },
+    /// Something else has the admin socket's name.
+    #[error(
+        "admin socket {}: a file that is no socket has this name; remove it, or choose another path",
+        .0.display()
+    )]
+    AdminNotASocket(PathBuf),
     /// Another process serves the admin socket.
     #[error("admin socket {} is served by another process: stop it, or choose another path", .0.display())]
     AdminTaken(PathBuf),

@@ -88,6 +88,16 @@ fn a_replica_can_be_taken_out_and_hosted_again() {
 }
 
 #[test]
+fn a_file_with_the_admin_sockets_name_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("node.sock");
+    std::fs::write(&path, "mine").unwrap();
+    let error = Node::start(Config { admin: Some(path.clone()), ..Config::single() }).unwrap_err();
+    assert!(matches!(&error, StartError::AdminNotASocket(named) if *named == path), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+}
+
+#[test]
 fn the_admin_socket_tells_what_the_node_knows() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("node.sock");

@@ -9,8 +9,12 @@ use wire::limits::{MAX_GROUPS, MAX_NAME};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Not TOML, an unknown key, or a value of the wrong type. The text shows the line.
-    #[error("{0}the knobs and their meaning: steadfast node --print-config")]
-    Syntax(#[from] toml::de::Error),
+    #[error("{source}{}the knobs and their meaning: steadfast node --print-config", remedy(.source))]
+    Syntax {
+        /// The parser's words.
+        #[from]
+        source: toml::de::Error,
+    },
     /// A value that is not possible.
     #[error("{}{problem}", at(*.line))]
     Value {
@@ -23,6 +27,15 @@ pub enum ConfigError {
 
 fn at(line: Option<usize>) -> String {
     line.map_or_else(String::new, |line| format!("line {line}: "))
+}
+
+/// What the parser's words leave open.
+fn remedy(error: &toml::de::Error) -> &'static str {
+    if error.message().contains("socket address") {
+        "give an IP address and a port, such as 127.0.0.1:7100: names are not looked up\n"
+    } else {
+        ""
+    }
 }
 
 /// An impossible value, with the remedy.
@@ -102,6 +115,12 @@ pub enum Problem {
     /// An address that clients cannot use.
     #[error("listen.advertise = \"{0}\" is no address that a client can connect to")]
     Advertise(SocketAddr),
+    /// Clients and the ring want the same TCP port.
+    #[error(
+        "listen.client = \"{0}\" is this node's ring address too, which needs that port on TCP \
+         as well as on UDP: give clients another port"
+    )]
+    ClientIsRing(SocketAddr),
     /// Clients would be taken from other hosts.
     #[error(
         "listen.client = \"{0}\" can be reached from other hosts, and clients are neither \
@@ -170,7 +189,9 @@ impl Problem {
             Problem::AdvertiseWithoutClient | Problem::Advertise(_) => {
                 vec![Key("listen"), Key("advertise")]
             }
-            Problem::InsecureClient(_) => vec![Key("listen"), Key("client")],
+            Problem::ClientIsRing(_) | Problem::InsecureClient(_) => {
+                vec![Key("listen"), Key("client")]
+            }
             Problem::TooManyReplicas(_) => vec![Key("replica")],
             Problem::GroupName { index, .. } | Problem::ReplicaTwice { index, .. } => {
                 vec![Key("replica"), Index(*index), Key("group")]

@@ -53,6 +53,11 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ("[[nodes]]\nid = 2\nring = \"127.0.0.1:0\"\n", "line 7: a ring port of 0"),
         ("[listen]\nadvertise = \"127.0.0.1:1\"\n", "line 6: listen.advertise without"),
         ("[listen]\nclient = \"0.0.0.0:1\"\n", "line 6: listen.client"),
+        (
+            "[listen]\nclient = \"127.0.0.1:7201\"\n",
+            "line 6: listen.client = \"127.0.0.1:7201\" is",
+        ),
+        ("[listen]\nclient = \"localhost:7100\"\n", "names are not looked up"),
         ("[[replica]]\ngroup = \"\"\nservice = \"echo\"\n", "line 6: the group's name"),
         ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nhold = \"two\"\n", "line 8"),
     ];
