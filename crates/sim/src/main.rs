@@ -68,6 +68,16 @@ impl Arguments {
         Settings { world, ..Settings::default() }
     }
 
+    fn campaign(&self, seeds: u64) -> Campaign {
+        Campaign {
+            first: self.first,
+            seeds: self.seeds.unwrap_or(seeds),
+            jobs: self.jobs(),
+            failures: self.failures,
+            settings: self.settings(),
+        }
+    }
+
     /// The command that repeats a seed.
     fn repeat(&self, seed: u64) -> String {
         let world = match self.world {
@@ -120,13 +130,7 @@ fn one(arguments: &Arguments, seed: u64) -> bool {
 }
 
 fn many(arguments: &Arguments) -> bool {
-    let campaign = Campaign {
-        first: arguments.first,
-        seeds: arguments.seeds.unwrap_or(1_000),
-        jobs: arguments.jobs(),
-        failures: arguments.failures,
-        settings: arguments.settings(),
-    };
+    let campaign = arguments.campaign(1_000);
     let report = campaign::run(&campaign, |seed, outcome| tell(arguments, seed, outcome));
     if arguments.json {
         println!("{}", as_json(arguments, &report));
@@ -195,11 +199,12 @@ fn plant(arguments: &Arguments) -> bool {
         eprintln!("no such mistake is planted: build with --features planted-bugs");
         return false;
     }
-    let seeds = arguments.seeds.unwrap_or(plants::WITHIN);
+    let campaign = arguments.campaign(plants::WITHIN);
+    let seeds = campaign.seeds;
     let mut found = Vec::new();
     let mut missed = 0;
     for (name, plant) in chosen {
-        match plants::find(plant, arguments.first, seeds, arguments.jobs()) {
+        match plants::find(plant, &campaign) {
             Some(find) => {
                 arguments.say(&format!("{name}: {} seeds: {}", find.seeds, find.violation));
                 found.push(json!({

@@ -42,11 +42,11 @@ pub struct Find {
     pub violation: Violation,
 }
 
-/// Runs seeds from `first` with this mistake planted until a checker objects, at most `seeds`.
-pub fn find(plant: Plant, first: u64, seeds: u64, jobs: usize) -> Option<Find> {
-    let settings = Settings { plant, ..Settings::default() };
-    let campaign = Campaign { first, seeds, jobs, failures: 1, settings };
+/// Runs the campaign's seeds with this mistake planted until a checker objects.
+pub fn find(plant: Plant, campaign: &Campaign) -> Option<Find> {
+    let settings = Settings { plant, ..campaign.settings };
+    let campaign = Campaign { failures: 1, settings, ..*campaign };
     let (seed, outcome) = run(&campaign, |_, _| {}).failed.into_iter().next()?;
     let violation = outcome.verdict.err()?;
-    Some(Find { seeds: seed - first + 1, seed, violation })
+    Some(Find { seeds: seed - campaign.first + 1, seed, violation })
 }

@@ -1,7 +1,9 @@
 //! The checkers find what is planted. All of it takes `--bugs` in release; here is a share.
 #![cfg(feature = "planted-bugs")]
 
+use steadfast_sim::campaign::Campaign;
 use steadfast_sim::plants::{find, named};
+use steadfast_sim::run::Settings;
 use steadfast_sim::run::catch_panics;
 
 /// Mistakes that a few dozen seeds find.
@@ -21,7 +23,9 @@ fn a_share_of_the_planted_mistakes_is_found() {
     for name in QUICK {
         let chosen = named(Some(name));
         assert_eq!(chosen.len(), 1, "{name}");
-        let found = find(chosen[0].1, 0, 60, jobs);
+        let settings = Settings::default();
+        let campaign = Campaign { first: 0, seeds: 60, jobs, failures: 1, settings };
+        let found = find(chosen[0].1, &campaign);
         assert!(found.is_some(), "{name} was not found in 60 seeds");
     }
 }

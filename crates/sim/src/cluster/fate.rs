@@ -84,6 +84,12 @@ impl Cluster {
                 for (from, to) in partition(&mut self.faults, nodes, places) {
                     self.fabric.network.cut(from, to);
                 }
+                // Half of the time once more, when the parts are about to form rings.
+                if self.faults.one_in(2) {
+                    let soon =
+                        self.faults.span(Duration::from_millis(50), Duration::from_millis(180));
+                    self.fabric.later(soon, Extra::Relief(Relief::Split));
+                }
                 let span = self.options.faults.span(&mut self.faults);
                 self.fabric.later(span, Extra::Relief(Relief::Mend));
             }
