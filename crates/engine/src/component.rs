@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use wire::ordered::{Announce, Component, Place};
+use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place};
 use wire::{GroupId, Member, NodeId, RingId};
 
 use crate::api::Quorum;
@@ -197,6 +197,11 @@ impl Membership {
             return None;
         }
         let (members, epoch) = (core::mem::take(members), *epoch);
+        if self.attempts.len() == MAX_ATTEMPTS {
+            // An announcement carries no more. That it is full already says enough: until all
+            // configured nodes are here there is no quorum.
+            self.attempts.remove(0);
+        }
         self.attempts.push(Component { epoch, ring, members });
         self.position = sequence;
         self.phase = Phase::Active { installed: sequence, effective: false };
@@ -236,6 +241,30 @@ impl Membership {
             }
             Phase::Announcing { .. } | Phase::Installing { .. } => Bearing::Wait,
             Phase::Minority | Phase::Broken => Bearing::Ignore,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use wire::Incarnation;
+    use wire::ordered::Ordered;
+
+    #[test]
+    fn however_many_attempts_fail_the_next_announcement_can_be_read() {
+        let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
+        let nodes = vec![me.node];
+        let planted = Planted::default();
+        let mut membership = Membership::new(me, Quorum::Majority, nodes, true, None, planted);
+        for sequence in 1..=40 {
+            let ring = RingId { sequence, representative: me.node };
+            let announce = membership.configuration(ring, vec![me], Vec::new());
+            let bytes = Ordered::Announce(announce.clone()).encode();
+            assert_eq!(Ordered::decode(&bytes), Ok(Ordered::Announce(announce.clone())));
+            assert_eq!(membership.announce(me, announce), Some((true, true)));
+            assert!(membership.install(me, ring, 2).is_some());
         }
     }
 }

@@ -88,8 +88,14 @@ impl Group {
         self.synced().next_back()
     }
 
+    /// It alone has the state, and others wait for it: it has to stay until one of them has it.
+    pub(crate) fn needs(&self, member: Member) -> bool {
+        self.replicas.len() > 1 && self.synced().eq([member])
+    }
+
     fn advance(&mut self) {
-        self.view.0 += 1;
+        // Only a confused member's table can come near the limit.
+        self.view.0 = self.view.0.saturating_add(1);
     }
 
     /// Transfers whose donor is gone begin anew, from another and under a new name.
@@ -156,10 +162,10 @@ impl Directory {
         Ok(Change::View)
     }
 
-    /// The replica on `member` is gone by its own will.
+    /// The replica on `member` is gone by its own will, unless it is needed.
     pub(crate) fn leave(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
-        if group.replica(member).is_none() {
+        if group.replica(member).is_none() || group.needs(member) {
             return Change::None;
         }
         group.replicas.retain(|replica| replica.member != member);
@@ -247,7 +253,7 @@ impl Group {
         let returning = entry.asleep.iter().filter(|member| !had_state.contains(member));
         let returning: Vec<Member> = returning.copied().collect();
         had_state.extend(returning);
-        let synced = with_state(entry, &had_state, announces);
+        let (synced, last) = with_state(entry, &had_state, announces);
         let asleep = if synced.is_empty() { had_state } else { Vec::new() };
         let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
         let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
@@ -263,7 +269,7 @@ impl Group {
         let as_before = asleep == entry.asleep
             && replicas.len() == entry.replicas.len()
             && replicas.iter().all(|replica| replica.state == State::Synced);
-        let GroupEntry { name, options, view, last, .. } = entry.clone();
+        let GroupEntry { name, options, view, .. } = entry.clone();
         let mut group = Group { name, options, view, last, replicas, asleep };
         if !as_before {
             group.advance();
@@ -291,12 +297,12 @@ impl Group {
 /// Those of the group's replicas that are here with its state: who has taken the last request, and
 /// none beyond it. If there is nobody, who has taken more: requests that went into no history were
 /// never acknowledged, and their clients' retries find them executed. Of several the furthest,
-/// for the others lack what that one took.
+/// for the others lack what that one took: its place is then that of the group's last request.
 fn with_state(
     entry: &GroupEntry,
     had_state: &[Member],
     announces: &BTreeMap<Member, Announce>,
-) -> Vec<Member> {
+) -> (Vec<Member>, Place) {
     let group = GroupId::of(&entry.name);
     let taken = |member: &Member| {
         let replicas = &announces.get(member)?.replicas;
@@ -305,10 +311,12 @@ fn with_state(
     let at = |place| had_state.iter().copied().filter(|m| taken(m) == Some(place)).collect();
     let exact: Vec<Member> = at(entry.last);
     if !exact.is_empty() {
-        return exact;
+        return (exact, entry.last);
     }
-    let furthest = had_state.iter().filter_map(taken).max().filter(|place| *place > entry.last);
-    furthest.map(at).unwrap_or_default()
+    match had_state.iter().filter_map(taken).max().filter(|place| *place > entry.last) {
+        Some(furthest) => (at(furthest), furthest),
+        None => (Vec::new(), entry.last),
+    }
 }
 
 #[cfg(test)]
@@ -431,6 +439,19 @@ mod tests {
         let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
         assert_eq!(group.replica(member(4)).unwrap().state, state);
         later.check_invariants();
+    }
+
+    #[test]
+    fn who_is_taken_back_with_more_is_not_the_equal_of_who_has_less() {
+        let (mut directory, id) = three();
+        directory.requested(id, place(9));
+        let mut asleep = Directory::default();
+        asleep.install(&directory.entries(), &announced(&[(4, 0)]));
+        let mut awake = asleep.clone();
+        awake.install(&asleep.entries(), &announced(&[(1, 12)]));
+        assert_eq!(awake.get(id).unwrap().primary(), Some(member(1)));
+        // What it announces from now on.
+        assert_eq!(awake.get(id).unwrap().last, place(12), "2 and 3 took no more than 9");
     }
 
     #[test]

@@ -50,6 +50,8 @@ struct Hosted {
     refused: bool,
     /// The ring on which its coming or going was ordered last.
     asked: Option<RingId>,
+    /// Its coming was ordered and may still be delivered.
+    coming: bool,
 }
 
 /// What the ring has said of who holds what.

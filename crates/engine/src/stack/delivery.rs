@@ -102,9 +102,14 @@ impl Stack {
         let deferred = core::mem::take(&mut self.deferred);
         for delivery in deferred {
             if let Ok(ordered) = Ordered::decode(&delivery.payload) {
-                self.act(now, delivery.sender, delivery.sequence, ordered);
+                // Transfers have begun anew: what was said of earlier ones is void, even if a new one
+                // has the name of one in a history that was given up.
+                if !matches!(ordered, Ordered::Synced(_) | Ordered::StateChunk(_)) {
+                    self.act(now, delivery.sender, delivery.sequence, ordered);
+                }
             }
         }
+        self.forget_lost_joins();
         self.release(install.ring);
     }
 
@@ -114,6 +119,11 @@ impl Stack {
             Ordered::Request(request) => self.act_on_request(now, sequence, request),
             Ordered::JoinGroup(join) => {
                 let id = GroupId::of(&join.name);
+                if sender == self.me
+                    && let Some(hosted) = self.hosted.get_mut(&id)
+                {
+                    hosted.coming = false;
+                }
                 match self.directory.join(sender, &join.name, join.options) {
                     Ok(change) => self.changed(now, id, change),
                     Err(JoinRefused::Options(options) | JoinRefused::Full(options)) => {
@@ -123,6 +133,11 @@ impl Stack {
             }
             Ordered::LeaveGroup(leave) => {
                 let change = self.directory.leave(sender, leave.group);
+                if sender == self.me
+                    && let Some(hosted) = self.hosted.get_mut(&leave.group)
+                {
+                    hosted.asked = None; // if it was needed it asks again when it is not
+                }
                 self.changed(now, leave.group, change);
             }
             Ordered::Synced(synced) => {

@@ -1,5 +1,6 @@
 //! This node's replicas: their coming and going, and what they ask for.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -42,6 +43,7 @@ impl Stack {
             leaving: false,
             refused: false,
             asked: None,
+            coming: false,
         };
         self.hosted.insert(id, hosted);
         self.settle(now);
@@ -53,6 +55,7 @@ impl Stack {
         if let Some(hosted) = self.hosted.get_mut(&group) {
             hosted.leaving = true;
             hosted.asked = None;
+            self.drop_if_done(group);
             self.settle(now);
         }
     }
@@ -109,11 +112,14 @@ impl Stack {
         let (me, ring) = (self.me, self.membership.ring());
         let mut messages = Vec::new();
         for (id, hosted) in &mut self.hosted {
-            let there = self.directory.get(*id).is_some_and(|group| group.replica(me).is_some());
-            if hosted.asked == Some(ring) || hosted.refused || there != hosted.leaving {
+            let group = self.directory.get(*id);
+            let there = group.is_some_and(|group| group.replica(me).is_some());
+            let needed = group.is_some_and(|group| group.needs(me));
+            if hosted.asked == Some(ring) || hosted.refused || there != hosted.leaving || needed {
                 continue;
             }
             hosted.asked = Some(ring);
+            hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
                 Ordered::LeaveGroup(LeaveGroup { group: *id })
             } else {
@@ -146,9 +152,19 @@ impl Stack {
     }
 
     pub(super) fn reconcile_replicas(&mut self, now: Time) {
-        let ids: Vec<GroupId> = self.hosted.keys().copied().collect();
+        let known = self.directory.iter().map(|(id, _)| id);
+        let ids: BTreeSet<GroupId> = self.hosted.keys().copied().chain(known).collect();
         for id in ids {
             self.reconcile_replica(now, id);
+        }
+    }
+
+    /// What this node ordered in earlier configurations has been delivered by now or is lost.
+    pub(super) fn forget_lost_joins(&mut self) {
+        let ids: Vec<GroupId> = self.hosted.keys().copied().collect();
+        for id in ids {
+            self.hosted.entry(id).and_modify(|hosted| hosted.coming = false);
+            self.drop_if_done(id);
         }
     }
 
@@ -166,7 +182,13 @@ impl Stack {
     pub(super) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
         let state =
             self.directory.get(id).and_then(|group| group.replica(self.me)).map(|r| r.state);
-        let Some(hosted) = self.hosted.get_mut(&id) else { return };
+        let Some(hosted) = self.hosted.get_mut(&id) else {
+            if state.is_some() {
+                // It went in a history that was given up.
+                self.order(now, Ordered::LeaveGroup(LeaveGroup { group: id }));
+            }
+            return;
+        };
         let leaving = hosted.leaving;
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
@@ -223,7 +245,8 @@ impl Stack {
     fn drop_if_done(&mut self, id: GroupId) {
         let there = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
         let done = |hosted: &Hosted| {
-            hosted.leaving && !there && (hosted.replica.is_drained() || !hosted.replica.has_state())
+            let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state();
+            hosted.leaving && !hosted.coming && !there && at_rest
         };
         if self.hosted.get(&id).is_some_and(done) {
             self.hosted.remove(&id);

@@ -297,3 +297,45 @@ fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
     room.hold_all();
     assert_eq!(room.replies(), [], "it has not been executed in this history yet");
 }
+
+#[test]
+fn the_only_replica_with_the_state_does_not_leave_before_it_has_given_it() {
+    let mut room = Room::active(Vec::new());
+    room.join(1);
+    room.join(2);
+    room.leave(1);
+    let group = room.stack.directory.get(log()).expect("the group");
+    assert_eq!(group.primary(), Some(member(1)), "it did not know of 2 when it asked");
+    let transfer = group.view;
+    room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
+    room.leave(1);
+    let group = room.stack.directory.get(log()).expect("the group");
+    assert_eq!(group.primary(), Some(member(2)));
+}
+
+#[test]
+fn what_was_said_of_a_transfer_in_an_earlier_component_does_not_count() {
+    let mut room = Room::new();
+    room.host();
+    room.configure(1);
+    for node in 1..=3 {
+        let replicas = if node == 2 { vec![(log(), Place::default())] } else { Vec::new() };
+        room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
+    }
+    // View 10 is the one of the transfer that begins with the installation.
+    let transfer = ViewNumber(10);
+    room.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
+    room.install(vec![entry(&[(2, true), (1, false)], GroupOptions::default())]);
+    let group = room.stack.directory.get(log()).expect("the group");
+    assert_eq!(group.view, transfer);
+    assert_eq!(group.synced().collect::<Vec<_>>(), [member(2)]);
+}
+
+#[test]
+fn a_view_number_at_its_limit_does_no_harm() {
+    let view = ViewNumber(u64::MAX);
+    let group = GroupEntry { view, ..entry(&[(2, true), (3, true)], GroupOptions::default()) };
+    let mut room = Room::active(vec![group]);
+    room.leave(3);
+    room.join(3);
+}

@@ -188,6 +188,19 @@ impl Cluster {
         self.drain(node);
     }
 
+    pub fn unhost(&mut self, group: &str, node: u32) {
+        let now = self.now;
+        self.nodes.get_mut(&node).unwrap().stack.unhost(now, GroupId::of(group));
+        self.drain(node);
+    }
+
+    /// The nodes that have replicas, in order of rank.
+    pub fn replicas(&self, group: &str) -> Vec<u32> {
+        let status = self.nodes[&1].stack.status();
+        let group = status.groups.iter().find(|g| g.name == group).expect("the group");
+        group.replicas.iter().map(|replica| replica.member.node.0).collect()
+    }
+
     pub fn run_until_synced(&mut self, group: &str, replicas: usize) {
         self.run_until("replicas with the state", |cluster| {
             cluster.nodes.values().filter(|node| node.alive && !node.paused).all(|node| {

@@ -213,3 +213,32 @@ fn a_stopped_node_finds_itself_excluded_and_serves_again() {
     cluster.run_until_synced("log", 3);
     assert_eq!(cluster.state(1, "log"), ["a"]);
 }
+
+#[test]
+fn a_replica_that_is_given_up_before_it_has_come_does_not_stay() {
+    let mut cluster = Cluster::new(3);
+    cluster.host_on("log", &[3]);
+    cluster.host_on_later("log", 2);
+    cluster.host_on_later("log", 1);
+    cluster.unhost("log", 1);
+    cluster.run_for(ms(50));
+    assert_eq!(cluster.replicas("log"), [3, 2]);
+}
+
+#[test]
+fn the_only_replica_with_the_state_gives_it_before_it_goes() {
+    let mut cluster = Cluster::new(3);
+    cluster.host_on("log", &[1]);
+    let client = cluster.client(1);
+    for number in 1..=5 {
+        let call = cluster.call(client, "log", number, &"x".repeat(500_000));
+        assert!(matches!(cluster.reply(call), Outcome::Ok(_)));
+    }
+    cluster.host_on_later("log", 2);
+    cluster.run_for(wire::Duration::from_micros(300));
+    assert!(cluster.state(2, "log").is_empty(), "it is on its way");
+    cluster.unhost("log", 1);
+    cluster.run_for(ms(100));
+    assert_eq!(cluster.replicas("log"), [2]);
+    assert_eq!(cluster.state(2, "log").len(), 5);
+}
