@@ -26,15 +26,15 @@ pub enum Bug {
 
 #[cfg(feature = "planted-bugs")]
 impl Bug {
-    /// Each of them.
-    pub const ALL: [Bug; 9] = [
+    /// Those that a swarm of seeds meets. `ForgetObligations` needs two crashes within a round
+    /// trip of each other after a loss: it has a scenario of its own (`tests/cluster/promise.rs`).
+    pub const ALL: [Bug; 8] = [
         Bug::AcceptOldToken,
         Bug::DeliverPastGap,
         Bug::SkipRetransmission,
         Bug::ReleaseBeforeStable,
         Bug::AckHighest,
         Bug::SkipRecovery,
-        Bug::ForgetObligations,
         Bug::DeliverWithoutCause,
         Bug::ResumeMessage,
     ];

@@ -45,8 +45,6 @@ struct Pending {
     deadline: Time,
     /// It must be answered by the service, whatever happens.
     must: bool,
-    /// It was begun while faults happened, perhaps before any node had hosted the group.
-    early: bool,
 }
 
 impl Customer {
@@ -98,7 +96,7 @@ impl Customer {
         let id = self.session.call(local, group, method, false, body, deadline);
         let words = format!("{id:?} of {} to {group}, begun at {now}", self.session.client());
         let deadline = self.clock.truth(deadline);
-        self.under_way.insert(id, Pending { words, deadline, must, early: !must });
+        self.under_way.insert(id, Pending { words, deadline, must });
     }
 
     /// All has healed at `calm`: calls whose deadline is far enough must be answered.
@@ -126,8 +124,7 @@ impl Customer {
             Err(error) => Some(error.to_string()),
         };
         let answered = error.is_none();
-        let unborn = pending.early && matches!(result, Err(CallError::NoSuchGroup(_)));
-        if pending.must && !unborn {
+        if pending.must {
             liveness::answered(&pending.words, error)?;
         }
         Ok(answered)

@@ -4,17 +4,19 @@
 //! number of nodes may die at any time (a ring promises nothing about the dead), and what the living are told must
 //! be extended virtual synchrony all along.
 
+mod stamp;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ring::{ConfigurationKind, Output, Ring};
 use wire::ring::Datagram;
-use wire::{Duration, Incarnation, Member, NodeId, RingId, Time};
+use wire::{Duration, Member, NodeId, RingId, Time};
 
 use crate::check::configurations::Configurations;
 use crate::check::stability::Stability;
-use crate::check::total_order::{MessageId, TotalOrder};
-use crate::check::{Verdict, Violation, bounded, demand, liveness};
+use crate::check::total_order::TotalOrder;
+use crate::check::{Verdict, bounded, demand, liveness};
 use crate::draw::Draw;
 use crate::fabric::{Fabric, Process, Step, node_id};
 use crate::faults::partition;
@@ -22,6 +24,7 @@ use crate::network::Network;
 use crate::options::{CLUSTER_ID, Options};
 use crate::run::{Outcome, Plant, Summary};
 use crate::strike::{Relief, Strike, choose, strike};
+use stamp::{Brief, stamp, stamped};
 
 impl Process for Ring {
     fn datagram(&mut self, now: Time, bytes: &Bytes) {
@@ -54,9 +57,6 @@ enum Extra {
     Calm,
     Look,
 }
-
-/// Bytes of a message before its filling: node, incarnation, count.
-const STAMP: usize = 20;
 
 /// A node multicasts no more while so many of its messages wait.
 const BACKLOG: usize = 24;
@@ -399,48 +399,4 @@ pub fn ring_config(options: &Options, me: Member, plant: Plant) -> ring::Config 
     config.parking = options.parking;
     plant.into_ring(&mut config);
     config
-}
-
-fn stamp((member, count): MessageId, filling: usize) -> Bytes {
-    let mut bytes = Vec::with_capacity(STAMP + filling);
-    bytes.extend_from_slice(&member.node.0.to_le_bytes());
-    bytes.extend_from_slice(&member.incarnation.0.to_le_bytes());
-    bytes.extend_from_slice(&count.to_le_bytes());
-    bytes.resize(STAMP + filling, count as u8);
-    bytes.into()
-}
-
-/// Whose message this is; objects to one that arrives in other bytes than it left in.
-fn stamped(bytes: &[u8]) -> Result<MessageId, Violation> {
-    let word = |at: usize| {
-        let word = bytes.get(at..at + 8)?;
-        Some(u64::from_le_bytes(word.try_into().expect("eight bytes")))
-    };
-    let read = || {
-        let node = u32::from_le_bytes(bytes.get(..4)?.try_into().expect("four bytes"));
-        let member = Member { node: NodeId(node), incarnation: Incarnation(word(4)?) };
-        let count = word(12)?;
-        let whole = bytes[STAMP..].iter().all(|&byte| byte == count as u8);
-        whole.then_some((member, count))
-    };
-    let text = || format!("a message was delivered that nobody sent: {} bytes", bytes.len());
-    read().ok_or_else(|| Violation { property: "total order", text: text() })
-}
-
-struct Brief<'a>(&'a Output);
-
-impl std::fmt::Display for Brief<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Output::Deliver(delivery) => {
-                let ring::Delivery { ring, sequence, contiguous, sender, payload } = delivery;
-                let count = stamped(payload).map_or(0, |message| message.1);
-                write!(
-                    f,
-                    "Deliver {ring} #{sequence} of {sender} ({count}) contiguous {contiguous}"
-                )
-            }
-            output => write!(f, "{output:?}"),
-        }
-    }
 }
