@@ -76,7 +76,7 @@ fn garbage_at_the_client_port_is_counted() {
 }
 
 #[test]
-fn a_client_of_another_version_is_told_so() {
+fn a_client_of_another_version_is_told_so_and_counted() {
     let (node, _caller) = hosting(Config::single());
     let mut stream = TcpStream::connect(node.client_address().unwrap()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -86,10 +86,14 @@ fn a_client_of_another_version_is_told_so() {
     stream.read_to_end(&mut bytes).unwrap();
     match Frame::take(&mut BytesMut::from(&bytes[..])) {
         Ok(Some(Frame::Farewell(farewell))) => {
-            assert!(farewell.reason.contains("upgrade"), "{}", farewell.reason);
+            let reason = farewell.reason;
+            assert!(reason.contains("upgrade"), "{reason}");
+            assert!(reason.contains(&format!("version {}", PROTOCOL_VERSION + 1)), "{reason}");
+            assert!(reason.contains(&format!("this node {PROTOCOL_VERSION}")), "{reason}");
         }
         other => panic!("{other:?}"),
     }
+    assert_eq!(node.status().counters.frames_malformed.version, 1);
 }
 
 #[test]

@@ -80,6 +80,8 @@ impl Log {
             Event::Ring(Ring::Installed { took, recovered, .. }) => {
                 tracing::info!(?took, recovered, "ring installed");
             }
+            // Two for each call: they would bury the rest.
+            Event::Executed { .. } | Event::Replied { .. } => tracing::trace!(?event),
             other => tracing::debug!(event = ?other),
         }
     }

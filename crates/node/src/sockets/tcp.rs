@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use bytes::{Buf, Bytes, BytesMut};
 use rustix::io::Errno;
-use wire::client::{Farewell, Frame};
+use wire::client::{Farewell, Frame, Hello};
 use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
 use wire::{Caller, Duration, Malformed, PROTOCOL_VERSION, Time};
 
@@ -217,6 +217,12 @@ impl Callers {
                 Ok(Some(frame)) => {
                     connection.greeted = true;
                     counters.frames_in += 1;
+                    if let Frame::Hello(Hello { version, .. }) = frame
+                        && version != PROTOCOL_VERSION
+                    {
+                        // The stack says farewell; here it is counted.
+                        counters.frames_malformed.count(&Malformed::Version { theirs: version });
+                    }
                     take(frame);
                 }
                 Ok(None) => break None,
