@@ -33,6 +33,8 @@ pub(crate) struct Waiting {
     /// The node's wall clock when the call came.
     pub(crate) wall: Time,
     pub(crate) stage: Stage,
+    /// It was given to the ring, here and maybe in an earlier component: it may have been executed.
+    pub(crate) given: bool,
     pub(crate) outcome: Option<ServiceOutcome>,
 }
 
@@ -81,6 +83,7 @@ impl Callers {
         if let Some(old) = old {
             // The client asks again, maybe over another connection: what is under way stays.
             waiting.stage = old.stage;
+            waiting.given = old.given;
             waiting.outcome = old.outcome;
         }
         self.by_deadline.insert((waiting.deadline, call));
@@ -110,6 +113,7 @@ impl Callers {
         if let Stage::Delivered { sequence } = stage {
             self.unheld.insert((sequence, *call));
         }
+        waiting.given |= stage != Stage::Parked;
         waiting.stage = stage;
     }
 

@@ -127,8 +127,8 @@ impl Stack {
         }
         let patience = Duration::from_micros(request.patience_us.into()).min(MAX_DEADLINE);
         let deadline = now + patience;
-        let (stage, outcome) = (Stage::Parked, None);
-        let waiting = Waiting { caller, deadline, request, wall, stage, outcome };
+        let (stage, given, outcome) = (Stage::Parked, false, None);
+        let waiting = Waiting { caller, deadline, request, wall, stage, given, outcome };
         self.callers.insert(call, waiting);
         self.route_parked(now, call);
         self.reply_if_ready(call);
@@ -143,25 +143,26 @@ impl Stack {
     /// Decides what is done with a parked call: ordered, sent elsewhere, refused, or kept waiting.
     fn route(&mut self, now: Time, call: Call) {
         if self.membership.is_minority() {
-            return self.conclude(call, Outcome::NoReplica);
+            return self.decline(call, Outcome::NoReplica);
         }
         if !self.membership.is_active() || self.may_come(call.0) {
             return; // the next installation, verdict or view decides
         }
         let Some(group) = self.directory.get(call.0) else {
-            return self.conclude(call, Outcome::NoSuchGroup);
+            return self.decline(call, Outcome::NoSuchGroup);
         };
         let Some(primary) = group.primary() else {
-            return self.conclude(call, Outcome::NoReplica);
+            return self.decline(call, Outcome::NoReplica);
         };
         let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving);
-        let behind = self.callers.get(&call).is_some_and(|w| w.request.view < group.view);
+        let Some(waiting) = self.callers.get(&call) else { return };
+        let behind = waiting.request.view < group.view && !waiting.given;
         if primary == self.me {
             if hosted.is_some() {
                 self.order_call(now, call);
             } // else the view in which another is primary is on its way
         } else if behind {
-            self.conclude(call, Outcome::NotPrimary);
+            self.decline(call, Outcome::NotPrimary);
         } else {
             // The client knows as much as this node and comes here all the same: it could not
             // reach the primary. If that is dead a new view comes soon. If it lives, any replica
@@ -193,7 +194,7 @@ impl Stack {
             Ok(()) => self.callers.set_stage(&call, Stage::Ordered),
             Err(_) => {
                 let reason = String::from("too much waits for the ring: try again later");
-                self.conclude(call, Outcome::Refused(Refusal::Busy, reason));
+                self.decline(call, Outcome::Refused(Refusal::Busy, reason));
             }
         }
     }
@@ -229,6 +230,15 @@ impl Stack {
         self.conclude(call, outcome);
     }
 
+    /// Tells that nothing was done with a call. Of one that was given to the ring nobody here knows
+    /// what others made of it: to say that it was not executed could be a lie, so it goes on waiting,
+    /// and its client hears nothing and asks elsewhere.
+    fn decline(&mut self, call: Call, outcome: Outcome) {
+        if self.callers.get(&call).is_some_and(|waiting| !waiting.given) {
+            self.conclude(call, outcome);
+        }
+    }
+
     /// Ends a call here.
     fn conclude(&mut self, call: Call, outcome: Outcome) {
         if let Some(waiting) = self.callers.remove(&call) {
@@ -253,14 +263,10 @@ impl Stack {
         self.outputs.push_back(Output::Frame { caller, frame: Frame::Reply(reply) });
     }
 
-    /// The verdict went against this configuration: whoever waits here is to try elsewhere. Of a
-    /// call that was given to the ring nobody here knows what the others make of it: to say that
-    /// it was not executed would be a lie, so its client hears nothing and asks elsewhere.
+    /// The verdict went against this configuration: whoever waits here is to try elsewhere.
     pub(super) fn refuse_without_quorum(&mut self) {
         for call in self.callers.all() {
-            if self.callers.get(&call).is_some_and(|w| w.stage == Stage::Parked) {
-                self.conclude(call, Outcome::NoReplica);
-            }
+            self.decline(call, Outcome::NoReplica);
         }
         self.answer_binds();
     }

@@ -159,11 +159,15 @@ impl Stack {
     fn act_on_request(&mut self, now: Time, sequence: u64, request: Request) {
         let group = request.group;
         let call = (group, request.client, request.number);
-        // Only a replica with the state can answer; others leave the call to who has it.
-        if self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state()) {
-            self.callers.delivered(&call, sequence);
+        // A replica that has left answers what was ordered before, and takes nothing more.
+        let known = self.directory.get(group);
+        if known.is_some_and(|group| group.replica(self.me).is_some()) {
+            // Only a replica with the state can answer; others leave the call to who has it.
+            if self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state()) {
+                self.callers.delivered(&call, sequence);
+            }
+            self.with_replica(now, group, |replica, effects| replica.deliver(request, effects));
         }
-        self.with_replica(now, group, |replica, effects| replica.deliver(request, effects));
         let (epoch, ring) = (self.membership.epoch(), self.membership.ring());
         self.directory.requested(group, Place { epoch, ring, sequence });
     }

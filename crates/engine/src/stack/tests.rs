@@ -339,3 +339,36 @@ fn a_view_number_at_its_limit_does_no_harm() {
     room.leave(3);
     room.join(3);
 }
+
+#[test]
+fn a_call_that_may_have_been_executed_is_not_declined() {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.call(1);
+    room.request(1, 1);
+    // In the new component nobody has the group's state, and then the group is unknown.
+    room.configure(2);
+    room.announce();
+    let gone = vec![entry(&[(2, true)], GroupOptions::default())];
+    room.install(gone);
+    assert_eq!(room.replies(), [], "those who are gone may have acknowledged it");
+    room.configure(3);
+    room.announce();
+    room.install(Vec::new());
+    room.stack.handle_timeout(NOW + wire::Duration::from_millis(100));
+    assert_eq!(room.replies(), []);
+}
+
+#[test]
+fn a_replica_that_has_left_executes_nothing_more() {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.request(1, 1);
+    room.stack.unhost(NOW, log());
+    room.leave(1);
+    room.join(2);
+    room.request(2, 2);
+    assert_eq!(room.executions().len(), 1, "the second belongs to another history");
+}
