@@ -42,7 +42,7 @@ pub fn no_such_method(known: &str) -> ServiceOutcome {
 fn arguments<A: DeserializeOwned>(call: &Call<'_>, signature: &str) -> Result<A, ServiceOutcome> {
     Encoding::of_call(call.json).decode(call.body).map_err(|error| {
         let remedy = if call.json {
-            "give an array of the arguments in order, or an object by their names"
+            "give an array of exactly these arguments in order, or an object by their names"
         } else {
             "build the client from the same trait as the service"
         };
@@ -101,6 +101,8 @@ mod tests {
                 panic!("{body:?} was taken");
             };
             assert!(reason.starts_with("double(n: u64) -> u64: "), "{reason}");
+            let remedy = if json { "exactly these arguments" } else { "from the same trait" };
+            assert!(reason.contains(remedy), "{reason}");
         }
     }
 

@@ -125,6 +125,7 @@ fn a_missing_node_is_a_failure_that_says_where_it_was_sought() {
     let output = program().args(["status", "--admin"]).arg(&socket).output();
     let text = failure(&output.expect("the program can be run"), 1);
     assert!(text.contains("node.sock") && text.contains("is it running"), "{text}");
+    assert!(text.contains("`--config FILE`"), "{text}");
 
     let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = free.local_addr().expect("it is bound").to_string();

@@ -48,7 +48,12 @@ fn show(args: &Args) -> Result<(), Failure> {
         Some(config) => admin_path(&read_config(config)?)?,
         None => args.admin.clone(),
     };
-    let status = ask(&path).map_err(Failure::failed)?;
+    let status = ask(&path).map_err(|error| match (&error, &args.config) {
+        (AdminError::Connect { .. }, None) => Failure::Failed(format!(
+            "{error} `--config FILE` or `--admin PATH` names another node's socket"
+        )),
+        _ => Failure::failed(error),
+    })?;
     if args.json {
         let json = serde_json::to_string_pretty(&status).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
