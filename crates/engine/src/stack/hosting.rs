@@ -197,7 +197,9 @@ impl Stack {
             None => {
                 // Out by an overflow or struck out: it comes anew.
                 hosted.asked = None;
-                self.with_replica(now, id, |replica, effects| replica.idle(effects));
+                if !stale {
+                    self.with_replica(now, id, |replica, effects| replica.idle(effects));
+                }
             }
             Some(State::Synced) if hosted.replica.has_state() => {}
             Some(State::Synced) => {
