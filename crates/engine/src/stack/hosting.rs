@@ -227,7 +227,7 @@ impl Stack {
     fn give_states(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.directory.get(id) else { return };
         let me = self.me;
-        let mut wanted: Vec<(ViewNumber, Member)> = group
+        let wanted: Vec<(ViewNumber, Member)> = group
             .replicas
             .iter()
             .filter_map(|replica| match replica.state {
@@ -237,8 +237,6 @@ impl Stack {
                 _ => None,
             })
             .collect();
-        // Several may wait for one transfer.
-        wanted.dedup_by_key(|(transfer, _)| *transfer);
         self.with_replica(now, id, |replica, effects| {
             replica.give_states(&wanted, effects);
         });

@@ -1,0 +1,149 @@
+//! A replica's state on the way in or out (`docs/protocol/group.md`, "State transfer").
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::{MAX_STATE, STATE_CHUNK};
+use wire::ordered::{Ordered, ReplicaState, StateChunk, StateHead, Synced};
+use wire::{Member, ViewNumber};
+
+use super::{Effect, Mode, Replica, Task, Waiting};
+use crate::api::{Command, Event};
+use crate::bug::Bug;
+use crate::session::Sessions;
+
+/// State on its way to others.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    transfer: ViewNumber,
+    state: Bytes,
+    next: u32,
+}
+
+impl Replica {
+    /// The transfers that this replica is to give from here on, each to the first of those who
+    /// wait for it. The state for a new one is taken at this place of the order; one that is not
+    /// named any more is of no use to anybody.
+    pub(crate) fn give_states(
+        &mut self,
+        wanted: &[(ViewNumber, Member)],
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_wanted = |transfer| wanted.iter().any(|(wanted, _)| *wanted == transfer);
+        self.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
+        self.waiting.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
+        self.given.retain(|transfer| is_wanted(*transfer));
+        for (transfer, to) in wanted {
+            if self.given.contains(transfer) {
+                continue;
+            }
+            self.given.push(*transfer);
+            let (group, to) = (self.group, *to);
+            effects.push(Effect::Event(Event::TransferStarted { group, to }));
+            match self.mode {
+                Mode::Live => self.snapshot(*transfer, effects),
+                Mode::Snapshotting => self.waiting.push_back(Waiting::Snapshot(*transfer)),
+                _ => panic!("a donor has the state"),
+            }
+        }
+    }
+
+    pub(super) fn snapshot(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        self.mode = Mode::Snapshotting;
+        let ticket = self.give(Task::Snapshot { transfer });
+        effects.push(Effect::Run(Command::Snapshot { ticket }));
+    }
+
+    /// A chunk is delivered: the donor sends the next, the joiner keeps it.
+    pub(crate) fn state_chunk(&mut self, chunk: StateChunk, effects: &mut Vec<Effect>) {
+        let sent = self.outgoing.iter().position(|outgoing| {
+            outgoing.transfer == chunk.transfer && outgoing.next == chunk.index
+        });
+        if let Some(i) = sent {
+            if chunk.last {
+                self.outgoing.remove(i);
+            } else {
+                self.outgoing[i].next += 1;
+                effects.push(Effect::Order(self.chunk(&self.outgoing[i])));
+            }
+            return;
+        }
+        let Mode::Joining { transfer, bytes, next } = &mut self.mode else { return };
+        if *transfer != chunk.transfer || *next != chunk.index {
+            return;
+        }
+        if bytes.len() + chunk.bytes.len() > MAX_STATE {
+            effects.push(self.failed("the state that comes in is larger than MAX_STATE"));
+            return;
+        }
+        bytes.extend_from_slice(&chunk.bytes);
+        *next += 1;
+        if chunk.last {
+            let (transfer, bytes) = (*transfer, core::mem::take(bytes));
+            self.restore(transfer, bytes.into(), effects);
+        }
+    }
+
+    fn restore(&mut self, transfer: ViewNumber, bytes: Bytes, effects: &mut Vec<Effect>) {
+        let size = bytes.len();
+        match ReplicaState::decode(&bytes) {
+            Ok(ReplicaState { head, service }) => {
+                self.mode = Mode::Restoring { transfer, head, size };
+                let ticket = self.give(Task::Restore);
+                effects.push(Effect::Run(Command::Restore { ticket, state: service }));
+            }
+            Err(malformed) => effects.push(self.failed(&malformed.to_string())),
+        }
+    }
+
+    pub(super) fn restored(&mut self, result: Result<(), String>, effects: &mut Vec<Effect>) {
+        let Mode::Restoring { transfer, head, size } = &mut self.mode else {
+            panic!("a service answers only what it was given");
+        };
+        let (group, transfer, size) = (self.group, *transfer, *size);
+        let head = core::mem::take(head);
+        if let Err(reason) = result {
+            effects.push(self.failed(&reason));
+            return;
+        }
+        self.executed = head.executed;
+        self.clock = head.clock;
+        self.sessions = Sessions::import(head.sessions);
+        effects.push(Effect::Event(Event::Transferred { group, bytes: size }));
+        effects.push(Effect::Order(Ordered::Synced(Synced { group, transfer })));
+        self.go_on(effects);
+    }
+
+    /// The snapshot is there: its first chunk leaves, the others follow one by one.
+    pub(super) fn offer(
+        &mut self,
+        transfer: ViewNumber,
+        service: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let forgetful = self.planted.is(Bug::ForgetSessions);
+        let sessions = if forgetful { Vec::new() } else { self.sessions.export() };
+        let head = StateHead { executed: self.executed, clock: self.clock, sessions };
+        let state = ReplicaState { head, service }.encode();
+        if state.len() > MAX_STATE {
+            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
+            return;
+        }
+        let outgoing = Outgoing { transfer, state, next: 0 };
+        effects.push(Effect::Order(self.chunk(&outgoing)));
+        self.outgoing.push(outgoing);
+    }
+
+    fn chunk(&self, outgoing: &Outgoing) -> Ordered {
+        let start = outgoing.next as usize * STATE_CHUNK;
+        let end = (start + STATE_CHUNK).min(outgoing.state.len());
+        Ordered::StateChunk(StateChunk {
+            group: self.group,
+            transfer: outgoing.transfer,
+            index: outgoing.next,
+            last: end == outgoing.state.len(),
+            bytes: outgoing.state.slice(start..end),
+        })
+    }
+}
