@@ -154,7 +154,8 @@ impl Stack {
         let Some(primary) = group.primary() else {
             return self.decline(call, Outcome::NoReplica);
         };
-        let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving);
+        let needed = group.needs(self.me);
+        let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || needed);
         let Some(waiting) = self.callers.get(&call) else { return };
         let behind = waiting.request.view < group.view && !waiting.given;
         if primary == self.me {

@@ -372,3 +372,14 @@ fn a_replica_that_has_left_executes_nothing_more() {
     room.request(2, 2);
     assert_eq!(room.executions().len(), 1, "the second belongs to another history");
 }
+
+#[test]
+fn a_replica_that_is_needed_serves_while_it_waits_to_leave() {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.join(2);
+    room.stack.unhost(NOW, log());
+    room.call(1);
+    assert!(room.stack.callers.any_under_way(), "the state may take long to reach 2");
+}
