@@ -248,13 +248,18 @@ impl Directory {
 impl Group {
     /// The group as it is in a new component, and whether nothing about it has changed.
     fn installed(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>) -> (Group, bool) {
-        let mut had_state: Vec<Member> =
-            entry.replicas.iter().filter(|r| r.synced).map(|r| r.member).collect();
-        let returning = entry.asleep.iter().filter(|member| !had_state.contains(member));
+        // A replica that has been given the state may say so before the table does.
+        let mut known: Vec<Member> = entry.replicas.iter().map(|r| r.member).collect();
+        let returning = entry.asleep.iter().filter(|member| !known.contains(member));
         let returning: Vec<Member> = returning.copied().collect();
-        had_state.extend(returning);
-        let (synced, last) = with_state(entry, &had_state, announces);
-        let asleep = if synced.is_empty() { had_state } else { Vec::new() };
+        known.extend(returning);
+        let (synced, last) = with_state(entry, &known, announces);
+        let had_state = |member: &Member| {
+            entry.asleep.contains(member)
+                || entry.replicas.iter().any(|r| r.member == *member && r.synced)
+        };
+        known.retain(|member| synced.is_empty() && had_state(member));
+        let asleep = known;
         let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
         let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
         let mut replicas: Vec<Replica> =
@@ -300,7 +305,7 @@ impl Group {
 /// for the others lack what that one took: its place is then that of the group's last request.
 fn with_state(
     entry: &GroupEntry,
-    had_state: &[Member],
+    known: &[Member],
     announces: &BTreeMap<Member, Announce>,
 ) -> (Vec<Member>, Place) {
     let group = GroupId::of(&entry.name);
@@ -308,12 +313,12 @@ fn with_state(
         let replicas = &announces.get(member)?.replicas;
         replicas.iter().find(|(id, _)| *id == group).map(|(_, place)| *place)
     };
-    let at = |place| had_state.iter().copied().filter(|m| taken(m) == Some(place)).collect();
+    let at = |place| known.iter().copied().filter(|m| taken(m) == Some(place)).collect();
     let exact: Vec<Member> = at(entry.last);
     if !exact.is_empty() {
         return (exact, entry.last);
     }
-    match had_state.iter().filter_map(taken).max().filter(|place| *place > entry.last) {
+    match known.iter().filter_map(taken).max().filter(|place| *place > entry.last) {
         Some(furthest) => (at(furthest), furthest),
         None => (Vec::new(), entry.last),
     }
@@ -414,6 +419,17 @@ mod tests {
         let mut other = Directory::default();
         other.install(&directory.entries(), &announces);
         assert_eq!(other.get(id).unwrap().primary(), Some(member(1)));
+    }
+
+    /// The simulator's seed 17080: the donor alone knew that its transfers were done, and died.
+    #[test]
+    fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
+        let (mut directory, id) = three();
+        directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+        let mut other = Directory::default();
+        other.install(&directory.entries(), &announced(&[(4, 9)]));
+        let group = other.get(id).unwrap();
+        assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
     }
 
     #[test]

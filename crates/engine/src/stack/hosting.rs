@@ -172,8 +172,8 @@ impl Stack {
     pub(super) fn replicas_with_state(&self) -> Vec<(GroupId, Place)> {
         let with_state = self.hosted.iter().filter_map(|(id, hosted)| {
             let group = self.directory.get(*id)?;
-            let synced = group.replica(self.me)?.state == State::Synced;
-            (synced && hosted.replica.has_state()).then_some((*id, group.last))
+            group.replica(self.me)?;
+            hosted.replica.has_state().then_some((*id, group.last))
         });
         with_state.collect()
     }
