@@ -11,8 +11,6 @@ pub enum Bug {
     ReplyBeforeHeld,
     /// Every configuration acts as if it had the quorum.
     IgnoreQuorum,
-    /// After a lost message, what follows it is executed all the same.
-    ActPastGap,
     /// A joining replica begins with the service's initial state instead of waiting for the group's.
     BeginWithoutState,
     /// A donor goes on executing while its snapshot is on the way.
@@ -28,12 +26,11 @@ pub enum Bug {
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 10] = [
+    pub const ALL: [Bug; 9] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
         Bug::IgnoreQuorum,
-        Bug::ActPastGap,
         Bug::BeginWithoutState,
         Bug::SnapshotTooLate,
         Bug::OwnRandom,

@@ -224,9 +224,7 @@ impl Membership {
     /// Something was lost before what is delivered now. Nothing that follows counts, not even an
     /// installation: what was lost may have been ordered before it and waited for it.
     pub(crate) fn gap(&mut self) {
-        if !self.planted.is(Bug::ActPastGap) {
-            self.phase = Phase::Broken;
-        }
+        self.phase = Phase::Broken;
     }
 
     /// A message that is not an announcement or an installation is delivered at this place.
