@@ -46,6 +46,8 @@ struct Hosted {
     replica: Replica,
     /// It is to go.
     leaving: bool,
+    /// Its service executes nothing any more: it only waits to be out of the table.
+    abandoned: bool,
     /// The group would not have it: it is not tried again.
     refused: bool,
     /// The ring on which its coming or going was ordered last.

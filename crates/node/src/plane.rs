@@ -335,7 +335,7 @@ impl Plane {
         self.counters.replicas_overloaded += 1;
         tracing::error!(%group, "this node's replica has fallen too far behind: it is taken out");
         self.executors.remove(&group);
-        self.stack.unhost(now, group);
+        self.stack.abandon(now, group);
     }
 
     fn handle_event(&mut self, event: Event) {

@@ -79,8 +79,9 @@ pub const STATE_CHUNK: usize = 32 << 10;
 /// Bytes of one replica's state, with its sessions.
 pub const MAX_STATE: usize = 1 << 30;
 
-/// Ordered messages that a joining replica keeps while its state is on the way.
-pub const MAX_JOIN_BACKLOG: usize = 262_144;
+/// Ordered messages that a joining replica keeps while its state is on the way. Half of what an
+/// executor may be given at once ([`MAX_COMMANDS`]): it is given all of them when the state is there.
+pub const MAX_JOIN_BACKLOG: usize = MAX_COMMANDS / 2;
 
 /// Addresses that a client may be given to start from.
 pub const MAX_ADDRESSES: usize = 64;

@@ -41,6 +41,7 @@ impl Stack {
             options,
             replica: Replica::new(id, self.planted),
             leaving: false,
+            abandoned: false,
             refused: false,
             asked: None,
             coming: false,
@@ -57,6 +58,16 @@ impl Stack {
             hosted.asked = None;
             self.drop_if_done(group);
             self.settle(now);
+        }
+    }
+
+    /// This node's replica is lost: its service executes nothing any more, and answers nothing of
+    /// what it was given. It goes; calls that waited for it here are answered elsewhere.
+    pub fn abandon(&mut self, now: Time, group: GroupId) {
+        if let Some(hosted) = self.hosted.get_mut(&group) {
+            hosted.abandoned = true;
+            self.with_replica(now, group, |replica, effects| replica.idle(effects));
+            self.unhost(now, group);
         }
     }
 
@@ -189,6 +200,9 @@ impl Stack {
             }
             return;
         };
+        if hosted.abandoned {
+            return self.drop_if_done(id);
+        }
         let leaving = hosted.leaving;
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();

@@ -383,3 +383,19 @@ fn a_replica_that_is_needed_serves_while_it_waits_to_leave() {
     room.call(1);
     assert!(room.stack.callers.any_under_way(), "the state may take long to reach 2");
 }
+
+#[test]
+fn a_replica_whose_service_is_lost_goes_and_can_be_hosted_anew() {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.request(1, 1);
+    assert_eq!(room.executions().len(), 1, "it was given something that it never answers");
+    room.stack.abandon(NOW, log());
+    room.leave(1);
+    room.host();
+    room.join(1);
+    room.request(2, 2);
+    assert_eq!(room.executions().len(), 1);
+    room.stack.check_invariants();
+}
