@@ -1,0 +1,153 @@
+//! What the table does, case by case.
+
+use super::*;
+use wire::ordered::Component;
+use wire::{Incarnation, NodeId, RingId};
+
+/// Members, each with the last request that its replica took: in ring 1, at this place.
+fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
+    let announce = |sequence| Announce {
+        ring: RingId::default(),
+        first_life: false,
+        last: Component::default(),
+        attempts: Vec::new(),
+        position: 0,
+        replicas: [(GroupId::of("bank"), place(sequence))].to_vec(),
+        address: None,
+    };
+    places.iter().map(|(node, sequence)| (member(*node), announce(*sequence))).collect()
+}
+
+fn place(sequence: u64) -> Place {
+    Place { epoch: 1, ring: RingId::default(), sequence }
+}
+
+fn member(node: u32) -> Member {
+    Member { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
+fn three() -> (Directory, GroupId) {
+    let mut directory = Directory::default();
+    for node in 1..=3 {
+        let change = directory.join(member(node), "bank", GroupOptions::default());
+        assert_eq!(change, Ok(Change::View));
+    }
+    let id = GroupId::of("bank");
+    for node in 2..=3 {
+        assert_eq!(directory.synced(member(node), id, ViewNumber(node.into())), Change::View);
+    }
+    directory.requested(id, place(9));
+    directory.check_invariants();
+    (directory, id)
+}
+
+#[test]
+fn the_first_replica_has_the_state_and_the_last_synced_one_gives_it() {
+    let (mut directory, id) = three();
+    assert_eq!(directory.get(id).unwrap().primary(), Some(member(1)));
+    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    let group = directory.get(id).unwrap();
+    let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
+    assert_eq!(group.replica(member(4)).unwrap().state, state);
+}
+
+#[test]
+fn when_the_donor_leaves_another_takes_over_under_a_new_name() {
+    let (mut directory, id) = three();
+    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    let old = directory.get(id).unwrap().view;
+    directory.leave(member(3), id);
+    let group = directory.get(id).unwrap();
+    let state = State::Unsynced { transfer: group.view, donor: Some(member(2)) };
+    assert_eq!(group.replica(member(4)).unwrap().state, state);
+    assert_eq!(directory.synced(member(4), id, old), Change::None, "the old transfer is void");
+    directory.check_invariants();
+}
+
+#[test]
+fn an_installation_strikes_out_the_dead_and_resets_those_behind() {
+    let (directory, id) = three();
+    let mut other = Directory::default();
+    let announces = announced(&[(2, 8), (3, 9)]);
+    let changed = other.install(&directory.entries(), &announces);
+    assert_eq!(changed, [id]);
+    let group = other.get(id).unwrap();
+    assert_eq!(group.primary(), Some(member(3)), "2 is behind, 1 is gone");
+    assert_eq!(group.view.0, directory.get(id).unwrap().view.0 + 1);
+    let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
+    assert_eq!(group.replica(member(2)).unwrap().state, state);
+}
+
+/// The simulator's seed 4134: a lone replica's node missed the installation of a component in
+/// which nothing was asked of the group, and the group was never found again.
+#[test]
+fn who_took_the_last_request_has_the_state_whatever_it_missed_since() {
+    let (directory, id) = three();
+    let mut announces = announced(&[(1, 9)]);
+    let mut ahead = announced(&[(4, 0)]);
+    ahead.values_mut().for_each(|announce| {
+        announce.last.epoch = 7;
+        announce.replicas.clear();
+    });
+    announces.extend(ahead);
+    let mut other = Directory::default();
+    other.install(&directory.entries(), &announces);
+    assert_eq!(other.get(id).unwrap().primary(), Some(member(1)));
+}
+
+/// The simulator's seed 17080: the donor alone knew that its transfers were done, and died.
+#[test]
+fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
+    let (mut directory, id) = three();
+    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    let mut other = Directory::default();
+    other.install(&directory.entries(), &announced(&[(4, 9)]));
+    let group = other.get(id).unwrap();
+    assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
+}
+
+#[test]
+fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything() {
+    let (directory, id) = three();
+    let mut other = Directory::default();
+    other.install(&directory.entries(), &announced(&[(4, 0)]));
+    other.join(member(4), "bank", GroupOptions::default()).unwrap();
+    assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
+
+    // 1 is back, but lacks something that was ordered for the group.
+    let mut later = Directory::default();
+    let mut announces = announced(&[(1, 8)]);
+    announces.extend(announced(&[(4, 0)]));
+    later.install(&other.entries(), &announces);
+    assert_eq!(later.get(id).unwrap().primary(), None);
+
+    // 2 and 3 are back: both took requests that went into no history, 3 more than 2.
+    let announces = announced(&[(2, 10), (3, 11), (4, 0)]);
+    later.install(&other.entries(), &announces);
+    let group = later.get(id).unwrap();
+    assert_eq!(group.synced().collect::<Vec<_>>(), [member(3)]);
+    let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
+    assert_eq!(group.replica(member(4)).unwrap().state, state);
+    later.check_invariants();
+}
+
+#[test]
+fn who_is_taken_back_with_more_is_not_the_equal_of_who_has_less() {
+    let (mut directory, id) = three();
+    directory.requested(id, place(9));
+    let mut asleep = Directory::default();
+    asleep.install(&directory.entries(), &announced(&[(4, 0)]));
+    let mut awake = asleep.clone();
+    awake.install(&asleep.entries(), &announced(&[(1, 12)]));
+    assert_eq!(awake.get(id).unwrap().primary(), Some(member(1)));
+    // What it announces from now on.
+    assert_eq!(awake.get(id).unwrap().last, place(12), "2 and 3 took no more than 9");
+}
+
+#[test]
+fn other_options_are_refused() {
+    let (mut directory, _) = three();
+    let options = GroupOptions { hold: wire::ordered::Hold::All, ..GroupOptions::default() };
+    let refused = directory.join(member(5), "bank", options);
+    assert_eq!(refused, Err(JoinRefused::Options(GroupOptions::default())));
+}
