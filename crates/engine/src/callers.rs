@@ -35,6 +35,8 @@ pub(crate) struct Waiting {
     pub(crate) stage: Stage,
     /// It was given to the ring, here and maybe in an earlier component: it may have been executed.
     pub(crate) given: bool,
+    /// When this node, a backup, orders the call itself if it has not been ordered by then.
+    pub(crate) order_at: Option<Time>,
     pub(crate) outcome: Option<ServiceOutcome>,
 }
 
@@ -45,6 +47,7 @@ pub(crate) struct Callers {
     calls: BTreeMap<Call, Waiting>,
     by_deadline: BTreeSet<(Time, Call)>,
     by_caller: BTreeSet<(Caller, Call)>,
+    by_order: BTreeSet<(Time, Call)>,
     /// Calls by their place in the order, until it is held.
     unheld: BTreeSet<(u64, Call)>,
     /// Who asked for a group before anything was known of groups.
@@ -84,10 +87,12 @@ impl Callers {
             // The client asks again, maybe over another connection: what is under way stays.
             waiting.stage = old.stage;
             waiting.given = old.given;
+            waiting.order_at = old.order_at;
             waiting.outcome = old.outcome;
         }
         self.by_deadline.insert((waiting.deadline, call));
         self.by_caller.insert((waiting.caller, call));
+        self.by_order.extend(waiting.order_at.map(|at| (at, call)));
         if let Stage::Delivered { sequence } = waiting.stage {
             self.unheld.insert((sequence, call));
         }
@@ -99,6 +104,9 @@ impl Callers {
         let waiting = self.calls.remove(call)?;
         self.by_deadline.remove(&(waiting.deadline, *call));
         self.by_caller.remove(&(waiting.caller, *call));
+        if let Some(at) = waiting.order_at {
+            self.by_order.remove(&(at, *call));
+        }
         if let Stage::Delivered { sequence } = waiting.stage {
             self.unheld.remove(&(sequence, *call));
         }
@@ -113,8 +121,29 @@ impl Callers {
         if let Stage::Delivered { sequence } = stage {
             self.unheld.insert((sequence, *call));
         }
+        if let Some(at) = waiting.order_at.take() {
+            self.by_order.remove(&(at, *call));
+        }
         waiting.given |= stage != Stage::Parked;
         waiting.stage = stage;
+    }
+
+    /// A parked call is to be ordered at this time by whoever it waits with, unless that is known.
+    pub(crate) fn order_later(&mut self, call: &Call, at: Time) {
+        if let Some(waiting) = self.calls.get_mut(call)
+            && waiting.order_at.is_none()
+        {
+            waiting.order_at = Some(at);
+            self.by_order.insert((at, *call));
+        }
+    }
+
+    /// A call that is to be ordered now.
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<Call> {
+        let (at, call) = *self.by_order.first().filter(|(at, _)| *at <= now)?;
+        self.by_order.remove(&(at, call));
+        self.calls.get_mut(&call).expect("whoever has a time is there").order_at = None;
+        Some(call)
     }
 
     /// What became of a call is not part of the history that goes on: it begins anew.
@@ -163,9 +192,10 @@ impl Callers {
         self.calls.values().any(|waiting| waiting.stage != Stage::Parked)
     }
 
-    /// The next moment at which a call's patience ends.
+    /// The next moment at which a call's patience ends, or its time to be ordered comes.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.by_deadline.first().map(|(deadline, _)| *deadline)
+        let firsts = [self.by_deadline.first(), self.by_order.first()];
+        firsts.into_iter().flatten().map(|(at, _)| *at).min()
     }
 
     /// Nobody waits any longer for calls whose patience has ended.
@@ -209,6 +239,7 @@ impl Callers {
         assert!(self.calls.len() <= MAX_WAITING, "calls are bounded");
         assert_eq!(self.calls.len(), self.by_deadline.len(), "every call has a deadline");
         assert_eq!(self.calls.len(), self.by_caller.len(), "every call has a caller");
+        assert!(self.by_order.len() <= self.calls.len(), "only calls are to be ordered");
         assert!(self.unheld.len() <= self.calls.len(), "only calls wait to be held");
         assert!(self.binds.len() <= MAX_CALLERS, "questions are bounded");
     }

@@ -124,6 +124,11 @@ impl Replica {
         self.transfer
     }
 
+    /// What this replica knows of a call: nothing, that it is being executed, or its reply.
+    pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
+        self.sessions.known(client, number)
+    }
+
     /// The first replica of a group begins with the service's initial state.
     pub(crate) fn begin(&mut self, effects: &mut Vec<Effect>) {
         self.forget(effects);

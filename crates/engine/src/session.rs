@@ -108,6 +108,14 @@ impl Sessions {
         }
     }
 
+    /// What is known of a call: nothing, that it is being executed, or its reply.
+    pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
+        match self.sessions.get(&client)?.replies.get(&number)? {
+            Reply::Running(_) => Some(None),
+            Reply::Done(_, outcome) => Some(Some(outcome.clone())),
+        }
+    }
+
     /// The request that was begun at this place has this result.
     pub(crate) fn finish(
         &mut self,

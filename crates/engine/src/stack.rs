@@ -153,6 +153,7 @@ impl Stack {
             self.ring.handle_timeout(now);
         }
         self.callers.expire(now);
+        self.order_due(now);
         if self.joining_until.is_some_and(|until| until <= now) {
             self.joining_until = None;
             self.reconcile_unknown_groups(now);

@@ -128,7 +128,8 @@ impl Stack {
         let patience = Duration::from_micros(request.patience_us.into()).min(MAX_DEADLINE);
         let deadline = now + patience;
         let (stage, given, outcome) = (Stage::Parked, false, None);
-        let waiting = Waiting { caller, deadline, request, wall, stage, given, outcome };
+        let order_at = None;
+        let waiting = Waiting { caller, deadline, request, wall, stage, given, order_at, outcome };
         self.callers.insert(call, waiting);
         self.route_parked(now, call);
         self.reply_if_ready(call);
@@ -166,11 +167,39 @@ impl Stack {
             self.decline(call, Outcome::NotPrimary);
         } else {
             // The client knows as much as this node and comes here all the same: it could not
-            // reach the primary. If that is dead a new view comes soon. If it lives, any replica
-            // may order the call, and the one that has the client's connection answers it.
-            let here = hosted.is_some_and(|hosted| hosted.replica.has_state());
+            // reach the primary. If that is dead a new view comes soon. If it lives, it may have
+            // ordered the call; if not, any replica may.
             self.outputs.push_back(Output::Probe(primary.node));
-            if here {
+            if let Some(hosted) = hosted.filter(|hosted| hosted.replica.has_state()) {
+                let known = hosted.replica.known(call.1, call.2);
+                self.serve_as_backup(now, call, known);
+            }
+        }
+    }
+
+    /// A call comes to a backup. What was taken already is answered when it is held; what is not
+    /// known here is ordered after a quarter of the client's patience: at once would multiply the
+    /// load of a ring that is slow because it has too much to do.
+    fn serve_as_backup(&mut self, now: Time, call: Call, known: Option<Option<ServiceOutcome>>) {
+        let Some(waiting) = self.callers.get(&call) else { return };
+        let (given, deadline) = (waiting.given, waiting.deadline);
+        match known {
+            Some(outcome) => {
+                self.callers.delivered(&call, self.delivered);
+                if let Some(outcome) = outcome {
+                    self.answer(call, outcome);
+                }
+            }
+            None if given => self.order_call(now, call),
+            None => self.callers.order_later(&call, now + deadline.since(now) / 4),
+        }
+    }
+
+    /// Calls that nobody else has ordered in time are ordered here.
+    pub(super) fn order_due(&mut self, now: Time) {
+        while let Some(call) = self.callers.take_due(now) {
+            let has_state = |hosted: &super::Hosted| hosted.replica.has_state() && !hosted.leaving;
+            if self.membership.is_active() && self.hosted.get(&call.0).is_some_and(has_state) {
                 self.order_call(now, call);
             }
         }

@@ -63,6 +63,23 @@ fn a_client_that_cannot_reach_a_living_primary_is_served_by_a_backup() {
 }
 
 #[test]
+fn a_backup_answers_what_the_primary_has_ordered() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3]);
+    let at_1 = cluster.client(1);
+    let call = cluster.call(at_1, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    cluster.run_for(ms(1));
+    // The connection breaks before the reply arrives; the primary lives.
+    let at_3 = cluster.connect_as(at_1, 3);
+    let retry = cluster.call(at_3, "log", 1, "a");
+    assert_eq!(cluster.reply(retry), Outcome::Ok("1:a".into()));
+    // A member that does not hold the token learns with the next heartbeat what others hold.
+    assert!(cluster.waited(retry) < ms(30), "{:?}", cluster.waited(retry));
+    assert_eq!(cluster.state(3, "log"), ["a"]);
+}
+
+#[test]
 fn a_call_at_a_backup_waits_for_the_view_without_the_dead_primary() {
     let mut cluster = Cluster::new(5);
     cluster.host_on("log", &[1, 2, 3]);
