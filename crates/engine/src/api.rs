@@ -5,11 +5,13 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use bytes::Bytes;
+use ring::Route;
 use wire::client::{Frame, Refusal};
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::GroupOptions;
 use wire::{
-    Caller, ClientId, GroupId, Malformed, Member, MethodId, NodeId, RingId, Time, ViewNumber,
+    Caller, ClientId, GroupId, Malformed, Member, MethodId, NodeId, NodeSet, RingId, Time,
+    ViewNumber,
 };
 
 /// Which configurations may acknowledge anything.
@@ -60,12 +62,14 @@ impl Config {
 /// One thing to do or to know, in the order in which it must happen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Send this datagram to this node.
+    /// Send this datagram to each of these nodes.
     Send {
-        /// The receiver.
-        to: NodeId,
+        /// The receivers, by place in the configured list of nodes; never this node itself.
+        to: NodeSet,
         /// The bytes.
         datagram: Bytes,
+        /// Which way, where there are several.
+        route: Route,
     },
     /// Write this frame to this client.
     Frame {

@@ -23,4 +23,5 @@ pub use api::{
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use ring::Route;
 pub use stack::Stack;

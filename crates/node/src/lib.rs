@@ -22,6 +22,7 @@ mod service;
 mod sockets;
 mod status;
 mod timer;
+mod transport;
 
 pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, NodeAddress, Problem, ReplicaConfig, RingKnobs,

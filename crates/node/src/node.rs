@@ -23,9 +23,9 @@ use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
 use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
-use crate::sockets::udp::Udp;
 use crate::status::{Counters, Status};
 use crate::timer::monotonic;
+use crate::transport::Transport;
 
 /// How long a stop may take: the data plane's own bound, and room for a busy host.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -55,7 +55,7 @@ impl Node {
         let life = incarnation::next(config.data_dir.as_deref())?;
         let me = Member { node: config.node, incarnation: life.incarnation };
         let sockets = open_sockets(&config)?;
-        let ring_address = sockets.udp.address();
+        let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
         let mut stack = engine::Config::new(config.ring_config(me), config.cluster.clone());
@@ -218,19 +218,23 @@ impl Drop for Node {
 /// sockets of this process, so only the TCP port tells that another process has the number.
 fn open_sockets(config: &Config) -> Result<Sockets, StartError> {
     let mine = config.ring_address().ok_or(Problem::MeMissing(config.node))?;
+    // In order of id, as the ring counts them.
+    let mut nodes = config.nodes.clone();
+    nodes.sort_unstable_by_key(|node| node.id);
     let others: Vec<NodeAddress> =
-        config.nodes.iter().copied().filter(|node| node.id != config.node).collect();
+        nodes.iter().copied().filter(|node| node.id != config.node).collect();
     let listen = |what, address| move |source| StartError::Listen { what, address, source };
     let liveness =
         Liveness::listen(mine, &others, monotonic()).map_err(listen("liveness (TCP)", mine))?;
-    let udp = Udp::bind(mine, &others).map_err(listen("the ring (UDP)", mine))?;
+    let transport =
+        Transport::bind(mine, config.node, &nodes).map_err(listen("the ring (UDP)", mine))?;
     let callers = match config.client {
         Some(address) => Some(Callers::listen(address).map_err(listen("clients (TCP)", address))?),
         None => None,
     };
     let poller = Poller::new()
         .map_err(|error| StartError::System { what: "an epoll instance", source: error.into() })?;
-    Ok(Sockets { udp, callers, liveness, poller })
+    Ok(Sockets { transport, callers, liveness, poller })
 }
 
 /// Clients cannot connect to "any address": they are told the ring's host instead.

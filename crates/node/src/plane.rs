@@ -20,9 +20,10 @@ use crate::executor::{Done, Executor, Overloaded, StateReply};
 use crate::liveness::Liveness;
 use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::sockets::tcp::{Arrived, Callers};
-use crate::sockets::udp::{Received, Udp};
+use crate::sockets::udp::Received;
 use crate::status::{Counters, Status};
 use crate::timer::{monotonic, sharpen, wall_clock};
+use crate::transport::Transport;
 
 /// A clean stop that is not over after this long is cut short: the others will find out.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
@@ -74,7 +75,7 @@ pub(crate) struct Plane {
 /// In the order in which a dying node closes them: whoever sees its liveness connection end must
 /// find the ring's port closed.
 pub(crate) struct Sockets {
-    pub udp: Udp,
+    pub transport: Transport,
     pub callers: Option<Callers>,
     pub liveness: Liveness,
     pub poller: Poller,
@@ -98,7 +99,7 @@ pub(crate) enum Stop {
 impl Sockets {
     pub fn register(&self, waker: &Waker) -> std::io::Result<()> {
         self.poller.add(waker, Source::Waker, EventFlags::IN)?;
-        self.udp.register(&self.poller)?;
+        self.transport.register(&self.poller)?;
         self.liveness.register(&self.poller)?;
         if let Some(callers) = &self.callers {
             callers.register(&self.poller)?;
@@ -139,7 +140,7 @@ impl Plane {
     }
 
     fn handle_ready(&mut self, source: Source, flags: EventFlags) {
-        let Sockets { udp, callers, liveness, poller } = &mut self.sockets;
+        let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
         let (stack, counters) = (&mut self.stack, &mut self.counters);
         let now = monotonic();
         let arrived = |arrived| match arrived {
@@ -152,7 +153,7 @@ impl Plane {
             Source::Waker => self.handle_inbox(now),
             Source::Strangers | Source::Peer(_) => {
                 let mut heard = false;
-                udp.receive(source, now, counters, |received| match received {
+                transport.receive(source, now, counters, |received| match received {
                     Received::Datagram(bytes) => {
                         heard = true;
                         stack.handle_datagram(now, &bytes);
@@ -190,10 +191,10 @@ impl Plane {
             tracing::warn!("the ring did not let this node go in time: it stops all the same");
             self.stop = Stop::Done;
         }
-        let Sockets { udp, callers, liveness, poller } = &mut self.sockets;
+        let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
         if liveness.next_timeout() <= now {
             let counters = &mut self.counters;
-            liveness.handle_timeout(now, poller, |node| udp.probe(node, now, counters));
+            liveness.handle_timeout(now, poller, |node| transport.probe(node, now, counters));
         }
         if let Some(callers) = callers {
             callers.resume(now, poller);
@@ -284,8 +285,8 @@ impl Plane {
                 self.do_output(now, output);
             }
             // Sending and writing may show that somebody is gone, and the stack then asks for more.
-            let Sockets { udp, callers, poller, .. } = &mut self.sockets;
-            if let Some(node) = udp.take_refused(&mut self.counters) {
+            let Sockets { transport, callers, poller, .. } = &mut self.sockets;
+            if let Some(node) = transport.take_refused(&mut self.counters) {
                 self.stack.handle_unreachable(now, node);
             } else if let Some(gone) =
                 callers.as_mut().and_then(|callers| callers.flush(poller, &mut self.counters))
@@ -299,9 +300,11 @@ impl Plane {
     }
 
     fn do_output(&mut self, now: Time, output: Output) {
-        let Sockets { udp, callers, .. } = &mut self.sockets;
+        let Sockets { transport, callers, .. } = &mut self.sockets;
         match output {
-            Output::Send { to, datagram } => udp.send(to, &datagram, now, &mut self.counters),
+            Output::Send { to, datagram, route } => {
+                transport.send(to, &datagram, route, now, &mut self.counters);
+            }
             Output::Frame { caller, frame } => {
                 if let Some(callers) = callers {
                     callers.push(caller, &frame);
@@ -324,7 +327,7 @@ impl Plane {
                     Err(Overloaded) => self.take_out_overloaded(now, group),
                 }
             }
-            Output::Probe(node) => udp.probe(node, now, &mut self.counters),
+            Output::Probe(node) => transport.probe(node, now, &mut self.counters),
             Output::Event(event) => self.handle_event(event),
         }
     }

@@ -42,7 +42,7 @@ use wire::{Member, NodeId, Random, RingId, Time};
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
 pub use config::{Config, ConfigError, Timing};
-pub use output::{Configuration, ConfigurationKind, Delivery, Event, Output};
+pub use output::{Configuration, ConfigurationKind, Delivery, Event, Output, Route};
 
 use commit::Forming;
 use gather::{Gather, Sets};
@@ -109,7 +109,7 @@ impl Ring {
         let known = me.incarnation.0;
         let nowhere = RingId { sequence: known, representative: me.node };
         let mut ring = Ring {
-            out: Out::new(config.cluster, me),
+            out: Out::new(config.cluster, me, config.nodes.clone()),
             random: Random::new(config.seed),
             queue: SendQueue::default(),
             assembly: Assembly::default(),

@@ -12,7 +12,7 @@ use crate::config::MAX_RING_SEQUENCE;
 use crate::gather::{Gather, Heard, Sets};
 use crate::operational::Turn;
 use crate::recovery::{self, Plan, Recovery};
-use crate::{Event, Ring, State};
+use crate::{Event, Ring, Route, State};
 
 impl Ring {
     /// Enters Gather with what is known, and tells all.
@@ -50,9 +50,7 @@ impl Ring {
 
     fn send_to_all(&mut self, message: Message) {
         let datagram = self.out.encode(message);
-        for node in self.config.nodes.iter().filter(|node| **node != self.config.me.node) {
-            self.out.send_bytes(*node, datagram.clone());
-        }
+        self.out.send_to_configured(datagram, &[]);
     }
 
     /// "I am gone": a join that names its sender as failed.
@@ -95,7 +93,7 @@ impl Ring {
             let sets = mem::take(&mut forming.sets);
             commit.round = 2;
             let datagram = self.out.encode(Message::Commit(commit.clone()));
-            self.out.fan(&commit::members_of(&commit), &datagram);
+            self.out.fan(&commit::members_of(&commit), datagram, Route::Every);
             return self.recover(now, sets, commit);
         }
         if forming.retry_at > now {
@@ -104,7 +102,7 @@ impl Ring {
         forming.retry_at = now + self.config.timing.token_retransmit;
         let datagram = self.out.encode(Message::Commit(forming.commit.clone()));
         for entry in forming.commit.members.iter().filter(|entry| !entry.filled) {
-            self.out.send_bytes(entry.member.node, datagram.clone());
+            self.out.send_bytes(entry.member.node, datagram.clone(), Route::Every);
         }
     }
 
@@ -115,7 +113,7 @@ impl Ring {
             forming.retry_at = now + self.config.timing.token_retransmit;
             let commit = forming.commit.clone();
             let to = commit.ring.representative;
-            self.out.send(to, Message::Commit(commit));
+            self.out.send(to, Message::Commit(commit), Route::Every);
         }
     }
 
@@ -155,7 +153,7 @@ impl Ring {
             && ours.members.iter().any(|e| e.member == entry.member)
         {
             // It has not heard that the commit is complete.
-            self.out.send(entry.member.node, Message::Commit(ours.clone()));
+            self.out.send(entry.member.node, Message::Commit(ours.clone()), Route::Every);
         }
     }
 

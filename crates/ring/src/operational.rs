@@ -2,12 +2,12 @@
 
 use wire::limits::MAX_MESSAGE;
 use wire::ring::{Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Token, Want};
-use wire::{Duration, Member, NodeId, Time};
+use wire::{Duration, Member, Time};
 
-use crate::Config;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
+use crate::{Config, Route};
 
 /// What a node remembers of the present turn, its own or another's.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Operational<'_> {
         }
         if ack_wanted && self.order.window.admits(sequence) {
             let ack = self.order.ack(self.config);
-            self.out.send(sender.node, ack);
+            self.out.send(sender.node, ack, Route::Best);
         }
         self.progress();
     }
@@ -98,7 +98,7 @@ impl Operational<'_> {
             Verdict::Impossible => {}
             Verdict::Copy => {
                 let ack = self.order.ack(self.config);
-                self.out.send(sender.node, ack);
+                self.out.send(sender.node, ack, Route::Every);
             }
             Verdict::Take => {
                 self.order.take(self.now, self.config, self.out, token);
@@ -118,13 +118,13 @@ impl Operational<'_> {
         if self.order.token.is_some() {
             self.go_on();
         } else if self.turn.want_at.is_none() {
-            self.ask();
+            self.ask(Route::Best);
         }
     }
 
-    fn ask(&mut self) {
+    fn ask(&mut self, route: Route) {
         let want = self.out.encode(Message::Want(Want { ring: self.order.id }));
-        self.out.fan(&self.order.members, &want);
+        self.out.fan(&self.order.members, want, route);
         self.turn.want_at = Some(self.now + self.config.timing.want_retry);
     }
 
@@ -188,7 +188,7 @@ impl Operational<'_> {
         if core::mem::take(&mut self.turn.unseen) {
             let ack = self.order.ack(self.config);
             let ack = self.out.encode(ack);
-            self.out.fan(&self.order.members, &ack);
+            self.out.fan(&self.order.members, ack, Route::Best);
         }
         if self.order.members.len() > 1 {
             let heartbeat_at = self.now + self.config.timing.heartbeat;
@@ -245,7 +245,7 @@ impl Operational<'_> {
         if due(self.turn.want_at) {
             self.turn.want_at = None;
             if self.order.token.is_none() && !self.queue.is_empty() {
-                self.ask();
+                self.ask(Route::Every);
             }
         }
         if self.order.token.is_some() && due(self.turn.heartbeat_at) {
@@ -259,9 +259,7 @@ impl Operational<'_> {
             self.turn.beacon_at = now + self.config.timing.beacon_interval;
             let beacon = wire::ring::Beacon { ring: self.order.id };
             let beacon = self.out.encode(Message::Beacon(beacon));
-            for node in outside(self.order, self.config) {
-                self.out.send_bytes(node, beacon.clone());
-            }
+            self.out.send_to_configured(beacon, &self.order.members);
         }
     }
 
@@ -289,12 +287,6 @@ impl Operational<'_> {
         }
         self.go_on();
     }
-}
-
-/// Nodes of the configuration that are not in the ring.
-fn outside<'a>(order: &'a Order, config: &'a Config) -> impl Iterator<Item = NodeId> + 'a {
-    let inside = |node: &NodeId| order.members.binary_search_by_key(node, |m| m.node).is_ok();
-    config.nodes.iter().copied().filter(move |node| !inside(node))
 }
 
 fn shows_itself(order: &Order, config: &Config) -> bool {

@@ -15,7 +15,7 @@ use crate::bug::planted;
 use crate::out::Out;
 use crate::packing::Assembly;
 use crate::window::{Kept, Window};
-use crate::{Config, Delivery, Event, Output};
+use crate::{Config, Delivery, Event, Output, Route};
 
 /// Passes of the token that one datagram may be ahead of what a node has seen. Beyond any real
 /// one, and far below the end of the numbers.
@@ -199,7 +199,7 @@ impl Order {
             Datagram { cluster: out.cluster, sender: out.me, message: Message::Data(data) };
         if self.members.len() > 1 {
             let bytes = datagram.encode();
-            out.fan(&self.members, &bytes);
+            out.fan(&self.members, bytes, Route::Best);
         }
         let Message::Data(data) = datagram.message else { unreachable!("made above") };
         let new = self.window.insert(Kept { sender: out.me, data });
@@ -273,8 +273,8 @@ impl Order {
             let ack_wanted = last && to.is_some() && kept.sender == out.me;
             let bytes = out.encode_as(kept.sender, Data { ack_wanted, ..kept.data.clone() });
             match to {
-                Some(node) => out.send_bytes(node, bytes),
-                None => out.fan(&self.members, &bytes),
+                Some(node) => out.send_bytes(node, bytes, Route::Every),
+                None => out.fan(&self.members, bytes, Route::Every),
             }
             count += 1;
         }
@@ -319,7 +319,7 @@ impl Order {
         self.evidence = now;
         let to = self.members[to].node;
         let datagram = out.encode(Message::Token(token));
-        out.send_bytes(to, datagram.clone());
+        out.send_bytes(to, datagram.clone(), Route::Best);
         let retry_at = now + config.timing.token_retransmit;
         self.passed = Some(Passed { to, datagram, retry_at });
     }
@@ -328,7 +328,7 @@ impl Order {
     pub fn pass_again(&mut self, now: Time, config: &Config, out: &mut Out) {
         if let Some(passed) = self.passed.as_mut().filter(|passed| passed.retry_at <= now) {
             passed.retry_at = now + config.timing.token_retransmit;
-            out.send_bytes(passed.to, passed.datagram.clone());
+            out.send_bytes(passed.to, passed.datagram.clone(), Route::Every);
         }
     }
 

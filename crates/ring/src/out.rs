@@ -1,22 +1,25 @@
 //! The one ordered queue of outputs, and the only place that makes datagrams.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::ring::{Data, Datagram, Message};
-use wire::{ClusterId, Member, NodeId};
+use wire::{ClusterId, Member, NodeId, NodeSet};
 
-use crate::{Event, Output};
+use crate::{Event, Output, Route};
 
 pub(crate) struct Out {
     pub cluster: ClusterId,
     pub me: Member,
+    /// The configured nodes, in order of id.
+    nodes: Vec<NodeId>,
     pub queue: VecDeque<Output>,
 }
 
 impl Out {
-    pub fn new(cluster: ClusterId, me: Member) -> Self {
-        Out { cluster, me, queue: VecDeque::new() }
+    pub fn new(cluster: ClusterId, me: Member, nodes: Vec<NodeId>) -> Self {
+        Out { cluster, me, nodes, queue: VecDeque::new() }
     }
 
     pub fn push(&mut self, output: Output) {
@@ -37,22 +40,44 @@ impl Out {
         Datagram { cluster: self.cluster, sender, message: Message::Data(data) }.encode()
     }
 
-    pub fn send_bytes(&mut self, to: NodeId, datagram: Bytes) {
-        assert!(to != self.me.node, "a node does not send to itself");
-        self.push(Output::Send { to, datagram });
+    pub fn send_bytes(&mut self, to: NodeId, datagram: Bytes, route: Route) {
+        self.send_all([to], datagram, route);
     }
 
-    pub fn send(&mut self, to: NodeId, message: Message) {
+    pub fn send(&mut self, to: NodeId, message: Message, route: Route) {
         let datagram = self.encode(message);
-        self.send_bytes(to, datagram);
+        self.send_bytes(to, datagram, route);
     }
 
     /// The same bytes to every one of `members` but this node.
-    pub fn fan(&mut self, members: &[Member], datagram: &Bytes) {
-        for member in members {
-            if member.node != self.me.node {
-                self.send_bytes(member.node, datagram.clone());
+    pub fn fan(&mut self, members: &[Member], datagram: Bytes, route: Route) {
+        let me = self.me.node;
+        let others = members.iter().map(|member| member.node).filter(|node| *node != me);
+        self.send_all(others, datagram, route);
+    }
+
+    /// The same bytes to every configured node but this one, and those that `but` names.
+    pub fn send_to_configured(&mut self, datagram: Bytes, but: &[Member]) {
+        let mut to = NodeSet::EMPTY;
+        for (place, node) in self.nodes.iter().enumerate() {
+            let inside = but.binary_search_by_key(node, |member| member.node).is_ok();
+            if *node != self.me.node && !inside {
+                to.insert(place);
             }
+        }
+        if !to.is_empty() {
+            self.push(Output::Send { to, datagram, route: Route::Every });
+        }
+    }
+
+    fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, datagram: Bytes, route: Route) {
+        let mut to = NodeSet::EMPTY;
+        for node in nodes {
+            assert!(node != self.me.node, "a node does not send to itself");
+            to.insert(self.nodes.binary_search(&node).expect("members are configured"));
+        }
+        if !to.is_empty() {
+            self.push(Output::Send { to, datagram, route });
         }
     }
 }

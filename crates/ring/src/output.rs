@@ -3,17 +3,19 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::{Duration, Member, NodeId, RingId};
+use wire::{Duration, Member, NodeSet, RingId};
 
 /// One thing to do or to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Send this datagram to this node.
+    /// Send this datagram to each of these nodes.
     Send {
-        /// The receiver, never this node itself.
-        to: NodeId,
+        /// The receivers, by place in [`Config::nodes`](crate::Config); never this node itself.
+        to: NodeSet,
         /// The bytes.
         datagram: Bytes,
+        /// Which way, where there are several.
+        route: Route,
     },
     /// The next message of the total order.
     Deliver(Delivery),
@@ -30,6 +32,15 @@ pub enum Output {
     },
     /// Something that logs and metrics want to know.
     Event(Event),
+}
+
+/// The way that a datagram takes to a node with several links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The link in use.
+    Best,
+    /// All links: an earlier copy may have been lost, or nothing is known of the receiver.
+    Every,
 }
 
 /// A message in its place in the total order.

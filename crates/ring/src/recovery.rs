@@ -15,7 +15,7 @@ use crate::order::{Order, Verdict, deliver_one};
 use crate::out::Out;
 use crate::packing::Assembly;
 use crate::window::Kept;
-use crate::{Config, Configuration, ConfigurationKind, Output};
+use crate::{Config, Configuration, ConfigurationKind, Output, Route};
 
 /// Who came from where, as the commit tells.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Recovering<'_> {
         }
         if ack_wanted && self.recovery.new.window.admits(sequence) {
             let ack = self.recovery.new.ack(self.config);
-            self.out.send(sender.node, ack);
+            self.out.send(sender.node, ack, Route::Best);
         }
         false
     }
@@ -163,7 +163,7 @@ impl Recovering<'_> {
             Verdict::Impossible => false,
             Verdict::Copy => {
                 let ack = new.ack(self.config);
-                self.out.send(sender, ack);
+                self.out.send(sender, ack, Route::Every);
                 false
             }
             Verdict::Take => {

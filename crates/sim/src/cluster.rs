@@ -307,7 +307,7 @@ impl Cluster {
     fn output(&mut self, node: usize, me: Member, output: Output) -> Verdict {
         let now = self.fabric.now();
         match output {
-            Output::Send { to, datagram } => {
+            Output::Send { to, datagram, .. } => {
                 bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
                 self.fabric.send(node, to, &datagram);
             }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use wire::{Duration, Incarnation, Member, NodeId, Time};
+use wire::{Duration, Incarnation, Member, NodeId, NodeSet, Time};
 
 use crate::clock::Clock;
 use crate::network::{Network, Place};
@@ -204,13 +204,14 @@ impl<P: Process, X> Fabric<P, X> {
     }
 
     /// A datagram leaves.
-    pub fn send(&mut self, from: usize, to: NodeId, bytes: &Bytes) {
-        self.datagrams += 1;
-        let to = place_of(to);
+    pub fn send(&mut self, from: usize, to: NodeSet, bytes: &Bytes) {
         let now = self.now();
-        self.trace.note(now, 1, from, [to as u64, digest(bytes)]);
-        for at in self.network.arrivals(now, from, to).into_iter().flatten() {
-            self.queue.push(at, What::Arrive(to, Input::Datagram(from, bytes.clone())));
+        for to in to.iter() {
+            self.datagrams += 1;
+            self.trace.note(now, 1, from, [to as u64, digest(bytes)]);
+            for at in self.network.arrivals(now, from, to).into_iter().flatten() {
+                self.queue.push(at, What::Arrive(to, Input::Datagram(from, bytes.clone())));
+            }
         }
     }
 

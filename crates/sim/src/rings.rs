@@ -210,7 +210,7 @@ impl Rings {
             bounded::outputs(me, count, self.options.nodes)?;
             let now = self.fabric.now();
             match output {
-                Output::Send { to, datagram } => {
+                Output::Send { to, datagram, .. } => {
                     bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
                     self.fabric.send(node, to, &datagram);
                     continue;

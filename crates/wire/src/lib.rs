@@ -16,6 +16,7 @@ pub mod client;
 mod codec;
 mod ids;
 pub mod limits;
+mod nodes;
 pub mod ordered;
 mod random;
 pub mod ring;
@@ -25,5 +26,6 @@ pub use codec::{Malformed, PROTOCOL_VERSION};
 pub use ids::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,
 };
+pub use nodes::NodeSet;
 pub use random::Random;
 pub use time::{Duration, Time};

@@ -13,8 +13,8 @@ use crate::directory::{Change, JoinRefused};
 impl Stack {
     pub(super) fn handle_ring(&mut self, now: Time, output: ring::Output) {
         match output {
-            ring::Output::Send { to, datagram } => {
-                self.outputs.push_back(Output::Send { to, datagram });
+            ring::Output::Send { to, datagram, route } => {
+                self.outputs.push_back(Output::Send { to, datagram, route });
             }
             ring::Output::Deliver(delivery) => self.deliver(now, delivery),
             ring::Output::Configuration(configuration) => self.configure(now, configuration),

@@ -355,7 +355,11 @@ impl Cluster {
         while let Some(output) = self.nodes.get_mut(&id).unwrap().stack.poll_output() {
             let now = self.now;
             match output {
-                Output::Send { to, datagram } => self.send(id, to.0, datagram),
+                Output::Send { to, datagram, .. } => {
+                    for place in to.iter() {
+                        self.send(id, place as u32 + 1, datagram.clone());
+                    }
+                }
                 Output::Probe(node) => self.send(id, node.0, Bytes::from_static(b"?")),
                 Output::Frame { caller, frame } => {
                     if let Frame::Reply(reply) = frame {

@@ -121,12 +121,10 @@ impl Udp {
         }
     }
 
-    /// Sends a datagram. What the kernel does not take is lost, as on the way: the ring repeats.
-    pub fn send(&mut self, to: NodeId, datagram: &[u8], now: Time, counters: &mut Counters) {
-        let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == to) else {
-            counters.datagrams_unsent += 1;
-            return;
-        };
+    /// Sends a datagram to the peer of this number. What the kernel does not take is lost, as on
+    /// the way: the ring repeats.
+    pub fn send(&mut self, peer: usize, datagram: &[u8], now: Time, counters: &mut Counters) {
+        let peer = &mut self.peers[peer];
         let mut result = peer.socket.send(datagram);
         if matches!(&result, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused) {
             // An earlier datagram was refused; this one was not sent. The peer may be back.
@@ -144,7 +142,9 @@ impl Udp {
     /// Sends an empty datagram, which means nothing to a living node and is refused by the host of
     /// a dead one.
     pub fn probe(&mut self, to: NodeId, now: Time, counters: &mut Counters) {
-        self.send(to, &[], now, counters);
+        if let Some(peer) = self.peers.iter().position(|peer| peer.id == to) {
+            self.send(peer, &[], now, counters);
+        }
     }
 
     /// The next peer of which a send was refused.

@@ -418,7 +418,11 @@ impl Cluster {
         for output in outputs {
             match output {
                 Output::Send { .. } if dies => {}
-                Output::Send { to, datagram } => self.send(node, to.0 as usize, datagram),
+                Output::Send { to, datagram, .. } => {
+                    for place in to.iter() {
+                        self.send(node, place, datagram.clone());
+                    }
+                }
                 Output::Deliver(delivery) => {
                     self.note(|| {
                         let text = String::from_utf8_lossy(&delivery.payload);
