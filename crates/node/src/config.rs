@@ -1,7 +1,7 @@
 //! A node's configuration: every knob, its default, and what values are possible.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::Quorum;
 use wire::limits::{MAX_GROUPS, MAX_NAME};
@@ -12,8 +12,10 @@ use crate::Execution;
 
 mod error;
 mod file;
+mod security;
 
 pub use error::{ConfigError, Problem};
+pub use security::{Security, TlsFiles};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.
 pub const DEFAULT_CONFIG: &str = include_str!("config/default.toml");
@@ -27,12 +29,16 @@ pub struct Config {
     pub cluster: String,
     /// Where the incarnation is kept.
     pub data_dir: Option<PathBuf>,
-    /// Listening beyond loopback is wanted, though nothing is encrypted yet.
+    /// Listening beyond loopback without keys is wanted.
     pub insecure: bool,
     /// Which configurations may acknowledge anything.
     pub quorum: Quorum,
+    /// Keys and certificates.
+    pub security: Security,
     /// Path of the admin socket.
     pub admin: Option<PathBuf>,
+    /// Where the admin protocol is spoken over TLS. `None`: nowhere.
+    pub admin_tls: Option<SocketAddr>,
     /// Where clients connect. `None`: nowhere.
     pub client: Option<SocketAddr>,
     /// What clients are told instead.
@@ -105,7 +111,9 @@ impl Default for Config {
             data_dir: None,
             insecure: false,
             quorum: Quorum::Majority,
+            security: Security::default(),
             admin: None,
+            admin_tls: None,
             client: Some(SocketAddr::from(([127, 0, 0, 1], 7100))),
             advertise: None,
             nodes: vec![NodeAddress {
@@ -147,6 +155,13 @@ impl Config {
             ConfigError::Value { line, problem }
         })?;
         Ok(config)
+    }
+
+    /// Relative paths become those of this folder, the configuration file's own.
+    pub fn resolve(&mut self, folder: &Path) {
+        let files = [&mut self.data_dir, &mut self.admin];
+        files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
+        self.security.resolve(folder);
     }
 
     /// The file's text that gives this configuration.
@@ -229,18 +244,38 @@ impl Config {
         {
             return Err(Problem::ClientIsRing(client));
         }
-        if self.insecure {
+        if let Some(key) = self.security.gap() {
+            return Err(Problem::TlsIncomplete(key));
+        }
+        if let Some(admin) = self.admin_tls {
+            if self.security.tls().is_none() {
+                return Err(Problem::AdminWithoutTls(admin));
+            }
+            let taken = [self.client, self.ring_address()];
+            if admin.port() != 0 && taken.iter().flatten().any(|other| other.port() == admin.port())
+            {
+                return Err(Problem::AdminPortTaken(admin));
+            }
+        }
+        let missing = self.security.missing();
+        if self.insecure || missing.is_empty() {
             return Ok(());
         }
         if let Some(address) = self.client
             && !address.ip().is_loopback()
         {
-            return Err(Problem::InsecureClient(address));
+            return Err(Problem::InsecureClient { address, missing: missing.join(", ") });
         }
         let open = |node: &NodeAddress| node.id == self.node && !node.ring.ip().is_loopback();
-        match self.nodes.iter().position(open) {
-            Some(index) => Err(Problem::InsecureRing { index, address: self.nodes[index].ring }),
-            None => Ok(()),
+        if let Some(index) = self.nodes.iter().position(open) {
+            let address = self.nodes[index].ring;
+            return Err(Problem::InsecureRing { index, address, missing: missing.join(", ") });
+        }
+        match self.admin_tls {
+            Some(address) if !address.ip().is_loopback() => {
+                Err(Problem::InsecureAdmin { address, missing: missing.join(", ") })
+            }
+            _ => Ok(()),
         }
     }
 

@@ -25,7 +25,8 @@ mod timer;
 mod transport;
 
 pub use config::{
-    Config, ConfigError, DEFAULT_CONFIG, NodeAddress, Problem, ReplicaConfig, RingKnobs,
+    Config, ConfigError, DEFAULT_CONFIG, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security,
+    TlsFiles,
 };
 pub use engine::{Event, ServiceOutcome};
 pub use error::{HostError, StartError, Stopped};

@@ -123,15 +123,49 @@ pub enum Problem {
     ClientIsRing(SocketAddr),
     /// Clients would be taken from other hosts.
     #[error(
-        "listen.client = \"{0}\" can be reached from other hosts, and clients are neither \
-         encrypted nor authenticated yet: listen on 127.0.0.1, or, on a network whose every host \
-         you trust, set insecure = true"
+        "listen.client = \"{address}\" can be reached from other hosts, but [security] lacks \
+         {missing}: `steadfast init` makes all keys; or listen on 127.0.0.1; or, on a network \
+         whose every host you trust, set insecure = true"
     )]
-    InsecureClient(SocketAddr),
+    InsecureClient {
+        /// The address.
+        address: SocketAddr,
+        /// What [security] lacks.
+        missing: String,
+    },
+    /// The admin protocol would be open to other hosts.
+    #[error(
+        "listen.admin = \"{address}\" can be reached from other hosts, but [security] lacks \
+         {missing}: `steadfast init` makes all keys; or listen on 127.0.0.1"
+    )]
+    InsecureAdmin {
+        /// The address.
+        address: SocketAddr,
+        /// What [security] lacks.
+        missing: String,
+    },
+    /// The admin protocol without TLS.
+    #[error(
+        "listen.admin = \"{0}\" speaks TLS only, and [security] names no authority, certificate \
+         and key: `steadfast init` makes them; or use the Unix socket alone (admin = \"PATH\")"
+    )]
+    AdminWithoutTls(SocketAddr),
+    /// The admin protocol on a port that has another use.
+    #[error(
+        "listen.admin = \"{0}\" has the port of listen.client or of the ring (which needs its \
+         number on TCP too): give it another"
+    )]
+    AdminPortTaken(SocketAddr),
+    /// Some files of TLS, but not all.
+    #[error(
+        "[security] lacks `{0}`: TLS needs authority, certificate and key together; \
+         `steadfast init` makes them"
+    )]
+    TlsIncomplete(&'static str),
     /// The ring would be open to other hosts.
     #[error(
-        "ring = \"{address}\" can be reached from other hosts, and the ring is neither \
-         encrypted nor authenticated yet: use loopback addresses, or, on a network whose every \
+        "ring = \"{address}\" can be reached from other hosts, but [security] lacks {missing}: \
+         `steadfast init` makes all keys; or use loopback addresses; or, on a network whose every \
          host you trust, set insecure = true"
     )]
     InsecureRing {
@@ -139,6 +173,8 @@ pub enum Problem {
         index: usize,
         /// The address.
         address: SocketAddr,
+        /// What [security] lacks.
+        missing: String,
     },
     /// More replicas than a cluster has groups.
     #[error("{0} [[replica]] entries, a cluster has at most {MAX_GROUPS} groups")]
@@ -189,7 +225,11 @@ impl Problem {
             Problem::AdvertiseWithoutClient | Problem::Advertise(_) => {
                 vec![Key("listen"), Key("advertise")]
             }
-            Problem::ClientIsRing(_) | Problem::InsecureClient(_) => {
+            Problem::AdminWithoutTls(_)
+            | Problem::AdminPortTaken(_)
+            | Problem::InsecureAdmin { .. } => vec![Key("listen"), Key("admin")],
+            Problem::TlsIncomplete(_) => vec![Key("security")],
+            Problem::ClientIsRing(_) | Problem::InsecureClient { .. } => {
                 vec![Key("listen"), Key("client")]
             }
             Problem::TooManyReplicas(_) => vec![Key("replica")],

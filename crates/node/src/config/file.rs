@@ -10,7 +10,7 @@ use wire::ordered::Hold;
 use wire::{Duration, NodeId};
 
 use super::error::Step;
-use super::{Config, ConfigError, NodeAddress, Problem, ReplicaConfig, RingKnobs};
+use super::{Config, ConfigError, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security};
 use crate::Execution;
 
 /// The timers' keys.
@@ -40,6 +40,8 @@ struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     admin: Option<PathBuf>,
     #[serde(default)]
+    security: SecurityFiles,
+    #[serde(default)]
     listen: Listen,
     nodes: Vec<NodeEntry>,
     #[serde(default)]
@@ -67,6 +69,21 @@ struct Listen {
     client: Option<SocketAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     advertise: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admin: Option<SocketAddr>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SecurityFiles {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster_key: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authority: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -131,11 +148,18 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         cluster: file.cluster,
         data_dir: file.data_dir,
         insecure: file.insecure,
+        security: Security {
+            cluster_key: file.security.cluster_key,
+            authority: file.security.authority,
+            certificate: file.security.certificate,
+            key: file.security.key,
+        },
         quorum: match file.quorum {
             QuorumName::Majority => Quorum::Majority,
             QuorumName::Off => Quorum::Off,
         },
         admin: file.admin,
+        admin_tls: file.listen.admin,
         client: file.listen.client,
         advertise: file.listen.advertise,
         nodes: nodes.collect(),
@@ -162,7 +186,17 @@ pub(super) fn print(config: &Config) -> String {
             Quorum::Off => QuorumName::Off,
         },
         admin: config.admin.clone(),
-        listen: Listen { client: config.client, advertise: config.advertise },
+        security: SecurityFiles {
+            cluster_key: config.security.cluster_key.clone(),
+            authority: config.security.authority.clone(),
+            certificate: config.security.certificate.clone(),
+            key: config.security.key.clone(),
+        },
+        listen: Listen {
+            client: config.client,
+            advertise: config.advertise,
+            admin: config.admin_tls,
+        },
         nodes: config
             .nodes
             .iter()

@@ -23,6 +23,7 @@ fn the_manual_names_every_knob() {
         .collect();
     let config = Config::from_toml(&text).unwrap();
     assert!(config.data_dir.is_some() && config.admin.is_some() && config.advertise.is_some());
+    assert!(config.security.missing().is_empty() && config.admin_tls.is_some());
     assert_eq!(config.replicas.len(), 1);
     let printed = config.to_toml();
     for key in printed.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
@@ -74,9 +75,49 @@ fn listening_beyond_loopback_must_be_asked_for() {
     let open = MINIMAL.replace("127.0.0.1", "192.0.2.1");
     let refusal = refusal(&open);
     assert!(refusal.contains("line 4"), "{refusal}");
-    assert!(refusal.contains("neither encrypted nor authenticated"), "it says why: {refusal}");
-    assert!(refusal.contains("insecure = true"), "and the remedy: {refusal}");
+    assert!(refusal.contains("reached from other hosts"), "it says why: {refusal}");
+    assert!(refusal.contains("steadfast init"), "and the remedy: {refusal}");
+    assert!(refusal.contains("insecure = true"), "and the other one: {refusal}");
     assert!(Config::from_toml(&format!("insecure = true\n{open}")).is_ok());
+}
+
+const KEYS: &str = "[security]\ncluster_key = \"cluster.key\"\nauthority = \"authority.pem\"\n\
+                    certificate = \"node-1.pem\"\nkey = \"node-1.key\"\n";
+
+#[test]
+fn with_all_keys_a_node_listens_beyond_loopback() {
+    let open = MINIMAL.replace("127.0.0.1", "192.0.2.1");
+    let all =
+        format!("{open}{KEYS}[listen]\nclient = \"0.0.0.0:7100\"\nadmin = \"0.0.0.0:7101\"\n");
+    assert!(Config::from_toml(&all).is_ok());
+    for lost in ["cluster_key", "authority", "certificate", "key"] {
+        let is_lost = |line: &&str| line.starts_with(&format!("{lost} ="));
+        let line = all.lines().find(is_lost).unwrap();
+        let refusal = refusal(&all.replace(&format!("{line}\n"), ""));
+        assert!(refusal.contains(lost) && refusal.contains("steadfast init"), "{refusal}");
+    }
+}
+
+#[test]
+fn the_admin_port_needs_tls_and_a_port_of_its_own() {
+    let with = |keys, port| format!("{MINIMAL}{keys}[listen]\nadmin = \"127.0.0.1:{port}\"\n");
+    assert!(refusal(&with("", 7101)).contains("speaks TLS only"));
+    assert!(refusal(&with(KEYS, 7201)).contains("give it another"));
+    let clients = with(KEYS, 7100) + "client = \"127.0.0.1:7100\"\n";
+    assert!(refusal(&clients).contains("give it another"));
+    assert!(Config::from_toml(&with(KEYS, 7101)).is_ok());
+}
+
+#[test]
+fn relative_paths_are_those_of_the_files_folder() {
+    let text = format!("data_dir = \"data\"\nadmin = \"/run/node.sock\"\n{MINIMAL}{KEYS}");
+    let mut config = Config::from_toml(&text).unwrap();
+    config.resolve(std::path::Path::new("/etc/steadfast"));
+    let path = |text: &str| Some(std::path::PathBuf::from(text));
+    assert_eq!(config.data_dir, path("/etc/steadfast/data"));
+    assert_eq!(config.admin, path("/run/node.sock"), "absolute ones stay");
+    assert_eq!(config.security.cluster_key, path("/etc/steadfast/cluster.key"));
+    assert_eq!(config.security.key, path("/etc/steadfast/node-1.key"));
 }
 
 #[test]

@@ -58,8 +58,11 @@ pub fn read_config(path: &Path) -> Result<NodeConfig, Failure> {
             path.display()
         ))
     })?;
-    NodeConfig::from_toml(&text)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    let mut config = NodeConfig::from_toml(&text)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    // The folder of "node.toml" is "", which joins to the same path.
+    config.resolve(path.parent().unwrap_or(Path::new("")));
+    Ok(config)
 }
 
 fn daemon(path: &Path, log: Option<&str>) -> Result<(), Failure> {
