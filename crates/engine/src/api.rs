@@ -25,11 +25,15 @@ pub enum Quorum {
     Off,
 }
 
-/// A node without its sockets: who it is and its knobs.
+/// A node without its sockets and what orders its messages: who it is and its knobs.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The ring's knobs: who this node is, whom it may meet.
-    pub ring: ring::Config,
+    /// This node, in this life.
+    pub me: Member,
+    /// Every node that may be there, this one included, in order of id.
+    pub nodes: Vec<NodeId>,
+    /// Seed of the random numbers that are ordered with requests.
+    pub seed: u64,
     /// The cluster's name, told to clients.
     pub cluster: String,
     /// Which configurations may acknowledge anything.
@@ -45,10 +49,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// Default knobs for a node with this ring, in the cluster of this name.
-    pub fn new(ring: ring::Config, cluster: String) -> Self {
+    /// Default knobs for `me` among `nodes`, in the cluster of this name.
+    pub fn new(me: Member, nodes: Vec<NodeId>, cluster: String) -> Self {
         Config {
-            ring,
+            me,
+            nodes,
+            seed: me.incarnation.0 ^ u64::from(me.node.0),
             cluster,
             quorum: Quorum::default(),
             first_life: false,

@@ -1,5 +1,6 @@
 //! The rooms above the ring: configurations with a quorum, groups and their views, sessions with
-//! exactly-once replies, state transfer. [`Stack`] is a whole node without its sockets.
+//! exactly-once replies, state transfer. [`Stack`] is a whole node without its sockets, above
+//! whatever orders messages ([`ordering::Ordering`]): the ring, unless another engine is put there.
 //!
 //! Everything here is a pure machine, described in `docs/protocol/group.md`.
 #![no_std]
@@ -12,6 +13,7 @@ mod bug;
 mod callers;
 mod component;
 mod directory;
+pub mod ordering;
 mod quorum;
 mod replica;
 mod session;

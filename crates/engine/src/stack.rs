@@ -1,4 +1,4 @@
-//! A whole node without its sockets: the ring and the rooms above it, composed.
+//! A whole node without its sockets: what orders messages, and the rooms above it, composed.
 //!
 //! - here: what comes in, what goes out
 //! - `stack/delivery.rs`: what the ring delivers
@@ -16,17 +16,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use ring::{ConfigError, Delivery, Ring};
 use wire::limits::{MAX_SEND_QUEUE, MAX_WAITING};
 use wire::ordered::{GroupOptions, Ordered};
-use wire::ring::Datagram;
-use wire::{ClusterId, Duration, GroupId, Member, NodeId, Random, RingId, Time};
+use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time};
 
 use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
 use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
 use crate::directory::{Directory, State};
+use crate::ordering::{Delivery, Ordering, Ring};
 use crate::replica::Replica;
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
@@ -63,13 +62,12 @@ struct Held {
     all: u64,
 }
 
-/// A node's machine.
-pub struct Stack {
+/// A node's machine, above what orders its messages.
+pub struct Stack<O = Ring> {
     me: Member,
     cluster_name: String,
-    cluster: ClusterId,
     planted: Planted,
-    ring: Ring,
+    ordering: O,
     random: Random,
     membership: Membership,
     directory: Directory,
@@ -89,21 +87,18 @@ pub struct Stack {
     outputs: VecDeque<Output>,
 }
 
-impl Stack {
+impl<O: Ordering> Stack<O> {
     /// A node that starts now.
-    ///
-    /// # Errors
-    /// If a knob of the ring is out of its range.
-    pub fn new(config: Config, now: Time) -> Result<Stack, ConfigError> {
+    pub fn new(config: Config, ordering: O, now: Time) -> Stack<O> {
         let planted = Planted {
             #[cfg(feature = "planted-bugs")]
             bug: config.bug,
         };
-        let me = config.ring.me;
+        let me = config.me;
         let membership = Membership::new(
             me,
             config.quorum,
-            config.ring.nodes.clone(),
+            config.nodes,
             config.first_life,
             config.address,
             planted,
@@ -111,11 +106,10 @@ impl Stack {
         let mut stack = Stack {
             me,
             cluster_name: config.cluster,
-            cluster: config.ring.cluster,
             planted,
-            random: Random::new(config.ring.seed ^ 0x57ac),
+            random: Random::new(config.seed ^ 0x57ac),
             membership,
-            ring: Ring::new(config.ring, now)?,
+            ordering,
             directory: Directory::default(),
             hosted: BTreeMap::new(),
             callers: Callers::default(),
@@ -129,28 +123,27 @@ impl Stack {
             outputs: VecDeque::new(),
         };
         stack.settle(now);
-        Ok(stack)
+        stack
     }
 
     /// A datagram came from another node.
     pub fn handle_datagram(&mut self, now: Time, bytes: &Bytes) {
-        match Datagram::decode(self.cluster, bytes) {
-            Ok(datagram) => self.ring.handle_message(now, datagram),
-            Err(malformed) => self.event(Event::Malformed(malformed)),
+        if let Err(malformed) = self.ordering.handle_datagram(now, bytes) {
+            self.event(Event::Malformed(malformed));
         }
         self.settle(now);
     }
 
     /// A node's host says that nobody listens there.
     pub fn handle_unreachable(&mut self, now: Time, node: NodeId) {
-        self.ring.handle_unreachable(now, node);
+        self.ordering.handle_unreachable(now, node);
         self.settle(now);
     }
 
     /// The time that [`Stack::next_timeout`] named has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.ring.next_timeout().is_some_and(|due| due <= now) {
-            self.ring.handle_timeout(now);
+        if self.ordering.next_timeout().is_some_and(|due| due <= now) {
+            self.ordering.handle_timeout(now);
         }
         self.callers.expire(now);
         self.order_due(now);
@@ -167,7 +160,10 @@ impl Stack {
             return None;
         }
         let own = self.joining_until.into_iter().chain(self.leaving).min();
-        [self.ring.next_timeout(), self.callers.next_deadline(), own].into_iter().flatten().min()
+        [self.ordering.next_timeout(), self.callers.next_deadline(), own]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].
@@ -194,8 +190,8 @@ impl Stack {
     /// Takes what the ring has to say, then does what that makes possible, until all is quiet.
     fn settle(&mut self, now: Time) {
         loop {
-            while let Some(output) = self.ring.poll_output() {
-                self.handle_ring(now, output);
+            while let Some(output) = self.ordering.poll_output() {
+                self.handle_ordering(now, output);
             }
             if self.left || !self.pump(now) {
                 break;
@@ -207,7 +203,7 @@ impl Stack {
     fn pump(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some(ordered) = self.unsent.front() {
-            if self.ring.multicast(now, ordered.encode()).is_err() {
+            if self.ordering.multicast(now, ordered.encode()).is_err() {
                 break;
             }
             self.unsent.pop_front();
@@ -227,9 +223,9 @@ impl Stack {
             return false;
         }
         self.left = true;
-        self.ring.leave(now);
-        while let Some(output) = self.ring.poll_output() {
-            self.handle_ring(now, output);
+        self.ordering.leave(now);
+        while let Some(output) = self.ordering.poll_output() {
+            self.handle_ordering(now, output);
         }
         self.event(Event::Left);
         true
@@ -237,10 +233,15 @@ impl Stack {
 
     /// Orders a message, now or as soon as the ring takes it.
     fn order(&mut self, now: Time, ordered: Ordered) {
-        if !self.unsent.is_empty() || self.ring.multicast(now, ordered.encode()).is_err() {
+        if !self.unsent.is_empty() || self.ordering.multicast(now, ordered.encode()).is_err() {
             // Bounded: what a node orders by itself answers what was delivered to it.
             self.unsent.push_back(ordered);
         }
+    }
+
+    /// What orders this node's messages.
+    pub fn ordering(&self) -> &O {
+        &self.ordering
     }
 
     /// What this node knows, for people.
@@ -269,9 +270,9 @@ impl Stack {
         Status {
             me: self.me,
             ring: RingStatus {
-                state: self.ring.state_name(),
-                id: self.ring.id(),
-                members: self.ring.members().to_vec(),
+                state: self.ordering.state_name(),
+                id: self.ordering.id(),
+                members: self.ordering.members().to_vec(),
                 quorate: self.membership.quorate(),
                 epoch: self.membership.epoch(),
                 delivered: self.delivered,
@@ -285,7 +286,7 @@ impl Stack {
     /// # Panics
     /// If it does not: a bug in this crate.
     pub fn check_invariants(&self) {
-        self.ring.check_invariants();
+        self.ordering.check_invariants();
         self.directory.check_invariants();
         self.callers.check_invariants();
         assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use engine::Stack;
+use engine::ordering::Ring;
 use wire::limits::MAX_ORDERS;
 use wire::{Duration, GroupId, Member, NodeId};
 
@@ -58,11 +59,13 @@ impl Node {
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
-        let mut stack = engine::Config::new(config.ring_config(me), config.cluster.clone());
+        let ring = config.ring_config(me);
+        let mut stack = engine::Config::new(me, ring.nodes.clone(), config.cluster.clone());
         stack.quorum = config.quorum;
         stack.first_life = life.first;
         stack.address = client_address;
-        let stack = Stack::new(stack, monotonic()).map_err(Problem::Ring)?;
+        let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
+        let stack = Stack::new(stack, ring, monotonic());
 
         let system = |what| move |source| StartError::System { what, source };
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);

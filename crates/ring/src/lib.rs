@@ -37,7 +37,7 @@ use alloc::vec;
 use bytes::Bytes;
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::{Commit, Datagram, Message};
-use wire::{Member, NodeId, Random, RingId, Time};
+use wire::{Malformed, Member, NodeId, Random, RingId, Time};
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
@@ -126,6 +126,16 @@ impl Ring {
         gather.alone_at = now + ring.config.timing.consensus_timeout;
         ring.gather(now, gather);
         Ok(ring)
+    }
+
+    /// Bytes arrived that may be a datagram of this cluster.
+    ///
+    /// # Errors
+    /// [`Malformed`] says why they are none; nothing else has happened.
+    pub fn handle_datagram(&mut self, now: Time, bytes: &Bytes) -> Result<(), Malformed> {
+        let datagram = Datagram::decode(self.config.cluster, bytes)?;
+        self.handle_message(now, datagram);
+        Ok(())
     }
 
     /// A datagram arrived that [`Datagram::decode`] took for one of this cluster.

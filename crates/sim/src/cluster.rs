@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use engine::{Event, Output, Stack};
+use ring::Ring;
 use wire::client::Frame;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, NodeId, Time};
 
@@ -193,12 +194,13 @@ impl Cluster {
         let step = self.faults.between(1, 1_000_000);
         self.fabric.hosts[node].incarnation.0 += step;
         let me = self.fabric.member(node);
-        let mut config =
-            engine::Config::new(ring_config(&self.options, me, self.plant), CLUSTER.into());
+        let ring = ring_config(&self.options, me, self.plant);
+        let mut config = engine::Config::new(me, ring.nodes.clone(), CLUSTER.into());
         config.address = Some(address(node));
         self.plant.into_engine(&mut config);
         let now = self.fabric.local(node);
-        let mut stack = Stack::new(config, now).expect("drawn knobs are in range");
+        let ring = Ring::new(ring, now).expect("drawn knobs are in range");
+        let mut stack = Stack::new(config, ring, now);
         self.executors[node].clear();
         for group in self.options.groups.iter().filter(|group| group.hosts.contains(&node)) {
             let id = stack.host(now, &group.name, group.options).expect("names are good");

@@ -14,8 +14,9 @@ use super::Stack;
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::callers::{Call, Stage, Waiting};
 use crate::directory::Group;
+use crate::ordering::Ordering;
 
-impl Stack {
+impl<O: Ordering> Stack<O> {
     /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
     /// epoch: it becomes the request's ordered time.
     pub fn handle_frame(&mut self, now: Time, wall: Time, caller: Caller, frame: Frame) {
@@ -220,7 +221,7 @@ impl Stack {
             seed,
             body: request.body.clone(),
         });
-        match self.ring.multicast(now, ordered.encode()) {
+        match self.ordering.multicast(now, ordered.encode()) {
             Ok(()) => self.callers.set_stage(&call, Stage::Ordered),
             Err(_) => {
                 let reason = String::from("too much waits for the ring: try again later");

@@ -1,6 +1,5 @@
-//! What the ring delivers: configurations, ordered messages, and who holds them.
+//! What is delivered: configurations, ordered messages, and who holds them.
 
-use ring::{Configuration, ConfigurationKind, Delivery};
 use wire::ordered::{Hold, Install, Ordered, Place, Request};
 use wire::{GroupId, Member, RingId, Time};
 
@@ -9,22 +8,23 @@ use crate::api::{Event, Output};
 use crate::bug::Bug;
 use crate::component::Bearing;
 use crate::directory::{Change, JoinRefused};
+use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Ordering};
 
-impl Stack {
-    pub(super) fn handle_ring(&mut self, now: Time, output: ring::Output) {
+impl<O: Ordering> Stack<O> {
+    pub(super) fn handle_ordering(&mut self, now: Time, output: ordering::Output) {
         match output {
-            ring::Output::Send { to, datagram, route } => {
+            ordering::Output::Send { to, datagram, route } => {
                 self.outputs.push_back(Output::Send { to, datagram, route });
             }
-            ring::Output::Deliver(delivery) => self.deliver(now, delivery),
-            ring::Output::Configuration(configuration) => self.configure(now, configuration),
-            ring::Output::Held { ring, majority, all } => {
+            ordering::Output::Deliver(delivery) => self.deliver(now, delivery),
+            ordering::Output::Configuration(configuration) => self.configure(now, configuration),
+            ordering::Output::Held { ring, majority, all } => {
                 if ring == self.membership.ring() {
                     self.held = Held { majority, all };
                     self.release(ring);
                 }
             }
-            ring::Output::Event(event) => self.event(Event::Ring(event)),
+            ordering::Output::Event(event) => self.event(Event::Ring(event)),
         }
     }
 

@@ -12,9 +12,10 @@ use super::{Hosted, Stack};
 use crate::api::{Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
 use crate::directory::State;
+use crate::ordering::Ordering;
 use crate::replica::{Effect, Replica};
 
-impl Stack {
+impl<O: Ordering> Stack<O> {
     /// This node hosts a replica of the group `name` from now on. It joins as soon as there is a
     /// quorum; until then, and while its state is on the way, it waits.
     ///

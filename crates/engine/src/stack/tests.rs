@@ -1,23 +1,25 @@
-//! One node to whom the test is the ring: what is ordered, lost or said by a confused member here
+//! One node to whom the test is the order: what is ordered, lost or said by a confused member here
 //! takes long to come about in a whole cluster.
+
+mod scripted;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use ring::{Configuration, ConfigurationKind, Delivery};
 use wire::client::{Frame, Hello, Outcome, Request};
 use wire::ordered::{
     Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup, Ordered,
     Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
 };
 use wire::{
-    Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time,
-    ViewNumber,
+    Caller, ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber,
 };
 
 use super::Stack;
 use crate::api::{Command, Config, Executed, Output, ServiceOutcome, Ticket};
+use crate::ordering::{self, Configuration, ConfigurationKind, Delivery};
+use scripted::Scripted;
 
 const NOW: Time = Time(1_000_000_000);
 const CALLER: Caller = Caller(1);
@@ -37,7 +39,7 @@ fn log() -> GroupId {
 
 /// Node 1 of three.
 struct Room {
-    stack: Stack,
+    stack: Stack<Scripted>,
     ring: RingId,
     sequence: u64,
 }
@@ -45,10 +47,9 @@ struct Room {
 impl Room {
     fn new() -> Room {
         let nodes = (1..=3).map(NodeId).collect();
-        let ring_config = ring::Config::new(ClusterId::of("test"), member(1), nodes);
-        let mut config = Config::new(ring_config, "test".into());
+        let mut config = Config::new(member(1), nodes, "test".into());
         config.first_life = true;
-        let stack = Stack::new(config, NOW).expect("the default knobs are right");
+        let stack = Stack::new(config, Scripted::default(), NOW);
         Room { stack, ring: RingId::default(), sequence: 0 }
     }
 
@@ -68,7 +69,7 @@ impl Room {
         let members = vec![member(1), member(2), member(3)];
         let kind = ConfigurationKind::Regular;
         let configuration = Configuration { kind, ring: self.ring, members };
-        self.stack.handle_ring(NOW, ring::Output::Configuration(configuration));
+        self.happens(ordering::Output::Configuration(configuration));
     }
 
     fn nothing(&self) -> Announce {
@@ -108,14 +109,18 @@ impl Room {
             sender: member(sender),
             payload: ordered.encode(),
         };
-        self.stack.handle_ring(NOW, ring::Output::Deliver(delivery));
-        self.stack.pump(NOW);
+        self.happens(ordering::Output::Deliver(delivery));
+    }
+
+    fn happens(&mut self, output: ordering::Output) {
+        self.stack.ordering.script.push_back(output);
+        self.stack.settle(NOW);
         self.stack.check_invariants();
     }
 
     fn hold_all(&mut self) {
         let (ring, all) = (self.ring, self.sequence);
-        self.stack.handle_ring(NOW, ring::Output::Held { ring, majority: all, all });
+        self.happens(ordering::Output::Held { ring, majority: all, all });
     }
 
     fn host(&mut self) {
@@ -150,7 +155,7 @@ impl Room {
         self.stack.handle_frame(NOW, NOW, CALLER, Frame::Request(request));
     }
 
-    /// The ring orders the call.
+    /// The call is ordered.
     fn request(&mut self, sender: u32, number: u64) {
         let request = wire::ordered::Request {
             group: log(),

@@ -1,25 +1,30 @@
 //! A cluster of [`Stack`]s in virtual time: 30 µs from node to node, nothing lost, unless a test
 //! says so. Services are logs of strings that answer `length:entry`.
+//!
+//! The nodes stand on rings that talk by datagrams, or, where the ring's timing is beside the point,
+//! on the sequencer of one process.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use bytes::Bytes;
-use steadfast_engine::{Command, Config, Event, Executed, Output, Quorum, ServiceOutcome, Stack};
+use steadfast_engine::ordering::{InProcess, Ring};
+use steadfast_engine::{Command, Config, Event, Executed, Output, ServiceOutcome, Stack};
 use wire::client::{Frame, Hello, Outcome, Reply, Request};
 use wire::ordered::GroupOptions;
 use wire::{
-    Caller, ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, Time,
-    ViewNumber,
+    Caller, ClientId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, Time, ViewNumber,
 };
 
-const DELAY: Duration = Duration::from_micros(30);
+use crate::base::Base;
+
+pub const DELAY: Duration = Duration::from_micros(30);
 
 pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-struct Node {
-    stack: Stack,
+struct Node<O> {
+    stack: Stack<O>,
     logs: BTreeMap<GroupId, Vec<String>>,
     events: Vec<Event>,
     alive: bool,
@@ -47,9 +52,10 @@ pub struct Pending {
     at: Time,
 }
 
-pub struct Cluster {
+pub struct Cluster<O: Base = Ring> {
     now: Time,
-    nodes: BTreeMap<u32, Node>,
+    base: O::Shared,
+    nodes: BTreeMap<u32, Node<O>>,
     flights: BinaryHeap<Flight>,
     sent: u64,
     island: BTreeSet<u32>,
@@ -64,9 +70,22 @@ fn member(node: u32, life: u64) -> Member {
     Member { node: NodeId(node), incarnation: Incarnation(life) }
 }
 
-impl Cluster {
+impl Cluster<Ring> {
     /// Nodes in one ring that has the quorum.
     pub fn new(size: u32) -> Cluster {
+        Cluster::formed(size)
+    }
+}
+
+impl Cluster<InProcess> {
+    /// Nodes in one component, without a ring below.
+    pub fn in_process(size: u32) -> Cluster<InProcess> {
+        Cluster::formed(size)
+    }
+}
+
+impl<O: Base> Cluster<O> {
+    fn formed(size: u32) -> Cluster<O> {
         let mut cluster = Cluster::starting(size);
         cluster.run_until("one quorate ring", |cluster| {
             cluster.nodes.values().all(|node| {
@@ -78,9 +97,10 @@ impl Cluster {
     }
 
     /// Nodes that have just been started.
-    pub fn starting(size: u32) -> Cluster {
+    pub fn starting(size: u32) -> Cluster<O> {
         let mut cluster = Cluster {
             now: Time(1_000_000_000),
+            base: O::shared(),
             nodes: BTreeMap::new(),
             flights: BinaryHeap::new(),
             sent: 0,
@@ -94,29 +114,34 @@ impl Cluster {
         for node in 1..=size {
             cluster.start(node, true);
         }
+        cluster.rearrange();
         cluster
     }
 
     fn start(&mut self, node: u32, first_life: bool) {
         let nodes: Vec<NodeId> = (1..=self.size).map(NodeId).collect();
-        let ring = ring::Config::new(ClusterId::of("test"), member(node, self.life), nodes);
-        let config = Config {
-            ring,
-            cluster: "test".into(),
-            quorum: Quorum::Majority,
-            first_life,
-            address: Some(([127, 0, 0, 1], 7000 + node as u16).into()),
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
-        };
-        let stack = Stack::new(config, self.now).expect("the default knobs are right");
+        let me = member(node, self.life);
+        let mut config = Config::new(me, nodes.clone(), "test".into());
+        config.first_life = first_life;
+        config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
+        let ordering = O::start(&self.base, self.now, me, nodes);
+        let stack = Stack::new(config, ordering, self.now);
         let (logs, events, inbox) = (BTreeMap::new(), Vec::new(), Vec::new());
         let state = Node { stack, logs, events, alive: true, paused: false, inbox };
         self.nodes.insert(node, state);
         self.drain(node);
     }
 
-    pub fn node(&self, node: u32) -> &Stack {
+    /// Tells what the nodes stand on who is there and reaches whom.
+    fn rearrange(&mut self) {
+        let living = self.nodes.iter().filter(|(_, node)| node.alive).map(|(id, _)| *id);
+        let (inside, outside): (Vec<u32>, Vec<u32>) =
+            living.partition(|id| self.island.contains(id));
+        let components = [inside, outside].map(|ids| ids.into_iter().map(NodeId).collect());
+        O::components(&self.base, self.now, &components);
+    }
+
+    pub fn node(&self, node: u32) -> &Stack<O> {
         &self.nodes[&node].stack
     }
 
@@ -126,11 +151,13 @@ impl Cluster {
 
     pub fn kill(&mut self, node: u32) {
         self.nodes.get_mut(&node).unwrap().alive = false;
+        self.rearrange();
     }
 
     pub fn restart(&mut self, node: u32) {
         self.life += 1;
         self.start(node, false);
+        self.rearrange();
     }
 
     pub fn pause(&mut self, node: u32) {
@@ -149,10 +176,12 @@ impl Cluster {
 
     pub fn partition(&mut self, island: &[u32]) {
         self.island = island.iter().copied().collect();
+        self.rearrange();
     }
 
     pub fn heal(&mut self) {
         self.island.clear();
+        self.rearrange();
     }
 
     pub fn leave(&mut self, node: u32) {
@@ -301,7 +330,7 @@ impl Cluster {
         self.now = end;
     }
 
-    fn run_until(&mut self, what: &str, done: impl Fn(&Cluster) -> bool) {
+    fn run_until(&mut self, what: &str, done: impl Fn(&Cluster<O>) -> bool) {
         let end = self.now + ms(10_000);
         while !done(self) {
             assert!(self.step(end), "{what}: not within ten seconds of virtual time");

@@ -1,15 +1,42 @@
 //! Whole nodes in virtual time over a perfect network: one test per promise of
 //! `docs/protocol/group.md`. Faults by the thousand are the simulator's job (`crates/sim`).
 
+mod base;
 mod harness;
 
+use base::Base;
 use harness::{Cluster, ms};
+use steadfast_engine::ordering::InProcess;
 use wire::client::{Outcome, Refusal};
 use wire::ordered::{GroupOptions, Hold};
 
-#[test]
-fn a_call_is_executed_by_every_replica_and_answered_by_the_primary() {
-    let mut cluster = Cluster::new(5);
+/// Tests of what must hold whatever orders the messages: once above the ring, once above the
+/// sequencer of one process.
+macro_rules! whatever_orders {
+    ($($test:ident: $size:literal nodes),* $(,)?) => {
+        mod above_the_ring {
+            use super::harness::Cluster;
+            $(#[test] fn $test() { super::$test(Cluster::new($size)); })*
+        }
+        mod above_a_sequencer {
+            use super::harness::Cluster;
+            $(#[test] fn $test() { super::$test(Cluster::in_process($size)); })*
+        }
+    };
+}
+
+whatever_orders! {
+    a_call_is_executed_by_every_replica_and_answered_by_the_primary: 5 nodes,
+    a_retry_at_the_next_primary_gets_the_kept_reply: 5 nodes,
+    a_minority_acknowledges_nothing_and_the_majority_goes_on: 5 nodes,
+    a_group_cut_off_from_the_majority_goes_on_when_it_is_back: 5 nodes,
+    a_killed_replica_comes_back_and_is_given_the_state_while_requests_flow: 5 nodes,
+    a_clean_stop_hands_the_primary_over_without_a_time_out: 5 nodes,
+}
+
+fn a_call_is_executed_by_every_replica_and_answered_by_the_primary<O: Base>(
+    mut cluster: Cluster<O>,
+) {
     cluster.host_on("log", &[1, 2, 3]);
     let client = cluster.client(1);
     let call = cluster.call(client, "log", 1, "a");
@@ -21,9 +48,7 @@ fn a_call_is_executed_by_every_replica_and_answered_by_the_primary() {
     assert!(cluster.node(4).status().groups.iter().any(|group| group.name == "log"));
 }
 
-#[test]
-fn a_retry_at_the_next_primary_gets_the_kept_reply() {
-    let mut cluster = Cluster::new(5);
+fn a_retry_at_the_next_primary_gets_the_kept_reply<O: Base>(mut cluster: Cluster<O>) {
     cluster.host_on("log", &[1, 2, 3]);
     let client = cluster.client(1);
     let call = cluster.call(client, "log", 1, "a");
@@ -39,7 +64,7 @@ fn a_retry_at_the_next_primary_gets_the_kept_reply() {
 
 #[test]
 fn a_client_that_comes_to_a_backup_learns_the_targets() {
-    let mut cluster = Cluster::new(3);
+    let mut cluster = Cluster::in_process(3);
     cluster.host_on("log", &[1, 2, 3]);
     let client = cluster.client(2);
     cluster.forget_view(client);
@@ -95,9 +120,9 @@ fn a_call_at_a_backup_waits_for_the_view_without_the_dead_primary() {
     );
 }
 
-#[test]
-fn a_killed_replica_comes_back_and_is_given_the_state_while_requests_flow() {
-    let mut cluster = Cluster::new(5);
+fn a_killed_replica_comes_back_and_is_given_the_state_while_requests_flow<O: Base>(
+    mut cluster: Cluster<O>,
+) {
     cluster.host_on("log", &[1, 2, 3]);
     let client = cluster.client(2);
     cluster.kill(1);
@@ -121,9 +146,7 @@ fn a_killed_replica_comes_back_and_is_given_the_state_while_requests_flow() {
     assert_eq!(cluster.state(1, "log").len(), 40);
 }
 
-#[test]
-fn a_minority_acknowledges_nothing_and_the_majority_goes_on() {
-    let mut cluster = Cluster::new(5);
+fn a_minority_acknowledges_nothing_and_the_majority_goes_on<O: Base>(mut cluster: Cluster<O>) {
     cluster.host_on("log", &[1, 2, 3]);
     let at_1 = cluster.client(1);
     let at_3 = cluster.client(3);
@@ -142,9 +165,7 @@ fn a_minority_acknowledges_nothing_and_the_majority_goes_on() {
     }
 }
 
-#[test]
-fn a_group_cut_off_from_the_majority_goes_on_when_it_is_back() {
-    let mut cluster = Cluster::new(5);
+fn a_group_cut_off_from_the_majority_goes_on_when_it_is_back<O: Base>(mut cluster: Cluster<O>) {
     cluster.host_on("log", &[1, 2]);
     let at_1 = cluster.client(1);
     let call = cluster.call(at_1, "log", 1, "a");
@@ -160,9 +181,7 @@ fn a_group_cut_off_from_the_majority_goes_on_when_it_is_back() {
     assert_eq!(cluster.reply(call), Outcome::Ok("2:c".into()));
 }
 
-#[test]
-fn a_clean_stop_hands_the_primary_over_without_a_time_out() {
-    let mut cluster = Cluster::new(5);
+fn a_clean_stop_hands_the_primary_over_without_a_time_out<O: Base>(mut cluster: Cluster<O>) {
     cluster.host_on("log", &[1, 2, 3]);
     let client = cluster.client(1);
     let before = cluster.call(client, "log", 1, "a");
@@ -178,7 +197,7 @@ fn a_clean_stop_hands_the_primary_over_without_a_time_out() {
 
 #[test]
 fn a_replica_with_other_options_is_refused() {
-    let mut cluster = Cluster::new(3);
+    let mut cluster = Cluster::in_process(3);
     cluster.host_on("log", &[1]);
     let options = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
     cluster.host_with("log", 2, options);
@@ -188,7 +207,7 @@ fn a_replica_with_other_options_is_refused() {
 
 #[test]
 fn a_call_to_a_group_whose_first_replica_is_on_its_way_waits_for_it() {
-    let mut cluster = Cluster::new(3);
+    let mut cluster = Cluster::in_process(3);
     cluster.host_on_later("log", 1);
     let client = cluster.client(1);
     let call = cluster.call(client, "log", 1, "a");
@@ -197,7 +216,7 @@ fn a_call_to_a_group_whose_first_replica_is_on_its_way_waits_for_it() {
 
 #[test]
 fn a_client_that_starts_together_with_the_cluster_finds_the_group() {
-    let mut cluster = Cluster::starting(3);
+    let mut cluster = Cluster::<InProcess>::starting(3);
     cluster.host_on_later("log", 2);
     let client = cluster.client(1);
     cluster.forget_view(client);
@@ -207,7 +226,7 @@ fn a_client_that_starts_together_with_the_cluster_finds_the_group() {
 
 #[test]
 fn an_unknown_group_and_an_oversize_body_are_refused_with_the_reason() {
-    let mut cluster = Cluster::new(3);
+    let mut cluster = Cluster::in_process(3);
     cluster.host_on("log", &[1]);
     let client = cluster.client(1);
     let call = cluster.call(client, "nowhere", 1, "a");
@@ -233,7 +252,7 @@ fn a_stopped_node_finds_itself_excluded_and_serves_again() {
 
 #[test]
 fn a_replica_that_is_given_up_before_it_has_come_does_not_stay() {
-    let mut cluster = Cluster::new(3);
+    let mut cluster = Cluster::in_process(3);
     cluster.host_on("log", &[3]);
     cluster.host_on_later("log", 2);
     cluster.host_on_later("log", 1);

@@ -1,0 +1,147 @@
+//! The seam below the stack: what it needs of whoever orders messages and knows who is there.
+//!
+//! The [`Ring`] is one such engine. Another (the closed process groups of corosync, say) can be put
+//! below the same rooms by keeping the promises of [`Ordering`]; [`InProcess`] is the smallest that
+//! does. Rooms above see nothing of datagrams, tokens or time-outs: only an order with its
+//! configurations, and who holds what.
+
+mod in_process;
+
+use bytes::Bytes;
+use wire::{Malformed, Member, NodeId, RingId, Time};
+
+pub use in_process::{InProcess, Sequencer};
+pub use ring::{Configuration, ConfigurationKind, Delivery, Output, Refused, Ring, Route};
+
+/// One node's end of a total order with extended virtual synchrony.
+///
+/// A machine like all others here: time is an argument, nothing blocks, and what there is to do or to
+/// know comes out of one ordered queue, which is emptied after each call. Nobody but the [`Stack`]
+/// calls these methods, which is generic: there is no dynamic dispatch on a message's way.
+///
+/// # What an engine promises
+///
+/// *Members* are lives of nodes: a node that comes back has a larger incarnation. "All" below are the
+/// members of a configuration that do not fail.
+///
+/// 1. **Configurations.** The first output that is neither a send nor an event is a regular
+///    [`Configuration`]. Each has another [`RingId`], larger than all that its members were in
+///    before, and lists its members, in order of id, this one included. A [`Delivery`] names the
+///    regular configuration that ordered it. Between two regular configurations there may be one
+///    transitional: the members that go on together from the old one, to whom the old one's last
+///    messages are delivered.
+/// 2. **One order.** Within a configuration, `sequence` does not decrease; messages with one number
+///    are delivered one right after the other. Whoever delivers two messages delivers them in the
+///    same order and with the same (ring, sequence) as everybody else.
+/// 3. **No gap unsaid.** A member that delivers a message has delivered all before it in the same
+///    configuration. Only after a loss of messages together with all their holders may some be
+///    missing; what follows then has `contiguous: false`, and comes in the transitional configuration.
+/// 4. **Own messages.** A message that [`multicast`](Ordering::multicast) took is delivered here too, once,
+///    in this configuration or a later one, unless this node fails or leaves. Those of one sender
+///    keep their order.
+/// 5. **Virtual synchrony.** Members that go together from one regular configuration to the next have
+///    delivered the same messages in the former.
+/// 6. **Held.** [`Output::Held`] tells for the present regular configuration up to which number a
+///    majority, or all, of its members have everything. It never says too much, never shrinks within a
+///    configuration, and while a configuration lasts it comes to cover every message delivered in it,
+///    without further messages. What a member has, it delivers, unless it fails: so what a
+///    majority holds is delivered in any later configuration that has one of the holders that go on.
+/// 7. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and nothing has
+///    happened. Messages taken while no configuration is installed wait for the next one.
+/// 8. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of
+///    a partition gets configurations.
+///
+/// [`Stack`]: crate::Stack
+pub trait Ordering {
+    /// A datagram came from another node's engine. One without datagrams of its own is never given any.
+    ///
+    /// # Errors
+    /// It was none of this cluster's engine; it is counted, and has had no effect.
+    fn handle_datagram(&mut self, now: Time, bytes: &Bytes) -> Result<(), Malformed>;
+
+    /// The host of `node` says that no process of the cluster listens there.
+    fn handle_unreachable(&mut self, now: Time, node: NodeId);
+
+    /// The time that [`next_timeout`](Ordering::next_timeout) named has come.
+    fn handle_timeout(&mut self, now: Time);
+
+    /// When something happens here by itself.
+    fn next_timeout(&self) -> Option<Time>;
+
+    /// Queues a message for the total order.
+    ///
+    /// # Errors
+    /// [`Refused`]: too long, too much waits already, or this node has left.
+    fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused>;
+
+    /// Leaves on purpose: the others need not find out. Nothing is delivered any more.
+    fn leave(&mut self, now: Time);
+
+    /// The next thing to do or to know, in order.
+    fn poll_output(&mut self) -> Option<Output>;
+
+    /// The regular configuration that was delivered last.
+    fn id(&self) -> RingId;
+
+    /// Its members; before the first, this node alone.
+    fn members(&self) -> &[Member];
+
+    /// What the engine is doing, for people: `operational` while it orders messages.
+    fn state_name(&self) -> &'static str;
+
+    /// Messages taken that have no place in the order yet. Those of this node leave in their order.
+    fn queued(&self) -> usize;
+
+    /// Asserts what must hold between any two calls.
+    fn check_invariants(&self);
+}
+
+impl Ordering for Ring {
+    fn handle_datagram(&mut self, now: Time, bytes: &Bytes) -> Result<(), Malformed> {
+        Ring::handle_datagram(self, now, bytes)
+    }
+
+    fn handle_unreachable(&mut self, now: Time, node: NodeId) {
+        Ring::handle_unreachable(self, now, node);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        Ring::handle_timeout(self, now);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        Ring::next_timeout(self)
+    }
+
+    fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused> {
+        Ring::multicast(self, now, payload)
+    }
+
+    fn leave(&mut self, now: Time) {
+        Ring::leave(self, now);
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        Ring::poll_output(self)
+    }
+
+    fn id(&self) -> RingId {
+        Ring::id(self)
+    }
+
+    fn members(&self) -> &[Member] {
+        Ring::members(self)
+    }
+
+    fn state_name(&self) -> &'static str {
+        Ring::state_name(self)
+    }
+
+    fn queued(&self) -> usize {
+        Ring::queued(self)
+    }
+
+    fn check_invariants(&self) {
+        Ring::check_invariants(self);
+    }
+}

@@ -1,0 +1,56 @@
+//! An order that the test writes.
+
+use alloc::collections::VecDeque;
+
+use bytes::Bytes;
+use wire::{Malformed, Member, NodeId, RingId, Time};
+
+use crate::ordering::{Ordering, Output, Refused};
+
+/// What the test says is ordered; what the node itself multicasts goes nowhere.
+#[derive(Default)]
+pub(super) struct Scripted {
+    pub script: VecDeque<Output>,
+}
+
+impl Ordering for Scripted {
+    fn handle_datagram(&mut self, _: Time, _: &Bytes) -> Result<(), Malformed> {
+        Err(Malformed::Magic)
+    }
+
+    fn handle_unreachable(&mut self, _: Time, _: NodeId) {}
+
+    fn handle_timeout(&mut self, _: Time) {}
+
+    fn next_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn multicast(&mut self, _: Time, _: Bytes) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn leave(&mut self, _: Time) {}
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.script.pop_front()
+    }
+
+    fn id(&self) -> RingId {
+        RingId::default()
+    }
+
+    fn members(&self) -> &[Member] {
+        &[]
+    }
+
+    fn state_name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn queued(&self) -> usize {
+        0
+    }
+
+    fn check_invariants(&self) {}
+}
