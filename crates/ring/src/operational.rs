@@ -7,6 +7,7 @@ use wire::{Duration, Member, Time};
 use crate::order::{Order, Verdict};
 use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
+use crate::timers::earlier;
 use crate::{Config, Route};
 
 /// What a node remembers of the present turn, its own or another's.
@@ -230,12 +231,11 @@ impl Operational<'_> {
     pub fn next_timeout(order: &Order, turn: &Turn, config: &Config) -> Option<Time> {
         let beacon = shows_itself(order, config).then_some(turn.beacon_at);
         let passed = order.passed.as_ref().map(|passed| passed.retry_at);
-        let mut next = [beacon, passed, turn.want_at, None, None];
-        if order.token.is_some() {
-            next[3] = turn.ack_at;
-            next[4] = turn.heartbeat_at;
+        let next = earlier(beacon, earlier(passed, turn.want_at));
+        if order.token.is_none() {
+            return next;
         }
-        next.into_iter().flatten().min()
+        earlier(next, earlier(turn.ack_at, turn.heartbeat_at))
     }
 
     pub fn timeout(&mut self) {

@@ -120,6 +120,11 @@ impl Ring {
     }
 }
 
-fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    a.into_iter().chain(b).min()
+/// The earlier of two times that may come. Called after every step of the machine.
+pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, None) => a,
+        (None, b) => b,
+    }
 }

@@ -34,8 +34,25 @@ pub struct Report {
     pub took: Duration,
 }
 
-/// Runs the campaign; `tell` hears of each failure as it is found.
-pub fn run(campaign: &Campaign, tell: impl Fn(u64, &Outcome) + Sync) -> Report {
+/// Whoever runs a campaign for long wants to hear how far it is this often.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+/// Who hears how a campaign goes.
+pub trait Listener: Sync {
+    /// A seed failed.
+    fn failed(&self, seed: u64, outcome: &Outcome);
+    /// So much is done, in `took` so far. Now and then, in a campaign that lasts.
+    fn progress(&self, report: &Report);
+}
+
+/// Nobody listens.
+impl Listener for () {
+    fn failed(&self, _: u64, _: &Outcome) {}
+    fn progress(&self, _: &Report) {}
+}
+
+/// Runs the campaign; `listener` hears of each failure as it is found.
+pub fn run(campaign: &Campaign, listener: &impl Listener) -> Report {
     let started = Instant::now();
     let next = AtomicU64::new(campaign.first);
     let end = campaign.first + campaign.seeds;
@@ -56,8 +73,12 @@ pub fn run(campaign: &Campaign, tell: impl Fn(u64, &Outcome) + Sync) -> Report {
             let mut report = report.lock().expect("no holder panics");
             report.seeds += 1;
             report.total.add(&outcome.summary);
+            if started.elapsed() >= report.took + PROGRESS {
+                report.took = started.elapsed();
+                listener.progress(&report);
+            }
             if outcome.verdict.is_err() {
-                tell(seed, &outcome);
+                listener.failed(seed, &outcome);
                 report.failed.push((seed, outcome));
             }
         }

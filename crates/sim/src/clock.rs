@@ -2,6 +2,9 @@
 
 use wire::{Duration, Time};
 
+/// What is further off than this (nanoseconds: 2.5 hours) does not happen in a run.
+const FOREVER: u64 = 9_000_000_000_000;
+
 /// A monotonic clock and a wall clock, both driven by one crystal.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -15,9 +18,10 @@ pub struct Clock {
 
 impl Clock {
     fn elapsed(&self, truth: Time) -> u64 {
-        let span = i128::from(truth.0);
-        let drifted = span + span * i128::from(self.drift_ppm) / 1_000_000;
-        u64::try_from(drifted).expect("drift is far below a whole")
+        // Runs last seconds: far from the 2.5 hours after which this product has no room.
+        let span = i64::try_from(truth.0).expect("runs are short");
+        let drifted = span + span * self.drift_ppm / 1_000_000;
+        drifted.unsigned_abs()
     }
 
     /// The monotonic clock at this true time.
@@ -32,10 +36,12 @@ impl Clock {
 
     /// The first true time at which the monotonic clock has reached `local`.
     pub fn truth(&self, local: Time) -> Time {
-        let span = i128::from(local.0.saturating_sub(self.start));
-        let rate = 1_000_000 + i128::from(self.drift_ppm);
-        let guess = u64::try_from(span * 1_000_000 / rate).unwrap_or(u64::MAX / 2);
-        let mut truth = Time(guess);
+        let span = local.0.saturating_sub(self.start).min(FOREVER);
+        let rate = 1_000_000u64.saturating_add_signed(self.drift_ppm);
+        let mut truth = Time(span * 1_000_000 / rate);
+        if span == FOREVER {
+            return truth;
+        }
         while self.local(truth) < local {
             truth += Duration::from_nanos(1);
         }

@@ -158,6 +158,9 @@ impl Cluster {
             let Some(step) = self.fabric.step() else {
                 return demand(false, "liveness", || "nothing is left to happen".into());
             };
+            if self.calm.is_none() && self.fabric.turns() > self.options.budget {
+                self.heal()?;
+            }
             match step {
                 Step::Ran(node) => self.drain(node)?,
                 Step::Node(node, extra) => self.node_extra(node, extra)?,

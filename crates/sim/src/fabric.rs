@@ -59,6 +59,13 @@ const SOCKET_BUFFER: usize = 256;
 /// Timers that fire one after the other without time passing: more is a machine that spins.
 const MAX_SPINS: u32 = 1_000;
 
+/// Bytes at the head of a datagram that go into the hash of a run.
+const HEAD: usize = 72;
+
+/// The invariants of a machine are looked at after so many of its steps: what they find is seldom gone by
+/// then, and looking costs as much as the steps themselves. A run that is told aloud looks after every one.
+const CHECK_EVERY: u64 = 8;
+
 /// Happenings of one run: a healthy one has some 10,000.
 const MAX_TURNS: u64 = 1_500_000;
 
@@ -75,7 +82,12 @@ pub struct Host<P, X> {
     /// The life that runs, or ran last.
     pub incarnation: Incarnation,
     inbox: VecDeque<Input<X>>,
+    /// When the process is looked at next for its timer, in true time.
     wake: Option<Time>,
+    /// When its timer is due, by its own clock.
+    due: Option<Time>,
+    /// Its timer has just fired, so many times in a row without time passing.
+    fired: bool,
     spins: u32,
 }
 
@@ -98,6 +110,7 @@ pub struct Fabric<P, X> {
     pub datagrams: u64,
     queue: Queue<What<X>>,
     turns: u64,
+    settled: u64,
 }
 
 /// The id of the node at this place.
@@ -121,6 +134,8 @@ impl<P: Process, X> Fabric<P, X> {
             incarnation: Incarnation(0),
             inbox: VecDeque::new(),
             wake: None,
+            due: None,
+            fired: false,
             spins: 0,
         };
         Fabric {
@@ -130,7 +145,18 @@ impl<P: Process, X> Fabric<P, X> {
             datagrams: 0,
             queue: Queue::default(),
             turns: 0,
+            settled: 0,
         }
+    }
+
+    /// Whether it is time to look at a machine's invariants.
+    pub fn looks(&self) -> bool {
+        self.trace.aloud() || self.settled.is_multiple_of(CHECK_EVERY)
+    }
+
+    /// Happenings so far.
+    pub fn turns(&self) -> u64 {
+        self.turns
     }
 
     /// True time.
@@ -170,7 +196,7 @@ impl<P: Process, X> Fabric<P, X> {
         host.powered = true;
         host.paused = false;
         host.process = Some(process);
-        host.wake = None;
+        (host.wake, host.due, host.fired) = (None, None, false);
         self.settle(node);
     }
 
@@ -206,9 +232,11 @@ impl<P: Process, X> Fabric<P, X> {
     /// A datagram leaves.
     pub fn send(&mut self, from: usize, to: NodeSet, bytes: &Bytes) {
         let now = self.now();
+        // What tells one datagram from another is at its head.
+        let words = digest(&bytes[..bytes.len().min(HEAD)]) ^ bytes.len() as u64;
         for to in to.iter() {
             self.datagrams += 1;
-            self.trace.note(now, 1, from, [to as u64, digest(bytes)]);
+            self.trace.note(now, 1, from, [to as u64, words]);
             for at in self.network.arrivals(now, from, to).into_iter().flatten() {
                 self.queue.push(at, What::Arrive(to, Input::Datagram(from, bytes.clone())));
             }
@@ -227,10 +255,24 @@ impl<P: Process, X> Fabric<P, X> {
     /// After a process ran: its invariants hold, and its next timer is set.
     pub fn settle(&mut self, node: usize) {
         let now = self.now();
+        self.settled += 1;
+        let check = self.looks();
         let host = &mut self.hosts[node];
         let Some(process) = &host.process else { return };
-        process.check();
-        let Some(due) = process.next_timeout() else { return };
+        if check {
+            process.check();
+        }
+        host.due = process.next_timeout();
+        if std::mem::take(&mut host.fired) {
+            let stands = host.due.is_some_and(|due| due <= host.clock.local(now));
+            host.spins = if stands { host.spins + 1 } else { 0 };
+            let id = node_id(node);
+            assert!(
+                host.spins < MAX_SPINS,
+                "node {id}: its timer is due at once, {MAX_SPINS} times in a row"
+            );
+        }
+        let Some(due) = host.due else { return };
         // A timer that is due at once fires a little later: a turn of a real loop takes time too.
         let at = host.clock.truth(due).max(now + Duration::from_micros(1));
         if host.wake.is_none_or(|wake| at < wake) {
@@ -270,18 +312,12 @@ impl<P: Process, X> Fabric<P, X> {
         host.wake = None;
         let Some(process) = &mut host.process else { return false };
         let local = host.clock.local(now);
-        if process.next_timeout().is_none_or(|due| due > local) {
+        if host.due.is_none_or(|due| due > local) {
             self.settle(node);
             return false;
         }
         process.timeout(local);
-        let stands = process.next_timeout().is_some_and(|due| due <= local);
-        host.spins = if stands { host.spins + 1 } else { 0 };
-        assert!(
-            host.spins < MAX_SPINS,
-            "node {}: its timer is due again at once, {MAX_SPINS} times in a row",
-            node_id(node)
-        );
+        host.fired = true;
         self.trace.note(now, 2, node, [0, 0]);
         self.trace.say(now, || format!("{} timer", node_id(node)));
         true

@@ -1,10 +1,11 @@
 //! The simulator's program: `docs/simulator.md` says how to use it.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
-use steadfast_sim::campaign::{self, Campaign, Report};
+use steadfast_sim::campaign::{self, Campaign, Listener, Report};
 use steadfast_sim::options::World;
 use steadfast_sim::plants;
 use steadfast_sim::run::{Outcome, Plant, Settings, Summary, catch_panics, run_seed};
@@ -19,9 +20,9 @@ struct Arguments {
     /// How many seeds to run; of each planted mistake, how many at most.
     #[arg(long)]
     seeds: Option<u64>,
-    /// The first of them.
+    /// The first of them, so that many can be run in pieces: --from 0 --seeds 250000, then --from 250000 ...
     #[arg(long, default_value_t = 0)]
-    first: u64,
+    from: u64,
     /// Run this seed alone and print all that happens.
     #[arg(long)]
     seed: Option<u64>,
@@ -70,7 +71,7 @@ impl Arguments {
 
     fn campaign(&self, seeds: u64) -> Campaign {
         Campaign {
-            first: self.first,
+            first: self.from,
             seeds: self.seeds.unwrap_or(seeds),
             jobs: self.jobs(),
             failures: self.failures,
@@ -131,7 +132,7 @@ fn one(arguments: &Arguments, seed: u64) -> bool {
 
 fn many(arguments: &Arguments) -> bool {
     let campaign = arguments.campaign(1_000);
-    let report = campaign::run(&campaign, |seed, outcome| tell(arguments, seed, outcome));
+    let report = campaign::run(&campaign, &Teller(arguments, campaign));
     if arguments.json {
         println!("{}", as_json(arguments, &report));
     } else {
@@ -140,11 +141,26 @@ fn many(arguments: &Arguments) -> bool {
     report.failed.is_empty()
 }
 
-fn tell(arguments: &Arguments, seed: u64, outcome: &Outcome) {
-    if let Err(violation) = &outcome.verdict {
-        let at = outcome.summary.virtual_time;
-        let repeat = arguments.repeat(seed);
-        arguments.say(&format!("seed {seed}, at {at}: {violation}\n  {repeat}"));
+/// Tells of a campaign while it runs.
+struct Teller<'a>(&'a Arguments, Campaign);
+
+impl Listener for Teller<'_> {
+    fn failed(&self, seed: u64, outcome: &Outcome) {
+        if let Err(violation) = &outcome.verdict {
+            let at = outcome.summary.virtual_time;
+            let repeat = self.0.repeat(seed);
+            self.0.say(&format!("seed {seed}, at {at}: {violation}\n  {repeat}"));
+        }
+    }
+
+    fn progress(&self, report: &Report) {
+        let Report { seeds, failed, took, .. } = report;
+        let (rate, failed) = (*seeds as f64 / took.as_secs_f64(), failed.len());
+        let left = Duration::from_secs_f64((self.1.seeds - seeds) as f64 / rate);
+        eprintln!(
+            "{seeds} of {} seeds, {rate:.0} a second, {failed} failed, {left:.0?} to go",
+            self.1.seeds
+        );
     }
 }
 
@@ -182,7 +198,9 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
     json!({
         "seeds": seeds,
         "failed": failed,
+        "from": arguments.from,
         "seconds": took.as_secs_f64(),
+        "seeds_per_second": *seeds as f64 / took.as_secs_f64(),
         "virtual_seconds": total.virtual_time.0 / 1_000_000_000,
         "happenings": total.steps,
         "datagrams": total.datagrams,

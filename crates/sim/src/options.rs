@@ -83,6 +83,9 @@ pub struct Options {
     pub parking: bool,
     /// The longest execution of a request.
     pub execution: Duration,
+    /// The faults are over after so many happenings at the latest: a busy network would else spend a hundred times the
+    /// others' work on one seed, and find less by it than other seeds do.
+    pub budget: u64,
 }
 
 impl Options {
@@ -107,6 +110,7 @@ impl Options {
             turn: draw.pick(&[1, 4, 64]).min(window),
             parking: !draw.one_in(4),
             execution: draw.pick(&[20, 20, 200, 3_000]).pipe(Duration::from_micros),
+            budget: draw.pick(&[3_000, 6_000, 6_000, 12_000, 12_000, 40_000]),
         }
     }
 }

@@ -46,7 +46,7 @@ pub struct Find {
 pub fn find(plant: Plant, campaign: &Campaign) -> Option<Find> {
     let settings = Settings { plant, ..campaign.settings };
     let campaign = Campaign { failures: 1, settings, ..*campaign };
-    let (seed, outcome) = run(&campaign, |_, _| {}).failed.into_iter().next()?;
+    let (seed, outcome) = run(&campaign, &()).failed.into_iter().next()?;
     let violation = outcome.verdict.err()?;
     Some(Find { seeds: seed - campaign.first + 1, seed, violation })
 }

@@ -65,7 +65,7 @@ const BACKLOG: usize = 24;
 const MESSAGES: u64 = 300;
 
 /// How often it is looked whether all is well again.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(10);
 
 struct Rings {
     options: Options,
@@ -132,6 +132,9 @@ impl Rings {
             let Some(step) = self.fabric.step() else {
                 return demand(false, "liveness", || "nothing is left to happen".into());
             };
+            if self.calm.is_none() && self.fabric.turns() > self.options.budget {
+                self.calm()?;
+            }
             match step {
                 Step::Ran(node) => self.drain(node)?,
                 Step::Node(..) => unreachable!("rings are given datagrams only"),
@@ -331,6 +334,9 @@ impl Rings {
     }
 
     fn calm(&mut self) -> Verdict {
+        if self.calm.is_some() {
+            return Ok(());
+        }
         self.calm = Some(self.fabric.now());
         self.fabric.network.heal();
         self.fabric.network.set_weather(self.options.weather.calm());
@@ -353,7 +359,7 @@ impl Rings {
         } else {
             let (since, datagrams) = *self.well.get_or_insert((now, self.fabric.datagrams));
             let span = now.since(since);
-            if span >= Duration::from_millis(250) {
+            if span >= bounded::silence(self.options.parking) {
                 let sent = self.fabric.datagrams - datagrams;
                 bounded::idle(sent, span, self.options.nodes, self.options.parking)?;
                 self.done = true;

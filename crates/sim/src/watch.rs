@@ -1,6 +1,6 @@
 //! All checkers of a cluster, told of everything that its nodes say and do.
 
-use std::collections::HashMap;
+use crate::hashed::HashMap;
 
 use engine::Event;
 use wire::client::{Outcome, Reply, Request};
@@ -39,7 +39,7 @@ impl Watch {
     pub fn new(nodes: usize) -> Self {
         Watch {
             promise: Promise::new(nodes),
-            component: HashMap::new(),
+            component: HashMap::default(),
             views: Views::default(),
             primaries: Primaries::default(),
             acknowledged: Acknowledged::default(),
@@ -47,7 +47,7 @@ impl Watch {
             histories: Histories::default(),
             clock: OrderedTime::default(),
             replies: Replies::default(),
-            places: HashMap::new(),
+            places: HashMap::default(),
         }
     }
 

@@ -13,7 +13,7 @@ fn a_share_of_the_seeds_breaks_no_promise() {
     catch_panics();
     let settings = Settings::default();
     let campaign = Campaign { first: 0, seeds: 300, jobs: jobs(), failures: 1, settings };
-    let report = run(&campaign, |_, _| {});
+    let report = run(&campaign, &());
     let failed: Vec<_> = report.failed.iter().map(|(seed, run)| (seed, &run.verdict)).collect();
     assert!(failed.is_empty(), "{failed:?}");
     assert_eq!(report.seeds, 300);

@@ -14,6 +14,11 @@ const PROPERTY: &str = "bounded";
 /// Datagrams that may still be sent again for the last of the work when silence begins.
 const LEFT_OVER: u64 = 300;
 
+/// For so long an idle cluster is listened to. One that does not park says the same all the time.
+pub fn silence(parking: bool) -> Duration {
+    Duration::from_millis(if parking { 250 } else { 10 })
+}
+
 /// Outputs of one step of one machine, at most: a window of datagrams to every member, some
 /// retransmissions, and what the deliveries of as many datagrams lead to.
 pub fn outputs(by: Member, count: usize, members: usize) -> Verdict {

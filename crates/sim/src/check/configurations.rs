@@ -4,7 +4,7 @@
 //! section 3 (specifications 1 basic delivery, 2 configuration changes, 3 self-delivery, 4 failure
 //! atomicity, 5 causal delivery within one sender); docs/protocol/ring.md, "Installation".
 
-use std::collections::{HashMap, HashSet};
+use crate::hashed::{HashMap, HashSet};
 
 use ring::{Configuration, ConfigurationKind};
 use wire::{Member, RingId};

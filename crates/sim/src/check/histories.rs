@@ -4,7 +4,7 @@
 //! `ft-corba-totem.txt` section 2.1 (replica consistency). Compared within a component at every execution,
 //! and as whole digests at the end.
 
-use std::collections::HashMap;
+use crate::hashed::HashMap;
 
 use wire::{GroupId, Member, RingId};
 

@@ -3,7 +3,7 @@
 //! Source: docs/protocol/group.md, "Requests": (client, number) is executed once, whatever is retried or
 //! ordered again; sessions travel with the state.
 
-use std::collections::{HashMap, HashSet};
+use crate::hashed::{HashMap, HashSet};
 
 use wire::{ClientId, GroupId, Member};
 
@@ -30,7 +30,7 @@ impl Once {
 
     /// A replica's history is now this one: a transferred state, or none.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
-        self.histories.insert((by, group), HashSet::new());
+        self.histories.insert((by, group), HashSet::default());
         history.iter().try_for_each(|entry| self.executed(by, group, entry))
     }
 }

@@ -3,7 +3,7 @@
 //! Source: docs/protocol/group.md, "Requests" (the kept reply), design.md, "Exactly once". Right is what the
 //! oracle makes of the history and of the arguments that the client sent.
 
-use std::collections::HashMap;
+use crate::hashed::HashMap;
 
 use wire::client::{Outcome, Refusal};
 use wire::{ClientId, GroupId, MethodId};

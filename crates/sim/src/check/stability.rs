@@ -5,7 +5,7 @@
 //! who holds a message and does not die delivers it before it leaves the ring. And the obligation (ICDCS 1994,
 //! section 5): what one delivered who installed a new ring, all who recovered with it deliver, whether they installed that ring or not.
 
-use std::collections::{HashMap, HashSet};
+use crate::hashed::{HashMap, HashSet};
 
 use wire::{Member, RingId};
 

@@ -4,7 +4,9 @@
 //! (total ordering, "reliable delivery"); docs/protocol/ring.md, "Ordering". A message's place is its ring, its
 //! sequence number there, and (several share a datagram, whose sender is one) its sender's count.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use crate::hashed::HashMap;
 
 use wire::{Member, RingId};
 
@@ -89,7 +91,7 @@ impl TotalOrder {
 
     /// At the end: whoever delivered without a gap has what all others have, up to there.
     pub fn finish(&self) -> Verdict {
-        let mut places: HashMap<RingId, Vec<u64>> = HashMap::new();
+        let mut places: HashMap<RingId, Vec<u64>> = HashMap::default();
         for &(ring, sequence) in self.place.values() {
             places.entry(ring).or_default().push(sequence);
         }

@@ -13,13 +13,10 @@ use crate::strike::{Relief, Strike, choose, strike};
 use crate::trace::mix;
 
 /// How often it is looked whether all is well again.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// New calls, once all is well, must be answered within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// For so long an idle cluster is listened to.
-const SILENCE: Duration = Duration::from_millis(200);
 
 impl Cluster {
     /// The next fault of the plan strikes.
@@ -107,6 +104,9 @@ impl Cluster {
 
     /// The faults are over.
     pub(super) fn heal(&mut self) -> Verdict {
+        if self.calm.is_some() {
+            return Ok(());
+        }
         let now = self.fabric.now();
         self.calm = Some(now);
         self.fabric.network.heal();
@@ -140,7 +140,9 @@ impl Cluster {
             (Epilogue::Calling, None) if self.under_way() == 0 => {
                 self.epilogue = Epilogue::Quiet(now, self.fabric.datagrams);
             }
-            (Epilogue::Quiet(since, datagrams), None) if now.since(since) >= SILENCE => {
+            (Epilogue::Quiet(since, datagrams), None)
+                if now.since(since) >= bounded::silence(self.options.parking) =>
+            {
                 let (sent, span) = (self.fabric.datagrams - datagrams, now.since(since));
                 bounded::idle(sent, span, self.options.nodes, self.options.parking)?;
                 self.epilogue = Epilogue::Over;
