@@ -1,7 +1,7 @@
 //! What crosses a process boundary, and the words to say it in.
 //!
 //! Ids, [`Time`], seeded [`Random`], [`limits`], and every message: [`ring`] (node to node, one
-//! datagram each), [`ordered`] (what the engine orders on the ring) and [`client`] (frames between
+//! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the ring) and [`client`] (frames between
 //! a client and a node). Hot headers are fixed little-endian layouts read in place (zerocopy);
 //! the rest is postcard. Every layout is drawn beside its type, every number is explicit and is
 //! never used again for another meaning.
@@ -19,6 +19,7 @@ pub mod limits;
 mod nodes;
 pub mod ordered;
 mod random;
+pub mod report;
 pub mod ring;
 mod time;
 

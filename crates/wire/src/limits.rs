@@ -5,6 +5,9 @@ use core::time::Duration;
 /// Members of one ring. The token carries one word for each.
 pub const MAX_MEMBERS: usize = 64;
 
+/// Networks between the nodes of a ring, each with an address of every node.
+pub const MAX_RING_LINKS: usize = 4;
+
 /// Bytes of a datagram between nodes, without IP and UDP headers. Fits a jumbo frame.
 pub const MAX_DATAGRAM: usize = 8_900;
 

@@ -27,6 +27,16 @@ impl NodeSet {
         self.0 |= NodeSet::one(place).0;
     }
 
+    /// Takes the node at this place out.
+    pub fn remove(&mut self, place: usize) {
+        self.0 &= !NodeSet::one(place).0;
+    }
+
+    /// Those that are in both sets.
+    pub fn and(self, other: NodeSet) -> NodeSet {
+        NodeSet(self.0 & other.0)
+    }
+
     /// Whether the node at this place is in the set.
     pub fn contains(self, place: usize) -> bool {
         place < MAX_MEMBERS && self.0 >> place & 1 == 1
@@ -68,6 +78,9 @@ mod tests {
         assert!(set.iter().eq(places));
         assert_eq!(set.len(), places.len());
         assert!(!set.contains(MAX_MEMBERS) && !set.contains(1));
+        set.remove(3);
+        assert!(set.iter().eq([0, 4, MAX_MEMBERS - 1]));
+        assert!(set.and(NodeSet::one(4)).iter().eq([4]));
         assert!(NodeSet::EMPTY.is_empty() && NodeSet::EMPTY.iter().next().is_none());
     }
 }

@@ -19,6 +19,7 @@
 //! | 5 | [`Join`] | a node that gathers a membership to every configured node |
 //! | 6 | [`Commit`] | a new ring's representative to its members, and back |
 //! | 7 | [`Beacon`] | a node to one that is not in its ring: "here is a ring" |
+//! | 8 | [`Report`](crate::report::Report) | a node to another with several links: which of them carry |
 
 use alloc::vec::Vec;
 
@@ -33,16 +34,59 @@ use crate::{ClusterId, Incarnation, Malformed, Member, NodeId, PROTOCOL_VERSION,
 
 const MAGIC: [u8; 2] = *b"SF";
 
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct Header {
+pub(crate) struct Header {
     magic: [u8; 2],
     version: u8,
-    kind: u8,
+    pub kind: u8,
     cluster: U32,
     sender: U32,
     reserved: U32,
     incarnation: U64,
+}
+
+/// Where in a datagram its kind stands.
+pub(crate) const KIND_AT: usize = core::mem::offset_of!(Header, kind);
+
+impl Header {
+    pub fn new(cluster: ClusterId, sender: Member, kind: u8) -> Header {
+        Header {
+            magic: MAGIC,
+            version: PROTOCOL_VERSION,
+            kind,
+            cluster: cluster.0.into(),
+            sender: sender.node.0.into(),
+            reserved: 0.into(),
+            incarnation: sender.incarnation.0.into(),
+        }
+    }
+
+    pub fn append(&self, buffer: &mut Vec<u8>) {
+        buffer.put_slice(self.as_bytes());
+    }
+
+    /// The header of a datagram of `cluster`, and what follows it.
+    pub fn read(cluster: ClusterId, bytes: &[u8]) -> Result<(Header, &[u8]), Malformed> {
+        let (header, body) = Header::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
+        if header.magic != MAGIC {
+            return Err(Malformed::Magic);
+        }
+        if header.version != PROTOCOL_VERSION {
+            return Err(Malformed::Version { theirs: header.version });
+        }
+        if header.cluster.get() != cluster.0 {
+            return Err(Malformed::Cluster);
+        }
+        if header.reserved.get() != 0 {
+            return Err(Malformed::Field("reserved"));
+        }
+        Ok((header, body))
+    }
+
+    pub fn member(&self) -> Member {
+        Member { node: NodeId(self.sender.get()), incarnation: Incarnation(self.incarnation.get()) }
+    }
 }
 
 /// Ordered messages, or parts of them, under one sequence number.
@@ -334,16 +378,7 @@ impl Datagram {
     pub fn encode(&self) -> Bytes {
         let header = |kind, room| {
             let mut buffer = Vec::with_capacity(size_of::<Header>() + room);
-            let header = Header {
-                magic: MAGIC,
-                version: PROTOCOL_VERSION,
-                kind,
-                cluster: self.cluster.0.into(),
-                sender: self.sender.node.0.into(),
-                reserved: 0.into(),
-                incarnation: self.sender.incarnation.0.into(),
-            };
-            buffer.put_slice(header.as_bytes());
+            Header::new(self.cluster, self.sender, kind).append(&mut buffer);
             buffer
         };
         let buffer = match &self.message {
@@ -366,19 +401,7 @@ impl Datagram {
     /// # Errors
     /// [`Malformed`] says what is wrong; the datagram is to be counted and dropped.
     pub fn decode(cluster: ClusterId, bytes: &Bytes) -> Result<Datagram, Malformed> {
-        let (header, body) = Header::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
-        if header.magic != MAGIC {
-            return Err(Malformed::Magic);
-        }
-        if header.version != PROTOCOL_VERSION {
-            return Err(Malformed::Version { theirs: header.version });
-        }
-        if header.cluster.get() != cluster.0 {
-            return Err(Malformed::Cluster);
-        }
-        if header.reserved.get() != 0 {
-            return Err(Malformed::Field("reserved"));
-        }
+        let (header, body) = Header::read(cluster, bytes)?;
         let message = match header.kind {
             1 => Message::Data(decode_data(bytes.slice(size_of::<Header>()..))?),
             2 => Message::Token(checked_token(read(body)?)?),
@@ -389,11 +412,7 @@ impl Datagram {
             7 => Message::Beacon(read(body)?),
             kind => return Err(Malformed::Kind(kind)),
         };
-        let sender = Member {
-            node: NodeId(header.sender.get()),
-            incarnation: Incarnation(header.incarnation.get()),
-        };
-        Ok(Datagram { cluster, sender, message })
+        Ok(Datagram { cluster, sender: header.member(), message })
     }
 }
 
