@@ -10,8 +10,10 @@ const BELOW: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/ring", &["steadfast-wire"]),
     ("crates/engine", &["steadfast-ring", "steadfast-wire"]),
-    ("crates/client", &["steadfast-wire"]),
-    ("crates/node", &["steadfast-engine", "steadfast-ring", "steadfast-wire"]),
+    // Its own tests have certificates made.
+    ("crates/tls", &["steadfast-tls", "steadfast-wire"]),
+    ("crates/client", &["steadfast-tls", "steadfast-wire"]),
+    ("crates/node", &["steadfast-engine", "steadfast-ring", "steadfast-tls", "steadfast-wire"]),
     ("crates/steadfast-macros", &[]),
     (
         "crates/steadfast",
@@ -21,6 +23,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-macros",
             "steadfast-node",
             "steadfast-ring",
+            "steadfast-tls",
             "steadfast-wire",
         ],
     ),
@@ -34,6 +37,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-node",
             "steadfast-ring",
             "steadfast-sim",
+            "steadfast-tls",
             "steadfast-wire",
         ],
     ),

@@ -1,0 +1,122 @@
+//! The side that connects.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use wire::limits::MAX_LINKS;
+
+use crate::credentials::{Credentials, CredentialsError};
+use crate::name::{Identity, any_node};
+use crate::records::Records;
+use crate::{Port, provider};
+
+/// Tickets that are kept of a node: each is good for one connection.
+const TICKETS: usize = 4;
+
+/// What a client needs to talk with a cluster over TLS. Clones share it.
+///
+/// It checks that whoever answers has a certificate of a node of the cluster that its own
+/// certificate is for; addresses do not matter.
+#[derive(Clone)]
+pub struct Client {
+    config: Arc<ClientConfig>,
+    identity: Identity,
+    any_node: ServerName<'static>,
+    /// Tickets are of use only at the node that gave them, so each address has its own.
+    nodes: Arc<Mutex<BTreeMap<SocketAddr, Arc<ClientConfig>>>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.identity.to_string()).finish()
+    }
+}
+
+impl Client {
+    /// From what one side shows and checks.
+    ///
+    /// # Errors
+    /// The key is not that of the certificate, or of a kind that TLS 1.3 does not have.
+    pub fn new(credentials: Credentials, port: Port) -> Result<Client, CredentialsError> {
+        let unusable = |error: rustls::Error| CredentialsError::Unusable(error.to_string());
+        let Credentials { identity, authorities, chain, key } = credentials;
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(unusable)?
+            .with_root_certificates(authorities)
+            .with_client_auth_cert(chain, key)
+            .map_err(unusable)?;
+        config.alpn_protocols = vec![port.protocol()];
+        // A node has one certificate: the name would only tell onlookers which cluster this is.
+        config.enable_sni = false;
+        let any_node = ServerName::try_from(any_node(&identity.cluster))
+            .expect("a cluster's name was checked to be a label");
+        Ok(Client { config: Arc::new(config), identity, any_node, nodes: Arc::default() })
+    }
+
+    /// For calls, from files in PEM; the key's must be for its owner alone (mode 0600).
+    ///
+    /// # Errors
+    /// A file cannot be used; which one, and why.
+    pub fn from_files(
+        authority: impl AsRef<Path>,
+        certificate: impl AsRef<Path>,
+        key: impl AsRef<Path>,
+    ) -> Result<Client, CredentialsError> {
+        let (authority, certificate, key) =
+            (authority.as_ref(), certificate.as_ref(), key.as_ref());
+        Client::new(Credentials::from_files(authority, certificate, key)?, Port::Client)
+    }
+
+    /// For calls, from a folder that `steadfast init` made.
+    ///
+    /// # Errors
+    /// A file cannot be used; which one, and why.
+    pub fn from_dir(folder: impl AsRef<Path>) -> Result<Client, CredentialsError> {
+        Client::new(Credentials::from_dir(folder.as_ref())?, Port::Client)
+    }
+
+    /// For calls, from PEM texts.
+    ///
+    /// # Errors
+    /// Something is missing, or the certificate is not one of Steadfast.
+    pub fn from_pem(
+        authority: &[u8],
+        certificate: &[u8],
+        key: &[u8],
+    ) -> Result<Client, CredentialsError> {
+        Client::new(Credentials::from_pem(authority, certificate, key)?, Port::Client)
+    }
+
+    /// Who this client is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Begins a connection to the node at this address. Nothing is sent yet.
+    pub fn connect(&self, address: SocketAddr) -> Records {
+        let connection = ClientConnection::new(self.config_for(address), self.any_node.clone())
+            .expect("the configuration was checked, and the name is valid");
+        Records::new(connection.into())
+    }
+
+    fn config_for(&self, address: SocketAddr) -> Arc<ClientConfig> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if nodes.len() >= MAX_LINKS && !nodes.contains_key(&address) {
+            // Only tickets are lost: the next connections shake hands in full.
+            nodes.clear();
+        }
+        let fresh = || {
+            let mut config = ClientConfig::clone(&self.config);
+            config.resumption = Resumption::in_memory_sessions(TICKETS);
+            Arc::new(config)
+        };
+        nodes.entry(address).or_insert_with(fresh).clone()
+    }
+}

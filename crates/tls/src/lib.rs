@@ -1,0 +1,53 @@
+//! Who may talk to whom: certificates, the names in them, and TLS records without sockets.
+//!
+//! - [`Identity`]: the name that a certificate proves, and the role in it.
+//! - [`Credentials`]: what a node or client shows of itself, and what it checks others against.
+//! - [`Server`] and [`Client`] begin connections; [`Records`] carries one of them over whatever
+//!   moves its bytes: epoll in nodes, `poll(2)` or tokio in clients.
+//! - `issue` (feature `issue`) makes authorities and certificates.
+//!
+//! TLS 1.3 only, and certificates on both sides always (RFC 8446). What was decided, and why, is in
+//! `docs/decisions/0013-tls.md`.
+#![forbid(unsafe_code)]
+
+mod client;
+mod credentials;
+mod explain;
+#[cfg(feature = "issue")]
+pub mod issue;
+mod name;
+mod records;
+mod server;
+
+pub use client::Client;
+pub use credentials::{Credentials, CredentialsError};
+pub use explain::explain;
+pub use name::{Identity, NameError, Role, check_cluster};
+pub use records::Records;
+pub use server::{Server, Visitor};
+
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+
+/// What a port is for, so that a client that dials the wrong one is told so (RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// Calls of services.
+    Client,
+    /// Looking into a node.
+    Admin,
+}
+
+impl Port {
+    fn protocol(self) -> Vec<u8> {
+        match self {
+            Port::Client => b"steadfast-client".to_vec(),
+            Port::Admin => b"steadfast-admin".to_vec(),
+        }
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}

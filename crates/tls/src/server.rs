@@ -1,0 +1,139 @@
+//! The side that is connected to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{CertificateError, Error, ServerConfig, ServerConnection};
+
+use crate::credentials::{Credentials, CredentialsError};
+use crate::name::{Identity, Role};
+use crate::records::Records;
+use crate::{Port, provider};
+
+/// What a node needs to be talked to over TLS. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Server {
+    config: Arc<ServerConfig>,
+    verifier: Arc<dyn ClientCertVerifier>,
+    identity: Identity,
+    port: Port,
+}
+
+/// Why whoever connected is let in, or is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visitor {
+    /// It may come in.
+    Welcome(Identity),
+    /// It may not; the text says why and what to do.
+    Refused(String),
+}
+
+impl Server {
+    /// From what one side shows and checks.
+    ///
+    /// # Errors
+    /// The certificate is of no use: not by the authority, expired, or not with this key.
+    pub fn new(credentials: &Credentials, port: Port) -> Result<Server, CredentialsError> {
+        let unusable =
+            |error: &dyn std::fmt::Display| CredentialsError::Unusable(error.to_string());
+        let authorities = credentials.authorities.clone();
+        let verifier = WebPkiClientVerifier::builder_with_provider(authorities, provider())
+            .build()
+            .map_err(|error| unusable(&error))?;
+        let identity = credentials.identity.clone();
+        // What clients would find out one by one is better known at once.
+        check(&*verifier, &credentials.chain, UnixTime::now()).map_err(|error| {
+            CredentialsError::Unusable(format!("{identity}: {}", own_fault(&error)))
+        })?;
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| unusable(&error))?
+            .with_client_cert_verifier(verifier.clone())
+            .with_single_cert(credentials.chain.clone(), credentials.key.clone_key())
+            .map_err(|error| unusable(&error))?;
+        // Sealed with a key that this process draws and changes every six hours: nothing is kept here.
+        config.ticketer = Ticketer::new().map_err(|error| unusable(&error))?;
+        config.alpn_protocols = vec![port.protocol()];
+        Ok(Server { config: Arc::new(config), verifier, identity, port })
+    }
+
+    /// Whether the certificate will have expired after this time.
+    ///
+    /// # Errors
+    /// Only a certificate that is good now is asked after: never.
+    pub fn expires_within(credentials: &Credentials, span: Duration) -> bool {
+        let then = UnixTime::since_unix_epoch(
+            Duration::from_secs(UnixTime::now().as_secs()).saturating_add(span),
+        );
+        let authorities = credentials.authorities.clone();
+        WebPkiClientVerifier::builder_with_provider(authorities, provider())
+            .build()
+            .is_ok_and(|verifier| check(&*verifier, &credentials.chain, then).is_err())
+    }
+
+    /// Begins a connection with whoever has connected.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn accept(&self) -> Result<Records, Error> {
+        Ok(Records::new(ServerConnection::new(self.config.clone())?.into()))
+    }
+
+    /// Decides on whoever has done its handshake.
+    pub fn admit(&self, records: &Records) -> Visitor {
+        let chain = records.connection().peer_certificates().unwrap_or_default();
+        // A ticket lives for hours, and a certificate may expire meanwhile.
+        if records.was_resumed()
+            && let Err(error) = check(&*self.verifier, chain, UnixTime::now())
+        {
+            return Visitor::Refused(format!("your certificate is not valid any more: {error}"));
+        }
+        let Some(theirs) = records.identity() else {
+            return Visitor::Refused(crate::NameError::None.to_string());
+        };
+        if theirs.cluster != self.identity.cluster {
+            return Visitor::Refused(format!(
+                "your certificate is that of {theirs}, and this is {}: use a certificate of the \
+                 cluster \"{}\"",
+                self.identity, self.identity.cluster
+            ));
+        }
+        if self.port == Port::Admin && theirs.role != Role::Admin {
+            return Visitor::Refused(format!(
+                "your certificate is that of {theirs}, and this port is for administrators: use one \
+                 that `steadfast init` made as admin"
+            ));
+        }
+        Visitor::Welcome(theirs)
+    }
+}
+
+fn check(
+    verifier: &dyn ClientCertVerifier,
+    chain: &[CertificateDer<'static>],
+    now: UnixTime,
+) -> Result<(), Error> {
+    let (end, between) = chain.split_first().ok_or(Error::NoCertificatesPresented)?;
+    verifier.verify_client_cert(end, between, now).map(drop)
+}
+
+fn own_fault(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => "it is not by the authority in [security] authority: use that which it was made with"
+            .into(),
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "it has expired: `steadfast init --renew` makes new ones (or is the clock wrong?)"
+            .into(),
+        Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        ) => "it is not valid yet: is the clock of this host right?".into(),
+        other => other.to_string(),
+    }
+}
