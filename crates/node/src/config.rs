@@ -9,6 +9,7 @@ use wire::ordered::Hold;
 use wire::{ClusterId, Incarnation, Member, NodeId};
 
 use crate::Execution;
+use crate::realtime::{MAX_PRIORITY, MAX_SPIN, Realtime};
 
 mod error;
 mod file;
@@ -47,6 +48,8 @@ pub struct Config {
     pub nodes: Vec<NodeAddress>,
     /// The ring's knobs.
     pub ring: RingKnobs,
+    /// What is asked of the system, to be in time.
+    pub realtime: Realtime,
     /// Replicas of built-in services.
     pub replicas: Vec<ReplicaConfig>,
 }
@@ -121,6 +124,7 @@ impl Default for Config {
                 ring: SocketAddr::from(([127, 0, 0, 1], 7201)),
             }],
             ring: RingKnobs::default(),
+            realtime: Realtime::default(),
             replicas: Vec::new(),
         }
     }
@@ -178,6 +182,7 @@ impl Config {
         check_name("cluster", &self.cluster)?;
         self.check_nodes()?;
         self.check_listening()?;
+        self.check_realtime()?;
         self.check_replicas()?;
         let me = Member { node: self.node, incarnation: Incarnation(0) };
         self.ring_config(me).check().map_err(Problem::Ring)
@@ -199,6 +204,20 @@ impl Config {
         ring.turn = self.ring.turn;
         ring.parking = self.ring.parking;
         ring
+    }
+
+    fn check_realtime(&self) -> Result<(), Problem> {
+        let wishes = [
+            ("priority", self.realtime.priority),
+            ("executor_priority", self.realtime.executor_priority),
+        ];
+        if let Some((key, value)) = wishes.into_iter().find(|(_, value)| *value > MAX_PRIORITY) {
+            return Err(Problem::Priority { key, value });
+        }
+        if self.realtime.spin > MAX_SPIN {
+            return Err(Problem::Spin(self.realtime.spin));
+        }
+        Ok(())
     }
 
     fn check_nodes(&self) -> Result<(), Problem> {

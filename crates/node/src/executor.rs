@@ -15,6 +15,7 @@ use wire::limits::{MAX_BODY, MAX_COMMAND_BYTES, MAX_COMMANDS, MAX_REASON};
 
 use crate::HostError;
 use crate::poller::Waker;
+use crate::realtime::fifo;
 use crate::service::{Call, Context, Execution, Factory, Service};
 
 /// The state of a replica, or why there is none, for whoever asked.
@@ -64,6 +65,8 @@ pub(crate) struct Overloaded;
 pub(crate) struct Results {
     pub sender: Sender<Done>,
     pub waker: Arc<Waker>,
+    /// SCHED_FIFO priority of the threads; 0: ordinary.
+    pub priority: u8,
     /// Dropped when the thread ends.
     pub _running: Sender<()>,
 }
@@ -130,6 +133,8 @@ impl Executor {
 
 /// A replica's thread: commands strictly in order.
 fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
+    // A refusal was logged when the node started.
+    fifo(results.priority);
     for job in queue {
         match job {
             Job::Run(command) => {

@@ -18,6 +18,7 @@ mod node;
 mod plane;
 mod poller;
 mod ports;
+pub mod realtime;
 mod service;
 mod sockets;
 mod status;

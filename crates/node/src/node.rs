@@ -22,6 +22,7 @@ use crate::incarnation::{self, DataDir};
 use crate::liveness::Liveness;
 use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
+use crate::realtime::RealtimeStatus;
 use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
 use crate::status::{Counters, Status};
@@ -86,6 +87,7 @@ impl Node {
             None => None,
         };
         let configured = config.ring_config(me).nodes;
+        let priority = config.realtime.executor_priority;
         let plane = Plane {
             stack,
             me,
@@ -97,11 +99,13 @@ impl Node {
             events: Events::new(configured.clone()),
             configured,
             counters: Counters::default(),
+            wishes: config.realtime,
+            realtime: RealtimeStatus::default(),
             stop: Stop::No,
         };
         let (alive, running) = channel();
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
-        let results = Some(Results { sender, waker, _running: alive });
+        let results = Some(Results { sender, waker, priority, _running: alive });
         let _data_dir = life.data_dir;
         Ok(Node { control, results, client_address, ring_address, admin, running, _data_dir })
     }

@@ -19,6 +19,7 @@ use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Done, Executor, Overloaded, StateReply};
 use crate::liveness::Liveness;
 use crate::poller::{EventFlags, Poller, Source, Waker};
+use crate::realtime::{Realtime, RealtimeStatus, Spinner};
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::sockets::udp::Received;
 use crate::status::{Counters, Status};
@@ -69,6 +70,9 @@ pub(crate) struct Plane {
     pub executors: HashMap<GroupId, Executor>,
     pub events: Events,
     pub counters: Counters,
+    pub wishes: Realtime,
+    /// What the system has granted of them.
+    pub realtime: RealtimeStatus,
     pub stop: Stop,
 }
 
@@ -117,17 +121,47 @@ impl Plane {
     /// Runs until the node is told to stop.
     pub fn run(&mut self) -> Result<(), Errno> {
         sharpen();
+        self.realtime = self.wishes.apply();
+        let mut spinner = Spinner::new(self.wishes.spin);
         let mut ready = Vec::new();
         self.do_what_the_stack_asks();
         while self.stop != Stop::Done {
             let due = self.next_timeout();
-            self.sockets.poller.wait(monotonic(), due, &mut ready)?;
+            self.wait(&mut spinner, due, &mut ready)?;
             for (source, flags) in ready.drain(..) {
                 self.handle_ready(source, flags);
             }
             self.handle_timeouts();
             self.do_what_the_stack_asks();
         }
+        Ok(())
+    }
+
+    /// Waits until something is ready or `due` has come: awake for a moment if that pays, else asleep.
+    fn wait(
+        &mut self,
+        spinner: &mut Spinner,
+        due: Time,
+        ready: &mut Vec<(Source, EventFlags)>,
+    ) -> Result<(), Errno> {
+        let poller = &self.sockets.poller;
+        let mut now = monotonic();
+        if let Some(until) = spinner.until(now) {
+            self.counters.spins += 1;
+            while now < until.min(due) && ready.is_empty() {
+                poller.look(ready)?;
+                now = monotonic();
+            }
+            spinner.learn(!ready.is_empty());
+            if !ready.is_empty() {
+                self.counters.spins_won += 1;
+                return Ok(());
+            }
+        }
+        poller.wait(now, due, ready)?;
+        self.counters.wakeups += u64::from(!ready.is_empty());
+        let by_thread = ready.iter().any(|(source, _)| *source == Source::Waker);
+        self.counters.wakeups_by_threads += u64::from(by_thread);
         Ok(())
     }
 
@@ -275,7 +309,14 @@ impl Plane {
         let clients = self.sockets.callers.as_ref().map_or(0, Callers::count) as u64;
         let counters = Counters { clients, ..self.counters.clone() };
         let configured = self.configured.clone();
-        Status::new(self.stack.status(), &self.cluster, configured, self.client_address, counters)
+        Status::new(
+            self.stack.status(),
+            &self.cluster,
+            configured,
+            self.client_address,
+            self.realtime.clone(),
+            counters,
+        )
     }
 
     fn do_what_the_stack_asks(&mut self) {

@@ -96,8 +96,21 @@ impl Poller {
         ready: &mut Vec<(Source, EventFlags)>,
     ) -> Result<(), Errno> {
         let timeout = (due != Time::FAR).then(|| timer::timeout(now, due));
+        self.collect(timeout.as_ref(), ready)
+    }
+
+    /// Appends what is ready now to `ready`.
+    pub fn look(&self, ready: &mut Vec<(Source, EventFlags)>) -> Result<(), Errno> {
+        self.collect(Some(&timer::timeout(Time::ZERO, Time::ZERO)), ready)
+    }
+
+    fn collect(
+        &self,
+        timeout: Option<&rustix::event::Timespec>,
+        ready: &mut Vec<(Source, EventFlags)>,
+    ) -> Result<(), Errno> {
         let mut room = [MaybeUninit::uninit(); BATCH];
-        let events = match epoll::wait(&self.epoll, &mut room, timeout.as_ref()) {
+        let events = match epoll::wait(&self.epoll, &mut room, timeout) {
             Ok((events, _)) => events,
             Err(Errno::INTR) => &mut [],
             Err(error) => return Err(error),

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use wire::ordered::{Hold, Style};
 use wire::{Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
 
+use crate::realtime::RealtimeStatus;
+
 /// What a node knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
@@ -21,6 +23,9 @@ pub struct Status {
     pub ring: RingStatus,
     /// The groups that this node knows, in order of name.
     pub groups: Vec<GroupStatus>,
+    /// What of the wishes in `[realtime]` the system has granted.
+    #[serde(default)]
+    pub realtime: RealtimeStatus,
     /// What was counted since the start.
     pub counters: Counters,
 }
@@ -109,6 +114,18 @@ pub struct Counters {
     pub handlers_panicked: u64,
     /// Replicas taken out because they could not keep up.
     pub replicas_overloaded: u64,
+    /// Times that the data plane slept and was woken by a socket or another thread.
+    #[serde(default)]
+    pub wakeups: u64,
+    /// Those of them that were by another thread of this process: a result, or an order.
+    #[serde(default)]
+    pub wakeups_by_threads: u64,
+    /// Times that the data plane looked for work before it slept.
+    #[serde(default)]
+    pub spins: u64,
+    /// Those of them that found work, and so saved a wake-up.
+    #[serde(default)]
+    pub spins_won: u64,
     /// Events that a subscriber did not take in time.
     pub events_dropped: u64,
     /// Requests at the admin socket.
@@ -198,6 +215,7 @@ impl Status {
         cluster: &str,
         configured: Vec<NodeId>,
         client: Option<SocketAddr>,
+        realtime: RealtimeStatus,
         counters: Counters,
     ) -> Status {
         let ring = status.ring;
@@ -216,6 +234,7 @@ impl Status {
                 delivered: ring.delivered,
             },
             groups: status.groups.into_iter().map(GroupStatus::from).collect(),
+            realtime,
             counters,
         }
     }
@@ -230,6 +249,7 @@ impl Status {
             client: None,
             ring,
             groups: Vec::new(),
+            realtime: RealtimeStatus::default(),
             counters: Counters::default(),
         }
     }

@@ -69,7 +69,7 @@ pub use client::{AsyncClient, CallError as BytesCallError, Client, ConnectError}
 pub use node::{
     Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory,
     HostError, HostOptions, Node, NodeAddress, ReplicaConfig, RingKnobs, Service, ServiceOutcome,
-    StartError, Stopped, admin, free_ring_addresses,
+    StartError, Stopped, admin, free_ring_addresses, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{GroupOptions, Hold, Style};
@@ -79,6 +79,7 @@ pub use wire::{
 
 /// What a node tells of itself and its cluster: [`Node::status`], `steadfast status --json`.
 pub mod status {
+    pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, Status};
 }
 

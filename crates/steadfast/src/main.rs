@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{call, node, status};
+use crate::commands::{call, doctor, node, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +20,8 @@ Examples:
   Look at its cluster, and call a built-in service:
       steadfast status --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
+  See whether this host lets a node be in time:
+      steadfast doctor --config node.toml
 
 Exit codes:
   0  it did what was asked
@@ -41,6 +43,7 @@ enum Command {
     Status(status::Args),
     Call(call::Args),
     Demo(demo::Args),
+    Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
@@ -49,5 +52,6 @@ fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Demo(args) => demo::run(args),
+        Command::Doctor(args) => doctor::run(&args),
     }
 }

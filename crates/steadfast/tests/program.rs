@@ -40,6 +40,7 @@ fn help_teaches_with_examples_and_exit_codes() {
         (&["status", "--help"], &["steadfast status --config node.toml"]),
         (&["call", "--help"], &["steadfast call counter add '[5]'", "standard input"]),
         (&["demo", "--help"], &["--seconds"]),
+        (&["doctor", "--help"], &["steadfast doctor --config node.toml", "Exit codes:"]),
     ] {
         let output = run(arguments);
         assert!(output.status.success(), "{output:?}");
@@ -265,4 +266,22 @@ fn add_one_by_one(addresses: &[String], sender: &Sender<()>) -> u64 {
         }
     }
     unreachable!("somebody stops listening before the numbers end")
+}
+
+#[test]
+fn the_doctor_finds_an_address_that_is_not_this_hosts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("node.toml");
+    // TEST-NET-1: nobody's.
+    let text = "insecure = true\n[[nodes]]\nid = 1\nring = \"192.0.2.77:7201\"\n";
+    std::fs::write(&path, format!("node = 1\n{text}")).expect("written");
+    let path = path.to_str().expect("text");
+    let output = run(&["doctor", "--quick", "--json", "--config", path]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report: serde_json::Value = serde_json::from_str(&out(&output)).expect("JSON");
+    assert_eq!(report["worst"], "failure");
+    let findings = report["findings"].as_array().expect("a list");
+    let address = findings.iter().find(|finding| finding["name"] == "own address");
+    let address = address.unwrap_or_else(|| panic!("{findings:?}"));
+    assert!(address["remedy"].as_str().expect("it says what to do").contains("[[nodes]]"));
 }

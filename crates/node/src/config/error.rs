@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
-use wire::NodeId;
 use wire::limits::{MAX_GROUPS, MAX_NAME};
+use wire::{Duration, NodeId};
+
+use crate::realtime::{MAX_PRIORITY, MAX_SPIN};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -195,6 +197,21 @@ pub enum Problem {
         /// The group.
         group: String,
     },
+    /// A priority that Linux does not have.
+    #[error("realtime.{key} = {value} is not possible: give it 1 to {MAX_PRIORITY}, or 0 for none")]
+    Priority {
+        /// The knob.
+        key: &'static str,
+        /// Its value.
+        value: u8,
+    },
+    /// A spin that would burn a processor for nothing.
+    #[error(
+        "realtime.spin_us = {} is too long: give it at most {}, or 0 for none",
+        .0.as_micros(),
+        MAX_SPIN.as_micros()
+    )]
+    Spin(Duration),
     /// A knob of the ring.
     #[error("[ring] {0}")]
     Ring(ring::ConfigError),
@@ -236,6 +253,8 @@ impl Problem {
             Problem::GroupName { index, .. } | Problem::ReplicaTwice { index, .. } => {
                 vec![Key("replica"), Index(*index), Key("group")]
             }
+            Problem::Priority { key, .. } => vec![Key("realtime"), Key(key)],
+            Problem::Spin(_) => vec![Key("realtime"), Key("spin_us")],
             Problem::Ring(error) => ring_place(error),
         }
     }

@@ -12,6 +12,7 @@ use wire::{Duration, NodeId};
 use super::error::Step;
 use super::{Config, ConfigError, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security};
 use crate::Execution;
+use crate::realtime::Realtime;
 
 /// The timers' keys.
 pub(super) const TIMERS: [&str; 8] = [
@@ -46,6 +47,8 @@ struct File {
     nodes: Vec<NodeEntry>,
     #[serde(default)]
     ring: Ring,
+    #[serde(default)]
+    realtime: RealtimeTable,
     #[serde(default)]
     replica: Vec<Replica>,
 }
@@ -116,6 +119,16 @@ impl Default for Ring {
     }
 }
 
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RealtimeTable {
+    priority: u8,
+    executor_priority: u8,
+    lock_memory: bool,
+    cpus: Vec<usize>,
+    spin_us: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Replica {
@@ -164,6 +177,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         advertise: file.listen.advertise,
         nodes: nodes.collect(),
         ring,
+        realtime: file.realtime.into(),
         replicas: file.replica.into_iter().map(replica).collect(),
     })
 }
@@ -203,6 +217,7 @@ pub(super) fn print(config: &Config) -> String {
             .map(|node| NodeEntry { id: node.id.0, ring: node.ring })
             .collect(),
         ring: Ring::from(config.ring),
+        realtime: RealtimeTable::from(&config.realtime),
         replica: config.replicas.iter().map(replica).collect(),
     };
     // Only paths that are not UTF-8 could fail, and no TOML file could name them.
@@ -257,6 +272,30 @@ impl TryFrom<&Ring> for RingKnobs {
             turn: ring.turn,
             parking: ring.parking,
         })
+    }
+}
+
+impl From<&Realtime> for RealtimeTable {
+    fn from(realtime: &Realtime) -> Self {
+        RealtimeTable {
+            priority: realtime.priority,
+            executor_priority: realtime.executor_priority,
+            lock_memory: realtime.lock_memory,
+            cpus: realtime.cpus.clone(),
+            spin_us: u32::try_from(realtime.spin.as_micros()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl From<RealtimeTable> for Realtime {
+    fn from(table: RealtimeTable) -> Self {
+        Realtime {
+            priority: table.priority,
+            executor_priority: table.executor_priority,
+            lock_memory: table.lock_memory,
+            cpus: table.cpus,
+            spin: Duration::from_micros(table.spin_us.into()),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use steadfast::NodeId;
-use steadfast::status::{GroupStatus, Status};
+use steadfast::status::{Grant, GroupStatus, Status};
 
 /// The text.
 pub fn status(status: &Status) -> String {
@@ -53,6 +53,11 @@ fn troubles(status: &Status) -> Vec<String> {
                 "group {} has no primary: no replica with its state is up",
                 group.name
             ));
+        }
+    }
+    for (knob, grant) in status.realtime.grants() {
+        if let Grant::Refused(why) = grant {
+            troubles.push(format!("realtime.{knob} is not in force: {why}"));
         }
     }
     let counters = &status.counters;

@@ -1,6 +1,7 @@
 //! The commands of the program, one module each, and how they end.
 
 pub mod call;
+pub mod doctor;
 mod human;
 pub mod node;
 mod notify;

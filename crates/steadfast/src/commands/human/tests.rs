@@ -40,6 +40,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             delivered: 4_711,
         },
         groups,
+        realtime: Default::default(),
         counters: Counters::default(),
     }
 }

@@ -1,0 +1,83 @@
+//! Buffers, addresses, and the other nodes.
+
+use std::fs::read_to_string;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use steadfast::{NodeAddress, NodeConfig};
+
+use super::{Finding, Verdict};
+
+/// A host of the same site answers in well under a millisecond.
+const DIAL_WITHIN: Duration = Duration::from_millis(500);
+
+pub fn examine(config: &NodeConfig) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(receive_buffer(config));
+    findings.extend(own_address(config));
+    let others: Vec<NodeAddress> =
+        config.nodes.iter().filter(|node| node.id != config.node).cloned().collect();
+    // All at once: each that does not answer takes its whole time.
+    let dials: Vec<_> =
+        others.into_iter().map(|node| thread::spawn(move || other_node(&node))).collect();
+    findings.extend(dials.into_iter().filter_map(|dial| dial.join().ok()));
+    findings
+}
+
+/// While the process is held up, the kernel keeps what the others send: at most a window of the
+/// largest datagrams, each counted with the kernel's own overhead, which is about its size again.
+fn receive_buffer(config: &NodeConfig) -> Option<Finding> {
+    let name = "receive buffer";
+    let text = read_to_string("/proc/sys/net/core/rmem_max").ok()?;
+    let limit: usize = text.trim().parse().ok()?;
+    let needed = 2 * config.ring.window * config.ring.datagram;
+    let says = format!("net.core.rmem_max = {limit}, a full window may need {needed} bytes");
+    Some(if limit < needed {
+        Finding::new(
+            Verdict::Warning,
+            name,
+            format!("{says}: what does not fit is lost and sent again"),
+            format!("sysctl -w net.core.rmem_max={needed}, or a smaller ring.window"),
+        )
+    } else {
+        Finding::good(name, says)
+    })
+}
+
+/// An address that is not this host's cannot be listened at.
+fn own_address(config: &NodeConfig) -> Option<Finding> {
+    let name = "own address";
+    let mine = config.nodes.iter().find(|node| node.id == config.node)?.ring;
+    match UdpSocket::bind(SocketAddr::new(mine.ip(), 0)) {
+        Ok(_) => Some(Finding::good(name, format!("{} is this host's", mine.ip()))),
+        Err(error) => Some(Finding::new(
+            Verdict::Failure,
+            name,
+            format!("{} cannot be listened at: {error}", mine.ip()),
+            "give [[nodes]] this host's own address, or bring the interface up",
+        )),
+    }
+}
+
+/// The ring's port is used on TCP too, so that a node's death is seen: it can be dialled.
+fn other_node(node: &NodeAddress) -> Finding {
+    let name = "other node";
+    let (id, address) = (node.id, node.ring);
+    match TcpStream::connect_timeout(&address, DIAL_WITHIN) {
+        Ok(_) => Finding::good(name, format!("{id} at {address} answers")),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Finding::new(
+            Verdict::Advice,
+            name,
+            format!("{id} at {address}: the host answers, no node listens"),
+            "start it; if it runs, its ring address is another one",
+        ),
+        Err(error) => Finding::new(
+            Verdict::Warning,
+            name,
+            format!("{id} at {address}: {error}"),
+            "see whether the host is up and lets TCP and UDP through at this port",
+        ),
+    }
+}

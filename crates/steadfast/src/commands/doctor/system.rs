@@ -1,0 +1,155 @@
+//! What the kernel permits, and how it is set up.
+
+use std::fs::read_to_string;
+
+use steadfast::NodeConfig;
+use steadfast::realtime::{probe_lock_memory, probe_on_a_thread};
+use steadfast::status::Grant;
+
+use super::{Finding, Verdict};
+
+pub fn examine(config: &NodeConfig) -> Vec<Finding> {
+    let mut findings = vec![priority(config), memory(config), processors(config)];
+    findings.extend(throttling(config));
+    findings.extend(clock_source());
+    findings.extend(stolen_time());
+    findings.extend(governor());
+    findings
+}
+
+fn priority(config: &NodeConfig) -> Finding {
+    let name = "real-time priority";
+    let asked = config.realtime.priority;
+    match (asked, probe_on_a_thread(asked.max(1))) {
+        (0, Grant::Refused(_)) => Finding::new(
+            Verdict::Advice,
+            name,
+            "not asked for, and would be refused to this user",
+            "on a busy host: CAP_SYS_NICE or LimitRTPRIO=20, and realtime.priority = 20",
+        ),
+        (0, _) => Finding::new(
+            Verdict::Advice,
+            name,
+            "not asked for, though it is permitted",
+            "on a busy host set realtime.priority = 20: other programs then cannot hold the ring up",
+        ),
+        (_, Grant::Refused(why)) => Finding::new(
+            Verdict::Warning,
+            name,
+            format!("SCHED_FIFO {asked} is not permitted"),
+            why,
+        ),
+        _ => Finding::good(name, format!("SCHED_FIFO {asked} is permitted")),
+    }
+}
+
+fn memory(config: &NodeConfig) -> Finding {
+    let name = "locked memory";
+    let swap = read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1);
+    match (config.realtime.lock_memory, probe_lock_memory()) {
+        (true, Grant::Refused(why)) => {
+            Finding::new(Verdict::Warning, name, "asked for, and not permitted", why)
+        }
+        (true, _) => Finding::good(name, "is permitted"),
+        (false, _) if swap => Finding::new(
+            Verdict::Advice,
+            name,
+            "not asked for, and this host swaps: a page that was put out costs milliseconds",
+            "realtime.lock_memory = true, with LimitMEMLOCK=infinity",
+        ),
+        (false, _) => Finding::good(name, "not asked for; this host has no swap"),
+    }
+}
+
+fn processors(config: &NodeConfig) -> Finding {
+    let name = "processors";
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let handlers =
+        config.replicas.iter().filter(|r| r.execution == steadfast::Execution::Thread).count();
+    let busy = 1 + handlers;
+    let says = format!("{cores} for this process, which has {busy} busy threads");
+    if !config.realtime.spin.is_zero() && cores <= busy {
+        return Finding::new(
+            Verdict::Warning,
+            name,
+            format!("{says}; a data plane that spins takes the core of somebody who has work"),
+            "realtime.spin_us = 0, or more cores",
+        );
+    }
+    if let Some(cpu) = config.realtime.cpus.iter().find(|cpu| **cpu >= cores) {
+        return Finding::new(
+            Verdict::Warning,
+            name,
+            format!("{says}; realtime.cpus names processor {cpu}, which may not be among them"),
+            "name processors of /proc/self/status, Cpus_allowed_list",
+        );
+    }
+    Finding::good(name, says)
+}
+
+/// A thread of real-time priority that never sleeps is stopped by the kernel for part of each second.
+fn throttling(config: &NodeConfig) -> Option<Finding> {
+    let name = "real-time throttling";
+    let text = read_to_string("/proc/sys/kernel/sched_rt_runtime_us").ok()?;
+    let runtime: i64 = text.trim().parse().ok()?;
+    if runtime < 0 || config.realtime.priority == 0 || config.realtime.spin.is_zero() {
+        return Some(Finding::good(name, "does not matter with this configuration"));
+    }
+    Some(Finding::new(
+        Verdict::Warning,
+        name,
+        format!("a spinning real-time thread gets {runtime} us of each second, then stands still"),
+        "realtime.spin_us = 0, or sysctl -w kernel.sched_rt_runtime_us=-1",
+    ))
+}
+
+fn clock_source() -> Option<Finding> {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = read_to_string(path).ok()?.trim().to_owned();
+    let slow = ["hpet", "acpi_pm", "jiffies"].contains(&source.as_str());
+    Some(if slow {
+        Finding::new(
+            Verdict::Warning,
+            "clock",
+            format!("{source}: each look at the time costs a microsecond or more"),
+            "boot with clocksource=tsc if the processor's counter is stable",
+        )
+    } else {
+        Finding::good("clock", source)
+    })
+}
+
+/// Time that the hypervisor gave to others while this machine had work.
+fn stolen_time() -> Option<Finding> {
+    let text = read_to_string("/proc/stat").ok()?;
+    let fields: Vec<u64> =
+        text.lines().next()?.split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
+    let (all, stolen) = (fields.iter().take(8).sum::<u64>(), *fields.get(7)?);
+    let share = 100.0 * stolen as f64 / all.max(1) as f64;
+    let says = format!("{share:.2} % of this machine's time since it started");
+    Some(if share > 1.0 {
+        Finding::new(
+            Verdict::Warning,
+            "stolen time",
+            says,
+            "a host with processors of its own: what is stolen comes as stalls of milliseconds",
+        )
+    } else {
+        Finding::good("stolen time", says)
+    })
+}
+
+fn governor() -> Option<Finding> {
+    let path = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    let governor = read_to_string(path).ok()?.trim().to_owned();
+    Some(if governor == "performance" {
+        Finding::good("power saving", governor)
+    } else {
+        Finding::new(
+            Verdict::Advice,
+            "power saving",
+            format!("the frequency governor is {governor}: slow after a pause"),
+            "cpupower frequency-set -g performance",
+        )
+    })
+}
