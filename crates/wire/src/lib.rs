@@ -21,6 +21,7 @@ pub mod ordered;
 mod random;
 pub mod report;
 pub mod ring;
+mod secret;
 mod time;
 
 pub use codec::{Malformed, PROTOCOL_VERSION};
@@ -29,4 +30,5 @@ pub use ids::{
 };
 pub use nodes::NodeSet;
 pub use random::Random;
+pub use secret::Secret;
 pub use time::{Duration, Time};
