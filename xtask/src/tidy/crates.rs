@@ -1,4 +1,5 @@
 //! Which crate may depend on which: `wire <- ring <- engine <- node <- steadfast`,
+//! `wire <- seal <- node`,
 //! `wire <- client <- steadfast`, `sim -> engine, client`, `lab -> all`, `nobody -> sim, lab`.
 
 use toml::{Table, Value};
@@ -13,7 +14,17 @@ const BELOW: &[(&str, &[&str])] = &[
     // Its own tests have certificates made.
     ("crates/tls", &["steadfast-tls", "steadfast-wire"]),
     ("crates/client", &["steadfast-tls", "steadfast-wire"]),
-    ("crates/node", &["steadfast-engine", "steadfast-ring", "steadfast-tls", "steadfast-wire"]),
+    ("crates/seal", &["steadfast-wire"]),
+    (
+        "crates/node",
+        &[
+            "steadfast-engine",
+            "steadfast-ring",
+            "steadfast-seal",
+            "steadfast-tls",
+            "steadfast-wire",
+        ],
+    ),
     ("crates/steadfast-macros", &[]),
     (
         "crates/steadfast",
@@ -36,6 +47,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-engine",
             "steadfast-node",
             "steadfast-ring",
+            "steadfast-seal",
             "steadfast-sim",
             "steadfast-tls",
             "steadfast-wire",
