@@ -22,6 +22,10 @@ pub enum Bug {
     DeliverWithoutCause,
     /// A message of which some parts were sent on the old ring goes on where it was.
     ResumeMessage,
+    /// What is sent again goes by the link in use only, and raises no doubt about it.
+    EveryByBestLink,
+    /// The first link is used whatever became of it.
+    KeepDeadLink,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -38,6 +42,9 @@ impl Bug {
         Bug::DeliverWithoutCause,
         Bug::ResumeMessage,
     ];
+
+    /// Those that show where nodes have several links.
+    pub const OF_LINKS: [Bug; 2] = [Bug::EveryByBestLink, Bug::KeepDeadLink];
 }
 
 /// True when the mistake is planted in this configuration. Costs nothing without the feature.

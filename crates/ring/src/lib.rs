@@ -21,6 +21,7 @@ mod bug;
 mod commit;
 mod config;
 mod gather;
+mod links;
 mod membership;
 mod operational;
 mod order;
@@ -42,6 +43,7 @@ use wire::{Malformed, Member, NodeId, Random, RingId, Time};
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
 pub use config::{Config, ConfigError, Timing};
+pub use links::{LinkOutput, LinkState, LinkTiming, Links, LinksConfig};
 pub use output::{Configuration, ConfigurationKind, Delivery, Event, Output, Route};
 
 use commit::Forming;

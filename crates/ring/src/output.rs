@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::{Duration, Member, NodeSet, RingId};
+use wire::{Duration, Member, NodeId, NodeSet, RingId};
 
 /// One thing to do or to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +114,20 @@ pub enum Event {
     },
     /// Datagrams were sent again because somebody missed them.
     Retransmitted(u64),
+    /// Nothing that is sent to this node by this link arrives there any more, while it does by another.
+    LinkLost {
+        /// The node.
+        node: NodeId,
+        /// The link, from 1, as the configuration lists them.
+        link: usize,
+    },
+    /// The link has proved itself, and carries again.
+    LinkBack {
+        /// The node.
+        node: NodeId,
+        /// The link, from 1, as the configuration lists them.
+        link: usize,
+    },
     /// This node has left the ring, as it was told to.
     Left,
 }

@@ -19,7 +19,8 @@
 //! | 5 | [`Join`] | a node that gathers a membership to every configured node |
 //! | 6 | [`Commit`] | a new ring's representative to its members, and back |
 //! | 7 | [`Beacon`] | a node to one that is not in its ring: "here is a ring" |
-//! | 8 | [`Report`](crate::report::Report) | a node to another with several links: which of them carry |
+//!
+//! Kind 8 is a [`Report`](crate::report::Report), which the ring does not see.
 
 use alloc::vec::Vec;
 

@@ -77,6 +77,12 @@ impl Log {
             Event::Ring(Ring::HeldUp(span)) => {
                 tracing::warn!(?span, "this node was held up: it does not trust its suspicion");
             }
+            Event::Ring(Ring::LinkLost { node, link }) => {
+                tracing::warn!(%node, link, "link lost: the node is reached by another");
+            }
+            Event::Ring(Ring::LinkBack { node, link }) => {
+                tracing::info!(%node, link, "link back: it carries again");
+            }
             Event::Ring(Ring::Installed { took, recovered, .. }) => {
                 tracing::info!(?took, recovered, "ring installed");
             }

@@ -36,6 +36,10 @@ pub enum EventKind {
     Installed { ring: RingId, took_ns: u64, recovered: u64 },
     /// Datagrams were sent again.
     Retransmitted { datagrams: u64 },
+    /// A node is not reached by this link any more, but by another.
+    LinkLost { peer: NodeId, link: usize },
+    /// A link has proved itself and carries again.
+    LinkBack { peer: NodeId, link: usize },
     /// A datagram was dropped.
     Malformed { reason: String },
     /// The ring delivered a regular configuration.
@@ -120,6 +124,8 @@ impl From<ring::Event> for EventKind {
                 EventKind::Installed { ring, took_ns: ns(took), recovered }
             }
             ring::Event::Retransmitted(datagrams) => EventKind::Retransmitted { datagrams },
+            ring::Event::LinkLost { node, link } => EventKind::LinkLost { peer: node, link },
+            ring::Event::LinkBack { node, link } => EventKind::LinkBack { peer: node, link },
             ring::Event::Left => EventKind::Left,
         }
     }
