@@ -1,34 +1,91 @@
 //! Commit: the representative collects what every member brings along, and tells all.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use wire::ring::{Commit, CommitMember};
+use wire::ring::{CommitMember, CommitStep, MAX_ENTRIES};
 use wire::{Member, RingId, Time};
 
 use crate::gather::Sets;
 use crate::order::Order;
 
+/// A ring that is being formed: who shall be in it, and whose entries are here.
 #[derive(Debug)]
 pub(crate) struct Forming {
     pub sets: Sets,
-    pub commit: Commit,
-    /// When the commit (or this member's entry) is sent again.
+    pub ring: RingId,
+    pub members: Vec<Member>,
+    entries: Vec<Option<CommitMember>>,
+    /// When the call (or this member's entry) is sent again.
     pub retry_at: Time,
     /// When the attempt is given up.
     pub give_up_at: Time,
 }
 
-/// An empty entry for each member.
-pub(crate) fn blank(ring: RingId, members: impl Iterator<Item = Member>) -> Commit {
-    let entry = |member| CommitMember {
-        member,
-        old_ring: RingId::default(),
-        aru: 0,
-        high: 0,
-        obliged: 0,
-        filled: false,
-    };
-    Commit { ring, round: 1, members: members.map(entry).collect() }
+/// What all members of a new ring bring along, in ring order.
+#[derive(Clone, Debug)]
+pub(crate) struct Complete {
+    pub ring: RingId,
+    pub entries: Vec<CommitMember>,
+}
+
+impl Forming {
+    pub fn new(sets: Sets, ring: RingId, now: Time, give_up_at: Time) -> Self {
+        let members: Vec<_> = sets.live().collect();
+        Forming {
+            sets,
+            ring,
+            entries: vec![None; members.len()],
+            members,
+            retry_at: now,
+            give_up_at,
+        }
+    }
+
+    /// Takes a member's entry. False when it was here already, or cannot be one.
+    pub fn fill(&mut self, entry: CommitMember) -> bool {
+        let Ok(at) = self.members.binary_search(&entry.member) else { return false };
+        if self.entries[at].is_some() || entry.aru > entry.high {
+            return false;
+        }
+        self.entries[at] = Some(entry);
+        true
+    }
+
+    /// Those whose entries are not here.
+    pub fn lacking(&self) -> impl Iterator<Item = Member> + '_ {
+        let empty = |(_, entry): &(&Member, &Option<CommitMember>)| entry.is_none();
+        self.members.iter().zip(&self.entries).filter(empty).map(|(member, _)| *member)
+    }
+
+    /// All entries, when all are here.
+    pub fn complete(&self) -> Option<Complete> {
+        let entries: Option<Vec<_>> = self.entries.iter().copied().collect();
+        Some(Complete { ring: self.ring, entries: entries? })
+    }
+}
+
+impl Complete {
+    pub fn members(&self) -> Vec<Member> {
+        self.entries.iter().map(|entry| entry.member).collect()
+    }
+
+    /// The messages that tell a member everything.
+    pub fn steps(&self) -> impl Iterator<Item = CommitStep> + '_ {
+        self.entries.chunks(MAX_ENTRIES).map(|entries| CommitStep::Entries(entries.to_vec()))
+    }
+
+    /// Whether nobody lacks what another from the same ring has. Then there is nothing to
+    /// exchange, and the ring can be installed as soon as this is known.
+    pub fn is_settled(&self) -> bool {
+        self.entries.iter().all(|a| {
+            self.entries.iter().all(|b| {
+                a.member == b.member
+                    || a.old_ring != b.old_ring
+                    || (a.aru == a.high && b.aru == b.high && a.aru == b.aru)
+            })
+        })
+    }
 }
 
 /// What this node brings along from the ring that it was in last.
@@ -39,26 +96,5 @@ pub(crate) fn entry(order: &Order) -> CommitMember {
         aru: order.window.aru(),
         high: order.window.high(),
         obliged: order.obliged,
-        filled: true,
     }
-}
-
-pub(crate) fn members_of(commit: &Commit) -> Vec<Member> {
-    commit.members.iter().map(|entry| entry.member).collect()
-}
-
-pub(crate) fn is_complete(commit: &Commit) -> bool {
-    commit.members.iter().all(|entry| entry.filled)
-}
-
-/// Whether nobody lacks what another from the same ring has. Then there is nothing to exchange,
-/// and the ring can be installed as soon as this is known.
-pub(crate) fn is_settled(commit: &Commit) -> bool {
-    commit.members.iter().all(|a| {
-        commit.members.iter().all(|b| {
-            a.member == b.member
-                || a.old_ring != b.old_ring
-                || (a.aru == a.high && b.aru == b.high && a.aru == b.aru)
-        })
-    })
 }

@@ -98,12 +98,29 @@ pub(crate) enum Heard {
     Changed,
 }
 
+/// A member that did not answer the token: it is waited for less long than others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suspect {
+    pub member: Member,
+    /// When it is held to have failed. [`Time::FAR`]: not before the consensus time-out.
+    pub accuse_at: Time,
+}
+
 #[derive(Debug)]
 pub(crate) struct Gather {
     me: Member,
     pub sets: Sets,
     /// Those whose sets are equal to ours.
     agreed: Vec<Member>,
+    /// Whose proposals have come in this gathering, and whose have come to them.
+    heard: Vec<(Member, Vec<Member>)>,
+    /// Those who go on without this node.
+    excluded_by: Vec<Member>,
+    /// Those among the failed that did not keep up.
+    pub slow: Vec<Member>,
+    suspect: Option<Suspect>,
+    /// Members with smaller ids that others hear have been given a second period.
+    pub yielded: bool,
     /// When the proposal is repeated.
     pub join_at: Time,
     /// When whoever has not agreed is held to have failed.
@@ -118,9 +135,29 @@ impl Gather {
             me,
             sets,
             agreed: Vec::new(),
+            heard: Vec::new(),
+            excluded_by: Vec::new(),
+            slow: Vec::new(),
+            suspect: None,
+            yielded: false,
             join_at: Time::ZERO,
             consensus_at: Time::FAR,
             alone_at: Time::ZERO,
+        }
+    }
+
+    /// What this node proposes.
+    pub fn join(&self, ring_sequence: u64) -> Join {
+        let Sets { proposed, failed } = &self.sets;
+        let bits = |named: &dyn Fn(&Member) -> bool| {
+            proposed.iter().enumerate().fold(0, |bits, (i, m)| bits | u64::from(named(m)) << i)
+        };
+        Join {
+            failed: bits(&|m| failed.binary_search(m).is_ok()),
+            slow: bits(&|m| self.slow.contains(m) && self.sets.has_failed(*m)),
+            heard: bits(&|m| *m == self.me || self.has_heard(*m)),
+            proposed: proposed.clone(),
+            ring_sequence,
         }
     }
 
@@ -131,12 +168,14 @@ impl Gather {
         {
             return Heard::Ignored;
         }
+        self.remember(sender, join);
         let theirs = self.theirs(nodes, sender, join);
         if theirs.has_failed(self.me) {
             // Its ring will be without us, and soon. To hold it to have failed in return, as the
             // paper does, would accuse it before third nodes that work with both; they would then
             // fail it too, and so on, until each is alone. It hears us again when its ring stands.
             self.agreed.retain(|member| *member != sender);
+            self.excluded_by.push(sender);
             return Heard::Excluded;
         }
         let changed = if theirs.has_failed(sender) {
@@ -144,6 +183,11 @@ impl Gather {
         } else {
             self.sets.unite(&theirs)
         };
+        for slow in join.those(join.slow) {
+            if self.sets.has_failed(slow) && !self.slow.contains(&slow) {
+                self.slow.push(slow);
+            }
+        }
         if changed {
             self.agreed.clear();
         }
@@ -153,17 +197,29 @@ impl Gather {
         if changed { Heard::Changed } else { Heard::Same }
     }
 
+    fn remember(&mut self, sender: Member, join: &Join) {
+        self.heard.retain(|(member, _)| member.node != sender.node);
+        self.heard.push((sender, join.those(join.heard).collect()));
+        self.excluded_by.retain(|member| member.node != sender.node);
+        // It answers this node itself, so it hears it: the token was lost, or it was held up.
+        if self.suspect.is_some_and(|suspect| suspect.member == sender)
+            && join.says(join.heard, self.me)
+        {
+            self.suspect = None;
+        }
+    }
+
     fn theirs(&self, nodes: &[NodeId], sender: Member, join: &Join) -> Sets {
         let mut theirs = Sets::default();
         let me = self.me;
         // Of this node only this life counts: it knows best which is the newest.
-        let known = |m: &&Member| nodes.contains(&m.node) && (m.node != me.node || **m == me);
+        let known = |m: &Member| nodes.contains(&m.node) && (m.node != me.node || *m == me);
         theirs.propose(sender);
-        for member in join.proposed.iter().filter(known) {
-            theirs.propose(*member);
+        for member in join.proposed.iter().copied().filter(known) {
+            theirs.propose(member);
         }
-        for member in join.failed.iter().filter(known) {
-            theirs.fail(*member);
+        for member in join.those(join.failed).filter(known) {
+            theirs.fail(member);
         }
         theirs
     }
@@ -185,9 +241,68 @@ impl Gather {
         self.agreed.clear();
     }
 
+    pub fn agrees(&self, member: Member) -> bool {
+        self.agreed.contains(&member)
+    }
+
+    fn has_heard(&self, member: Member) -> bool {
+        self.heard.iter().any(|(heard, _)| *heard == member)
+    }
+
+    /// This member did not answer the token: unless it answers this node's proposal, it is held
+    /// to have failed at `accuse_at`.
+    pub fn suspect(&mut self, member: Member, accuse_at: Time) {
+        self.suspect = Some(Suspect { member, accuse_at });
+    }
+
+    /// The suspect, while it may be in the ring and has not answered.
+    pub fn suspected(&self) -> Option<Suspect> {
+        self.suspect.filter(|suspect| self.sets.live().any(|member| member == suspect.member))
+    }
+
+    /// Whether the suspect is the one to blame: somebody else is heard, so this node is not deaf,
+    /// and nobody whom it has to give way to hears the suspect.
+    pub fn may_accuse(&self, suspect: Member) -> bool {
+        let mut others = self.sets.live().filter(|m| *m != self.me && *m != suspect).peekable();
+        let deaf = others.peek().is_some() && !others.any(|member| self.has_heard(member));
+        !deaf && !self.yields_to(suspect)
+    }
+
+    /// Of two that do not hear each other while a third hears both, the one with the larger id
+    /// gives way: it waits to be left out instead of accusing.
+    pub fn yields_to(&self, silent: Member) -> bool {
+        let witness = |(member, heard): &(Member, Vec<Member>)| {
+            *member != silent && !self.sets.has_failed(*member) && heard.contains(&silent)
+        };
+        silent < self.me && !self.has_heard(silent) && self.heard.iter().any(witness)
+    }
+
+    /// Whom to hold to have failed of those who were silent for a whole period; nobody, for one
+    /// more period, if this node has to give way to all of them.
+    pub fn accused(&self, silent: &[Member]) -> Option<Vec<Member>> {
+        let accused: Vec<_> = silent.iter().copied().filter(|m| !self.yields_to(*m)).collect();
+        match accused.is_empty() {
+            false => Some(accused),
+            true => self.yielded.then(|| silent.to_vec()),
+        }
+    }
+
+    /// When something has to be done.
+    pub fn next_timeout(&self) -> Time {
+        let suspect = self.suspected().map_or(Time::FAR, |suspect| suspect.accuse_at);
+        self.join_at.min(self.consensus_at).min(suspect)
+    }
+
+    /// All others go on without this node: nobody is left to wait for.
+    pub fn is_excluded(&self) -> bool {
+        let mut others = self.sets.live().filter(|member| *member != self.me).peekable();
+        others.peek().is_some() && others.all(|member| self.excluded_by.contains(&member))
+    }
+
     /// Nobody in time: those who have not agreed. Empty when all have, and yet no ring came of it.
     pub fn silent(&self) -> Vec<Member> {
-        let spoke = |m: &Member| *m == self.me || self.agreed.contains(m);
+        let suspect = self.suspected().map(|suspect| suspect.member);
+        let spoke = |m: &Member| *m == self.me || (self.agreed.contains(m) && Some(*m) != suspect);
         self.sets.live().filter(|member| !spoke(member)).collect()
     }
 

@@ -37,7 +37,7 @@ use alloc::vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
-use wire::ring::{Commit, Datagram, Message};
+use wire::ring::{Datagram, Message};
 use wire::{Malformed, Member, NodeId, Random, RingId, Time};
 
 #[cfg(feature = "planted-bugs")]
@@ -46,7 +46,7 @@ pub use config::{Config, ConfigError, Timing};
 pub use links::{LinkOutput, LinkState, LinkTiming, Links, LinksConfig};
 pub use output::{Configuration, ConfigurationKind, Delivery, Event, Output, Route};
 
-use commit::Forming;
+use commit::{Complete, Forming};
 use gather::{Gather, Sets};
 use operational::{Operational, Turn};
 use order::Order;
@@ -93,7 +93,7 @@ pub struct Ring {
     known: u64,
     /// The complete commit of the ring that is being recovered or was installed, for members
     /// that missed it.
-    committed: Option<Commit>,
+    committed: Option<Complete>,
     /// When the last ring was left.
     left_at: Time,
     state: State,
@@ -126,7 +126,7 @@ impl Ring {
         };
         let mut gather = Gather::new(me, Sets::of(&[me]));
         gather.alone_at = now + ring.config.timing.consensus_timeout;
-        ring.gather(now, gather);
+        ring.gather(now, gather, None);
         Ok(ring)
     }
 

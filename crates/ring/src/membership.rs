@@ -1,13 +1,15 @@
 //! The way from one ring to the next: what makes a node gather, and each step after it.
 
 use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::mem;
 
-use wire::ring::{Commit, Join, Message};
+use wire::ring::{Commit, CommitMember, CommitStep, Join, Message};
 use wire::{Member, NodeId, RingId, Time};
 
 use crate::bug::planted;
-use crate::commit::{self, Forming};
+use crate::commit::{self, Complete, Forming};
 use crate::config::MAX_RING_SEQUENCE;
 use crate::gather::{Gather, Heard, Sets};
 use crate::operational::Turn;
@@ -15,8 +17,9 @@ use crate::recovery::{self, Plan, Recovery};
 use crate::{Event, Ring, Route, State};
 
 impl Ring {
-    /// Enters Gather with what is known, and tells all.
-    pub(crate) fn gather(&mut self, now: Time, gather: Gather) {
+    /// Enters Gather with what is known, and tells all; or, when it was a proposal of this member
+    /// that made it gather and there is nothing to add, only those who wait for an answer.
+    pub(crate) fn gather(&mut self, now: Time, gather: Gather, answers: Option<Member>) {
         if matches!(self.state, State::Operational(_)) {
             self.left_at = now;
         }
@@ -25,41 +28,47 @@ impl Ring {
         self.order.passed = None;
         self.committed = None;
         self.state = State::Gather(gather);
-        self.propose(now);
+        self.propose(now, answers);
     }
 
-    /// Sends the proposal to all, restarts its timers, and sees whether it is agreed already.
-    fn propose(&mut self, now: Time) {
+    /// Sends the proposal, restarts its timers, and sees whether it is agreed already.
+    pub(crate) fn propose(&mut self, now: Time, answers: Option<Member>) {
         let State::Gather(gather) = &mut self.state else { return };
         gather.consensus_at = now + self.config.timing.consensus_timeout;
+        gather.yielded = false;
         let Sets { proposed, failed } = gather.sets.clone();
         self.out.event(Event::Gathering { proposed, failed });
-        self.send_join(now);
+        self.send_join(now, answers);
         self.agree(now);
     }
 
-    pub(crate) fn send_join(&mut self, now: Time) {
+    /// Repeats the proposal to all configured nodes. Whoever has nothing to add to what `answers`
+    /// says tells, for now, only this one and the member that is to form the ring: so `n`
+    /// members agree with some `n` datagrams, not with `n * n`.
+    pub(crate) fn send_join(&mut self, now: Time, answers: Option<Member>) {
         let State::Gather(gather) = &mut self.state else { return };
         // The jitter keeps nodes that started together from talking at once for ever.
         let interval = self.config.timing.join_interval;
         let jitter = self.random.below(u64::try_from(interval.as_nanos() / 4).unwrap_or(1).max(1));
         gather.join_at = now + interval + core::time::Duration::from_nanos(jitter);
-        let Sets { proposed, failed } = gather.sets.clone();
-        self.send_to_all(Message::Join(Join { proposed, failed, ring_sequence: self.known }));
-    }
-
-    fn send_to_all(&mut self, message: Message) {
-        let datagram = self.out.encode(message);
-        self.out.send_to_configured(datagram, &[]);
+        let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+        match answers.filter(|member| gather.agrees(*member)) {
+            None => self.out.send_to_configured(datagram, &[]),
+            Some(member) => {
+                let mut to = vec![member];
+                to.extend(gather.sets.live().next().filter(|first| *first != member));
+                self.out.fan(&to, datagram, Route::Every);
+            }
+        }
     }
 
     /// "I am gone": a join that names its sender as failed.
     pub(crate) fn say_farewell(&mut self) {
         let me = self.config.me;
-        let mut sets = Sets::of(&self.order.members);
-        sets.fail(me);
-        let Sets { proposed, failed } = sets;
-        self.send_to_all(Message::Join(Join { proposed, failed, ring_sequence: self.known }));
+        let mut gather = Gather::new(me, Sets::of(&self.order.members));
+        gather.fail(me);
+        let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+        self.out.send_to_configured(datagram, &[]);
     }
 
     /// With consensus, the member with the smallest id forms the ring.
@@ -74,35 +83,40 @@ impl Ring {
         self.known += 1;
         let id = RingId { sequence: self.known, representative: self.config.me.node };
         let sets = mem::take(&mut gather.sets);
-        let mut commit = commit::blank(id, sets.live());
-        commit.members[0] = commit::entry(&self.order);
-        self.state = State::Commit(Forming {
-            sets,
-            commit,
-            retry_at: now,
-            give_up_at: now + self.config.timing.consensus_timeout,
-        });
+        let give_up_at = now + self.config.timing.consensus_timeout;
+        let mut forming = Forming::new(sets, id, now, give_up_at);
+        forming.fill(commit::entry(&self.order));
+        self.state = State::Commit(forming);
         self.advance_commit(now);
     }
 
     /// The representative asks for the entries that it lacks, or goes on when it has all.
     pub(crate) fn advance_commit(&mut self, now: Time) {
         let State::Commit(forming) = &mut self.state else { return };
-        if commit::is_complete(&forming.commit) {
-            let mut commit = forming.commit.clone();
+        if let Some(complete) = forming.complete() {
             let sets = mem::take(&mut forming.sets);
-            commit.round = 2;
-            let datagram = self.out.encode(Message::Commit(commit.clone()));
-            self.out.fan(&commit::members_of(&commit), datagram, Route::Every);
-            return self.recover(now, sets, commit);
+            self.send_entries(&complete, None);
+            return self.recover(now, sets, complete);
         }
         if forming.retry_at > now {
             return;
         }
         forming.retry_at = now + self.config.timing.token_retransmit;
-        let datagram = self.out.encode(Message::Commit(forming.commit.clone()));
-        for entry in forming.commit.members.iter().filter(|entry| !entry.filled) {
-            self.out.send_bytes(entry.member.node, datagram.clone(), Route::Every);
+        let lacking: Vec<Member> = forming.lacking().collect();
+        let call = Commit { ring: forming.ring, step: CommitStep::Call(forming.members.clone()) };
+        let datagram = self.out.encode(Message::Commit(call));
+        self.out.fan(&lacking, datagram, Route::Every);
+    }
+
+    /// Tells what all bring along: to all, or to one who has not heard it.
+    fn send_entries(&mut self, complete: &Complete, to: Option<NodeId>) {
+        for step in complete.steps() {
+            let commit = Message::Commit(Commit { ring: complete.ring, step });
+            let datagram = self.out.encode(commit);
+            match to {
+                Some(node) => self.out.send_bytes(node, datagram, Route::Every),
+                None => self.out.fan(&complete.members(), datagram, Route::Every),
+            }
         }
     }
 
@@ -111,92 +125,89 @@ impl Ring {
         let State::Commit(forming) = &mut self.state else { return };
         if forming.retry_at <= now {
             forming.retry_at = now + self.config.timing.token_retransmit;
-            let commit = forming.commit.clone();
-            let to = commit.ring.representative;
-            self.out.send(to, Message::Commit(commit), Route::Every);
+            let (ring, step) = (forming.ring, CommitStep::Entry(commit::entry(&self.order)));
+            let commit = Message::Commit(Commit { ring, step });
+            self.out.send(ring.representative, commit, Route::Every);
         }
     }
 
     pub(crate) fn on_commit(&mut self, now: Time, sender: Member, commit: Commit) {
-        let mine = commit.members.iter().find(|entry| entry.member == self.config.me);
-        let from = commit.members.iter().position(|entry| entry.member == sender);
-        let (Some(mine), Some(from)) = (mine, from) else { return };
-        let representative = commit.members[0].member;
-        if commit.ring.representative != representative.node {
-            return;
-        }
-        if representative == self.config.me {
-            self.on_entry(now, from, commit);
-        } else if from == 0 && commit.round == 1 {
-            self.on_call(now, commit);
-        } else if from == 0 && mine.filled {
-            self.on_all_entries(now, commit);
+        let Commit { ring, step } = commit;
+        let by_representative = sender.node == ring.representative;
+        match step {
+            CommitStep::Call(members) if by_representative => {
+                self.on_call(now, sender, ring, &members);
+            }
+            CommitStep::Entry(entry) if ring.representative == self.config.me.node => {
+                if entry.member == sender {
+                    self.on_entry(now, ring, entry);
+                }
+            }
+            CommitStep::Entries(entries) if by_representative => {
+                self.on_entries(now, sender, ring, entries);
+            }
+            CommitStep::Call(_) | CommitStep::Entry(_) | CommitStep::Entries(_) => {}
         }
     }
 
     /// The representative gets a member's entry.
-    fn on_entry(&mut self, now: Time, from: usize, mut theirs: Commit) {
-        let entry = theirs.members.swap_remove(from);
+    fn on_entry(&mut self, now: Time, ring: RingId, entry: CommitMember) {
         if let State::Commit(forming) = &mut self.state {
-            let ours = &mut forming.commit;
-            if ours.ring == theirs.ring
-                && entry.filled
-                && let Some(slot) = ours.members.iter_mut().find(|e| e.member == entry.member)
-                && !slot.filled
-                && entry.aru <= entry.high
-            {
-                *slot = entry;
+            if forming.ring == ring && forming.fill(entry) {
                 self.advance_commit(now);
             }
-        } else if let Some(ours) = &self.committed
-            && ours.ring == theirs.ring
-            && ours.members.iter().any(|e| e.member == entry.member)
-        {
-            // It has not heard that the commit is complete.
-            self.out.send(entry.member.node, Message::Commit(ours.clone()), Route::Every);
+        } else if let Some(complete) = self.committed.take() {
+            if complete.ring == ring && complete.entries.iter().any(|e| e.member == entry.member) {
+                // It has not heard that the commit is complete.
+                self.send_entries(&complete, Some(entry.member.node));
+            }
+            self.committed = Some(complete);
         }
     }
 
     /// A member is asked for its entry.
-    fn on_call(&mut self, now: Time, mut commit: Commit) {
+    fn on_call(&mut self, now: Time, sender: Member, ring: RingId, members: &[Member]) {
         let ours = match &mut self.state {
-            State::Gather(gather) => &mut gather.sets,
+            // Who suspects a member does not form a ring with it before that one has answered:
+            // else the two would part again as soon as the ring stands.
+            State::Gather(gather) if gather.suspected().is_none() => &mut gather.sets,
             State::Commit(forming) => &mut forming.sets,
             _ => return,
         };
-        let fresh = commit.ring.sequence > self.known && commit.ring.sequence <= MAX_RING_SEQUENCE;
-        if !fresh || !ours.live().eq(commit.members.iter().map(|entry| entry.member)) {
+        let fresh = ring.sequence > self.known && ring.sequence <= MAX_RING_SEQUENCE;
+        // The representative is the first of them.
+        if !fresh || members.first() != Some(&sender) || !ours.live().eq(members.iter().copied()) {
             return;
         }
         let sets = mem::take(ours);
-        self.known = commit.ring.sequence;
-        for entry in &mut commit.members {
-            if entry.member == self.config.me {
-                *entry = commit::entry(&self.order);
-            }
-        }
+        self.known = ring.sequence;
         let give_up_at = now + self.config.timing.consensus_timeout;
-        self.state = State::Commit(Forming { sets, commit, retry_at: now, give_up_at });
+        self.state = State::Commit(Forming::new(sets, ring, now, give_up_at));
         self.repeat_entry(now);
     }
 
-    /// A member learns what all bring along.
-    fn on_all_entries(&mut self, now: Time, commit: Commit) {
+    /// A member learns what all bring along, in one datagram or in several.
+    fn on_entries(&mut self, now: Time, sender: Member, ring: RingId, entries: Vec<CommitMember>) {
         let State::Commit(forming) = &mut self.state else { return };
-        let ours = &forming.commit;
-        let same = ours.ring == commit.ring
-            && commit.members.len() == ours.members.len()
-            && commit.members.iter().zip(&ours.members).all(|(a, b)| a.member == b.member)
-            && commit.members.contains(&commit::entry(&self.order))
-            && commit::is_complete(&commit);
-        if same {
+        let mine = commit::entry(&self.order);
+        let about_me = entries.iter().find(|entry| entry.member == mine.member);
+        if forming.ring != ring
+            || forming.members[0] != sender
+            || about_me.is_some_and(|entry| *entry != mine)
+        {
+            return;
+        }
+        for entry in entries {
+            forming.fill(entry);
+        }
+        if let Some(complete) = forming.complete() {
             let sets = mem::take(&mut forming.sets);
-            self.recover(now, sets, commit);
+            self.recover(now, sets, complete);
         }
     }
 
     /// The commit is complete: exchange what is to be exchanged, or install the ring at once.
-    fn recover(&mut self, now: Time, sets: Sets, commit: Commit) {
+    fn recover(&mut self, now: Time, sets: Sets, commit: Complete) {
         let plan = Plan::new(&commit, &self.order);
         let mut new = recovery::new_order(&commit, self.config.me, now);
         let settled = plan.settled || planted!(self.config, SkipRecovery);
@@ -278,12 +289,12 @@ impl Ring {
             _ => {
                 let ours = |member: &Member| self.order.index_of(*member).is_some();
                 matches!(self.state, State::Operational(_))
-                    && !join.failed.iter().any(|member| ours(member) || *member == sender)
+                    && !join.those(join.failed).any(|member| ours(&member) || member == sender)
             }
         };
         if follows && gather.hear(&self.config.nodes, sender, &join) != Heard::Ignored {
             self.known = self.known.max(join.ring_sequence);
-            self.gather(now, gather);
+            self.gather(now, gather, Some(sender));
         }
     }
 
@@ -294,14 +305,15 @@ impl Ring {
             return;
         }
         match gather.hear(&self.config.nodes, sender, &join) {
-            Heard::Ignored | Heard::Excluded => {}
+            Heard::Ignored => {}
+            Heard::Excluded => self.go_alone(now),
             Heard::Same => {
                 self.known = self.known.max(join.ring_sequence);
                 self.agree(now);
             }
             Heard::Changed => {
                 self.known = self.known.max(join.ring_sequence);
-                self.propose(now);
+                self.propose(now, Some(sender));
             }
         }
     }
@@ -317,7 +329,7 @@ impl Ring {
             State::Gather(gather) => {
                 if !gather.sets.has_failed(sender) && gather.sets.propose(sender) {
                     gather.forget_agreement();
-                    self.propose(now);
+                    self.propose(now, None);
                 }
             }
             State::Operational(_) => {
@@ -327,7 +339,7 @@ impl Ring {
                 }
                 let mut sets = Sets::of(&self.order.members);
                 if sets.propose(sender) || member {
-                    self.gather(now, Gather::new(self.config.me, sets));
+                    self.gather(now, Gather::new(self.config.me, sets), None);
                 }
             }
             State::Commit(_) | State::Recovery(_) | State::Left => {}
@@ -354,13 +366,25 @@ impl Ring {
             for life in lives {
                 gather.fail(*life);
             }
-            self.propose(now);
+            self.propose(now, None);
         } else {
             let mut gather = Gather::new(self.config.me, sets);
             for life in lives {
                 gather.fail(*life);
             }
-            self.gather(now, gather);
+            self.gather(now, gather, None);
+        }
+    }
+
+    /// Everybody else goes on without this node: it need not wait to find that out. Nobody is
+    /// left who works with both it and them, so that its word against them can do no harm.
+    fn go_alone(&mut self, now: Time) {
+        let State::Gather(gather) = &mut self.state else { return };
+        if gather.is_excluded() {
+            let others: Vec<_> =
+                gather.sets.live().filter(|member| *member != self.config.me).collect();
+            let sets = gather.sets.clone();
+            self.failed(now, sets, &others);
         }
     }
 }

@@ -257,7 +257,12 @@ impl Operational<'_> {
         }
         if shows_itself(self.order, self.config) && self.turn.beacon_at <= now {
             self.turn.beacon_at = now + self.config.timing.beacon_interval;
-            let beacon = wire::ring::Beacon { ring: self.order.id };
+            let beacon = wire::ring::Beacon {
+                ring: self.order.id,
+                members: self.order.members.iter().map(|member| member.node).collect(),
+                heard: alloc::vec::Vec::new(),
+                welcome: 0,
+            };
             let beacon = self.out.encode(Message::Beacon(beacon));
             self.out.send_to_configured(beacon, &self.order.members);
         }

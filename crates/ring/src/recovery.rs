@@ -5,11 +5,11 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::ring::{Commit, Data, Origin, Token};
+use wire::ring::{Data, Origin, Token};
 use wire::{Member, NodeId, RingId, Time};
 
 use crate::bug::planted;
-use crate::commit::{is_settled, members_of};
+use crate::commit::Complete;
 use crate::gather::Sets;
 use crate::order::{Order, Verdict, deliver_one};
 use crate::out::Out;
@@ -33,15 +33,15 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub fn new(commit: &Commit, old: &Order) -> Self {
+    pub fn new(commit: &Complete, old: &Order) -> Self {
         let mut plan = Plan {
             transitional: Vec::new(),
             transitional_bits: 0,
             obliged: old.obliged,
             low: u64::MAX,
-            settled: is_settled(commit),
+            settled: commit.is_settled(),
         };
-        for entry in commit.members.iter().filter(|entry| entry.old_ring == old.id) {
+        for entry in commit.entries.iter().filter(|entry| entry.old_ring == old.id) {
             // An entry from a node that was not in that ring is a lie; it brings nothing.
             let Some(index) = old.index_of(entry.member) else { continue };
             plan.transitional.push(entry.member);
@@ -284,6 +284,6 @@ fn configuration(out: &mut Out, kind: ConfigurationKind, ring: RingId, members: 
 }
 
 /// The order of a ring whose commit is complete.
-pub(crate) fn new_order(commit: &Commit, me: Member, now: Time) -> Order {
-    Order::new(commit.ring, members_of(commit), me, now)
+pub(crate) fn new_order(commit: &Complete, me: Member, now: Time) -> Order {
+    Order::new(commit.ring, commit.members(), me, now)
 }

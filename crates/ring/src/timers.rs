@@ -1,6 +1,8 @@
 //! What happens when nothing happens.
 
-use wire::{Duration, Time};
+use alloc::vec::Vec;
+
+use wire::{Duration, Member, Time};
 
 use crate::gather::{Gather, Sets};
 use crate::operational::{Operational, loss_at};
@@ -11,7 +13,7 @@ impl Ring {
     pub fn next_timeout(&self) -> Option<Time> {
         let timing = &self.config.timing;
         match &self.state {
-            State::Gather(gather) => Some(gather.join_at.min(gather.consensus_at)),
+            State::Gather(gather) => Some(gather.next_timeout()),
             State::Commit(forming) => Some(forming.retry_at.min(forming.give_up_at)),
             State::Recovery(recovery) => {
                 earlier(recovery.next_timeout(), loss_at(&recovery.new, timing.token_timeout))
@@ -72,6 +74,12 @@ impl Ring {
 
     fn gather_timeout(&mut self, now: Time) {
         let State::Gather(gather) = &mut self.state else { return };
+        if let Some(suspect) = gather.suspected().filter(|suspect| suspect.accuse_at <= now) {
+            if gather.may_accuse(suspect.member) {
+                return self.accuse(now, &[suspect.member]);
+            }
+            gather.suspect(suspect.member, Time::FAR);
+        }
         if gather.consensus_at <= now {
             let silent = gather.silent();
             if silent.is_empty() {
@@ -82,27 +90,46 @@ impl Ring {
                 if let State::Gather(gather) = &mut self.state {
                     gather.forget_agreement();
                 }
+            } else if let Some(accused) = gather.accused(&silent) {
+                return self.accuse(now, &accused);
             } else {
-                for member in &silent {
-                    self.out.event(Event::Silent(*member));
-                }
-                let sets = gather.sets.clone();
-                return self.failed(now, sets, &silent);
+                gather.yielded = true;
+                gather.consensus_at = now + self.config.timing.consensus_timeout;
             }
         }
         if let State::Gather(gather) = &self.state
             && gather.join_at <= now
         {
-            self.send_join(now);
+            self.send_join(now, None);
         }
+    }
+
+    /// Holds these to have failed, for they do not answer.
+    fn accuse(&mut self, now: Time, silent: &[Member]) {
+        let sets = match &mut self.state {
+            State::Gather(gather) => gather.sets.clone(),
+            State::Commit(forming) => core::mem::take(&mut forming.sets),
+            _ => return,
+        };
+        for member in silent {
+            self.out.event(Event::Silent(*member));
+        }
+        self.failed(now, sets, silent);
     }
 
     fn commit_timeout(&mut self, now: Time) {
         let State::Commit(forming) = &mut self.state else { return };
+        let represents = forming.ring.representative == self.config.me.node;
         if forming.give_up_at <= now {
-            let sets = core::mem::take(&mut forming.sets);
-            self.gather(now, Gather::new(self.config.me, sets));
-        } else if forming.commit.ring.representative == self.config.me.node {
+            if represents {
+                // They agreed, and yet they do not hear the call, or are not heard.
+                let lacking: Vec<Member> = forming.lacking().collect();
+                self.accuse(now, &lacking);
+            } else {
+                let sets = core::mem::take(&mut forming.sets);
+                self.gather(now, Gather::new(self.config.me, sets), None);
+            }
+        } else if represents {
             self.advance_commit(now);
         } else {
             self.repeat_entry(now);
@@ -116,7 +143,7 @@ impl Ring {
         };
         let silent = now.since(order.evidence);
         self.out.event(Event::TokenLost { ring: order.id, silent });
-        self.gather(now, Gather::new(self.config.me, sets));
+        self.gather(now, Gather::new(self.config.me, sets), None);
     }
 }
 

@@ -177,10 +177,9 @@ fn a_killed_process_is_left_out_without_a_timer() {
             100  us  n0 -> n2 join [n0,n1,n2] failed [n2]
             150  us  n1 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n2.i3000] }
             150  us  n1 -> n0 join [n0,n1,n2] failed [n2]
-            150  us  n1 -> n2 join [n0,n1,n2] failed [n2]
-            200  us  n0 -> n1 commit r3002@n0 round 1 [n0 r3001@n0 2..2; n1 ?]
-            250  us  n1 -> n0 commit r3002@n0 round 1 [n0 r3001@n0 2..2; n1 r3001@n0 2..2]
-            300  us  n0 -> n1 commit r3002@n0 round 2 [n0 r3001@n0 2..2; n1 r3001@n0 2..2]
+            200  us  n0 -> n1 commit r3002@n0 call [n0,n1]
+            250  us  n1 -> n0 commit r3002@n0 entry [n1 r3001@n0 2..2]
+            300  us  n0 -> n1 commit r3002@n0 entries [n0 r3001@n0 2..2; n1 r3001@n0 2..2]
             300  us  n0 Transitional r3001@n0 [n0, n1]
             300  us  n0 Regular r3002@n0 [n0, n1]
             300  us  n0 -> n1 token hop=2 #0 arus=[0, 0] wants=10 home=0 missing=[]
@@ -222,10 +221,9 @@ fn a_message_of_a_dead_sender_is_recovered() {
             150  us  n1 -> n2 join [n0,n1,n2] failed [n2]
             200  us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n2.i3000] }
             200  us  n0 -> n1 join [n0,n1,n2] failed [n2]
-            200  us  n0 -> n2 join [n0,n1,n2] failed [n2]
-            200  us  n0 -> n1 commit r3002@n0 round 1 [n0 r3001@n0 1..1; n1 ?]
-            250  us  n1 -> n0 commit r3002@n0 round 1 [n0 r3001@n0 1..1; n1 r3001@n0 2..2]
-            300  us  n0 -> n1 commit r3002@n0 round 2 [n0 r3001@n0 1..1; n1 r3001@n0 2..2]
+            200  us  n0 -> n1 commit r3002@n0 call [n0,n1]
+            250  us  n1 -> n0 commit r3002@n0 entry [n1 r3001@n0 2..2]
+            300  us  n0 -> n1 commit r3002@n0 entries [n0 r3001@n0 1..1; n1 r3001@n0 2..2]
             300  us  n0 -> n1 token hop=2 #0 arus=[0, 0] wants=0 home=0 missing=[] done=1 received=0
             350  us  n1 -> n0 data #1 hop=2 stable=0 was r3001@n0/2 of n2
             350  us  n1 -> n0 token hop=3 #1 arus=[0, 1] wants=0 home=1 missing=[] done=11 received=10
@@ -277,13 +275,12 @@ fn two_halves_of_a_split_ring_merge() {
             12900 us  n1 -> n2 join [n0,n1,n2] failed []
             12950 us  n2 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
             12950 us  n2 -> n0 join [n0,n1,n2] failed []
-            12950 us  n2 -> n1 join [n0,n1,n2] failed []
-            13000 us  n0 -> n1 commit r3003@n0 round 1 [n0 r3002@n0 1..1; n1 ?; n2 ?]
-            13000 us  n0 -> n2 commit r3003@n0 round 1 [n0 r3002@n0 1..1; n1 ?; n2 ?]
-            13050 us  n1 -> n0 commit r3003@n0 round 1 [n0 r3002@n0 1..1; n1 r3002@n0 1..1; n2 ?]
-            13050 us  n2 -> n0 commit r3003@n0 round 1 [n0 r3002@n0 1..1; n1 ?; n2 r3002@n2 1..1]
-            13100 us  n0 -> n1 commit r3003@n0 round 2 [n0 r3002@n0 1..1; n1 r3002@n0 1..1; n2 r3002@n2 1..1]
-            13100 us  n0 -> n2 commit r3003@n0 round 2 [n0 r3002@n0 1..1; n1 r3002@n0 1..1; n2 r3002@n2 1..1]
+            13000 us  n0 -> n1 commit r3003@n0 call [n0,n1,n2]
+            13000 us  n0 -> n2 commit r3003@n0 call [n0,n1,n2]
+            13050 us  n1 -> n0 commit r3003@n0 entry [n1 r3002@n0 1..1]
+            13050 us  n2 -> n0 commit r3003@n0 entry [n2 r3002@n2 1..1]
+            13100 us  n0 -> n1 commit r3003@n0 entries [n0 r3002@n0 1..1; n1 r3002@n0 1..1; n2 r3002@n2 1..1]
+            13100 us  n0 -> n2 commit r3003@n0 entries [n0 r3002@n0 1..1; n1 r3002@n0 1..1; n2 r3002@n2 1..1]
             13100 us  n0 Transitional r3002@n0 [n0, n1]
             13100 us  n0 Regular r3003@n0 [n0, n1, n2]
             13100 us  n0 -> n1 token hop=2 #0 arus=[0, 0, 0] wants=110 home=0 missing=[]
@@ -310,7 +307,6 @@ fn a_leaving_node_says_so() {
             0    us  n0 Left
             50   us  n1 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n0.i1000] }
             50   us  n1 -> n0 join [n0,n1,n2] failed [n0]
-            50   us  n1 -> n2 join [n0,n1,n2] failed [n0]
             50   us  n2 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n0.i1000] }
             50   us  n2 -> n0 join [n0,n1,n2] failed [n0]
             50   us  n2 -> n1 join [n0,n1,n2] failed [n0]
@@ -318,9 +314,9 @@ fn a_leaving_node_says_so() {
             100  us  n0 -> n2 join [n0,n1,n2] failed [n0]
             100  us  n0 -> n1 join [n0,n1,n2] failed [n0]
             100  us  n0 -> n2 join [n0,n1,n2] failed [n0]
-            100  us  n1 -> n2 commit r3002@n1 round 1 [n1 r3001@n0 0..0; n2 ?]
-            150  us  n2 -> n1 commit r3002@n1 round 1 [n1 r3001@n0 0..0; n2 r3001@n0 0..0]
-            200  us  n1 -> n2 commit r3002@n1 round 2 [n1 r3001@n0 0..0; n2 r3001@n0 0..0]
+            100  us  n1 -> n2 commit r3002@n1 call [n1,n2]
+            150  us  n2 -> n1 commit r3002@n1 entry [n2 r3001@n0 0..0]
+            200  us  n1 -> n2 commit r3002@n1 entries [n1 r3001@n0 0..0; n2 r3001@n0 0..0]
             200  us  n1 Transitional r3001@n0 [n1, n2]
             200  us  n1 Regular r3002@n1 [n1, n2]
             200  us  n1 -> n2 token hop=2 #0 arus=[0, 0] wants=10 home=0 missing=[]

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use cluster::{CLUSTER, Cluster, Tune, check};
 use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
 use wire::ring::{
-    Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Origin, Token, Want,
-    push_chunk,
+    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message, Origin, Token,
+    Want, push_chunk,
 };
 use wire::{Incarnation, Member, NodeId, Random, RingId};
 
@@ -48,7 +48,7 @@ fn member(random: &mut Random, cluster: &Cluster) -> Member {
 fn members(random: &mut Random, cluster: &Cluster) -> Vec<Member> {
     let mut members: Vec<_> = (0..random.below(6)).map(|_| member(random, cluster)).collect();
     members.sort_unstable();
-    members.dedup();
+    members.dedup_by_key(|member| member.node);
     members
 }
 
@@ -97,11 +97,18 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             Message::Ack(Ack { ring, hop, aru: number(random, near), missing: missing(random, 64) })
         }
         3 => Message::Want(Want { ring }),
-        4 => Message::Join(Join {
-            proposed: members(random, cluster),
-            failed: members(random, cluster),
-            ring_sequence: number(random, cluster.ring(node).id().sequence),
-        }),
+        4 => {
+            let proposed = members(random, cluster);
+            let bits = |random: &mut Random| random.below(1 << proposed.len());
+            let failed = bits(random);
+            Message::Join(Join {
+                failed,
+                slow: failed & bits(random),
+                heard: bits(random),
+                ring_sequence: number(random, cluster.ring(node).id().sequence),
+                proposed,
+            })
+        }
         5 => {
             let mut all = members(random, cluster);
             all.push(member(random, cluster));
@@ -113,12 +120,24 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
                 aru: number(random, near),
                 high: number(random, near),
                 obliged: random.next_u64(),
-                filled: random.one_in(2),
             };
-            let members = all.into_iter().map(|member| entry(random, member)).collect();
-            Message::Commit(Commit { ring, round: 1 + random.below(2) as u8, members })
+            let step = match random.below(3) {
+                0 => CommitStep::Call(all),
+                1 => CommitStep::Entry(entry(random, all[0])),
+                _ => CommitStep::Entries(
+                    all.into_iter().map(|member| entry(random, member)).collect(),
+                ),
+            };
+            Message::Commit(Commit { ring, step })
         }
-        _ => Message::Beacon(Beacon { ring }),
+        _ => {
+            let nodes = |random: &mut Random| -> Vec<NodeId> {
+                (0..5).filter(|_| random.one_in(2)).map(NodeId).collect()
+            };
+            let heard = nodes(random);
+            let welcome = random.below(1 << heard.len());
+            Message::Beacon(Beacon { ring, members: nodes(random), heard, welcome })
+        }
     }
 }
 

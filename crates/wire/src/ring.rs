@@ -22,6 +22,8 @@
 //!
 //! Kind 8 is a [`Report`](crate::report::Report), which the ring does not see.
 
+mod membership;
+
 use alloc::vec::Vec;
 
 use bytes::{BufMut, Bytes};
@@ -32,6 +34,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
 use crate::{ClusterId, Incarnation, Malformed, Member, NodeId, PROTOCOL_VERSION, RingId};
+
+pub use membership::{Beacon, Commit, CommitMember, CommitStep, Join, MAX_ENTRIES};
+use membership::{checked_beacon, checked_commit, checked_join};
 
 const MAGIC: [u8; 2] = *b"SF";
 
@@ -283,67 +288,6 @@ pub struct Want {
     pub ring: RingId,
 }
 
-/// A proposal of a membership (the paper's join message). Postcard, fields in this order.
-///
-/// ```text
-/// | proposed: count, each (node, incarnation) | failed: count, each | ring sequence |
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Join {
-    /// Nodes that the sender knows of, itself among them, in order of id.
-    pub proposed: Vec<Member>,
-    /// Those among them that the sender holds to have failed, in order of id.
-    pub failed: Vec<Member>,
-    /// The largest sequence of any ring that the sender knows.
-    pub ring_sequence: u64,
-}
-
-/// The commit message of a ring that is being formed: its representative sends it to every member,
-/// each returns it with its own entry, and the representative sends all entries to all. Postcard,
-/// in this order.
-///
-/// ```text
-/// | ring.seq | rep | round | members: count, each (node, incarnation, old ring.seq, old rep, aru, high, obliged, filled) |
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commit {
-    /// The ring that is being formed.
-    pub ring: RingId,
-    /// 1 while the members fill in their entries, 2 when they read everybody's.
-    pub round: u8,
-    /// The members in ring order.
-    pub members: Vec<CommitMember>,
-}
-
-/// What a member brings along from its old ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommitMember {
-    /// Who.
-    pub member: Member,
-    /// The ring that it comes from.
-    pub old_ring: RingId,
-    /// It has everything of that ring up to here.
-    pub aru: u64,
-    /// The largest sequence number that it has of that ring.
-    pub high: u64,
-    /// Bit i is set when it has promised, in a recovery that did not end, to deliver what member i
-    /// of that ring sent (the obligation set of extended virtual synchrony).
-    pub obliged: u64,
-    /// The member itself has written this entry.
-    pub filled: bool,
-}
-
-/// "Here is a ring": how rings that lost sight of each other meet again. Postcard, in this order.
-///
-/// ```text
-/// | ring.seq | rep |
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beacon {
-    /// The sender's ring.
-    pub ring: RingId,
-}
-
 /// What a datagram says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -390,9 +334,9 @@ impl Datagram {
             Message::Token(token) => append(header(2, 256), token),
             Message::Ack(ack) => append(header(3, 64), ack),
             Message::Want(want) => append(header(4, 16), want),
-            Message::Join(join) => append(header(5, 128), join),
+            Message::Join(join) => append(header(5, 256), join),
             Message::Commit(commit) => append(header(6, 256), commit),
-            Message::Beacon(beacon) => append(header(7, 16), beacon),
+            Message::Beacon(beacon) => append(header(7, 64), beacon),
         };
         buffer.into()
     }
@@ -410,7 +354,7 @@ impl Datagram {
             4 => Message::Want(read(body)?),
             5 => Message::Join(checked_join(read(body)?)?),
             6 => Message::Commit(checked_commit(read(body)?)?),
-            7 => Message::Beacon(read(body)?),
+            7 => Message::Beacon(checked_beacon(read(body)?)?),
             kind => return Err(Malformed::Kind(kind)),
         };
         Ok(Datagram { cluster, sender: header.member(), message })
@@ -498,27 +442,4 @@ fn checked_token(token: Token) -> Result<Token, Malformed> {
 fn checked_ack(ack: Ack) -> Result<Ack, Malformed> {
     at_most(ack.missing.len(), MAX_RETRANSMIT_REQUESTS, "missing")?;
     Ok(ack)
-}
-
-fn checked_join(join: Join) -> Result<Join, Malformed> {
-    at_most(join.proposed.len(), MAX_MEMBERS, "proposed")?;
-    at_most(join.failed.len(), MAX_MEMBERS, "failed")?;
-    let in_order = |members: &[Member]| members.windows(2).all(|pair| pair[0] < pair[1]);
-    if !in_order(&join.proposed) || !in_order(&join.failed) {
-        return Err(Malformed::Field("join's order"));
-    }
-    Ok(join)
-}
-
-fn checked_commit(commit: Commit) -> Result<Commit, Malformed> {
-    at_most(commit.members.len(), MAX_MEMBERS, "members")?;
-    if !(1..=2).contains(&commit.round) {
-        return Err(Malformed::Field("round"));
-    }
-    if commit.members.is_empty()
-        || !commit.members.windows(2).all(|pair| pair[0].member.node < pair[1].member.node)
-    {
-        return Err(Malformed::Field("members' order"));
-    }
-    Ok(commit)
 }

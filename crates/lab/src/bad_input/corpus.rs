@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use wire::client::{Bind, Frame, Hello, Request as Call};
 use wire::ring::push_chunk;
-use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Token, Want};
+use wire::ring::{
+    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message, Token, Want,
+};
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,
 };
@@ -43,16 +45,27 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
         aru: 4,
         high: 4,
         obliged: 0,
-        filled: true,
     };
     let messages = [
         Message::Data(data),
         Message::Token(token),
         Message::Ack(Ack { ring, hop: 4, aru: 4, missing: vec![1, 2] }),
         Message::Want(Want { ring }),
-        Message::Join(Join { proposed: vec![STRANGER], failed: vec![], ring_sequence: 9 }),
-        Message::Commit(Commit { ring, round: 1, members: vec![entry(1), entry(2)] }),
-        Message::Beacon(Beacon { ring }),
+        Message::Join(Join {
+            proposed: vec![STRANGER],
+            failed: 0,
+            slow: 0,
+            heard: 1,
+            ring_sequence: 9,
+        }),
+        Message::Commit(Commit { ring, step: CommitStep::Entry(entry(1)) }),
+        Message::Commit(Commit { ring, step: CommitStep::Entries(vec![entry(1), entry(2)]) }),
+        Message::Beacon(Beacon {
+            ring,
+            members: vec![STRANGER.node],
+            heard: vec![NodeId(1)],
+            welcome: 1,
+        }),
     ];
     let cluster = ClusterId::of(cluster);
     let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();

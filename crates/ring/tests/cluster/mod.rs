@@ -15,7 +15,7 @@ use bytes::Bytes;
 use steadfast_ring::{
     Config, Configuration, ConfigurationKind, Delivery, Event, Output, Ring, Timing,
 };
-use wire::ring::{Datagram, Message};
+use wire::ring::{CommitMember, CommitStep, Datagram, Message};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Random, RingId, Time};
 
 pub const CLUSTER: ClusterId = ClusterId(7);
@@ -555,21 +555,22 @@ fn describe(message: &Message) -> String {
         }
         Message::Want(_) => "want".to_owned(),
         Message::Join(join) => {
-            format!("join [{}] failed [{}]", nodes(&join.proposed), nodes(&join.failed))
+            let failed: Vec<_> = join.those(join.failed).collect();
+            format!("join [{}] failed [{}]", nodes(&join.proposed), nodes(&failed))
         }
         Message::Commit(commit) => {
-            let entries: Vec<_> = commit
-                .members
-                .iter()
-                .map(|e| {
-                    if e.filled {
-                        format!("{} {} {}..{}", e.member.node, e.old_ring, e.aru, e.high)
-                    } else {
-                        format!("{} ?", e.member.node)
-                    }
-                })
-                .collect();
-            format!("commit {} round {} [{}]", commit.ring, commit.round, entries.join("; "))
+            let entry = |e: &CommitMember| {
+                format!("{} {} {}..{}", e.member.node, e.old_ring, e.aru, e.high)
+            };
+            let step = match &commit.step {
+                CommitStep::Call(members) => format!("call [{}]", nodes(members)),
+                CommitStep::Entry(mine) => format!("entry [{}]", entry(mine)),
+                CommitStep::Entries(all) => {
+                    let all: Vec<_> = all.iter().map(entry).collect();
+                    format!("entries [{}]", all.join("; "))
+                }
+            };
+            format!("commit {} {step}", commit.ring)
         }
         Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
     }

@@ -3,15 +3,16 @@
 use bytes::{Bytes, BytesMut};
 use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
 use wire::limits::{
-    MAX_BODY, MAX_DATAGRAM, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON,
-    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MAX_SESSION_WINDOW, MAX_SESSIONS, MIN_DATAGRAM,
-    STATE_CHUNK,
+    MAX_BODY, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON, MAX_REPLICAS,
+    MAX_RETRANSMIT_REQUESTS, MAX_SESSION_WINDOW, MAX_SESSIONS, MIN_DATAGRAM, STATE_CHUNK,
 };
 use wire::ordered::{
     Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS, Ordered,
     Place, ReplicaEntry, ReplicaState, StateChunk, StateHead,
 };
-use wire::ring::{Ack, Commit, CommitMember, Datagram, Join, Message, Token};
+use wire::ring::{
+    Ack, Beacon, Commit, CommitMember, CommitStep, Datagram, Join, MAX_ENTRIES, Message, Token,
+};
 use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
 
 use crate::samples::{self, CLUSTER, RING, member};
@@ -51,20 +52,35 @@ fn token(arus: usize, missing: usize) -> Token {
     }
 }
 
-fn commit(members: Vec<Member>, round: u8) -> Commit {
+fn call(members: Vec<Member>) -> Message {
+    Message::Commit(Commit { ring: WIDE_RING, step: CommitStep::Call(members) })
+}
+
+fn entries(members: Vec<Member>) -> Message {
     let entry = |member| CommitMember {
         member,
         old_ring: WIDE_RING,
         aru: u64::MAX,
         high: u64::MAX,
         obliged: u64::MAX,
-        filled: true,
     };
-    Commit { ring: WIDE_RING, round, members: members.into_iter().map(entry).collect() }
+    let step = CommitStep::Entries(members.into_iter().map(entry).collect());
+    Message::Commit(Commit { ring: WIDE_RING, step })
 }
 
-fn join(proposed: Vec<Member>, failed: Vec<Member>) -> Message {
-    Message::Join(Join { proposed, failed, ring_sequence: u64::MAX })
+fn join(proposed: Vec<Member>, failed: u64, slow: u64) -> Message {
+    let heard = if proposed.len() == MAX_MEMBERS { u64::MAX } else { 0 };
+    Message::Join(Join { proposed, failed, slow, heard, ring_sequence: u64::MAX })
+}
+
+fn beacon(members: usize, heard: usize, welcome: u64) -> Message {
+    let nodes = |count| wide_members(count).iter().map(|member| member.node).collect();
+    Message::Beacon(Beacon {
+        ring: WIDE_RING,
+        members: nodes(members),
+        heard: nodes(heard),
+        welcome,
+    })
 }
 
 #[test]
@@ -77,31 +93,38 @@ fn lists_of_ring_messages_are_limited_and_in_order() {
     let missing = vec![1; MAX_RETRANSMIT_REQUESTS + 1];
     assert_eq!(refused_field(Message::Ack(Ack { ring: RING, hop: 1, aru: 1, missing })), "missing");
 
-    assert_eq!(refused_field(join(wide_members(over), vec![])), "proposed");
-    assert_eq!(refused_field(join(vec![], wide_members(over))), "failed");
-    assert_eq!(refused_field(join(vec![member(2), member(1)], vec![])), "join's order");
-    assert_eq!(refused_field(join(vec![], vec![member(1), member(1)])), "join's order");
+    assert_eq!(refused_field(join(wide_members(over), 0, 0)), "proposed");
+    let twice = vec![member(1), Member { node: NodeId(1), incarnation: Incarnation(0x900) }];
+    assert_eq!(refused_field(join(vec![member(2), member(1)], 0, 0)), "join's order");
+    assert_eq!(refused_field(join(twice.clone(), 0, 0)), "join's order");
+    assert_eq!(refused_field(join(vec![member(1)], 0b10, 0)), "join's bits");
+    assert_eq!(refused_field(join(vec![member(1), member(2)], 0b10, 0b01)), "slow");
 
-    assert_eq!(refused_field(Message::Commit(commit(wide_members(over), 1))), "members");
-    assert_eq!(refused_field(Message::Commit(commit(vec![], 1))), "members' order");
-    let twice = vec![member(1), Member { node: NodeId(1), incarnation: Incarnation(9) }];
-    assert_eq!(refused_field(Message::Commit(commit(twice, 1))), "members' order");
-    for round in [0, 3] {
-        assert_eq!(refused_field(Message::Commit(commit(vec![member(1)], round))), "round");
+    assert_eq!(refused_field(call(wide_members(over))), "members");
+    assert_eq!(refused_field(entries(wide_members(MAX_ENTRIES + 1))), "entries");
+    for form in [call, entries] {
+        assert_eq!(refused_field(form(vec![])), "members' order");
+        assert_eq!(refused_field(form(twice.clone())), "members' order");
     }
+
+    assert_eq!(refused_field(beacon(over, 1, 1)), "members");
+    assert_eq!(refused_field(beacon(1, over, 1)), "heard");
+    assert_eq!(refused_field(beacon(1, 2, 0b100)), "welcome");
 }
 
 #[test]
 fn the_largest_ring_messages_fit_in_a_datagram() {
-    // The token travels all the time: it must not depend on IP fragmentation.
-    let token = datagram(Message::Token(token(MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS)));
-    assert!(token.len() <= MIN_DATAGRAM, "{}", token.len());
+    // None of them may depend on IP fragmentation.
     let everybody = wide_members(MAX_MEMBERS);
-    for message in
-        [join(everybody.clone(), everybody.clone()), Message::Commit(commit(everybody, 2))]
-    {
+    for message in [
+        Message::Token(token(MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS)),
+        join(everybody.clone(), u64::MAX, u64::MAX),
+        call(everybody),
+        entries(wide_members(MAX_ENTRIES)),
+        beacon(MAX_MEMBERS, MAX_MEMBERS, u64::MAX),
+    ] {
         let bytes = datagram(message);
-        assert!(bytes.len() <= MAX_DATAGRAM, "{}", bytes.len());
+        assert!(bytes.len() <= MIN_DATAGRAM, "{}", bytes.len());
         assert!(Datagram::decode(CLUSTER, &bytes).is_ok());
     }
 }

@@ -6,8 +6,8 @@ use wire::client::{Target, Targets};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Synced};
-use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Origin, Token};
-use wire::ring::{Want, push_chunk};
+use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
+use wire::ring::{Origin, Token, Want, push_chunk};
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber,
 };
@@ -55,14 +55,14 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
         home: 2,
         missing: vec![0x1f, 0x1e],
     };
-    let commit_member = |node, filled| CommitMember {
+    let entry = |node| CommitMember {
         member: member(node),
         old_ring: OLD_RING,
         aru: 0x30,
         high: 0x31,
         obliged: 0b011,
-        filled,
     };
+    let commit = |step| Message::Commit(Commit { ring: RING, step });
     let messages = [
         ("data", Message::Data(data)),
         ("recovered data", Message::Data(recovered)),
@@ -73,19 +73,24 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
             "join",
             Message::Join(Join {
                 proposed: vec![member(1), member(2), member(3)],
-                failed: vec![member(2)],
+                failed: 0b010,
+                slow: 0b010,
+                heard: 0b101,
                 ring_sequence: 0x0a0b,
             }),
         ),
+        ("call", commit(CommitStep::Call(vec![member(1), member(3)]))),
+        ("entry", commit(CommitStep::Entry(entry(3)))),
+        ("entries", commit(CommitStep::Entries(vec![entry(1), entry(3)]))),
         (
-            "commit",
-            Message::Commit(Commit {
+            "beacon",
+            Message::Beacon(Beacon {
                 ring: RING,
-                round: 1,
-                members: vec![commit_member(1, true), commit_member(3, false)],
+                members: vec![NodeId(1), NodeId(3)],
+                heard: vec![NodeId(2), NodeId(4)],
+                welcome: 0b10,
             }),
         ),
-        ("beacon", Message::Beacon(Beacon { ring: RING })),
     ];
     messages
         .into_iter()

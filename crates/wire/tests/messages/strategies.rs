@@ -14,7 +14,8 @@ use wire::ordered::{
 };
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
-use wire::ring::{Ack, Beacon, Commit, CommitMember, Data, Datagram, Join, Message, Origin, Token};
+use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
+use wire::ring::{MAX_ENTRIES, Origin, Token};
 use wire::ring::{Want, push_chunk};
 use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber};
 
@@ -82,25 +83,51 @@ fn token() -> impl Strategy<Value = Token> {
     )
 }
 
+/// Lives of nodes, in order, each node once.
+fn lives(count: core::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<Member>> {
+    let life = |(node, life)| Member { node: NodeId(node), incarnation: Incarnation(life) };
+    btree_map(any::<u32>(), any::<u64>(), count)
+        .prop_map(move |lives| lives.into_iter().map(life).collect())
+}
+
+fn low_bits(bits: u64, count: usize) -> u64 {
+    if count >= 64 { bits } else { bits & !(u64::MAX << count) }
+}
+
 fn join() -> impl Strategy<Value = Join> {
-    let members = || btree_set(member(), 0..=MAX_MEMBERS).prop_map(Vec::from_iter);
-    (members(), members(), any::<u64>()).prop_map(|(proposed, failed, ring_sequence)| Join {
-        proposed,
-        failed,
-        ring_sequence,
+    (lives(0..=MAX_MEMBERS), any::<[u64; 4]>()).prop_map(|(proposed, words)| {
+        let [failed, slow, heard, ring_sequence] = words;
+        let failed = low_bits(failed, proposed.len());
+        let heard = low_bits(heard, proposed.len());
+        Join { proposed, failed, slow: slow & failed, heard, ring_sequence }
     })
 }
 
 fn commit() -> impl Strategy<Value = Commit> {
-    let entry = (ring(), any::<[u64; 4]>(), any::<bool>());
-    let members = btree_map(any::<u32>(), entry, 1..=MAX_MEMBERS);
-    (ring(), 1..=2u8, members).prop_map(|(ring, round, members)| {
-        let members =
-            members.into_iter().map(|(node, (old_ring, [life, aru, high, obliged], filled))| {
-                let member = Member { node: NodeId(node), incarnation: Incarnation(life) };
-                CommitMember { member, old_ring, aru, high, obliged, filled }
-            });
-        Commit { ring, round, members: members.collect() }
+    let entry = |(member, old_ring, [aru, high, obliged]): (Member, RingId, [u64; 3])| {
+        CommitMember { member, old_ring, aru, high, obliged }
+    };
+    let entries = (lives(1..=MAX_ENTRIES), ring(), any::<[u64; 3]>()).prop_map(
+        move |(lives, ring, words)| {
+            lives.into_iter().map(|member| entry((member, ring, words))).collect()
+        },
+    );
+    let step = prop_oneof![
+        lives(1..=MAX_MEMBERS).prop_map(CommitStep::Call),
+        (member(), ring(), any::<[u64; 3]>()).prop_map(entry).prop_map(CommitStep::Entry),
+        entries.prop_map(CommitStep::Entries),
+    ];
+    (ring(), step).prop_map(|(ring, step)| Commit { ring, step })
+}
+
+fn beacon() -> impl Strategy<Value = Beacon> {
+    let nodes = || {
+        btree_set(any::<u32>(), 0..=MAX_MEMBERS)
+            .prop_map(|nodes| nodes.into_iter().map(NodeId).collect::<Vec<_>>())
+    };
+    (ring(), nodes(), nodes(), any::<u64>()).prop_map(|(ring, members, heard, welcome)| {
+        let welcome = low_bits(welcome, heard.len());
+        Beacon { ring, members, heard, welcome }
     })
 }
 
@@ -119,7 +146,7 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
         ring().prop_map(|ring| Message::Want(Want { ring })),
         join().prop_map(Message::Join),
         commit().prop_map(Message::Commit),
-        ring().prop_map(|ring| Message::Beacon(Beacon { ring })),
+        beacon().prop_map(Message::Beacon),
     ];
     (member(), message).prop_map(|(sender, message)| Datagram { cluster: CLUSTER, sender, message })
 }

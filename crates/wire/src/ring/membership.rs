@@ -1,0 +1,158 @@
+//! How a ring is formed: proposals, the commit, and how rings meet.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::at_most;
+use crate::limits::MAX_MEMBERS;
+use crate::{Malformed, Member, NodeId, RingId};
+
+/// A proposal of a membership (the paper's join message). Postcard, fields in this order.
+///
+/// ```text
+/// | proposed: count, each (node, incarnation) | failed | slow | heard | ring sequence |
+/// ```
+///
+/// Bit i of the words speaks of `proposed[i]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Join {
+    /// Nodes that the sender knows of, itself among them, in order of id, each in one life.
+    pub proposed: Vec<Member>,
+    /// Those that the sender holds to have failed.
+    pub failed: u64,
+    /// Those among the failed that were excluded because they did not keep up.
+    pub slow: u64,
+    /// Those whose proposals have reached the sender in this gathering.
+    pub heard: u64,
+    /// The largest sequence of any ring that the sender knows.
+    pub ring_sequence: u64,
+}
+
+impl Join {
+    /// Those of the proposed that `bits` speaks of.
+    pub fn those(&self, bits: u64) -> impl Iterator<Item = Member> + '_ {
+        let named = move |(i, _): &(usize, &Member)| bits >> i & 1 == 1;
+        self.proposed.iter().enumerate().filter(named).map(|(_, member)| *member)
+    }
+
+    /// Whether `bits` speaks of this member.
+    pub fn says(&self, bits: u64, member: Member) -> bool {
+        self.proposed.binary_search(&member).is_ok_and(|i| bits >> i & 1 == 1)
+    }
+}
+
+/// A message of the commit of a ring that is being formed. Postcard, in this order.
+///
+/// ```text
+/// | ring.seq | rep | step 0 | members: count, each (node, incarnation) |
+/// | ring.seq | rep | step 1 | entry |
+/// | ring.seq | rep | step 2 | entries: count, each an entry |
+///
+/// entry  | node | incarnation | old ring.seq | old rep | aru | high | obliged |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// The ring that is being formed.
+    pub ring: RingId,
+    /// Who says what to whom.
+    pub step: CommitStep,
+}
+
+/// The three messages of the commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CommitStep {
+    /// The representative to every member: these form the ring, in ring order.
+    Call(Vec<Member>),
+    /// A member to the representative: what it brings along.
+    Entry(CommitMember),
+    /// The representative to every member: what all bring along, in as many datagrams as it takes
+    /// ([`MAX_ENTRIES`]), in ring order.
+    Entries(Vec<CommitMember>),
+}
+
+/// What a member brings along from its old ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitMember {
+    /// Who.
+    pub member: Member,
+    /// The ring that it comes from.
+    pub old_ring: RingId,
+    /// It has everything of that ring up to here.
+    pub aru: u64,
+    /// The largest sequence number that it has of that ring.
+    pub high: u64,
+    /// Bit i is set when it has promised, in a recovery that did not end, to deliver what member i
+    /// of that ring sent (the obligation set of extended virtual synchrony).
+    pub obliged: u64,
+}
+
+/// Entries of a commit in one datagram: at their longest (60 bytes each) they fit into the smallest
+/// datagram that a node may be configured to send.
+pub const MAX_ENTRIES: usize = 21;
+
+/// "Here is a ring": how rings that lost sight of each other meet again. Postcard, in this order.
+///
+/// ```text
+/// | ring.seq | rep | members: count, each | heard: count, each | welcome |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beacon {
+    /// The sender's ring. While it gathers, the one that it was in last.
+    pub ring: RingId,
+    /// The ring's members; of a node that gathers, those with whom it would form one. In order.
+    pub members: Vec<NodeId>,
+    /// Nodes outside from which something has come of late. In order.
+    pub heard: Vec<NodeId>,
+    /// Bit i is set when `heard[i]` says that it hears the sender too, and the sender would be in
+    /// one ring with it.
+    pub welcome: u64,
+}
+
+/// Every bit speaks of one of so many.
+fn covered(bits: u64, count: usize) -> bool {
+    count >= 64 || bits >> count == 0
+}
+
+pub(super) fn checked_join(join: Join) -> Result<Join, Malformed> {
+    at_most(join.proposed.len(), MAX_MEMBERS, "proposed")?;
+    if !join.proposed.windows(2).all(|pair| pair[0].node < pair[1].node) {
+        return Err(Malformed::Field("join's order"));
+    }
+    if !covered(join.failed | join.heard, join.proposed.len()) {
+        return Err(Malformed::Field("join's bits"));
+    }
+    if join.slow & !join.failed != 0 {
+        return Err(Malformed::Field("slow"));
+    }
+    Ok(join)
+}
+
+pub(super) fn checked_commit(commit: Commit) -> Result<Commit, Malformed> {
+    let in_order = match &commit.step {
+        CommitStep::Call(members) => {
+            at_most(members.len(), MAX_MEMBERS, "members")?;
+            !members.is_empty() && members.windows(2).all(|pair| pair[0].node < pair[1].node)
+        }
+        CommitStep::Entry(_) => true,
+        CommitStep::Entries(entries) => {
+            at_most(entries.len(), MAX_ENTRIES, "entries")?;
+            let ordered = |pair: &[CommitMember]| pair[0].member.node < pair[1].member.node;
+            !entries.is_empty() && entries.windows(2).all(ordered)
+        }
+    };
+    if in_order { Ok(commit) } else { Err(Malformed::Field("members' order")) }
+}
+
+pub(super) fn checked_beacon(beacon: Beacon) -> Result<Beacon, Malformed> {
+    at_most(beacon.members.len(), MAX_MEMBERS, "members")?;
+    at_most(beacon.heard.len(), MAX_MEMBERS, "heard")?;
+    let in_order = |nodes: &[NodeId]| nodes.windows(2).all(|pair| pair[0] < pair[1]);
+    if !in_order(&beacon.members) || !in_order(&beacon.heard) {
+        return Err(Malformed::Field("beacon's order"));
+    }
+    if !covered(beacon.welcome, beacon.heard.len()) {
+        return Err(Malformed::Field("welcome"));
+    }
+    Ok(beacon)
+}
