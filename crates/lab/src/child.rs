@@ -10,7 +10,7 @@ use clap::Subcommand;
 use node::EventRecord;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
-use steadfast::{Execution, GroupOptions, HostOptions, Node, NodeConfig};
+use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig};
 
 use crate::echo::{self, Echo, Transport};
 use crate::{Outcome, machine};
@@ -28,7 +28,7 @@ enum Role {
     Node {
         #[arg(long)]
         config: PathBuf,
-        /// Groups to host, each `thread` or `inline`: that is its name, too.
+        /// Groups to host, by a name that [`options_of`] knows.
         #[arg(long)]
         host: Vec<String>,
     },
@@ -85,9 +85,7 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     let node = Node::start(config)?;
     let mut events = node.subscribe();
     for group in groups {
-        let execution = if group == "inline" { Execution::Inline } else { Execution::Thread };
-        let options = HostOptions { group: GroupOptions::default(), execution };
-        node.host(group, options, Echo::default)?;
+        node.host(group, options_of(group)?, Echo::default)?;
     }
     say(&Line::Ready { ready: node.client_address().ok_or("the node takes no clients")? })?;
     loop {
@@ -97,6 +95,18 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
         // A node ends its oldest subscriber when there are too many.
         events = node.subscribe();
     }
+}
+
+/// How the replicas of a group are hosted: its name says it.
+fn options_of(group: &str) -> Outcome<HostOptions> {
+    let (hold, execution) = match group {
+        "thread" => (Hold::Majority, Execution::Thread),
+        "inline" => (Hold::Majority, Execution::Inline),
+        "agreed" => (Hold::One, Execution::Inline),
+        "safe" => (Hold::All, Execution::Inline),
+        other => return Err(format!("no group is called {other}").into()),
+    };
+    Ok(HostOptions { group: GroupOptions { hold, ..GroupOptions::default() }, execution })
 }
 
 /// Starts this program as `role`, with its arguments.

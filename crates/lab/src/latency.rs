@@ -11,11 +11,12 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::Child;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::json;
-use steadfast::Client;
+use steadfast::{Client, NodeId};
 
 use crate::cluster::{Cluster, Plan};
 use crate::echo::{ECHO, Floor, Transport};
@@ -27,6 +28,8 @@ const BLOCK: usize = 250;
 /// Which of the kinds a call is compared with: TCP between two processors.
 const TCP: usize = 1;
 const DEADLINE: Duration = Duration::from_secs(5);
+/// The pause before a call of sparse traffic.
+const SPARSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -42,6 +45,9 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
+    /// Further calls of each kind, each after a pause of 200 ms: sparse traffic.
+    #[arg(long, default_value_t = 0)]
+    sparse: usize,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -91,6 +97,12 @@ struct Kind<'a> {
     core: Option<usize>,
     round: Box<dyn FnMut() -> Outcome<()> + 'a>,
     times: Times,
+    /// Of calls after a pause.
+    sparse: Times,
+    /// The processes that take part beside this one.
+    processes: &'a [u32],
+    /// How often a thread of theirs slept and was woken, in all that was measured.
+    woken: u64,
 }
 
 impl<'a> Kind<'a> {
@@ -99,7 +111,8 @@ impl<'a> Kind<'a> {
         names: serde_json::Value,
         round: Box<dyn FnMut() -> Outcome<()> + 'a>,
     ) -> Self {
-        Kind { names, title, core: None, round, times: Times::default() }
+        let (times, sparse) = Default::default();
+        Kind { names, title, core: None, round, times, sparse, processes: &[], woken: 0 }
     }
 
     fn turn(&mut self, keep: bool) -> Outcome<()> {
@@ -109,7 +122,19 @@ impl<'a> Kind<'a> {
         }
     }
 
+    /// One round trip, after a pause.
+    fn once(&mut self) -> Outcome<()> {
+        let start = Instant::now();
+        match self.core {
+            Some(core) => machine::while_on(core, || (self.round)())??,
+            None => (self.round)()?,
+        }
+        self.sparse.push(start.elapsed());
+        Ok(())
+    }
+
     fn block(&mut self, keep: bool) -> Outcome<()> {
+        let before = machine::wake_ups(self.processes);
         for _ in 0..BLOCK {
             let start = Instant::now();
             (self.round)()?;
@@ -117,15 +142,28 @@ impl<'a> Kind<'a> {
                 self.times.push(start.elapsed());
             }
         }
+        if keep {
+            self.woken += machine::wake_ups(self.processes) - before;
+        }
         Ok(())
     }
 }
 
+/// What is called: title, group.
+const GROUPS: [(&str, &str); 4] = [
+    ("call, agreed", "agreed"),
+    ("call, held by majority", "inline"),
+    ("call, safe", "safe"),
+    ("the same on a thread", "thread"),
+];
+
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
-    let plan =
-        Plan { nodes: options.nodes, replicas: options.replicas, groups: &["inline", "thread"] };
-    let cluster = Cluster::start(plan)?;
+    let groups = &["agreed", "inline", "safe", "thread"];
+    let cluster =
+        Cluster::start(Plan { nodes: options.nodes, replicas: options.replicas, groups })?;
+    let processes: Vec<u32> =
+        (1..=options.nodes).filter_map(|id| cluster.process(NodeId(id))).collect();
     let client = Client::connect(cluster.clients())?;
     let body = Bytes::from(vec![7; options.size]);
     let cores = machine::two_cores()?;
@@ -150,11 +188,10 @@ pub fn run(options: &Options) -> Outcome<()> {
         kind.core = own.filter(|_| core.is_some());
         kinds.push(kind);
     }
-    for (title, group) in [("call, inline handler", "inline"), ("call, handler's thread", "thread")]
-    {
+    for (title, group) in GROUPS {
         let names = json!({
             "peer": "steadfast", "measure": "invocation", "style": "semi-active",
-            "k": options.replicas, "nodes": options.nodes, "execution": group, "cores": "free",
+            "k": options.replicas, "nodes": options.nodes, "group": group, "cores": "free",
             "size": options.size,
         });
         let (client, body) = (&client, &body);
@@ -162,13 +199,19 @@ pub fn run(options: &Options) -> Outcome<()> {
             let reply = client.call(group, ECHO, false, body.clone(), DEADLINE)?;
             if reply == *body { Ok(()) } else { Err("the echo is another".into()) }
         };
-        kinds.push(Kind::new(title, names, Box::new(round)));
+        kinds.push(Kind { processes: &processes, ..Kind::new(title, names, Box::new(round)) });
     }
     // The first blocks find cold caches, unmapped memory and connections that are not made yet.
     let warm = 2;
     for round in 0..warm + options.calls.div_ceil(BLOCK) {
         for kind in &mut kinds {
             kind.turn(round >= warm)?;
+        }
+    }
+    for _ in 0..options.sparse {
+        for kind in &mut kinds {
+            thread::sleep(SPARSE);
+            kind.once()?;
         }
     }
     report(options, &machine, &kinds)
@@ -183,23 +226,32 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
     } else {
         println!("on {machine}; calls are placed by the scheduler");
         println!(
-            "{} nodes, {} replicas, {} bytes each way, one client; times in µs",
+            "{} nodes, {} replicas, {} bytes each way, one client; times in µs; sparse: p50 after a \
+             pause of 200 ms; woken: wake-ups of node threads a call",
             options.nodes, options.replicas, options.size
         );
         println!(
-            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>14}",
-            "", "n", "min", "p50", "p99", "p99.9", "max", "p50 / TCP's"
+            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>9}{:>9}",
+            "", "n", "min", "p50", "p99", "p99.9", "max", "p50 / TCP's", "sparse", "woken"
         );
     }
     for (kind, summary) in kinds.iter().zip(&summaries) {
         let ratio = summary.p50 / tcp.p50;
+        let sparse = kind.sparse.summary();
+        let woken = kind.woken as f64 / summary.n as f64;
         if options.json {
             let mut line = summary.json(&kind.names);
             line["ratio_to_tcp"] = json!((ratio * 100.0).round() / 100.0);
+            if let Some(sparse) = sparse {
+                line["sparse_p50_us"] = json!(sparse.p50);
+            }
+            if !kind.processes.is_empty() {
+                line["woken_per_call"] = json!((woken * 10.0).round() / 10.0);
+            }
             println!("{line}");
         } else {
             println!(
-                "{:24}{:8}{:8.1}{:8.1}{:8.1}{:9.1}{:8.0}{:14.2}",
+                "{:24}{:8}{:8.1}{:8.1}{:8.1}{:9.1}{:8.0}{:13.2}{:>9}{:>9}",
                 kind.title,
                 summary.n,
                 summary.min,
@@ -207,7 +259,9 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
                 summary.p99,
                 summary.p999,
                 summary.max,
-                ratio
+                ratio,
+                sparse.map_or("-".into(), |sparse| format!("{:.1}", sparse.p50)),
+                if kind.processes.is_empty() { "-".into() } else { format!("{woken:.1}") },
             );
         }
     }

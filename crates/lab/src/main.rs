@@ -10,6 +10,7 @@ mod cluster;
 mod echo;
 mod failover;
 mod figures;
+mod idle;
 mod latency;
 mod machine;
 
@@ -31,10 +32,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Experiment {
-    /// Latency of a semi-active call, in turns with UDP and TCP echoes between two processes.
+    /// Latency of a semi-active call at each level, in turns with UDP and TCP echoes.
     Latency(latency::Options),
     /// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
     Failover(failover::Options),
+    /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
+    Idle(idle::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.
     Badinput(bad_input::Options),
     /// A process of an experiment.
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().experiment {
         Experiment::Latency(options) => latency::run(&options),
         Experiment::Failover(options) => failover::run(&options),
+        Experiment::Idle(options) => idle::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Child(options) => child::run(&options),
     };
