@@ -8,6 +8,7 @@
 mod in_process;
 
 use bytes::Bytes;
+use ring::Level;
 use wire::{Malformed, Member, NodeId, RingId, Time};
 
 pub use in_process::{InProcess, Sequencer};
@@ -114,7 +115,7 @@ impl Ordering for Ring {
     }
 
     fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused> {
-        Ring::multicast(self, now, payload)
+        Ring::multicast(self, now, payload, Level::Agreed)
     }
 
     fn leave(&mut self, now: Time) {

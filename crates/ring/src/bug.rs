@@ -20,6 +20,16 @@ pub enum Bug {
     ForgetObligations,
     /// Messages after a gap are delivered whoever sent them, causes missing or not.
     DeliverWithoutCause,
+    /// A safe message is delivered when its turn in the order comes, like an agreed one.
+    SafeAtOnce,
+    /// A safe message is delivered when a majority has it.
+    SafeByMajority,
+    /// A recovery delivers all that has no gap before it in the regular configuration, whether all
+    /// members of that are known to have it or not.
+    SafeUnknown,
+    /// A recovery delivers in the regular configuration what this node knows to be stable, not what
+    /// any of those does who go on with it.
+    ForgetStability,
     /// A message of which some parts were sent on the old ring goes on where it was.
     ResumeMessage,
     /// What is sent again goes by the link in use only, and raises no doubt about it.
@@ -32,7 +42,7 @@ pub enum Bug {
 impl Bug {
     /// Those that a swarm of seeds meets. `ForgetObligations` needs two crashes within a round
     /// trip of each other after a loss: it has a scenario of its own (`tests/cluster/promise.rs`).
-    pub const ALL: [Bug; 8] = [
+    pub const ALL: [Bug; 12] = [
         Bug::AcceptOldToken,
         Bug::DeliverPastGap,
         Bug::SkipRetransmission,
@@ -40,6 +50,10 @@ impl Bug {
         Bug::AckHighest,
         Bug::SkipRecovery,
         Bug::DeliverWithoutCause,
+        Bug::SafeAtOnce,
+        Bug::SafeByMajority,
+        Bug::SafeUnknown,
+        Bug::ForgetStability,
         Bug::ResumeMessage,
     ];
 

@@ -95,6 +95,7 @@ pub(crate) fn entry(order: &Order) -> CommitMember {
         old_ring: order.id,
         aru: order.window.aru(),
         high: order.window.high(),
+        stable: order.all(),
         obliged: order.obliged,
     }
 }

@@ -45,6 +45,7 @@ pub use bug::Bug;
 pub use config::{Config, ConfigError, Timing};
 pub use links::{LinkOutput, LinkState, LinkTiming, Links, LinksConfig};
 pub use output::{Configuration, ConfigurationKind, Delivery, Event, Output, Route};
+pub use wire::ring::Level;
 
 use commit::{Complete, Forming};
 use gather::{Gather, Sets};
@@ -174,6 +175,7 @@ impl Ring {
                     Message::Token(token) => operational.token(sender, token),
                     Message::Ack(ack) => operational.ack(from, ack),
                     Message::Want(_) => operational.want(from),
+                    Message::Stable(stable) => operational.stable(sender, stable),
                     Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
                 }
             }
@@ -183,9 +185,9 @@ impl Ring {
             State::Gather(_) => {
                 // What the old ring sent may still come; once this node has told what it has of
                 // it, nothing may be added but by the recovery.
-                if let Message::Data(data) = message
-                    && self.order.receive(now, &self.config, sender, data)
-                {
+                if let Message::Data(data) = message {
+                    let places = (&mut self.assembly, &mut self.out);
+                    self.order.receive(now, &self.config, places, sender, data);
                     self.order.deliver(&self.config, &mut self.assembly, &mut self.out);
                 }
             }
@@ -221,15 +223,16 @@ impl Ring {
         self.on_unreachable(now, node);
     }
 
-    /// Queues a message for the total order. It is delivered to this node too.
+    /// Queues a message for the total order. It is delivered to this node too, when `level` allows
+    /// it. Levels do not change the order: an agreed message waits for a safe one before it.
     ///
     /// # Errors
     /// [`Refused`]: too long, or too much waits already.
-    pub fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused> {
+    pub fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
         if matches!(self.state, State::Left) {
             return Err(Refused::Left);
         }
-        self.queue.push(payload)?;
+        self.queue.push(payload, level)?;
         if matches!(self.state, State::Operational(_)) {
             self.operational(now).queued();
         }
@@ -308,7 +311,9 @@ impl Ring {
             }
             State::Operational(_) => {
                 assert!(self.installed);
-                assert!(self.order.delivered >= self.order.window.aru(), "nothing ready waits");
+                let waits = self.order.blocking().map(|kept| kept.data.level());
+                let ready = self.order.delivered >= self.order.window.aru();
+                assert!(ready || waits == Some(Level::Safe), "nothing ready waits");
             }
             State::Left => {}
         }
@@ -335,7 +340,14 @@ impl Ring {
         let State::Recovery(recovery) = &mut self.state else {
             unreachable!("called in this state only")
         };
-        Recovering { now, config: &self.config, old: &mut self.order, recovery, out: &mut self.out }
+        Recovering {
+            now,
+            config: &self.config,
+            old: &mut self.order,
+            recovery,
+            assembly: &mut self.assembly,
+            out: &mut self.out,
+        }
     }
 }
 
@@ -361,6 +373,7 @@ fn ring_of(message: &Message) -> RingId {
         Message::Want(want) => want.ring,
         Message::Commit(commit) => commit.ring,
         Message::Beacon(beacon) => beacon.ring,
+        Message::Stable(stable) => stable.ring,
         Message::Join(_) => RingId::default(),
     }
 }

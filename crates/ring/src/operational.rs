@@ -1,7 +1,9 @@
 //! An installed ring: whose turn it is, what is sent in it, and where the token goes next.
 
 use wire::limits::MAX_MESSAGE;
-use wire::ring::{Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Token, Want};
+use wire::ring::{
+    Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Stable, Token, Want,
+};
 use wire::{Duration, Member, Time};
 
 use crate::order::{Order, Verdict};
@@ -21,6 +23,8 @@ pub(crate) struct Turn {
     heartbeat_at: Option<Time>,
     /// When to ask for the token again.
     want_at: Option<Time>,
+    /// When to tell, or to ask, what is stable: safe messages wait for it.
+    safe_at: Option<Time>,
     /// The token came, and nothing that was sent since shows it.
     unseen: bool,
     /// When a ring's representative shows itself next.
@@ -34,6 +38,7 @@ impl Turn {
             ack_at: None,
             heartbeat_at: None,
             want_at: None,
+            safe_at: None,
             unseen: false,
             beacon_at: now + config.timing.beacon_interval,
         }
@@ -62,10 +67,10 @@ impl Operational<'_> {
     pub fn data(&mut self, from: usize, data: Data) {
         let sender = self.order.members[from];
         let (sequence, ack_wanted) = (data.sequence, data.ack_wanted);
-        if self.order.receive(self.now, self.config, sender, data) {
+        let places = (&mut *self.assembly, &mut *self.out);
+        if self.order.receive(self.now, self.config, places, sender, data) {
             // It has had the token since it asked; if it wants it again, the token says so.
             self.order.asked &= !(1 << from);
-            self.order.deliver(self.config, self.assembly, self.out);
         }
         if ack_wanted && self.order.window.admits(sequence) {
             let ack = self.order.ack(self.config);
@@ -81,6 +86,24 @@ impl Operational<'_> {
             // Everybody answers: a steady stream is not interrupted by a round of the token.
             self.turn.ack_at = self.turn.ack_at.map(|_| self.now + self.config.timing.ack_wait);
         }
+        self.progress();
+        self.go_on();
+        // Unless data has gone out that says it.
+        if self.order.owes_stable(self.order.my_safe) {
+            self.order.announce(self.out);
+        }
+    }
+
+    /// What everybody has, says a member; or asks, if it knows less than this node.
+    pub fn stable(&mut self, sender: Member, stable: Stable) {
+        if !self.order.witness(self.now, stable.hop) {
+            return;
+        }
+        if stable.stable < self.order.all() {
+            let answer = self.order.stable();
+            return self.out.send(sender.node, answer, Route::Every);
+        }
+        self.order.learn_stable(stable.stable);
         self.progress();
         self.go_on();
     }
@@ -102,7 +125,8 @@ impl Operational<'_> {
                 self.out.send(sender.node, ack, Route::Every);
             }
             Verdict::Take => {
-                self.order.take(self.now, self.config, self.out, token);
+                let places = (&mut *self.assembly, &mut *self.out);
+                self.order.take(self.now, self.config, places, token);
                 self.turn.sent = 0;
                 self.turn.ack_at = None;
                 self.turn.want_at = None;
@@ -129,9 +153,41 @@ impl Operational<'_> {
         self.turn.want_at = Some(self.now + self.config.timing.want_retry);
     }
 
+    /// What follows from knowing more of who has what.
     fn progress(&mut self) {
-        self.order.tell(self.out);
-        self.order.release(self.config);
+        self.order.advance(self.config, self.assembly, self.out);
+        let grown = self.order.tell(self.out);
+        if self.order.blocking().is_none() && !self.order.could_tell() {
+            self.turn.safe_at = None;
+        } else if grown || self.turn.safe_at.is_none() {
+            self.turn.safe_at = Some(self.now + self.safe_wait());
+        }
+    }
+
+    /// How long safe messages wait for news before something is done. By then whoever sent them
+    /// would have sent the token round for want of an acknowledgement.
+    fn safe_wait(&self) -> Duration {
+        self.config.timing.ack_wait * 2
+    }
+
+    /// Safe messages wait, and nothing more has become stable: what all were told may have been
+    /// lost, and what only some have got is told in part.
+    fn ask_for_stability(&mut self) {
+        self.turn.safe_at = Some(self.now + self.safe_wait());
+        if self.order.could_tell() {
+            return self.order.announce(self.out);
+        }
+        let Some(kept) = self.order.blocking() else {
+            self.turn.safe_at = None;
+            return;
+        };
+        let sender = kept.sender;
+        let question = self.out.encode(self.order.stable());
+        if sender == self.config.me {
+            self.out.fan(&self.order.members, question, Route::Every);
+        } else {
+            self.out.send_bytes(sender.node, question, Route::Every);
+        }
     }
 
     /// The holder's turn: send, then keep the token or pass it on. Called at whatever may change
@@ -186,6 +242,10 @@ impl Operational<'_> {
     fn rest(&mut self) {
         self.turn.ack_at = None;
         self.turn.sent = 0;
+        if self.order.owes_stable(self.order.last_safe) {
+            self.order.announce(self.out);
+            self.turn.unseen = false; // This shows it too.
+        }
         if core::mem::take(&mut self.turn.unseen) {
             let ack = self.order.ack(self.config);
             let ack = self.out.encode(ack);
@@ -222,7 +282,6 @@ impl Operational<'_> {
             self.turn.heartbeat_at = None;
             let ack_at = self.now + self.config.timing.ack_wait;
             self.turn.ack_at.get_or_insert(ack_at);
-            self.order.deliver(self.config, self.assembly, self.out);
             self.progress();
         }
     }
@@ -231,7 +290,7 @@ impl Operational<'_> {
     pub fn next_timeout(order: &Order, turn: &Turn, config: &Config) -> Option<Time> {
         let beacon = shows_itself(order, config).then_some(turn.beacon_at);
         let passed = order.passed.as_ref().map(|passed| passed.retry_at);
-        let next = earlier(beacon, earlier(passed, turn.want_at));
+        let next = earlier(earlier(beacon, passed), earlier(turn.want_at, turn.safe_at));
         if order.token.is_none() {
             return next;
         }
@@ -247,6 +306,9 @@ impl Operational<'_> {
             if self.order.token.is_none() && !self.queue.is_empty() {
                 self.ask(Route::Every);
             }
+        }
+        if due(self.turn.safe_at) {
+            self.ask_for_stability();
         }
         if self.order.token.is_some() && due(self.turn.heartbeat_at) {
             self.make_a_round();

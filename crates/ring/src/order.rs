@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS, MAX_WINDOW};
-use wire::ring::{Ack, Data, Datagram, Message, Origin, Token};
+use wire::ring::{Ack, Data, Datagram, Level, Message, Origin, Stable, Token};
 use wire::{Member, NodeId, RingId, Time};
 
 use crate::bug::planted;
@@ -40,6 +40,11 @@ pub(crate) struct Order {
     pub arus: Vec<u64>,
     /// Delivered up to here.
     pub delivered: u64,
+    /// The newest datagram with safe messages, anybody's and this node's own.
+    pub last_safe: u64,
+    pub my_safe: u64,
+    /// All members were told that everybody has everything up to here.
+    announced: u64,
     /// The largest count of passes seen.
     pub hop: u64,
     /// The token, while this node holds it.
@@ -68,6 +73,9 @@ impl Order {
             window: Window::default(),
             arus: vec![0; members.len()],
             delivered: 0,
+            last_safe: 0,
+            my_safe: 0,
+            announced: 0,
             hop: 0,
             token: None,
             passed: None,
@@ -126,7 +134,7 @@ impl Order {
     }
 
     /// Everybody has everything up to here, says a datagram; true only if this node has it too.
-    fn learn_stable(&mut self, stable: u64) {
+    pub fn learn_stable(&mut self, stable: u64) {
         if stable <= self.window.aru() {
             for aru in &mut self.arus {
                 *aru = (*aru).max(stable);
@@ -151,17 +159,33 @@ impl Order {
     }
 
     /// Keeps a datagram of this ring. True when it is new.
-    pub fn receive(&mut self, now: Time, config: &Config, sender: Member, data: Data) -> bool {
+    pub fn receive(
+        &mut self,
+        now: Time,
+        config: &Config,
+        (assembly, out): (&mut Assembly, &mut Out),
+        sender: Member,
+        data: Data,
+    ) -> bool {
         if self.token.as_ref().is_some_and(|token| data.sequence > token.sequence) {
             return false; // This node holds the token: nobody else can have given that number out.
         }
         self.learn_stable(data.stable);
-        self.release(config);
+        self.advance(config, assembly, out);
         if !self.window.admits(data.sequence) || !self.witness(now, data.hop) {
             return false;
         }
+        self.announced = self.announced.max(data.stable);
+        self.keep(sender, data)
+    }
+
+    fn keep(&mut self, sender: Member, data: Data) -> bool {
+        let (sequence, safe) = (data.sequence, data.level() == Level::Safe);
         let new = self.window.insert(Kept { sender, data });
         self.arus[self.mine] = self.window.aru();
+        if new && safe {
+            self.last_safe = self.last_safe.max(sequence);
+        }
         new
     }
 
@@ -183,6 +207,7 @@ impl Order {
         ack: bool,
     ) {
         let stable = self.all();
+        self.announced = self.announced.max(stable);
         let token = self.token.as_mut().expect("only the holder gives out numbers");
         token.sequence += 1;
         token.home = self.mine as u8;
@@ -202,12 +227,14 @@ impl Order {
             out.fan(&self.members, bytes, Route::Best);
         }
         let Message::Data(data) = datagram.message else { unreachable!("made above") };
-        let new = self.window.insert(Kept { sender: out.me, data });
+        if data.level() == Level::Safe {
+            self.my_safe = data.sequence;
+        }
+        let new = self.keep(out.me, data);
         assert!(
             new || planted!(config, AcceptOldToken),
             "flow control leaves room for what the holder sends"
         );
-        self.arus[self.mine] = self.window.aru();
     }
 
     /// Whether `token` may be taken. A copy is not refused with silence: its sender waits for a
@@ -232,7 +259,13 @@ impl Order {
     }
 
     /// Takes the token: merges what it knows, serves its request list, adds own requests.
-    pub fn take(&mut self, now: Time, config: &Config, out: &mut Out, mut token: Token) {
+    pub fn take(
+        &mut self,
+        now: Time,
+        config: &Config,
+        (assembly, out): (&mut Assembly, &mut Out),
+        mut token: Token,
+    ) {
         self.hop = self.hop.max(token.hop);
         self.evidence = now;
         self.passed = None;
@@ -240,7 +273,7 @@ impl Order {
             *known = (*known).max(*told);
         }
         self.arus[self.mine] = self.window.aru();
-        self.release(config);
+        self.advance(config, assembly, out);
         token.wants = (token.wants | self.asked) & self.everybody() & !self.my_bit();
         self.asked = 0;
         let requests = core::mem::take(&mut token.missing);
@@ -332,32 +365,81 @@ impl Order {
         }
     }
 
-    /// Delivers what has no gap before it.
+    /// Delivers what can be, and forgets the datagrams that everybody has.
+    pub fn advance(&mut self, config: &Config, assembly: &mut Assembly, out: &mut Out) {
+        self.deliver(config, assembly, out);
+        let stable =
+            if planted!(config, ReleaseBeforeStable) { self.majority() } else { self.all() };
+        // What is stable has been delivered just now, safe or not.
+        self.window.release(stable.min(self.window.aru()).min(self.delivered));
+    }
+
+    /// Delivers what has no gap before it, up to a safe message that somebody may lack: what comes
+    /// after that waits with it, for there is one order.
     pub fn deliver(&mut self, config: &Config, assembly: &mut Assembly, out: &mut Out) {
         let last =
             if planted!(config, DeliverPastGap) { self.window.high() } else { self.window.aru() };
+        let stable = if planted!(config, SafeByMajority) { self.majority() } else { self.all() };
+        self.deliver_to(last, stable, config, assembly, out);
+    }
+
+    pub fn deliver_to(
+        &mut self,
+        last: u64,
+        stable: u64,
+        config: &Config,
+        assembly: &mut Assembly,
+        out: &mut Out,
+    ) {
         while self.delivered < last {
-            self.delivered += 1;
-            if let Some(kept) = self.window.get(self.delivered) {
+            let next = self.delivered + 1;
+            if let Some(kept) = self.window.get(next) {
+                let safe = kept.data.level() == Level::Safe && !planted!(config, SafeAtOnce);
+                if safe && next > stable {
+                    return;
+                }
                 deliver_one(self.id, kept, true, assembly, out);
             }
+            self.delivered = next;
         }
     }
 
-    /// Forgets datagrams that everybody has.
-    pub fn release(&mut self, config: &Config) {
-        let stable =
-            if planted!(config, ReleaseBeforeStable) { self.majority() } else { self.all() };
-        self.window.release(stable.min(self.window.aru()));
+    /// The safe datagram that keeps what has arrived from being delivered.
+    pub fn blocking(&self) -> Option<&Kept> {
+        (self.delivered < self.window.aru()).then(|| self.window.get(self.delivered + 1)).flatten()
     }
 
-    /// Tells upwards when more is known to be held by others.
-    pub fn tell(&mut self, out: &mut Out) {
+    /// Whether everybody has safe messages up to `last`, and may not have been told.
+    pub fn owes_stable(&self, last: u64) -> bool {
+        self.announced < last && last <= self.all()
+    }
+
+    /// Whether more is stable than was told, and somebody may wait for that.
+    pub fn could_tell(&self) -> bool {
+        self.announced < self.my_safe && self.announced < self.all()
+    }
+
+    /// "Everybody has everything up to here."
+    pub fn stable(&self) -> Message {
+        Message::Stable(Stable { ring: self.id, hop: self.hop, stable: self.all() })
+    }
+
+    /// The same, to all.
+    pub fn announce(&mut self, out: &mut Out) {
+        self.announced = self.all();
+        let stable = out.encode(self.stable());
+        out.fan(&self.members, stable, Route::Best);
+    }
+
+    /// Tells upwards when more is known to be held by others. True when more is held by all.
+    pub fn tell(&mut self, out: &mut Out) -> bool {
         let held = (self.majority(), self.all());
+        let grown = held.1 > self.told.1;
         if held.0 > self.told.0 || held.1 > self.told.1 {
             self.told = held;
             out.push(Output::Held { ring: self.id, majority: held.0, all: held.1 });
         }
+        grown
     }
 
     pub fn check(&self, config: &Config) {
@@ -365,6 +447,7 @@ impl Order {
         assert!(self.members.windows(2).all(|pair| pair[0].node < pair[1].node));
         assert!(self.arus.len() == self.members.len() && self.mine < self.members.len());
         assert_eq!(self.arus[self.mine], self.window.aru());
+        assert!(self.delivered >= self.window.base(), "nothing is forgotten undelivered");
         assert!(self.token.is_none() || self.passed.is_none(), "held and passed on");
         if let Some(token) = self.token.as_ref().filter(|_| !planted!(config, AcceptOldToken)) {
             assert!(self.arus.iter().all(|aru| *aru <= token.sequence));
@@ -394,10 +477,11 @@ pub(crate) fn deliver_one(
         return; // Recovered: delivered as a message of its own ring.
     }
     let sender = kept.sender;
-    let sequence = kept.data.sequence;
+    let (sequence, level) = (kept.data.sequence, kept.data.level());
     for chunk in kept.data.chunks() {
         if let Some(payload) = assembly.add(sender, chunk) {
-            out.push(Output::Deliver(Delivery { ring, sequence, contiguous, sender, payload }));
+            let delivery = Delivery { ring, sequence, contiguous, sender, level, payload };
+            out.push(Output::Deliver(delivery));
         }
     }
 }

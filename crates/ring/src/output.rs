@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::ring::Level;
 use wire::{Duration, Member, NodeId, NodeSet, RingId};
 
 /// One thing to do or to know.
@@ -55,6 +56,8 @@ pub struct Delivery {
     pub contiguous: bool,
     /// Who sent it.
     pub sender: Member,
+    /// What was promised of it: see [`Level`].
+    pub level: Level,
     /// The message.
     pub payload: Bytes,
 }

@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::Member;
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE, MAX_SEND_QUEUE_BYTES};
-use wire::ring::{CHUNK_OVERHEAD, Chunk, push_chunk};
+use wire::ring::{CHUNK_OVERHEAD, Chunk, Level, push_chunk};
 
 use crate::Refused;
 
 /// Messages in the order in which they were handed in.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    messages: VecDeque<Bytes>,
+    messages: VecDeque<(Bytes, Level)>,
     bytes: usize,
     /// Bytes of the first message that have been sent on the present ring. The message stays
     /// here until its last part is sent, so that a new ring can have it from its start.
@@ -21,7 +21,7 @@ pub(crate) struct SendQueue {
 }
 
 impl SendQueue {
-    pub fn push(&mut self, message: Bytes) -> Result<(), Refused> {
+    pub fn push(&mut self, message: Bytes, level: Level) -> Result<(), Refused> {
         if message.len() > MAX_MESSAGE {
             return Err(Refused::TooLarge(message.len()));
         }
@@ -31,7 +31,7 @@ impl SendQueue {
             return Err(Refused::QueueFull);
         }
         self.bytes += message.len();
-        self.messages.push_back(message);
+        self.messages.push_back((message, level));
         Ok(())
     }
 
@@ -50,17 +50,19 @@ impl SendQueue {
 
     /// The body of the next datagram: as many whole messages as fit, or a part of one that fits
     /// into no datagram. A message that would fit into the next one is not cut: two datagrams
-    /// would have to arrive for it instead of one.
+    /// would have to arrive for it instead of one. All have the same level: an agreed message must
+    /// not wait for a safe one behind it.
     pub fn pack(&mut self, room: usize) -> Option<Bytes> {
         assert!(room > CHUNK_OVERHEAD, "a datagram has room for a chunk");
-        let first = self.messages.front()?;
+        let (first, level) = self.messages.front()?;
+        let level = *level;
         let wanted = CHUNK_OVERHEAD + first.len() - self.sent;
         let mut body = Vec::with_capacity(wanted.min(room));
-        while let Some(message) = self.messages.front() {
+        while let Some((message, _)) = self.messages.front().filter(|(_, next)| *next == level) {
             let left = room.saturating_sub(body.len() + CHUNK_OVERHEAD);
             let rest = &message[self.sent..];
             if rest.len() <= left {
-                push_chunk(&mut body, self.sent == 0, true, rest);
+                push_chunk(&mut body, self.sent == 0, true, level, rest);
                 self.bytes -= message.len();
                 self.sent = 0;
                 self.messages.pop_front();
@@ -68,7 +70,7 @@ impl SendQueue {
                     break;
                 }
             } else if body.is_empty() || message.len() > room - CHUNK_OVERHEAD && left > 0 {
-                push_chunk(&mut body, self.sent == 0, false, &rest[..left]);
+                push_chunk(&mut body, self.sent == 0, false, level, &rest[..left]);
                 self.sent += left;
                 break;
             } else {
@@ -80,9 +82,12 @@ impl SendQueue {
 
     pub fn check(&self) {
         assert!(self.messages.len() <= MAX_SEND_QUEUE);
-        assert_eq!(self.bytes, self.messages.iter().map(Bytes::len).sum::<usize>());
+        assert_eq!(
+            self.bytes,
+            self.messages.iter().map(|(message, _)| message.len()).sum::<usize>()
+        );
         assert!(self.bytes <= MAX_SEND_QUEUE_BYTES);
-        assert!(self.sent == 0 || self.sent < self.messages[0].len());
+        assert!(self.sent == 0 || self.sent < self.messages[0].0.len());
     }
 }
 
@@ -156,7 +161,7 @@ mod tests {
         let messages: Vec<_> =
             sizes.iter().map(|size| Bytes::from(vec![*size as u8; *size])).collect();
         for message in &messages {
-            queue.push(message.clone()).unwrap();
+            queue.push(message.clone(), Level::Agreed).unwrap();
         }
         let mut out = Vec::new();
         while let Some(body) = queue.pack(100) {
@@ -171,7 +176,7 @@ mod tests {
     fn a_message_is_sent_from_its_start_on_another_ring() {
         let mut queue = SendQueue::default();
         let mut assembly = Assembly::default();
-        queue.push(Bytes::from(vec![7; 250])).unwrap();
+        queue.push(Bytes::from(vec![7; 250]), Level::Safe).unwrap();
         let first = queue.pack(100).unwrap();
         assert!(unpack(&mut assembly, first).is_empty());
         queue.rewind();
@@ -184,15 +189,28 @@ mod tests {
     }
 
     #[test]
+    fn levels_do_not_share_a_datagram() {
+        let mut queue = SendQueue::default();
+        let levels = [Level::Agreed, Level::Agreed, Level::Safe, Level::Safe, Level::Agreed];
+        for level in levels {
+            queue.push(Bytes::from_static(b"x"), level).unwrap();
+        }
+        let counts: Vec<_> = core::iter::from_fn(|| queue.pack(100))
+            .map(|body| body.len() / (CHUNK_OVERHEAD + 1))
+            .collect();
+        assert_eq!(counts, [2, 2, 1]);
+    }
+
+    #[test]
     fn limits_are_refusals() {
         let mut queue = SendQueue::default();
         assert_eq!(
-            queue.push(Bytes::from(vec![0; MAX_MESSAGE + 1])),
+            queue.push(Bytes::from(vec![0; MAX_MESSAGE + 1]), Level::Agreed),
             Err(Refused::TooLarge(MAX_MESSAGE + 1))
         );
         for _ in 0..MAX_SEND_QUEUE {
-            queue.push(Bytes::new()).unwrap();
+            queue.push(Bytes::new(), Level::Agreed).unwrap();
         }
-        assert_eq!(queue.push(Bytes::new()), Err(Refused::QueueFull));
+        assert_eq!(queue.push(Bytes::new(), Level::Safe), Err(Refused::QueueFull));
     }
 }

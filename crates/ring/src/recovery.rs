@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     obliged: u64,
     /// All of them have everything up to here.
     low: u64,
+    /// All members of the old ring have everything up to here, knows somebody among them.
+    pub stable: u64,
     /// Nobody lacks anything.
     pub settled: bool,
 }
@@ -39,6 +41,7 @@ impl Plan {
             transitional_bits: 0,
             obliged: old.obliged,
             low: u64::MAX,
+            stable: 0,
             settled: commit.is_settled(),
         };
         for entry in commit.entries.iter().filter(|entry| entry.old_ring == old.id) {
@@ -48,6 +51,7 @@ impl Plan {
             plan.transitional_bits |= 1 << index;
             plan.obliged |= entry.obliged & old.everybody();
             plan.low = plan.low.min(entry.aru);
+            plan.stable = plan.stable.max(entry.stable);
         }
         plan
     }
@@ -82,6 +86,7 @@ pub(crate) struct Recovering<'a> {
     pub config: &'a Config,
     pub old: &'a mut Order,
     pub recovery: &'a mut Recovery,
+    pub assembly: &'a mut Assembly,
     pub out: &'a mut Out,
 }
 
@@ -123,7 +128,8 @@ impl Recovering<'_> {
         let (sequence, ack_wanted, origin) = (data.sequence, data.ack_wanted, data.origin);
         let Some(origin) = origin else { return self.recovery.received };
         let body = data.body.clone();
-        if self.recovery.new.receive(self.now, self.config, sender, data) {
+        let places = (&mut *self.assembly, &mut *self.out);
+        if self.recovery.new.receive(self.now, self.config, places, sender, data) {
             self.restore(origin, body);
         }
         if ack_wanted && self.recovery.new.window.admits(sequence) {
@@ -167,7 +173,7 @@ impl Recovering<'_> {
                 false
             }
             Verdict::Take => {
-                new.take(self.now, self.config, self.out, token);
+                new.take(self.now, self.config, (&mut *self.assembly, &mut *self.out), token);
                 self.go_on()
             }
         }
@@ -198,7 +204,8 @@ impl Recovering<'_> {
             return true;
         }
         let next = new.next_of(everybody & !bit).expect("a lone node has nothing to recover");
-        new.release(self.config);
+        // Nothing of a ring in recovery is delivered: all of it is the old ring's.
+        new.advance(self.config, self.assembly, self.out);
         new.pass(self.now, self.config, self.out, next);
         false
     }
@@ -248,7 +255,15 @@ pub(crate) fn finish(
     out: &mut Out,
 ) {
     if let Some(old) = old {
-        old.deliver(config, assembly, out);
+        // What all are known to have by the commit, which all who go on together have read: this node
+        // may know more by now, for what it lacked itself has come in the recovery.
+        let aru = old.window.aru();
+        let stable = match () {
+            () if planted!(config, SafeUnknown) => aru,
+            () if planted!(config, ForgetStability) => old.all(),
+            () => plan.stable,
+        };
+        old.deliver_to(aru, stable, config, assembly, out);
         let members = plan.transitional.clone();
         configuration(out, ConfigurationKind::Transitional, old.id, members);
         deliver_rest(config, old, plan, assembly, out);
@@ -257,7 +272,8 @@ pub(crate) fn finish(
     configuration(out, ConfigurationKind::Regular, new.id, new.members.clone());
 }
 
-/// The messages after a gap. The gap is a message that nobody here has, so its sender is neither
+/// The messages after a gap, and those from the first safe one on that the old ring's members are not
+/// known to have: the transitional configuration's all have it. The gap is a message that nobody here has, so its sender is neither
 /// here nor among those promised for: no message that is delivered now can miss a part.
 fn deliver_rest(
     config: &Config,
@@ -271,7 +287,7 @@ fn deliver_rest(
         old.delivered += 1;
         match old.window.get(old.delivered) {
             None => gap = true,
-            Some(kept) if plan.delivers(config, old, kept.sender) => {
+            Some(kept) if !gap || plan.delivers(config, old, kept.sender) => {
                 deliver_one(old.id, kept, !gap, assembly, out);
             }
             Some(_) => {}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use cluster::{CLUSTER, Cluster, Seen, Tune, check, micros, millis};
-use steadfast_ring::{Config, ConfigError, Event, Output, Refused, Ring};
+use steadfast_ring::{Config, ConfigError, Event, Level, Output, Refused, Ring};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::{Incarnation, Member, NodeId, Time};
 
@@ -49,7 +49,7 @@ fn a_lone_node_orders_its_own_messages_at_once() {
     }
     while ring.poll_output().is_some() {}
     let now = ring.next_timeout().unwrap();
-    ring.multicast(now, Bytes::from_static(b"hello")).unwrap();
+    ring.multicast(now, Bytes::from_static(b"hello"), Level::Agreed).unwrap();
     let outputs: Vec<_> = std::iter::from_fn(|| ring.poll_output()).collect();
     assert!(!outputs.iter().any(|output| matches!(output, Output::Send { .. })), "{outputs:?}");
     assert!(
@@ -172,11 +172,14 @@ fn a_message_of_a_mebibyte_survives_a_change_of_the_ring() {
 fn limits_are_refusals() {
     let mut ring = alone();
     let long = Bytes::from(vec![0; MAX_MESSAGE + 1]);
-    assert_eq!(ring.multicast(Time::ZERO, long), Err(Refused::TooLarge(MAX_MESSAGE + 1)));
+    assert_eq!(
+        ring.multicast(Time::ZERO, long, Level::Agreed),
+        Err(Refused::TooLarge(MAX_MESSAGE + 1))
+    );
     for _ in 0..MAX_SEND_QUEUE {
-        ring.multicast(Time::ZERO, Bytes::new()).unwrap();
+        ring.multicast(Time::ZERO, Bytes::new(), Level::Safe).unwrap();
     }
-    assert_eq!(ring.multicast(Time::ZERO, Bytes::new()), Err(Refused::QueueFull));
+    assert_eq!(ring.multicast(Time::ZERO, Bytes::new(), Level::Safe), Err(Refused::QueueFull));
     assert_eq!(ring.queued(), MAX_SEND_QUEUE);
     let me = Member { node: NodeId(0), incarnation: Incarnation(u64::MAX) };
     let config = Config::new(CLUSTER, me, vec![NodeId(0)]);
@@ -305,7 +308,7 @@ fn who_leaves_is_not_waited_for() {
     assert_eq!(cluster.ring(0).next_timeout(), None);
     assert!(cluster.lives[0].events.iter().any(|(_, event)| *event == Event::Left));
     let now = cluster.now;
-    assert_eq!(cluster.ring_mut(0).multicast(now, Bytes::new()), Err(Refused::Left));
+    assert_eq!(cluster.ring_mut(0).multicast(now, Bytes::new(), Level::Agreed), Err(Refused::Left));
     cluster.run(millis(100));
     assert_eq!(cluster.ring(1).members().len(), 2, "and it stays away");
 }

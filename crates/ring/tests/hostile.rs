@@ -7,8 +7,8 @@ use bytes::Bytes;
 use cluster::{CLUSTER, Cluster, Tune, check};
 use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
 use wire::ring::{
-    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message, Origin, Token,
-    Want, push_chunk,
+    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Origin,
+    Stable, Token, Want, push_chunk,
 };
 use wire::{Incarnation, Member, NodeId, Random, RingId};
 
@@ -58,11 +58,12 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
     let hop = number(random, near * 3);
     let missing =
         |random: &mut Random, n: u64| (0..random.below(n)).map(|_| number(random, near)).collect();
-    match random.below(7) {
+    match random.below(8) {
         0 => {
             let mut body = Vec::new();
+            let level = if random.one_in(2) { Level::Safe } else { Level::Agreed };
             for _ in 0..random.below(4) {
-                push_chunk(&mut body, random.one_in(2), random.one_in(2), &[1; 30]);
+                push_chunk(&mut body, random.one_in(2), random.one_in(2), level, &[1; 30]);
             }
             let origin = random.one_in(3).then(|| Origin {
                 ring: ring_id(random, cluster, node),
@@ -119,6 +120,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
                 old_ring: ring_id(random, cluster, node),
                 aru: number(random, near),
                 high: number(random, near),
+                stable: number(random, near),
                 obliged: random.next_u64(),
             };
             let step = match random.below(3) {
@@ -130,6 +132,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             };
             Message::Commit(Commit { ring, step })
         }
+        6 => Message::Stable(Stable { ring, hop, stable: number(random, near) }),
         _ => {
             let nodes = |random: &mut Random| -> Vec<NodeId> {
                 (0..5).filter(|_| random.one_in(2)).map(NodeId).collect()

@@ -9,7 +9,7 @@ mod stamp;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use ring::{ConfigurationKind, Output, Ring};
+use ring::{ConfigurationKind, Level, Output, Ring};
 use wire::ring::Datagram;
 use wire::{Duration, Member, NodeId, RingId, Time};
 
@@ -194,7 +194,7 @@ impl Rings {
         }
         let body = if self.load.one_in(10) { self.options.load.body } else { 100 };
         let size = self.load.between(0, body as u64) as usize;
-        if ring.multicast(now, stamp((me, count), size)).is_ok() {
+        if ring.multicast(now, stamp((me, count), size), Level::Agreed).is_ok() {
             self.counts.insert(me, count);
             let ring = self.rings.get(&me).copied().unwrap_or_default();
             let after = (ring, self.order.reached(me, ring));

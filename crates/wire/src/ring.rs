@@ -19,12 +19,14 @@
 //! | 5 | [`Join`] | a node that gathers a membership to every configured node |
 //! | 6 | [`Commit`] | a new ring's representative to its members, and back |
 //! | 7 | [`Beacon`] | a node to one that is not in its ring: "here is a ring" |
+//! | 9 | [`Stable`] | a member to every member: "all have everything up to here" |
 //!
 //! Kind 8 is a [`Report`](crate::report::Report), which the ring does not see.
 
 mod membership;
 
 use alloc::vec::Vec;
+use core::mem::offset_of;
 
 use bytes::{BufMut, Bytes};
 use serde::{Deserialize, Serialize};
@@ -109,6 +111,7 @@ impl Header {
 ///         | old ring.seq 8 | old rep 4 | sender 4 | sender's incarnation 8 | old seq 8 |
 /// chunk   | length 2 | part 1 | 0 | bytes |
 /// part    bit 0: a message begins here      bit 1: a message ends here
+///         bit 2: the message is safe        the same in all chunks of a datagram
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
@@ -173,6 +176,7 @@ const ACK_WANTED: u8 = 1;
 const RECOVERED: u8 = 2;
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
+const SAFE: u8 = 4;
 
 /// Bytes of a datagram before the chunks of a first transmission.
 pub const DATA_OVERHEAD: usize = size_of::<Header>() + size_of::<DataHeader>();
@@ -181,6 +185,19 @@ pub const ORIGIN_OVERHEAD: usize = size_of::<OriginHeader>();
 /// Bytes before each chunk's own.
 pub const CHUNK_OVERHEAD: usize = size_of::<ChunkHeader>();
 
+/// When a message of the total order is delivered. The order is one, whatever the levels.
+///
+/// Source: Totem (TOCS 13(4), 1995), section 2; `docs/protocol/ring.md`, "Two levels".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// When everything before it has been.
+    #[default]
+    Agreed,
+    /// When, besides, every member of the configuration is known to have it: each will deliver it
+    /// too, unless it fails.
+    Safe,
+}
+
 /// A message, or a part of one that is larger than a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
@@ -188,17 +205,20 @@ pub struct Chunk {
     pub first: bool,
     /// The message ends with this chunk.
     pub last: bool,
+    /// The message's level.
+    pub level: Level,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// Appends a chunk to the body of a [`Data`].
+/// Appends a chunk to the body of a [`Data`], all of whose chunks have the same level.
 ///
 /// # Panics
 /// If `bytes` is longer than 65,535.
-pub fn push_chunk(body: &mut Vec<u8>, first: bool, last: bool, bytes: &[u8]) {
+pub fn push_chunk(body: &mut Vec<u8>, first: bool, last: bool, level: Level, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).expect("a chunk fits in a datagram");
-    let part = (u8::from(first) * FIRST) | (u8::from(last) * LAST);
+    let safe = level == Level::Safe;
+    let part = (u8::from(first) * FIRST) | (u8::from(last) * LAST) | (u8::from(safe) * SAFE);
     let header = ChunkHeader { length: length.into(), part, reserved: 0 };
     body.extend_from_slice(header.as_bytes());
     body.extend_from_slice(bytes);
@@ -210,6 +230,15 @@ impl Data {
         let mut rest = self.body.clone();
         core::iter::from_fn(move || next_chunk(&mut rest).ok().flatten())
     }
+
+    /// The level of all messages in it.
+    pub fn level(&self) -> Level {
+        level_of(self.body.get(offset_of!(ChunkHeader, part)).copied().unwrap_or_default())
+    }
+}
+
+fn level_of(part: u8) -> Level {
+    if part & SAFE == 0 { Level::Agreed } else { Level::Safe }
 }
 
 fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
@@ -221,12 +250,13 @@ fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
     if length > after.len() {
         return Err(Malformed::Length);
     }
-    if header.part & !(FIRST | LAST) != 0 || header.reserved != 0 {
+    if header.part & !(FIRST | LAST | SAFE) != 0 || header.reserved != 0 {
         return Err(Malformed::Field("chunk part"));
     }
     let _ = rest.split_to(CHUNK_OVERHEAD);
     let bytes = rest.split_to(length);
-    Ok(Some(Chunk { first: header.part & FIRST != 0, last: header.part & LAST != 0, bytes }))
+    let (first, last) = (header.part & FIRST != 0, header.part & LAST != 0);
+    Ok(Some(Chunk { first, last, level: level_of(header.part), bytes }))
 }
 
 /// The right to send, and what the ring knows of itself. Postcard, fields in this order.
@@ -288,6 +318,23 @@ pub struct Want {
     pub ring: RingId,
 }
 
+/// "Every member has everything up to here": what safe messages wait for, when no data follows that
+/// would say it. From a member that knows less than its receiver it is a question, which is answered
+/// by the same. Postcard, in this order.
+///
+/// ```text
+/// | ring.seq | rep | hop | stable |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stable {
+    /// The ring that is spoken of.
+    pub ring: RingId,
+    /// The largest hop that the sender has seen.
+    pub hop: u64,
+    /// Every member has everything up to here, as far as the sender knows.
+    pub stable: u64,
+}
+
 /// What a datagram says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -305,6 +352,8 @@ pub enum Message {
     Commit(Commit),
     /// A ring shows itself.
     Beacon(Beacon),
+    /// What every member has.
+    Stable(Stable),
 }
 
 /// A message with its sender.
@@ -337,6 +386,7 @@ impl Datagram {
             Message::Join(join) => append(header(5, 256), join),
             Message::Commit(commit) => append(header(6, 256), commit),
             Message::Beacon(beacon) => append(header(7, 64), beacon),
+            Message::Stable(stable) => append(header(9, 24), stable),
         };
         buffer.into()
     }
@@ -355,6 +405,7 @@ impl Datagram {
             5 => Message::Join(checked_join(read(body)?)?),
             6 => Message::Commit(checked_commit(read(body)?)?),
             7 => Message::Beacon(checked_beacon(read(body)?)?),
+            9 => Message::Stable(read(body)?),
             kind => return Err(Malformed::Kind(kind)),
         };
         Ok(Datagram { cluster, sender: header.member(), message })
@@ -413,13 +464,11 @@ fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
         return Err(Malformed::Field("sequence"));
     }
     let body = bytes.slice(start..);
-    let mut rest = body.clone();
-    while next_chunk(&mut rest)?.is_some() {}
     let ring = RingId {
         sequence: header.ring_sequence.get(),
         representative: NodeId(header.representative.get()),
     };
-    Ok(Data {
+    let data = Data {
         ring,
         ack_wanted: header.flags & ACK_WANTED != 0,
         hop: header.hop.get(),
@@ -427,7 +476,14 @@ fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
         stable: header.stable.get(),
         origin,
         body,
-    })
+    };
+    let (level, mut rest) = (data.level(), data.body.clone());
+    while let Some(chunk) = next_chunk(&mut rest)? {
+        if chunk.level != level {
+            return Err(Malformed::Field("chunk level"));
+        }
+    }
+    Ok(data)
 }
 
 fn checked_token(token: Token) -> Result<Token, Malformed> {

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use bytes::Bytes;
+use ring::Level;
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::{Duration, Malformed, Member, NodeId, RingId, Time};
 
@@ -164,7 +165,8 @@ impl Shared {
             seat.sequence += 1;
             let (ring, sequence) = (seat.ring, seat.sequence);
             let payload = payload.clone();
-            let delivery = Delivery { ring, sequence, contiguous: true, sender, payload };
+            let level = Level::Agreed;
+            let delivery = Delivery { ring, sequence, contiguous: true, sender, level, payload };
             seat.inbox.push_back((due, Output::Deliver(delivery)));
             let held = Output::Held { ring, majority: sequence, all: sequence };
             seat.inbox.push_back((due, held));

@@ -107,6 +107,7 @@ impl Room {
             sequence: self.sequence,
             contiguous,
             sender: member(sender),
+            level: ring::Level::Agreed,
             payload: ordered.encode(),
         };
         self.happens(ordering::Output::Deliver(delivery));

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use wire::client::{Bind, Frame, Hello, Request as Call};
-use wire::ring::push_chunk;
 use wire::ring::{
-    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message, Token, Want,
+    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Stable,
+    Token, Want, push_chunk,
 };
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,
@@ -18,7 +18,7 @@ const STRANGER: Member = Member { node: NodeId(0x0909), incarnation: Incarnation
 pub fn datagrams(cluster: &str) -> Vec<Bytes> {
     let ring = RingId { sequence: 7, representative: NodeId(1) };
     let mut body = Vec::new();
-    push_chunk(&mut body, true, true, b"ordered");
+    push_chunk(&mut body, true, true, Level::Agreed, b"ordered");
     let data = Data {
         ring,
         ack_wanted: true,
@@ -44,6 +44,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
         old_ring: ring,
         aru: 4,
         high: 4,
+        stable: 4,
         obliged: 0,
     };
     let messages = [
@@ -66,6 +67,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             heard: vec![NodeId(1)],
             welcome: 1,
         }),
+        Message::Stable(Stable { ring, hop: 4, stable: 4 }),
     ];
     let cluster = ClusterId::of(cluster);
     let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use steadfast_ring::{Configuration, ConfigurationKind, Delivery};
+use steadfast_ring::{Configuration, ConfigurationKind, Delivery, Level};
 use wire::{Member, RingId};
 
 use super::{Cluster, Life, Seen};
@@ -15,6 +15,8 @@ struct Stay<'a> {
     ring: RingId,
     members: &'a [Member],
     deliveries: Vec<&'a Delivery>,
+    /// How many of them in the regular configuration.
+    regular: usize,
     /// The transitional configuration and the ring that followed.
     left: Option<(&'a [Member], RingId)>,
 }
@@ -30,6 +32,7 @@ pub fn all(cluster: &Cluster) {
     prefixes(&flat);
     together(&flat);
     held(cluster, &flat);
+    safe(&flat);
     causes(cluster, &flat);
 }
 
@@ -75,6 +78,7 @@ fn integrity(cluster: &Cluster, life: &Life) {
             number.unwrap_or_else(|| panic!("{} got a torn message {text:?}", life.member));
         let whole = sender.sent.get(number) == Some(&delivery.payload);
         assert!(whole, "{} got a torn message", life.member);
+        assert_eq!(sender.levels[number], delivery.level, "{} got {text}", life.member);
         let next = next.entry(delivery.sender).or_default();
         assert!(number >= *next, "{} got {text} twice or out of order", life.member);
         *next = number + 1;
@@ -107,6 +111,7 @@ fn stays(life: &Life) -> Vec<Stay<'_>> {
                     ring: c.ring,
                     members: &c.members,
                     deliveries,
+                    regular: 0,
                     left: None,
                 });
             }
@@ -118,6 +123,7 @@ fn stays(life: &Life) -> Vec<Stay<'_>> {
                 assert!(last.is_none_or(|last| last.sequence <= delivery.sequence));
                 assert!(last.is_none_or(|last| last.contiguous || !delivery.contiguous));
                 stay.deliveries.push(delivery);
+                stay.regular += usize::from(transitional.is_none());
             }
             Seen::Multicast(_) => {}
             Seen::Held { ring, majority, all } => {
@@ -176,6 +182,11 @@ fn together(stays: &[&Stay<'_>]) {
             let Some((others, after)) = b.left else { continue };
             if after == next {
                 assert_eq!(transitional, others, "one transitional configuration from {}", a.ring);
+                assert_eq!(
+                    a.regular, b.regular,
+                    "{} and {} left {} with different messages in its configurations",
+                    a.member, b.member, a.ring
+                );
                 let same = a
                     .deliveries
                     .iter()
@@ -234,6 +245,29 @@ fn held(cluster: &Cluster, stays: &[&Stay<'_>]) {
                 stay.ring
             );
         }
+    }
+}
+
+/// Safe delivery: what one member delivered as safe in the regular configuration, every other delivers
+/// before it goes anywhere, with whomever it does. (In a transitional configuration the same is said of
+/// its members: see `together`.)
+fn safe(stays: &[&Stay<'_>]) {
+    let mut promised: BTreeMap<RingId, BTreeSet<&Bytes>> = BTreeMap::new();
+    for stay in stays {
+        let regular = stay.deliveries[..stay.regular].iter();
+        let safe = regular.filter(|d| d.level == Level::Safe).map(|d| &d.payload);
+        promised.entry(stay.ring).or_default().extend(safe);
+    }
+    for stay in stays.iter().filter(|stay| stay.left.is_some()) {
+        let mine: BTreeSet<_> = stay.deliveries.iter().map(|d| &d.payload).collect();
+        let lost = promised[&stay.ring].difference(&mine).next();
+        assert!(
+            lost.is_none(),
+            "{} left {} without a safe message: {:?}",
+            stay.member,
+            stay.ring,
+            lost.map(|payload| String::from_utf8_lossy(&payload[..payload.len().min(20)])),
+        );
     }
 }
 

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use steadfast_ring::{
-    Config, Configuration, ConfigurationKind, Delivery, Event, Output, Ring, Timing,
+    Config, Configuration, ConfigurationKind, Delivery, Event, Level, Output, Ring, Timing,
 };
 use wire::ring::{CommitMember, CommitStep, Datagram, Message};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Random, RingId, Time};
@@ -62,6 +62,7 @@ pub struct Life {
     pub seen: Vec<Seen>,
     pub events: Vec<(Time, Event)>,
     pub sent: Vec<Bytes>,
+    pub levels: Vec<Level>,
     pub alive: bool,
 }
 
@@ -212,6 +213,7 @@ impl Cluster {
             seen: vec![],
             events: vec![],
             sent: vec![],
+            levels: vec![],
             alive: true,
         });
         let life = self.lives.len() - 1;
@@ -254,6 +256,14 @@ impl Cluster {
     }
 
     pub fn multicast(&mut self, node: usize, size: usize) {
+        self.multicast_at(Level::Agreed, node, size);
+    }
+
+    pub fn multicast_safe(&mut self, node: usize) {
+        self.multicast_at(Level::Safe, node, 0);
+    }
+
+    pub fn multicast_at(&mut self, level: Level, node: usize, size: usize) {
         let now = self.now;
         let Some(host) = &mut self.hosts[node] else { return };
         let life = &mut self.lives[host.life];
@@ -261,9 +271,10 @@ impl Cluster {
         let fill = life.sent.len() as u8;
         payload.resize(payload.len().max(size), fill);
         let payload = Bytes::from(payload);
-        if host.ring.multicast(now, payload.clone()).is_ok() {
+        if host.ring.multicast(now, payload.clone(), level).is_ok() {
             life.seen.push(Seen::Multicast(life.sent.len()));
             life.sent.push(payload);
+            life.levels.push(level);
         }
         self.collect(node);
     }
@@ -427,9 +438,10 @@ impl Cluster {
                     self.note(|| {
                         let text = String::from_utf8_lossy(&delivery.payload);
                         let text = text.split(':').next().unwrap_or_default().to_owned();
+                        let level = if delivery.level == Level::Safe { " safe" } else { "" };
                         let kind = if delivery.contiguous { "" } else { " after a gap" };
                         format!(
-                            "n{node} delivers {}/{} {text}{kind}",
+                            "n{node} delivers{level} {}/{} {text}{kind}",
                             delivery.ring, delivery.sequence
                         )
                     });
@@ -522,6 +534,7 @@ fn kind(message: &Message) -> &'static str {
         Message::Join(_) => "join",
         Message::Commit(_) => "commit",
         Message::Beacon(_) => "beacon",
+        Message::Stable(_) => "stable",
     }
 }
 
@@ -536,7 +549,11 @@ fn describe(message: &Message) -> String {
                 .origin
                 .map(|o| format!(" was {}/{} of {}", o.ring, o.sequence, o.sender.node))
                 .unwrap_or_default();
-            format!("data #{} hop={} stable={}{ack}{origin}", data.sequence, data.hop, data.stable)
+            let safe = if data.level() == Level::Safe { " safe" } else { "" };
+            format!(
+                "data #{}{safe} hop={} stable={}{ack}{origin}",
+                data.sequence, data.hop, data.stable
+            )
         }
         Message::Token(token) => {
             let all = u64::MAX >> (64 - token.arus.len());
@@ -560,7 +577,8 @@ fn describe(message: &Message) -> String {
         }
         Message::Commit(commit) => {
             let entry = |e: &CommitMember| {
-                format!("{} {} {}..{}", e.member.node, e.old_ring, e.aru, e.high)
+                let CommitMember { member, old_ring, aru, high, stable, .. } = e;
+                format!("{} {old_ring} {stable}/{aru}..{high}", member.node)
             };
             let step = match &commit.step {
                 CommitStep::Call(members) => format!("call [{}]", nodes(members)),
@@ -573,5 +591,6 @@ fn describe(message: &Message) -> String {
             format!("commit {} {step}", commit.ring)
         }
         Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
+        Message::Stable(stable) => format!("stable #{} hop={}", stable.stable, stable.hop),
     }
 }

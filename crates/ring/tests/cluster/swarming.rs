@@ -1,5 +1,6 @@
 //! One seed's cluster, faults and load.
 
+use steadfast_ring::Level;
 use wire::Random;
 
 use super::{Cluster, Seen, Tune, check, micros, millis};
@@ -29,6 +30,7 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
     let leaves = random.one_in(5);
     let load = [1, 3, 10][random.below(3) as usize];
     let huge = random.one_in(4);
+    let safe = [0, 2, 9][random.below(3) as usize];
     if std::env::var_os("TRACE").is_some() {
         cluster.start_trace();
     }
@@ -47,7 +49,8 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
                     1 if huge => 20_000,
                     _ => 20 + random.below(100) as usize,
                 };
-                cluster.multicast(node, size);
+                let level = if random.below(10) < safe { Level::Safe } else { Level::Agreed };
+                cluster.multicast_at(level, node, size);
             }
             let other = random.below(n as u64) as usize;
             match random.below(40) {

@@ -44,11 +44,12 @@ impl std::fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Output::Deliver(delivery) => {
-                let ring::Delivery { ring, sequence, contiguous, sender, payload } = delivery;
+                let ring::Delivery { ring, sequence, contiguous, sender, level, payload } =
+                    delivery;
                 let count = stamped(payload).map_or(0, |message| message.1);
                 write!(
                     f,
-                    "Deliver {ring} #{sequence} of {sender} ({count}) contiguous {contiguous}"
+                    "Deliver {ring} #{sequence} of {sender} ({count}) {level:?} contiguous {contiguous}"
                 )
             }
             output => write!(f, "{output:?}"),

@@ -49,7 +49,7 @@ impl Join {
 /// | ring.seq | rep | step 1 | entry |
 /// | ring.seq | rep | step 2 | entries: count, each an entry |
 ///
-/// entry  | node | incarnation | old ring.seq | old rep | aru | high | obliged |
+/// entry  | node | incarnation | old ring.seq | old rep | aru | high | stable | obliged |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
@@ -82,14 +82,16 @@ pub struct CommitMember {
     pub aru: u64,
     /// The largest sequence number that it has of that ring.
     pub high: u64,
+    /// It knows that every member of that ring has everything up to here.
+    pub stable: u64,
     /// Bit i is set when it has promised, in a recovery that did not end, to deliver what member i
     /// of that ring sent (the obligation set of extended virtual synchrony).
     pub obliged: u64,
 }
 
-/// Entries of a commit in one datagram: at their longest (60 bytes each) they fit into the smallest
+/// Entries of a commit in one datagram: at their longest (70 bytes each) they fit into the smallest
 /// datagram that a node may be configured to send.
-pub const MAX_ENTRIES: usize = 21;
+pub const MAX_ENTRIES: usize = 19;
 
 /// "Here is a ring": how rings that lost sight of each other meet again. Postcard, in this order.
 ///

@@ -62,6 +62,7 @@ fn entries(members: Vec<Member>) -> Message {
         old_ring: WIDE_RING,
         aru: u64::MAX,
         high: u64::MAX,
+        stable: u64::MAX,
         obliged: u64::MAX,
     };
     let step = CommitStep::Entries(members.into_iter().map(entry).collect());

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::client::Frame;
 use wire::ordered::{Ordered, ReplicaState};
-use wire::ring::{Data, Datagram, Message, push_chunk};
+use wire::ring::{Data, Datagram, Level, Message, push_chunk};
 
 use crate::samples::CLUSTER;
 use crate::strategies;
@@ -33,7 +33,7 @@ proptest! {
     ) {
         let mut body = Vec::new();
         for (first, last, bytes) in &chunks {
-            push_chunk(&mut body, *first, *last, bytes);
+            push_chunk(&mut body, *first, *last, Level::Safe, bytes);
         }
         let data = Data {
             ring: Default::default(),
@@ -50,6 +50,7 @@ proptest! {
         };
         let back: Vec<_> =
             data.chunks().map(|chunk| (chunk.first, chunk.last, chunk.bytes.to_vec())).collect();
+        prop_assert!(data.chunks().all(|chunk| chunk.level == data.level()));
         prop_assert_eq!(back, chunks);
     }
 

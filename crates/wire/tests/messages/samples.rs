@@ -7,7 +7,7 @@ use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
-use wire::ring::{Origin, Token, Want, push_chunk};
+use wire::ring::{Level, Origin, Stable, Token, Want, push_chunk};
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber,
 };
@@ -26,8 +26,8 @@ pub const PLACE: ordered::Place = ordered::Place { epoch: 4, ring: OLD_RING, seq
 /// Two chunks: the end of one message and a whole one.
 pub fn chunks() -> Bytes {
     let mut body = Vec::new();
-    push_chunk(&mut body, false, true, b"end");
-    push_chunk(&mut body, true, true, b"whole");
+    push_chunk(&mut body, false, true, Level::Agreed, b"end");
+    push_chunk(&mut body, true, true, Level::Agreed, b"whole");
     body.into()
 }
 
@@ -43,6 +43,9 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
         body: chunks(),
     };
     let origin = Origin { ring: OLD_RING, sender: member(3), sequence: 0x33 };
+    let mut safe = Vec::new();
+    push_chunk(&mut safe, true, true, Level::Safe, b"safe");
+    let safe = Data { body: safe.into(), ..data.clone() };
     let recovered = Data { origin: Some(origin), ack_wanted: false, ..data.clone() };
     let token = Token {
         ring: RING,
@@ -60,11 +63,13 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
         old_ring: OLD_RING,
         aru: 0x30,
         high: 0x31,
+        stable: 0x2f,
         obliged: 0b011,
     };
     let commit = |step| Message::Commit(Commit { ring: RING, step });
     let messages = [
         ("data", Message::Data(data)),
+        ("safe data", Message::Data(safe)),
         ("recovered data", Message::Data(recovered)),
         ("token", Message::Token(token)),
         ("ack", Message::Ack(Ack { ring: RING, hop: 300, aru: 0x20, missing: vec![0x22] })),
@@ -91,6 +96,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
                 welcome: 0b10,
             }),
         ),
+        ("stable", Message::Stable(Stable { ring: RING, hop: 300, stable: 0x20 })),
     ];
     messages
         .into_iter()

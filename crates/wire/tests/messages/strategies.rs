@@ -15,8 +15,7 @@ use wire::ordered::{
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
-use wire::ring::{MAX_ENTRIES, Origin, Token};
-use wire::ring::{Want, push_chunk};
+use wire::ring::{Level, MAX_ENTRIES, Origin, Stable, Token, Want, push_chunk};
 use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber};
 
 use crate::samples::CLUSTER;
@@ -36,10 +35,12 @@ fn bytes(limit: usize) -> impl Strategy<Value = Bytes> {
 }
 
 fn chunks() -> impl Strategy<Value = Bytes> {
-    vec((any::<bool>(), any::<bool>(), bytes(40)), 0..6).prop_map(|chunks| {
+    let level = any::<bool>().prop_map(|safe| if safe { Level::Safe } else { Level::Agreed });
+    let chunks = vec((any::<bool>(), any::<bool>(), bytes(40)), 0..6);
+    (level, chunks).prop_map(|(level, chunks)| {
         let mut body = Vec::new();
         for (first, last, bytes) in chunks {
-            push_chunk(&mut body, first, last, &bytes);
+            push_chunk(&mut body, first, last, level, &bytes);
         }
         body.into()
     })
@@ -104,17 +105,17 @@ fn join() -> impl Strategy<Value = Join> {
 }
 
 fn commit() -> impl Strategy<Value = Commit> {
-    let entry = |(member, old_ring, [aru, high, obliged]): (Member, RingId, [u64; 3])| {
-        CommitMember { member, old_ring, aru, high, obliged }
+    let entry = |(member, old_ring, [aru, high, stable, obliged]): (Member, RingId, [u64; 4])| {
+        CommitMember { member, old_ring, aru, high, stable, obliged }
     };
-    let entries = (lives(1..=MAX_ENTRIES), ring(), any::<[u64; 3]>()).prop_map(
+    let entries = (lives(1..=MAX_ENTRIES), ring(), any::<[u64; 4]>()).prop_map(
         move |(lives, ring, words)| {
             lives.into_iter().map(|member| entry((member, ring, words))).collect()
         },
     );
     let step = prop_oneof![
         lives(1..=MAX_MEMBERS).prop_map(CommitStep::Call),
-        (member(), ring(), any::<[u64; 3]>()).prop_map(entry).prop_map(CommitStep::Entry),
+        (member(), ring(), any::<[u64; 4]>()).prop_map(entry).prop_map(CommitStep::Entry),
         entries.prop_map(CommitStep::Entries),
     ];
     (ring(), step).prop_map(|(ring, step)| Commit { ring, step })
@@ -147,6 +148,11 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
         join().prop_map(Message::Join),
         commit().prop_map(Message::Commit),
         beacon().prop_map(Message::Beacon),
+        (ring(), any::<[u64; 2]>()).prop_map(|(ring, [hop, stable])| Message::Stable(Stable {
+            ring,
+            hop,
+            stable
+        })),
     ];
     (member(), message).prop_map(|(sender, message)| Datagram { cluster: CLUSTER, sender, message })
 }
