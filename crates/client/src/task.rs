@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{self, ErrorKind, IoSlice, Write};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -19,13 +19,8 @@ use wire::client::Frame;
 use wire::limits::MAX_QUEUED_CALLS;
 use wire::{ClientId, MethodId, Time};
 
-use crate::buffers::{EventLog, READ_SIZE, draw};
-use crate::channel::Channel;
-use crate::secure::{Tls, begin};
-use crate::{
-    Builder, CallError, CallId, Config, ConnectError, Event, Link, Output, Reach, Session, Stats,
-    Trouble,
-};
+use crate::buffers::{EventLog, Inbox, Outbox, READ_SIZE, draw};
+use crate::{CallError, CallId, Config, ConnectError, Event, Link, Output, Reach, Session, Stats};
 
 type Answer = oneshot::Sender<Result<Bytes, CallError>>;
 type Dial = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
@@ -67,18 +62,6 @@ impl AsyncClient {
     pub async fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<AsyncClient, ConnectError> {
-        AsyncClient::connect_by(addresses, None).await
-    }
-
-    /// To say more of the client than addresses.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    pub(crate) async fn connect_by<A: ToSocketAddrs>(
-        addresses: impl IntoIterator<Item = A>,
-        tls: Option<Tls>,
-    ) -> Result<AsyncClient, ConnectError> {
         let runtime =
             Handle::try_current().map_err(|error| ConnectError::System(error.to_string()))?;
         let mut resolved: Vec<SocketAddr> = Vec::new();
@@ -88,7 +71,7 @@ impl AsyncClient {
         }
         let (orders, inbound) = mpsc::channel(MAX_QUEUED_CALLS);
         let (opened, opening) = oneshot::channel();
-        let task = Task::new(draw(resolved)?, tls, inbound, opened);
+        let task = Task::new(draw(resolved)?, inbound, opened);
         let client = AsyncClient { orders, log: task.log.clone(), client: task.session.client() };
         runtime.spawn(task);
         opening.await.unwrap_or_else(|_| Err(ConnectError::System("the runtime ends".into())))?;
@@ -142,7 +125,6 @@ const POISONED: &str = "the client's task never panics with the lock held";
 /// Owns everything. It is its own future: one poll does all that can be done.
 struct Task {
     session: Session,
-    tls: Option<Tls>,
     start: Instant,
     orders: mpsc::Receiver<Order>,
     answers: BTreeMap<CallId, Answer>,
@@ -154,14 +136,13 @@ struct Task {
 }
 
 enum Stream {
-    Dialling { dial: Dial, channel: Channel },
-    Open { socket: TcpStream, channel: Channel },
+    Dialling(Dial),
+    Open { socket: TcpStream, inbox: Inbox, outbox: Outbox },
 }
 
 impl Task {
     fn new(
         config: Config,
-        tls: Option<Tls>,
         orders: mpsc::Receiver<Order>,
         opened: oneshot::Sender<Result<(), ConnectError>>,
     ) -> Task {
@@ -170,7 +151,6 @@ impl Task {
         session.connect(Time::ZERO);
         Task {
             session,
-            tls,
             start,
             orders,
             answers: BTreeMap::new(),
@@ -225,9 +205,7 @@ impl Task {
             match output {
                 Output::Connect { link, address } => {
                     let dial = Box::pin(TcpStream::connect(address));
-                    let records = self.tls.as_ref().map(|tls| begin(tls, address));
-                    let channel = Channel::new(records);
-                    self.streams.insert(link, Stream::Dialling { dial, channel });
+                    self.streams.insert(link, Stream::Dialling(dial));
                 }
                 Output::Send { link, frame } => self.put(link, &frame),
                 Output::Disconnect { link } => drop(self.streams.remove(&link)),
@@ -244,8 +222,8 @@ impl Task {
     }
 
     fn put(&mut self, link: Link, frame: &Frame) {
-        if let Some(Stream::Open { channel, .. }) = self.streams.get_mut(&link)
-            && !channel.put(frame)
+        if let Some(Stream::Open { outbox, .. }) = self.streams.get_mut(&link)
+            && !outbox.put(frame)
         {
             self.lose(link);
         }
@@ -276,14 +254,9 @@ impl Task {
                     any = true;
                     self.session.handle_connected(now, link);
                 }
-                Poll::Ready(Err(None)) => {
+                Poll::Ready(Err(_)) => {
                     any = true;
                     self.lose(link);
-                }
-                Poll::Ready(Err(Some(trouble))) => {
-                    any = true;
-                    self.streams.remove(&link);
-                    self.session.handle_failed(now, link, trouble);
                 }
             }
         }
@@ -346,93 +319,73 @@ impl Future for Task {
 }
 
 impl Stream {
-    /// `Ready(Ok)` once, when the dial has succeeded; `Ready(Err)` when the stream is of no use, with
-    /// the trouble if it is not just its end.
+    /// `Ready(Ok)` once, when the dial has succeeded; `Ready(Err)` when the stream is of no use.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         scratch: &mut [u8],
         frames: &mut Vec<Frame>,
-    ) -> Poll<Result<(), Option<Trouble>>> {
+    ) -> Poll<io::Result<()>> {
         match self {
-            Stream::Dialling { dial, channel } => {
-                let dialled = ready!(dial.as_mut().poll(cx));
-                let socket = dialled.map_err(|_| None)?;
-                socket.set_nodelay(true).map_err(|_| None)?;
-                let channel = std::mem::take(channel);
-                *self = Stream::Open { socket, channel };
+            Stream::Dialling(dial) => {
+                let socket = ready!(dial.as_mut().poll(cx))?;
+                socket.set_nodelay(true)?;
+                let (inbox, outbox) = Default::default();
+                *self = Stream::Open { socket, inbox, outbox };
                 Poll::Ready(Ok(()))
             }
-            Stream::Open { socket, channel } => loop {
-                if channel.write(&mut Polled { socket, cx }).is_err() {
-                    return Poll::Ready(Err(None));
+            Stream::Open { socket, inbox, outbox } => {
+                if let Poll::Ready(error) = poll_write(socket, outbox, cx) {
+                    return Poll::Ready(Err(error));
                 }
-                let full = channel.wants_to_write();
-                let read = poll_read(socket, channel, cx, scratch, frames);
-                if let Poll::Ready(trouble) = read {
-                    // TLS may have a last word for the node, which is not waited for.
-                    let _ = channel.write(&mut Polled { socket, cx });
-                    return Poll::Ready(Err(trouble));
-                }
-                // There may be a handshake's next words, or frames that waited for its end. A socket
-                // that was full before wakes the task.
-                if full || !channel.wants_to_write() {
-                    return Poll::Pending;
-                }
-            },
+                poll_read(socket, inbox, cx, scratch, frames).map(Err)
+            }
         }
     }
 }
 
-/// Writing as the channel knows it; the task is woken when a full socket takes more.
-struct Polled<'a, 'b, 'c> {
-    socket: &'a mut TcpStream,
-    cx: &'b mut Context<'c>,
-}
-
-impl Write for Polled<'_, '_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match Pin::new(&mut *self.socket).poll_write_vectored(self.cx, slices) {
-            Poll::Ready(result) => result,
-            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+/// Writes what the socket takes. `Ready` when it is broken.
+fn poll_write(
+    socket: &mut TcpStream,
+    outbox: &mut Outbox,
+    cx: &mut Context<'_>,
+) -> Poll<io::Error> {
+    while !outbox.is_empty() {
+        let (slices, count) = outbox.slices();
+        match ready!(Pin::new(&mut *socket).poll_write_vectored(cx, &slices[..count])) {
+            Ok(0) => return Poll::Ready(ErrorKind::WriteZero.into()),
+            Ok(written) => outbox.written(written),
+            Err(error) => return Poll::Ready(error),
         }
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Poll::Pending
 }
 
 /// Reads all that has come, as far as tokio's budget for one turn goes. `Ready` when the stream has ended, or brings nonsense.
 fn poll_read(
     socket: &mut TcpStream,
-    channel: &mut Channel,
+    inbox: &mut Inbox,
     cx: &mut Context<'_>,
     scratch: &mut [u8],
     frames: &mut Vec<Frame>,
-) -> Poll<Option<Trouble>> {
+) -> Poll<io::Error> {
     loop {
         let mut buffer = ReadBuf::new(scratch);
-        if ready!(Pin::new(&mut *socket).poll_read(cx, &mut buffer)).is_err() {
-            return Poll::Ready(None);
+        if let Err(error) = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buffer)) {
+            return Poll::Ready(error);
         }
         if buffer.filled().is_empty() {
-            return Poll::Ready(None);
+            return Poll::Ready(ErrorKind::UnexpectedEof.into());
         }
-        let received = channel.receive(buffer.filled());
+        inbox.put(buffer.filled());
         loop {
-            match channel.take() {
+            match inbox.take() {
                 Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
-                Err(trouble) => return Poll::Ready(Some(trouble)),
+                Err(malformed) => {
+                    return Poll::Ready(io::Error::new(ErrorKind::InvalidData, malformed));
+                }
             }
-        }
-        if let Err(trouble) = received {
-            return Poll::Ready(Some(trouble));
         }
     }
 }

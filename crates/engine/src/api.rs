@@ -1,5 +1,7 @@
 //! What goes into a [`Stack`](crate::Stack) and what comes out of it.
 
+mod bench;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -13,6 +15,8 @@ use wire::{
     Caller, ClientId, GroupId, Malformed, Member, MethodId, NodeId, NodeSet, RingId, Time,
     ViewNumber,
 };
+
+pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
 
 /// Which configurations may acknowledge anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -99,6 +103,8 @@ pub enum Output {
     /// Make sure that this node's process lives: a client could not reach it. A datagram to a
     /// closed port comes back as unreachable, which is then told to the stack.
     Probe(NodeId),
+    /// What came of the benchmark that this node was asked for.
+    Bench(Result<BenchResult, BenchError>),
     /// Something that logs, metrics and people want to know.
     Event(Event),
 }
@@ -265,6 +271,22 @@ pub enum Event {
         client: ClientId,
         /// Its call.
         number: u64,
+    },
+    /// A benchmark loads the ring from here on.
+    BenchBegan {
+        /// Who asked for it.
+        by: Member,
+        /// Who sends.
+        senders: Vec<NodeId>,
+        /// Bytes of each message.
+        size: u32,
+    },
+    /// It is over.
+    BenchEnded {
+        /// Who asked for it.
+        by: Member,
+        /// It came to its end; otherwise it was stopped, or the configuration changed.
+        whole: bool,
     },
     /// This node has handed over its primaries and left the ring, as it was told to.
     Left,

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod api;
+mod bench;
 mod bug;
 mod callers;
 mod component;
@@ -20,8 +21,9 @@ mod session;
 mod stack;
 
 pub use api::{
-    Command, Config, Event, Executed, GroupStatus, HostError, Output, Quorum, ReplicaStatus,
-    RingStatus, ServiceOutcome, Status, Ticket,
+    BenchError, BenchProgress, BenchRequest, BenchResult, Command, Config, Event, Executed,
+    GroupStatus, HostError, Output, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status,
+    Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -4,7 +4,9 @@
 //! - `stack/delivery.rs`: what the ring delivers
 //! - `stack/clients.rs`: what clients ask
 //! - `stack/hosting.rs`: this node's replicas
+//! - `stack/bench.rs`: benchmarks
 
+mod bench;
 mod clients;
 mod delivery;
 mod hosting;
@@ -21,6 +23,7 @@ use wire::ordered::{GroupOptions, Ordered};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time};
 
 use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
+use crate::bench::Bench;
 use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
@@ -78,6 +81,9 @@ pub struct Stack<O = Ring> {
     deferred: VecDeque<Delivery>,
     /// To be ordered as soon as the ring takes more.
     unsent: VecDeque<Ordered>,
+    /// Messages that were ever handed in to be ordered.
+    handed: u64,
+    bench: Bench,
     delivered: u64,
     /// Until when groups that are not in the table may still be on their way.
     joining_until: Option<Time>,
@@ -116,6 +122,8 @@ impl<O: Ordering> Stack<O> {
             held: Held::default(),
             deferred: VecDeque::new(),
             unsent: VecDeque::new(),
+            handed: 0,
+            bench: Bench::new(me),
             delivered: 0,
             joining_until: None,
             leaving: None,
@@ -160,10 +168,8 @@ impl<O: Ordering> Stack<O> {
             return None;
         }
         let own = self.joining_until.into_iter().chain(self.leaving).min();
-        [self.ordering.next_timeout(), self.callers.next_deadline(), own]
-            .into_iter()
-            .flatten()
-            .min()
+        let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own];
+        rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 
     /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].
@@ -189,6 +195,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Takes what the ring has to say, then does what that makes possible, until all is quiet.
     fn settle(&mut self, now: Time) {
+        self.bench.new_turn();
         loop {
             while let Some(output) = self.ordering.poll_output() {
                 self.handle_ordering(now, output);
@@ -203,13 +210,15 @@ impl<O: Ordering> Stack<O> {
     fn pump(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some(ordered) = self.unsent.front() {
-            if self.ordering.multicast(now, ordered.encode()).is_err() {
+            let payload = ordered.encode();
+            if !self.multicast(now, payload) {
                 break;
             }
             self.unsent.pop_front();
             any = true;
         }
         any |= self.ask_for_views(now);
+        any |= self.pump_bench(now);
         if let Some(patience_ends) = self.leaving {
             any |= self.leave_ring_if_done(now, patience_ends);
         }
@@ -233,10 +242,17 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders a message, now or as soon as the ring takes it.
     fn order(&mut self, now: Time, ordered: Ordered) {
-        if !self.unsent.is_empty() || self.ordering.multicast(now, ordered.encode()).is_err() {
+        if !self.unsent.is_empty() || !self.multicast(now, ordered.encode()) {
             // Bounded: what a node orders by itself answers what was delivered to it.
             self.unsent.push_back(ordered);
         }
+    }
+
+    /// Hands a message in. False if it was refused: then nothing has happened.
+    fn multicast(&mut self, now: Time, payload: Bytes) -> bool {
+        let taken = self.ordering.multicast(now, payload).is_ok();
+        self.handed += u64::from(taken);
+        taken
     }
 
     /// What orders this node's messages.

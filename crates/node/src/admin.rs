@@ -4,6 +4,7 @@
 //! {"status":{}}                                    -> Status
 //! {"state":{"group":"x","bytes":true}}             -> StateAnswer; without bytes only the digest
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
+//! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
 //!
@@ -28,10 +29,12 @@ use sha2::{Digest, Sha256};
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 use wire::{Duration, NodeId};
 
+use crate::bench::Ask;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::events::{EventRecord, Interest, Stamped};
 
+mod bench;
 mod client;
 
 pub use client::{AdminError, Client, Events};
@@ -65,6 +68,8 @@ pub enum Request {
         #[serde(default)]
         calls: bool,
     },
+    /// How quick is the ring? Loads it meanwhile; ends when the connection does.
+    Bench(Ask),
 }
 
 fn yes() -> bool {
@@ -251,7 +256,7 @@ impl Server {
         self.control.admin_malformed.fetch_add(1, Ordering::Relaxed);
         let error = format!(
             "{reason}; one JSON request a line: {{\"status\":{{}}}}, \
-             {{\"state\":{{\"group\":\"...\"}}}} or {{\"events\":{{\"follow\":true}}}}"
+             {{\"state\":{{\"group\":\"...\"}}}}, {{\"bench\":{{...}}}} or {{\"events\":{{\"follow\":true}}}}"
         );
         answer(stream, &Refused { error })
     }
@@ -270,6 +275,7 @@ impl Server {
                 Err(error) => answer(stream, &Refused { error: error.to_string() }),
             },
             Request::Events { follow, calls } => self.events(stream, follow, calls),
+            Request::Bench(ask) => self.bench(stream, &ask),
         }
     }
 

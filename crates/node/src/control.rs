@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use wire::{Duration, Member};
 
+use crate::bench::{Ask, Progress};
 use crate::error::{HostError, Stopped};
 use crate::events::{Interest, Stamped};
-use crate::plane::Order;
+use crate::plane::{BenchOutcome, Order};
 use crate::poller::Waker;
 use crate::status::Status;
 
@@ -39,7 +40,7 @@ impl Control {
     }
 
     /// Why nobody answers.
-    fn stopped(&self) -> Stopped {
+    pub fn stopped(&self) -> Stopped {
         match self.fate.get() {
             Some(Err(stopped)) => stopped.clone(),
             _ => Stopped::Stopped,
@@ -77,6 +78,25 @@ impl Control {
         status.counters.admin_requests = self.admin_requests.load(Ordering::Relaxed);
         status.counters.admin_malformed = self.admin_malformed.load(Ordering::Relaxed);
         status
+    }
+
+    /// Begins a benchmark; its outcome comes in time. An outcome that is not taken is dropped.
+    pub fn bench(&self, ask: &Ask) -> Result<Receiver<BenchOutcome>, Stopped> {
+        let (reply, outcome) = sync_channel(1);
+        self.order(Order::Bench { request: ask.request(), reply })?;
+        Ok(outcome)
+    }
+
+    /// How far the benchmark under way is, if there is one.
+    pub fn bench_progress(&self) -> Option<Progress> {
+        let progress = self.ask(ANSWER_WITHIN, |reply| Order::BenchProgress { reply });
+        progress.ok().flatten().map(Progress::from)
+    }
+
+    /// The benchmark that was asked for here is not wanted any more.
+    pub fn stop_bench(&self) {
+        // A node that has stopped carries no load either.
+        let _ = self.order(Order::StopBench);
     }
 
     /// The past events, and those from here on. Of a node that has stopped: none.

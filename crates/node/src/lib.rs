@@ -3,10 +3,12 @@
 //! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop.
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
 //! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
-//! - [`admin`] is the local socket that tools talk to; [`Status`] and [`EventRecord`] are what it tells.
+//! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`bench`] are what it
+//!   tells.
 #![forbid(unsafe_code)]
 
 pub mod admin;
+pub mod bench;
 mod config;
 mod control;
 mod error;
@@ -19,7 +21,6 @@ mod plane;
 mod poller;
 mod ports;
 pub mod realtime;
-mod security;
 mod service;
 mod sockets;
 mod status;
@@ -36,7 +37,4 @@ pub use events::{EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
 pub use node::Node;
 pub use ports::free_ring_addresses;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
-pub use status::{
-    Counters, GroupStatus, HandshakeCounters, MalformedCounters, ReplicaStatus, RingStatus, Status,
-    TlsStatus,
-};
+pub use status::{Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, Status};

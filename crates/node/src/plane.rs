@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use engine::{Event, Output, Stack};
+use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event, Output, Stack};
 use rustix::io::Errno;
 use wire::ordered::GroupOptions;
 use wire::{Duration, GroupId, Member, NodeId, Time};
@@ -22,18 +22,18 @@ use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::realtime::{Realtime, RealtimeStatus, Spinner};
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::sockets::udp::Received;
-use crate::status::{Counters, Status, TlsStatus};
+use crate::status::{Counters, Status};
 use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
 /// A clean stop that is not over after this long is cut short: the others will find out.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Names of clients in a status.
-const NAMES_TOLD: usize = 64;
-
 /// Results and orders taken in one turn.
 const QUEUE_BATCH: usize = 256;
+
+/// What comes of a benchmark.
+pub(crate) type BenchOutcome = Result<BenchResult, BenchError>;
 
 /// What the program's other threads want of the data plane.
 pub(crate) enum Order {
@@ -54,6 +54,14 @@ pub(crate) enum Order {
     Status {
         reply: SyncSender<Status>,
     },
+    Bench {
+        request: BenchRequest,
+        reply: SyncSender<BenchOutcome>,
+    },
+    BenchProgress {
+        reply: SyncSender<Option<BenchProgress>>,
+    },
+    StopBench,
     Subscribe {
         interest: Interest,
         reply: SyncSender<(Vec<Stamped>, Receiver<Stamped>)>,
@@ -66,13 +74,13 @@ pub(crate) struct Plane {
     pub me: Member,
     pub cluster: String,
     pub client_address: Option<SocketAddr>,
-    /// Without the clients, who are counted when somebody asks.
-    pub tls: TlsStatus,
     /// The cluster's nodes, in order of id.
     pub configured: Vec<NodeId>,
     pub sockets: Sockets,
     pub inbox: Inbox,
     pub executors: HashMap<GroupId, Executor>,
+    /// Who waits for the outcome of a benchmark.
+    pub bench: Option<SyncSender<BenchOutcome>>,
     pub events: Events,
     pub counters: Counters,
     pub wishes: Realtime,
@@ -242,7 +250,6 @@ impl Plane {
 
     fn handle_inbox(&mut self, now: Time) {
         self.inbox.waker.lower();
-        self.take_guests(now);
         for _ in 0..QUEUE_BATCH {
             let Ok(done) = self.inbox.results.try_recv() else { break };
             self.handle_done(now, done);
@@ -253,20 +260,6 @@ impl Plane {
         }
         // There may be more.
         self.inbox.waker.wake();
-    }
-
-    fn take_guests(&mut self, now: Time) {
-        let Sockets { callers: Some(callers), poller, .. } = &mut self.sockets else { return };
-        let stack = &mut self.stack;
-        let more = callers.take_guests(poller, &mut self.counters, |arrived| match arrived {
-            Arrived::Frame(caller, frame) => {
-                stack.handle_frame(now, Time(wall_clock()), caller, frame);
-            }
-            Arrived::Gone(caller) => stack.handle_disconnect(now, caller),
-        });
-        if more {
-            self.inbox.waker.wake();
-        }
     }
 
     fn handle_done(&mut self, now: Time, done: Done) {
@@ -312,6 +305,16 @@ impl Plane {
             Order::Status { reply } => {
                 let _ = reply.try_send(self.status());
             }
+            Order::Bench { request, reply } => match self.stack.bench(now, request) {
+                Ok(()) => self.bench = Some(reply),
+                Err(error) => {
+                    let _ = reply.try_send(Err(error));
+                }
+            },
+            Order::BenchProgress { reply } => {
+                let _ = reply.try_send(self.stack.bench_progress());
+            }
+            Order::StopBench => self.stack.stop_bench(now),
             Order::Subscribe { interest, reply } => {
                 let past = self.events.history();
                 let _ = reply.try_send((past, self.events.subscribe(interest)));
@@ -327,12 +330,7 @@ impl Plane {
 
     fn status(&self) -> Status {
         let clients = self.sockets.callers.as_ref().map_or(0, Callers::count) as u64;
-        let callers = self.sockets.callers.as_ref();
-        let handshakes = callers.and_then(Callers::handshakes).unwrap_or_default();
-        let counters = Counters { clients, handshakes, ..self.counters.clone() };
-        let names = callers.map(Callers::names).unwrap_or_default();
-        let clients = names.into_iter().take(NAMES_TOLD).collect();
-        let tls = TlsStatus { clients, ..self.tls.clone() };
+        let counters = Counters { clients, ..self.counters.clone() };
         let configured = self.configured.clone();
         Status::new(
             self.stack.status(),
@@ -340,7 +338,6 @@ impl Plane {
             configured,
             self.client_address,
             self.realtime.clone(),
-            tls,
             counters,
         )
     }
@@ -395,6 +392,11 @@ impl Plane {
                 }
             }
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
+            Output::Bench(outcome) => {
+                if let Some(reply) = self.bench.take() {
+                    let _ = reply.try_send(outcome);
+                }
+            }
             Output::Event(event) => self.handle_event(event),
         }
     }

@@ -326,6 +326,7 @@ impl Cluster {
                 self.begin(node, group);
             }
             Output::Probe(to) => self.fabric.probe(node, to),
+            Output::Bench(_) => unreachable!("no node of this world is asked for one"),
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);
                 self.fabric.trace.say(now, || format!("{me} says {event:?}"));

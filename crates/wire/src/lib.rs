@@ -12,8 +12,10 @@
 
 extern crate alloc;
 
+pub mod bench;
 pub mod client;
 mod codec;
+pub mod histogram;
 mod ids;
 pub mod limits;
 mod nodes;

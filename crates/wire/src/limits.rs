@@ -40,6 +40,20 @@ pub const MAX_WINDOW: usize = 1_024;
 /// Sequence numbers in the token's or an acknowledgement's list of missing messages.
 pub const MAX_RETRANSMIT_REQUESTS: usize = 64;
 
+/// Messages of each sender in a benchmark of the ring.
+pub const MAX_BENCH_COUNT: u64 = 100_000_000;
+
+/// How long a benchmark of the ring may last.
+pub const MAX_BENCH_SPAN: Duration = Duration::from_secs(600);
+
+/// A sender's messages under way in a benchmark of the ring. Half of [`MAX_SEND_QUEUE`]: the other
+/// half is for what the node is there for.
+pub const MAX_BENCH_WINDOW: u32 = MAX_SEND_QUEUE as u32 / 2;
+
+/// A sender's messages in a benchmark of which something is still to be measured: at the limit it
+/// sends no more until that has come.
+pub const MAX_BENCH_MEASURED: usize = 1 << 16;
+
 /// Groups in a cluster.
 pub const MAX_GROUPS: usize = 1_024;
 
@@ -72,13 +86,6 @@ pub const SESSION_EXPIRY: Duration = Duration::from_secs(300);
 
 /// Client connections of one node.
 pub const MAX_CALLERS: usize = 4_096;
-
-/// TLS handshakes under way at one port of a node. At the limit the oldest of the address that has
-/// most of them ends.
-pub const MAX_HANDSHAKES: usize = 256;
-
-/// Connections whose handshake is over, and that wait for the data plane. The gate waits with them.
-pub const MAX_GUESTS: usize = 64;
 
 /// Requests that a node holds while it waits for a view or an execution.
 pub const MAX_WAITING: usize = 8_192;

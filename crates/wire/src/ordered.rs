@@ -12,6 +12,8 @@
 //! | 5 | [`LeaveGroup`] | a node that takes its replica away |
 //! | 6 | [`StateChunk`] | the donor of a state transfer |
 //! | 7 | [`Synced`] | a replica that has its state |
+//! | 8 | [`Bench`](bench::Word) | a node that was asked for a benchmark of the ring, and all while it lasts |
+//! | 9 | [`Load`](bench::Load) | the senders of a benchmark |
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::bench;
 use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
 use crate::limits::{
@@ -362,6 +365,10 @@ pub enum Ordered {
     StateChunk(StateChunk),
     /// A replica has its state.
     Synced(Synced),
+    /// About a benchmark of the ring.
+    Bench(bench::Word),
+    /// A benchmark's load.
+    Load(bench::Load),
 }
 
 impl Ordered {
@@ -376,6 +383,8 @@ impl Ordered {
             Ordered::LeaveGroup(leave) => append(start(5), leave),
             Ordered::StateChunk(chunk) => encode_chunk(chunk),
             Ordered::Synced(synced) => append(start(7), synced),
+            Ordered::Bench(word) => append(start(8), word),
+            Ordered::Load(load) => return load.encode(),
         }
         .into()
     }
@@ -394,6 +403,8 @@ impl Ordered {
             5 => Ordered::LeaveGroup(read(rest)?),
             6 => Ordered::StateChunk(decode_chunk(payload)?),
             7 => Ordered::Synced(read(rest)?),
+            8 => Ordered::Bench(bench::checked(read(rest)?)?),
+            9 => Ordered::Load(bench::Load::decode(payload)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -12,7 +12,7 @@ const ENGINE: &str = "crates/engine/src/";
 const FLOORS: &[&[&str]] = &[
     &["bug", "ordering"],
     &["api"],
-    &["callers", "quorum", "session"],
+    &["bench", "callers", "quorum", "session"],
     &["component", "directory", "replica"],
     &["stack"],
 ];

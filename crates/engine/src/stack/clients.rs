@@ -221,12 +221,11 @@ impl<O: Ordering> Stack<O> {
             seed,
             body: request.body.clone(),
         });
-        match self.ordering.multicast(now, ordered.encode()) {
-            Ok(()) => self.callers.set_stage(&call, Stage::Ordered),
-            Err(_) => {
-                let reason = String::from("too much waits for the ring: try again later");
-                self.decline(call, Outcome::Refused(Refusal::Busy, reason));
-            }
+        if self.multicast(now, ordered.encode()) {
+            self.callers.set_stage(&call, Stage::Ordered);
+        } else {
+            let reason = String::from("too much waits for the ring: try again later");
+            self.decline(call, Outcome::Refused(Refusal::Busy, reason));
         }
     }
 

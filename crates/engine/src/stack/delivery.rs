@@ -21,6 +21,7 @@ impl<O: Ordering> Stack<O> {
             ordering::Output::Held { ring, majority, all } => {
                 if ring == self.membership.ring() {
                     self.held = Held { majority, all };
+                    self.bench.held(now, all);
                     self.release(ring);
                 }
             }
@@ -35,6 +36,7 @@ impl<O: Ordering> Stack<O> {
         }
         let Configuration { ring, members, .. } = configuration;
         self.event(Event::Configuration { ring, members: members.clone() });
+        self.bench_interrupted(now);
         self.deferred.clear();
         // What was to be said about an earlier configuration is of no use in this one.
         let lasting = |o: &Ordered| !matches!(o, Ordered::Announce(_) | Ordered::Install(_));
@@ -62,6 +64,11 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             Ok(Ordered::Install(install)) => self.install(now, &delivery, &install),
+            // No part of any history: neither kept for a component nor a step in one.
+            Ok(Ordered::Load(load)) => {
+                self.bench.load(now, delivery.sender, delivery.sequence, &load);
+            }
+            Ok(Ordered::Bench(word)) => self.bench_word(now, delivery.sender, word),
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
                 match self.membership.bearing(ring, sequence) {
@@ -150,8 +157,8 @@ impl<O: Ordering> Stack<O> {
                     replica.state_chunk(chunk, effects);
                 });
             }
-            Ordered::Announce(_) | Ordered::Install(_) => {
-                unreachable!("announcements and installations are not part of a history")
+            Ordered::Announce(_) | Ordered::Install(_) | Ordered::Bench(_) | Ordered::Load(_) => {
+                unreachable!("these are not part of a history")
             }
         }
     }

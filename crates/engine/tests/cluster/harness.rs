@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
-use steadfast_engine::{Command, Config, Event, Executed, Output, ServiceOutcome, Stack};
+use steadfast_engine::{
+    BenchError, BenchRequest, BenchResult, Command, Config, Event, Executed, Output,
+    ServiceOutcome, Stack,
+};
 use wire::client::{Frame, Hello, Outcome, Reply, Request};
 use wire::ordered::GroupOptions;
 use wire::{
@@ -16,6 +19,7 @@ use wire::{
 };
 
 use crate::base::Base;
+use crate::tampered::{Tampered, Wrong};
 
 pub const DELAY: Duration = Duration::from_micros(30);
 
@@ -27,6 +31,7 @@ struct Node<O> {
     stack: Stack<O>,
     logs: BTreeMap<GroupId, Vec<String>>,
     events: Vec<Event>,
+    benches: Vec<Result<BenchResult, BenchError>>,
     alive: bool,
     paused: bool,
     inbox: Vec<Bytes>,
@@ -84,6 +89,23 @@ impl Cluster<InProcess> {
     }
 }
 
+impl Cluster<Tampered> {
+    /// Nodes in one component, above a sequencer that can err.
+    pub fn tampered(size: u32) -> Cluster<Tampered> {
+        Cluster::formed(size)
+    }
+
+    /// One mistake is to be made at this node.
+    pub fn plant(&mut self, node: u32, wrong: Wrong) {
+        self.base.1.set(Some((NodeId(node), wrong)));
+    }
+
+    /// The mistake has been made.
+    pub fn is_struck(&self) -> bool {
+        self.base.1.get().is_none()
+    }
+}
+
 impl<O: Base> Cluster<O> {
     fn formed(size: u32) -> Cluster<O> {
         let mut cluster = Cluster::starting(size);
@@ -93,6 +115,8 @@ impl<O: Base> Cluster<O> {
                 ring.members.len() == size as usize && ring.quorate == Some(true)
             })
         });
+        // The installation is on its way.
+        cluster.run_for(ms(1));
         cluster
     }
 
@@ -126,8 +150,8 @@ impl<O: Base> Cluster<O> {
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
         let ordering = O::start(&self.base, self.now, me, nodes);
         let stack = Stack::new(config, ordering, self.now);
-        let (logs, events, inbox) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let state = Node { stack, logs, events, alive: true, paused: false, inbox };
+        let (logs, events, inbox, benches) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
+        let state = Node { stack, logs, events, benches, alive: true, paused: false, inbox };
         self.nodes.insert(node, state);
         self.drain(node);
     }
@@ -191,7 +215,33 @@ impl<O: Base> Cluster<O> {
     }
 
     pub fn has_left(&self, node: u32) -> bool {
-        self.nodes[&node].events.contains(&Event::Left)
+        self.told(node, |event| *event == Event::Left)
+    }
+
+    /// The node has told such an event.
+    pub fn told(&self, node: u32, is: impl Fn(&Event) -> bool) -> bool {
+        self.nodes[&node].events.iter().any(is)
+    }
+
+    pub fn bench(&mut self, node: u32, request: BenchRequest) -> Result<(), BenchError> {
+        let now = self.now;
+        let result = self.nodes.get_mut(&node).unwrap().stack.bench(now, request);
+        self.drain(node);
+        result
+    }
+
+    pub fn stop_bench(&mut self, node: u32) {
+        let now = self.now;
+        self.nodes.get_mut(&node).unwrap().stack.stop_bench(now);
+        self.drain(node);
+    }
+
+    /// What came of the benchmark that the node was asked for.
+    pub fn bench_outcome(&mut self, node: u32) -> Result<BenchResult, BenchError> {
+        self.run_until("the end of a benchmark", |cluster| {
+            !cluster.nodes[&node].benches.is_empty()
+        });
+        self.nodes.get_mut(&node).unwrap().benches.remove(0)
     }
 
     pub fn was_refused(&self, node: u32, group: &str) -> bool {
@@ -397,6 +447,7 @@ impl<O: Base> Cluster<O> {
                 }
                 Output::Close { .. } => {}
                 Output::Run { group, command } => self.run(id, group, command),
+                Output::Bench(outcome) => self.nodes.get_mut(&id).unwrap().benches.push(outcome),
                 Output::Event(event) => self.nodes.get_mut(&id).unwrap().events.push(event),
             }
         }

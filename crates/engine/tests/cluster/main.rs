@@ -2,7 +2,9 @@
 //! `docs/protocol/group.md`. Faults by the thousand are the simulator's job (`crates/sim`).
 
 mod base;
+mod bench;
 mod harness;
+mod tampered;
 
 use base::Base;
 use harness::{Cluster, ms};

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use super::bench::Line;
 use super::{Refused, Request, StateAnswer};
+use crate::bench::{Ask, Outcome, Progress};
 use crate::events::EventRecord;
 use crate::status::Status;
 
@@ -96,6 +98,26 @@ impl Client {
     pub fn events(mut self, follow: bool, calls: bool) -> Result<Events, AdminError> {
         self.send(&Request::Events { follow, calls })?;
         Ok(Events { client: self })
+    }
+
+    /// Measures the ring, and waits for what comes of it. `progress` is told now and then how far it is.
+    /// Dropping the connection ends the benchmark.
+    ///
+    /// # Errors
+    /// The node refuses, the configuration changed meanwhile, or the connection broke.
+    pub fn bench(
+        &mut self,
+        ask: &Ask,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Outcome, AdminError> {
+        self.send(&Request::Bench(ask.clone()))?;
+        loop {
+            let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+            match self.receive::<Line>()?.ok_or_else(ended)? {
+                Line::Progress(how_far) => progress(how_far),
+                Line::Outcome(outcome) => return Ok(*outcome),
+            }
+        }
     }
 
     fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, AdminError> {

@@ -64,6 +64,13 @@ impl Log {
                 let group = self.name(*group);
                 tracing::info!(group, bytes, "the replica has the state");
             }
+            Event::BenchBegan { by, senders, size } => {
+                let senders = list(senders.iter().copied());
+                tracing::warn!(by = %by.node, %senders, size, "a benchmark loads the ring");
+            }
+            Event::BenchEnded { by, whole } => {
+                tracing::info!(by = %by.node, whole, "the benchmark is over");
+            }
             Event::Left => tracing::info!("left the ring"),
             Event::Ring(Ring::TokenLost { ring, silent }) => {
                 tracing::warn!(%ring, ?silent, "token lost");

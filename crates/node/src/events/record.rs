@@ -60,6 +60,10 @@ pub enum EventKind {
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A reply left for a client.
     Replied { group: GroupId, client: ClientId, number: u64 },
+    /// A benchmark loads the ring.
+    BenchBegan { by: Member, senders: Vec<NodeId>, size: u32 },
+    /// It is over.
+    BenchEnded { by: Member, whole: bool },
     /// This node has left the ring.
     Left,
 }
@@ -102,6 +106,8 @@ impl From<&Event> for EventKind {
             Event::Replied { group, client, number } => {
                 EventKind::Replied { group, client, number }
             }
+            Event::BenchBegan { by, senders, size } => EventKind::BenchBegan { by, senders, size },
+            Event::BenchEnded { by, whole } => EventKind::BenchEnded { by, whole },
             Event::Left => EventKind::Left,
         }
     }

@@ -1,15 +1,18 @@
 //! One message of each kind, with values that tell their fields apart in a hex dump.
 
 use bytes::Bytes;
+use wire::bench::{Load, Measured, Pacing, Plan, Report, Until, Word};
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
+use wire::histogram::Times;
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
 use wire::ring::{Level, Origin, Stable, Token, Want, push_chunk};
 use wire::{
-    ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber,
+    ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time,
+    ViewNumber,
 };
 
 pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
@@ -172,7 +175,55 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
+        ("bench plan", Ordered::Bench(Word::Plan(plan()))),
+        ("bench done", Ordered::Bench(Word::Done { id: 0xb5, sent: 300 })),
+        ("bench report", Ordered::Bench(Word::Report(report()))),
+        ("bench stop", Ordered::Bench(Word::Stop { id: 0xb5 })),
+        (
+            "load",
+            Ordered::Load(Load {
+                id: 0xb5,
+                place: 1,
+                number: 0x12,
+                echo: false,
+                content: Bytes::from_static(b"content"),
+            }),
+        ),
     ]
+}
+
+fn plan() -> Plan {
+    Plan {
+        id: 0xb5,
+        ring: RING,
+        senders: vec![NodeId(1), NodeId(3)],
+        size: 1_024,
+        count: 300,
+        warm: 20,
+        span: Duration::from_secs(5),
+        safe: true,
+        pacing: Pacing::Window(17),
+        until: Until::Echo,
+    }
+}
+
+fn report() -> Report {
+    let times = |min| Times { min, max: 0x500, buckets: vec![(0x81, 2), (0x82, 1)] };
+    Report {
+        id: 0xb5,
+        received: vec![300, 299],
+        order: 0x77,
+        corrupt: 1,
+        disordered: 2,
+        span: Duration::from_millis(5),
+        measured: Some(Measured {
+            send: times(0x31),
+            own: times(0x32),
+            all: times(0x33),
+            echo: times(0x34),
+            late: Duration::from_nanos(0x35),
+        }),
+    }
 }
 
 /// A state with a session that keeps a reply of each kind.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
+use wire::bench;
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
 use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS};
@@ -255,7 +256,13 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             bytes,
         },
     );
+    let load = (any::<u32>(), any::<u16>(), any::<u64>(), any::<bool>(), bytes(64)).prop_map(
+        |(id, place, number, echo, content)| bench::Load { id, place, number, echo, content },
+    );
     prop_oneof![
+        load.prop_map(Ordered::Load),
+        (any::<u32>(), any::<u64>())
+            .prop_map(|(id, sent)| Ordered::Bench(bench::Word::Done { id, sent })),
         ordered_request().prop_map(Ordered::Request),
         announce().prop_map(Ordered::Announce),
         install().prop_map(Ordered::Install),

@@ -41,7 +41,6 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         },
         groups,
         realtime: Default::default(),
-        tls: Default::default(),
         counters: Counters::default(),
     }
 }

@@ -1,0 +1,177 @@
+//! Times of many messages in little room, exact to less than one part in a hundred.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets of one doubling are this power of two: a bucket is at most 1/128 of its value wide.
+const BITS: u32 = 7;
+
+/// The longest time that is told apart: 2^40 ns, about 18 minutes.
+const LONGEST: u64 = (1 << 40) - 1;
+
+/// How many buckets there are.
+pub const BUCKETS: usize = (40 - BITS as usize + 1) << BITS;
+
+/// Counts of times, by value. Recording takes a few instructions and no memory.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    min: u64,
+    max: u64,
+}
+
+/// A [`Histogram`] as it is sent: the buckets that are not empty, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times {
+    /// The shortest time, in nanoseconds.
+    pub min: u64,
+    /// The longest.
+    pub max: u64,
+    /// Bucket and count.
+    pub buckets: Vec<(u16, u64)>,
+}
+
+fn bucket(nanoseconds: u64) -> usize {
+    let value = nanoseconds.min(LONGEST);
+    let Some(shift) = (u64::BITS - value.leading_zeros()).checked_sub(BITS + 1) else {
+        return value as usize;
+    };
+    ((shift as usize) << BITS) + (value >> shift) as usize
+}
+
+/// The middle of a bucket.
+fn middle(bucket: usize) -> u64 {
+    let Some(shift) = (bucket >> BITS).checked_sub(1) else { return bucket as u64 };
+    let lowest = ((bucket - (shift << BITS)) as u64) << shift;
+    lowest + ((1 << shift) >> 1)
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: vec![0; BUCKETS], total: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts one time.
+    pub fn record(&mut self, time: Duration) {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.counts[bucket(nanoseconds)] += 1;
+        self.total += 1;
+        self.min = self.min.min(nanoseconds);
+        self.max = self.max.max(nanoseconds);
+    }
+
+    /// Counts what another histogram has counted.
+    pub fn add(&mut self, times: &Times) {
+        for (bucket, count) in &times.buckets {
+            if let Some(kept) = self.counts.get_mut(usize::from(*bucket)) {
+                *kept = kept.saturating_add(*count);
+                self.total = self.total.saturating_add(*count);
+            }
+        }
+        if !times.buckets.is_empty() {
+            self.min = self.min.min(times.min);
+            self.max = self.max.max(times.max);
+        }
+    }
+
+    /// How many times were counted.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The time that this share of all does not exceed; 0 gives the shortest, 1 the longest. `None` if
+    /// nothing was counted.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        if self.total == 0 {
+            return None;
+        }
+        let rank = ((self.total - 1) as f64 * share.clamp(0.0, 1.0)) as u64;
+        let nanoseconds = match rank {
+            0 => self.min,
+            rank if rank == self.total - 1 => self.max,
+            rank => self.of_rank(rank).clamp(self.min, self.max),
+        };
+        Some(Duration::from_nanos(nanoseconds))
+    }
+
+    fn of_rank(&self, rank: u64) -> u64 {
+        let mut below = 0;
+        let at = self.counts.iter().position(|count| {
+            below += count;
+            below > rank
+        });
+        at.map_or(self.max, middle)
+    }
+
+    /// What is to be sent.
+    pub fn times(&self) -> Times {
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let buckets = filled.map(|(bucket, count)| (bucket as u16, *count)).collect();
+        let min = if self.total == 0 { 0 } else { self.min };
+        Times { min, max: self.max, buckets }
+    }
+}
+
+impl Times {
+    /// Nobody else writes such.
+    pub(crate) fn is_sane(&self) -> bool {
+        self.buckets.len() <= BUCKETS
+            && self.buckets.windows(2).all(|pair| pair[0].0 < pair[1].0)
+            && self.buckets.last().is_none_or(|(bucket, _)| usize::from(*bucket) < BUCKETS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Random;
+
+    #[test]
+    fn a_bucket_is_less_than_a_hundredth_wide_and_they_are_in_order() {
+        let mut last = None;
+        for exponent in 0..40 {
+            for step in 0..256_u64 {
+                let value = (1_u64 << exponent) + (step << exponent) / 256;
+                let bucket = bucket(value);
+                assert!(bucket < BUCKETS);
+                assert!(last.is_none_or(|last| bucket >= last), "{value}");
+                last = Some(bucket);
+                assert!(middle(bucket).abs_diff(value) * 100 <= value, "{value}");
+            }
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_sorted_times() {
+        let mut random = Random::new(3);
+        let (mut left, mut right) = (Histogram::default(), Histogram::default());
+        let mut sorted: Vec<u64> = (0..10_001).map(|_| random.below(5_000_000)).collect();
+        for (i, value) in sorted.iter().enumerate() {
+            let half = if i % 2 == 0 { &mut left } else { &mut right };
+            half.record(Duration::from_nanos(*value));
+        }
+        left.add(&right.times());
+        sorted.sort_unstable();
+        assert_eq!(left.total(), 10_001);
+        for (share, rank) in [(0.0, 0), (0.5, 5_000), (0.99, 9_900), (0.999, 9_990), (1.0, 10_000)]
+        {
+            let found = left.quantile(share).expect("there are some").as_nanos() as u64;
+            assert!(found.abs_diff(sorted[rank]) * 100 <= sorted[rank], "{share}");
+        }
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn one_time_is_told_exactly() {
+        let mut histogram = Histogram::default();
+        histogram.record(Duration::from_nanos(123_457));
+        assert_eq!(histogram.quantile(0.99), Some(Duration::from_nanos(123_457)));
+    }
+}
