@@ -6,22 +6,31 @@
 //!   does, rule by rule, is in `docs/protocol/client.md`.
 //! - `Client` (feature `net`) runs it in the calling threads, with `poll(2)`.
 //! - `AsyncClient` (feature `tokio`) runs it in a task.
+//! - `Tls` (feature `tls`) lets both talk with nodes that demand it.
 #![forbid(unsafe_code)]
 
 mod attempts;
 mod binding;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod buffers;
+#[cfg(any(feature = "net", feature = "tokio"))]
+mod builder;
+#[cfg(any(feature = "net", feature = "tokio"))]
+mod channel;
 mod error;
 mod links;
 #[cfg(feature = "net")]
 mod net;
 mod output;
+#[cfg(any(feature = "net", feature = "tokio"))]
+mod secure;
 mod session;
 mod targets;
 #[cfg(feature = "tokio")]
 mod task;
 
+#[cfg(any(feature = "net", feature = "tokio"))]
+pub use builder::Builder;
 pub use error::{CallError, ConnectError};
 #[cfg(feature = "net")]
 pub use net::Client;
@@ -29,6 +38,8 @@ pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};
 pub use session::{Config, Reach, Session};
 #[cfg(feature = "tokio")]
 pub use task::AsyncClient;
+#[cfg(feature = "tls")]
+pub use tls::{Client as Tls, CredentialsError as TlsError};
 
 #[cfg(test)]
 mod tests;

@@ -121,6 +121,9 @@ pub enum Trouble {
     /// The node closed the connection and said why.
     #[error("turned the client away: {0}")]
     TurnedAway(String),
+    /// TLS with it failed: one side does not trust the other. The text says what to do.
+    #[error("cannot be talked with by TLS: {0}")]
+    Distrusted(String),
     /// Frames came that no node sends to a client.
     #[error("does not behave like a Steadfast node")]
     Confused,

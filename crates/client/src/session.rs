@@ -211,6 +211,11 @@ impl Session {
         self.lose(now, link, trouble);
     }
 
+    /// A connection that was asked for is of no use: for a reason that only its porch knows.
+    pub fn handle_failed(&mut self, now: Time, link: Link, trouble: Trouble) {
+        self.lose(now, link, trouble);
+    }
+
     /// A frame came. Whatever it says, nothing worse happens than that its node counts as lost.
     pub fn handle_frame(&mut self, now: Time, link: Link, frame: Frame) {
         if self.links.get(link).is_none() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -19,8 +19,13 @@ use wire::client::Frame;
 use wire::limits::MAX_QUEUED_CALLS;
 use wire::{ClientId, MethodId, Time};
 
-use crate::buffers::{EventLog, Inbox, Outbox, READ_SIZE, draw};
-use crate::{CallError, CallId, Config, ConnectError, Event, Link, Output, Reach, Session, Stats};
+use crate::buffers::{EventLog, READ_SIZE, draw};
+use crate::channel::Channel;
+use crate::secure::{Tls, begin};
+use crate::{
+    Builder, CallError, CallId, Config, ConnectError, Event, Link, Output, Reach, Session, Stats,
+    Trouble,
+};
 
 type Answer = oneshot::Sender<Result<Bytes, CallError>>;
 type Dial = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
@@ -62,6 +67,18 @@ impl AsyncClient {
     pub async fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<AsyncClient, ConnectError> {
+        AsyncClient::connect_by(addresses, None).await
+    }
+
+    /// To say more of the client than addresses.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) async fn connect_by<A: ToSocketAddrs>(
+        addresses: impl IntoIterator<Item = A>,
+        tls: Option<Tls>,
+    ) -> Result<AsyncClient, ConnectError> {
         let runtime =
             Handle::try_current().map_err(|error| ConnectError::System(error.to_string()))?;
         let mut resolved: Vec<SocketAddr> = Vec::new();
@@ -71,7 +88,7 @@ impl AsyncClient {
         }
         let (orders, inbound) = mpsc::channel(MAX_QUEUED_CALLS);
         let (opened, opening) = oneshot::channel();
-        let task = Task::new(draw(resolved)?, inbound, opened);
+        let task = Task::new(draw(resolved)?, tls, inbound, opened);
         let client = AsyncClient { orders, log: task.log.clone(), client: task.session.client() };
         runtime.spawn(task);
         opening.await.unwrap_or_else(|_| Err(ConnectError::System("the runtime ends".into())))?;
@@ -125,6 +142,7 @@ const POISONED: &str = "the client's task never panics with the lock held";
 /// Owns everything. It is its own future: one poll does all that can be done.
 struct Task {
     session: Session,
+    tls: Option<Tls>,
     start: Instant,
     orders: mpsc::Receiver<Order>,
     answers: BTreeMap<CallId, Answer>,
@@ -136,13 +154,14 @@ struct Task {
 }
 
 enum Stream {
-    Dialling(Dial),
-    Open { socket: TcpStream, inbox: Inbox, outbox: Outbox },
+    Dialling { dial: Dial, channel: Channel },
+    Open { socket: TcpStream, channel: Channel },
 }
 
 impl Task {
     fn new(
         config: Config,
+        tls: Option<Tls>,
         orders: mpsc::Receiver<Order>,
         opened: oneshot::Sender<Result<(), ConnectError>>,
     ) -> Task {
@@ -151,6 +170,7 @@ impl Task {
         session.connect(Time::ZERO);
         Task {
             session,
+            tls,
             start,
             orders,
             answers: BTreeMap::new(),
@@ -205,7 +225,9 @@ impl Task {
             match output {
                 Output::Connect { link, address } => {
                     let dial = Box::pin(TcpStream::connect(address));
-                    self.streams.insert(link, Stream::Dialling(dial));
+                    let records = self.tls.as_ref().map(|tls| begin(tls, address));
+                    let channel = Channel::new(records);
+                    self.streams.insert(link, Stream::Dialling { dial, channel });
                 }
                 Output::Send { link, frame } => self.put(link, &frame),
                 Output::Disconnect { link } => drop(self.streams.remove(&link)),
@@ -222,8 +244,8 @@ impl Task {
     }
 
     fn put(&mut self, link: Link, frame: &Frame) {
-        if let Some(Stream::Open { outbox, .. }) = self.streams.get_mut(&link)
-            && !outbox.put(frame)
+        if let Some(Stream::Open { channel, .. }) = self.streams.get_mut(&link)
+            && !channel.put(frame)
         {
             self.lose(link);
         }
@@ -254,9 +276,14 @@ impl Task {
                     any = true;
                     self.session.handle_connected(now, link);
                 }
-                Poll::Ready(Err(_)) => {
+                Poll::Ready(Err(None)) => {
                     any = true;
                     self.lose(link);
+                }
+                Poll::Ready(Err(Some(trouble))) => {
+                    any = true;
+                    self.streams.remove(&link);
+                    self.session.handle_failed(now, link, trouble);
                 }
             }
         }
@@ -319,73 +346,93 @@ impl Future for Task {
 }
 
 impl Stream {
-    /// `Ready(Ok)` once, when the dial has succeeded; `Ready(Err)` when the stream is of no use.
+    /// `Ready(Ok)` once, when the dial has succeeded; `Ready(Err)` when the stream is of no use, with
+    /// the trouble if it is not just its end.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         scratch: &mut [u8],
         frames: &mut Vec<Frame>,
-    ) -> Poll<io::Result<()>> {
+    ) -> Poll<Result<(), Option<Trouble>>> {
         match self {
-            Stream::Dialling(dial) => {
-                let socket = ready!(dial.as_mut().poll(cx))?;
-                socket.set_nodelay(true)?;
-                let (inbox, outbox) = Default::default();
-                *self = Stream::Open { socket, inbox, outbox };
+            Stream::Dialling { dial, channel } => {
+                let dialled = ready!(dial.as_mut().poll(cx));
+                let socket = dialled.map_err(|_| None)?;
+                socket.set_nodelay(true).map_err(|_| None)?;
+                let channel = std::mem::take(channel);
+                *self = Stream::Open { socket, channel };
                 Poll::Ready(Ok(()))
             }
-            Stream::Open { socket, inbox, outbox } => {
-                if let Poll::Ready(error) = poll_write(socket, outbox, cx) {
-                    return Poll::Ready(Err(error));
+            Stream::Open { socket, channel } => loop {
+                if channel.write(&mut Polled { socket, cx }).is_err() {
+                    return Poll::Ready(Err(None));
                 }
-                poll_read(socket, inbox, cx, scratch, frames).map(Err)
-            }
+                let full = channel.wants_to_write();
+                let read = poll_read(socket, channel, cx, scratch, frames);
+                if let Poll::Ready(trouble) = read {
+                    // TLS may have a last word for the node, which is not waited for.
+                    let _ = channel.write(&mut Polled { socket, cx });
+                    return Poll::Ready(Err(trouble));
+                }
+                // There may be a handshake's next words, or frames that waited for its end. A socket
+                // that was full before wakes the task.
+                if full || !channel.wants_to_write() {
+                    return Poll::Pending;
+                }
+            },
         }
     }
 }
 
-/// Writes what the socket takes. `Ready` when it is broken.
-fn poll_write(
-    socket: &mut TcpStream,
-    outbox: &mut Outbox,
-    cx: &mut Context<'_>,
-) -> Poll<io::Error> {
-    while !outbox.is_empty() {
-        let (slices, count) = outbox.slices();
-        match ready!(Pin::new(&mut *socket).poll_write_vectored(cx, &slices[..count])) {
-            Ok(0) => return Poll::Ready(ErrorKind::WriteZero.into()),
-            Ok(written) => outbox.written(written),
-            Err(error) => return Poll::Ready(error),
+/// Writing as the channel knows it; the task is woken when a full socket takes more.
+struct Polled<'a, 'b, 'c> {
+    socket: &'a mut TcpStream,
+    cx: &'b mut Context<'c>,
+}
+
+impl Write for Polled<'_, '_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match Pin::new(&mut *self.socket).poll_write_vectored(self.cx, slices) {
+            Poll::Ready(result) => result,
+            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
         }
     }
-    Poll::Pending
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads all that has come, as far as tokio's budget for one turn goes. `Ready` when the stream has ended, or brings nonsense.
 fn poll_read(
     socket: &mut TcpStream,
-    inbox: &mut Inbox,
+    channel: &mut Channel,
     cx: &mut Context<'_>,
     scratch: &mut [u8],
     frames: &mut Vec<Frame>,
-) -> Poll<io::Error> {
+) -> Poll<Option<Trouble>> {
     loop {
         let mut buffer = ReadBuf::new(scratch);
-        if let Err(error) = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buffer)) {
-            return Poll::Ready(error);
+        if ready!(Pin::new(&mut *socket).poll_read(cx, &mut buffer)).is_err() {
+            return Poll::Ready(None);
         }
         if buffer.filled().is_empty() {
-            return Poll::Ready(ErrorKind::UnexpectedEof.into());
+            return Poll::Ready(None);
         }
-        inbox.put(buffer.filled());
+        let received = channel.receive(buffer.filled());
         loop {
-            match inbox.take() {
+            match channel.take() {
                 Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
-                Err(malformed) => {
-                    return Poll::Ready(io::Error::new(ErrorKind::InvalidData, malformed));
-                }
+                Err(trouble) => return Poll::Ready(Some(trouble)),
             }
+        }
+        if let Err(trouble) = received {
+            return Poll::Ready(Some(trouble));
         }
     }
 }

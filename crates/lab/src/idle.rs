@@ -46,7 +46,7 @@ fn usage(cluster: &Cluster, id: NodeId) -> Outcome<Usage> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let memory_kib = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse().ok());
-    let counters = Client::connect(&cluster.admin(id))?.status()?.counters;
+    let counters = Client::connect(cluster.admin(id))?.status()?.counters;
     Ok(Usage {
         ran,
         woken: machine::wake_ups(&[process]),

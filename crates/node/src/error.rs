@@ -12,6 +12,9 @@ pub enum StartError {
     /// The configuration is not possible.
     #[error("configuration: {0}")]
     Config(#[from] Problem),
+    /// The certificate or its key cannot be used.
+    #[error("[security] {0}")]
+    Tls(#[from] tls::CredentialsError),
     /// An address cannot be listened on.
     #[error("cannot listen for {what} on {address}: {source}; {}", remedy(source))]
     Listen {

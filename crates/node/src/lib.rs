@@ -21,6 +21,7 @@ mod plane;
 mod poller;
 mod ports;
 pub mod realtime;
+mod security;
 mod service;
 mod sockets;
 mod status;
@@ -37,4 +38,7 @@ pub use events::{EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
 pub use node::Node;
 pub use ports::free_ring_addresses;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
-pub use status::{Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, Status};
+pub use status::{
+    Counters, GroupStatus, HandshakeCounters, MalformedCounters, ReplicaStatus, RingStatus, Status,
+    TlsStatus,
+};

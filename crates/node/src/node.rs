@@ -9,6 +9,7 @@ use std::thread;
 
 use engine::Stack;
 use engine::ordering::Ring;
+use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
 use wire::{Duration, GroupId, Member, NodeId};
 
@@ -23,6 +24,7 @@ use crate::liveness::Liveness;
 use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
 use crate::realtime::RealtimeStatus;
+use crate::security;
 use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
 use crate::status::{Counters, Status};
@@ -56,7 +58,10 @@ impl Node {
         config.check()?;
         let life = incarnation::next(config.data_dir.as_deref())?;
         let me = Member { node: config.node, incarnation: life.incarnation };
-        let sockets = open_sockets(&config)?;
+        let system = |what| move |source| StartError::System { what, source };
+        let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
+        let credentials = security::credentials(&config)?;
+        let sockets = open_sockets(&config, credentials.as_ref(), &waker)?;
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
@@ -68,8 +73,6 @@ impl Node {
         let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
         let stack = Stack::new(stack, ring, monotonic());
 
-        let system = |what| move |source| StartError::System { what, source };
-        let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
         sockets.register(&waker).map_err(system("a place in epoll"))?;
         let (orders, order_queue) = sync_channel(MAX_ORDERS);
         let (sender, result_queue) = channel();
@@ -93,6 +96,7 @@ impl Node {
             me,
             cluster: config.cluster,
             client_address,
+            tls: security::status(credentials.as_ref()),
             sockets,
             inbox: Inbox { waker: waker.clone(), orders: order_queue, results: result_queue },
             executors: Default::default(),
@@ -224,7 +228,11 @@ impl Drop for Node {
 
 /// Opens the node's sockets. The liveness listener comes first: the ring's UDP port is shared by
 /// sockets of this process, so only the TCP port tells that another process has the number.
-fn open_sockets(config: &Config) -> Result<Sockets, StartError> {
+fn open_sockets(
+    config: &Config,
+    credentials: Option<&Credentials>,
+    waker: &Arc<Waker>,
+) -> Result<Sockets, StartError> {
     let mine = config.ring_address().ok_or(Problem::MeMissing(config.node))?;
     // In order of id, as the ring counts them.
     let mut nodes = config.nodes.clone();
@@ -232,13 +240,19 @@ fn open_sockets(config: &Config) -> Result<Sockets, StartError> {
     let others: Vec<NodeAddress> =
         nodes.iter().copied().filter(|node| node.id != config.node).collect();
     let listen = |what, address| move |source| StartError::Listen { what, address, source };
+    let clients = |address| listen("clients (TCP)", address);
     let liveness =
         Liveness::listen(mine, &others, monotonic()).map_err(listen("liveness (TCP)", mine))?;
     let transport =
         Transport::bind(mine, config.node, &nodes).map_err(listen("the ring (UDP)", mine))?;
-    let callers = match config.client {
-        Some(address) => Some(Callers::listen(address).map_err(listen("clients (TCP)", address))?),
-        None => None,
+    let callers = match (config.client, credentials) {
+        (None, _) => None,
+        (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),
+        (Some(address), Some(credentials)) => {
+            let server = Server::new(credentials, Port::Client)?;
+            let gated = Callers::listen_gated(address, server, waker.clone());
+            Some(gated.map_err(clients(address))?)
+        }
     };
     let poller = Poller::new()
         .map_err(|error| StartError::System { what: "an epoll instance", source: error.into() })?;

@@ -22,12 +22,15 @@ use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::realtime::{Realtime, RealtimeStatus, Spinner};
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::sockets::udp::Received;
-use crate::status::{Counters, Status};
+use crate::status::{Counters, Status, TlsStatus};
 use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
 /// A clean stop that is not over after this long is cut short: the others will find out.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Names of clients in a status.
+const NAMES_TOLD: usize = 64;
 
 /// Results and orders taken in one turn.
 const QUEUE_BATCH: usize = 256;
@@ -74,6 +77,8 @@ pub(crate) struct Plane {
     pub me: Member,
     pub cluster: String,
     pub client_address: Option<SocketAddr>,
+    /// Without the clients, who are counted when somebody asks.
+    pub tls: TlsStatus,
     /// The cluster's nodes, in order of id.
     pub configured: Vec<NodeId>,
     pub sockets: Sockets,
@@ -250,6 +255,7 @@ impl Plane {
 
     fn handle_inbox(&mut self, now: Time) {
         self.inbox.waker.lower();
+        self.take_guests(now);
         for _ in 0..QUEUE_BATCH {
             let Ok(done) = self.inbox.results.try_recv() else { break };
             self.handle_done(now, done);
@@ -260,6 +266,20 @@ impl Plane {
         }
         // There may be more.
         self.inbox.waker.wake();
+    }
+
+    fn take_guests(&mut self, now: Time) {
+        let Sockets { callers: Some(callers), poller, .. } = &mut self.sockets else { return };
+        let stack = &mut self.stack;
+        let more = callers.take_guests(poller, &mut self.counters, |arrived| match arrived {
+            Arrived::Frame(caller, frame) => {
+                stack.handle_frame(now, Time(wall_clock()), caller, frame);
+            }
+            Arrived::Gone(caller) => stack.handle_disconnect(now, caller),
+        });
+        if more {
+            self.inbox.waker.wake();
+        }
     }
 
     fn handle_done(&mut self, now: Time, done: Done) {
@@ -330,7 +350,12 @@ impl Plane {
 
     fn status(&self) -> Status {
         let clients = self.sockets.callers.as_ref().map_or(0, Callers::count) as u64;
-        let counters = Counters { clients, ..self.counters.clone() };
+        let callers = self.sockets.callers.as_ref();
+        let handshakes = callers.and_then(Callers::handshakes).unwrap_or_default();
+        let counters = Counters { clients, handshakes, ..self.counters.clone() };
+        let names = callers.map(Callers::names).unwrap_or_default();
+        let clients = names.into_iter().take(NAMES_TOLD).collect();
+        let tls = TlsStatus { clients, ..self.tls.clone() };
         let configured = self.configured.clone();
         Status::new(
             self.stack.status(),
@@ -338,6 +363,7 @@ impl Plane {
             configured,
             self.client_address,
             self.realtime.clone(),
+            tls,
             counters,
         )
     }

@@ -26,6 +26,9 @@ pub struct Status {
     /// What of the wishes in `[realtime]` the system has granted.
     #[serde(default)]
     pub realtime: RealtimeStatus,
+    /// TLS at the ports for clients and administrators.
+    #[serde(default)]
+    pub tls: TlsStatus,
     /// What was counted since the start.
     pub counters: Counters,
 }
@@ -104,6 +107,12 @@ pub struct Counters {
     pub connections: u64,
     /// Client connections refused or ended because a limit was reached.
     pub connections_refused: u64,
+    /// Handshakes at the port for clients.
+    #[serde(default)]
+    pub handshakes: HandshakeCounters,
+    /// Handshakes at the port for administrators.
+    #[serde(default)]
+    pub admin_handshakes: HandshakeCounters,
     /// Client connections closed because the client does not read.
     pub clients_slow: u64,
     /// Client connections now.
@@ -132,6 +141,36 @@ pub struct Counters {
     pub admin_requests: u64,
     /// Requests at the admin socket that were refused.
     pub admin_malformed: u64,
+}
+
+/// What became of those who began a TLS handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandshakeCounters {
+    /// They came in.
+    pub done: u64,
+    /// Those of them whose handshake was a short one, by a ticket.
+    pub resumed: u64,
+    /// They did not speak TLS.
+    pub plaintext: u64,
+    /// The handshake failed: no certificate, one of another authority or out of its time, or nonsense.
+    pub failed: u64,
+    /// The certificate was genuine, and of another cluster or role.
+    pub refused: u64,
+    /// They took too long.
+    pub late: u64,
+    /// They had to go for others: too many handshakes were under way.
+    pub crowded: u64,
+}
+
+/// How this node is secured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsStatus {
+    /// Whom the node's certificate is for; `None`: there is none, and clients are not encrypted.
+    pub certificate: Option<String>,
+    /// The certificate has less than two months left.
+    pub expires_soon: bool,
+    /// Connections by the names in clients' certificates, in order of name, the first 64.
+    pub clients: Vec<(String, u64)>,
 }
 
 /// What made bytes worthless.
@@ -216,6 +255,7 @@ impl Status {
         configured: Vec<NodeId>,
         client: Option<SocketAddr>,
         realtime: RealtimeStatus,
+        tls: TlsStatus,
         counters: Counters,
     ) -> Status {
         let ring = status.ring;
@@ -235,6 +275,7 @@ impl Status {
             },
             groups: status.groups.into_iter().map(GroupStatus::from).collect(),
             realtime,
+            tls,
             counters,
         }
     }
@@ -250,6 +291,7 @@ impl Status {
             ring,
             groups: Vec::new(),
             realtime: RealtimeStatus::default(),
+            tls: TlsStatus::default(),
             counters: Counters::default(),
         }
     }

@@ -65,7 +65,10 @@ mod serve;
 mod state;
 mod stub;
 
-pub use client::{AsyncClient, CallError as BytesCallError, Client, ConnectError};
+pub use client::{
+    AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Client, ConnectError, Tls,
+    TlsError,
+};
 pub use node::{
     Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory,
     HostError, HostOptions, Node, NodeAddress, ReplicaConfig, RingKnobs, Service, ServiceOutcome,

@@ -87,6 +87,13 @@ pub const SESSION_EXPIRY: Duration = Duration::from_secs(300);
 /// Client connections of one node.
 pub const MAX_CALLERS: usize = 4_096;
 
+/// TLS handshakes under way at one port of a node. At the limit the oldest of the address that has
+/// most of them ends.
+pub const MAX_HANDSHAKES: usize = 256;
+
+/// Connections whose handshake is over, and that wait for the data plane. The gate waits with them.
+pub const MAX_GUESTS: usize = 64;
+
 /// Requests that a node holds while it waits for a view or an execution.
 pub const MAX_WAITING: usize = 8_192;
 

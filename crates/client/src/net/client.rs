@@ -9,7 +9,8 @@ use wire::{ClientId, MethodId, Time};
 
 use super::porch::Porch;
 use crate::buffers::draw;
-use crate::{CallError, CallId, ConnectError, Event, Reach, Stats};
+use crate::secure::Tls;
+use crate::{Builder, CallError, CallId, ConnectError, Event, Reach, Stats};
 
 /// A node that has not welcomed the client after this long will not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,12 +42,24 @@ impl Client {
     pub fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Client, ConnectError> {
+        Client::connect_by(addresses, None)
+    }
+
+    /// To say more of the client than addresses.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn connect_by<A: ToSocketAddrs>(
+        addresses: impl IntoIterator<Item = A>,
+        tls: Option<Tls>,
+    ) -> Result<Client, ConnectError> {
         let mut resolved: Vec<SocketAddr> = Vec::new();
         for address in addresses {
             let found = address.to_socket_addrs();
             resolved.extend(found.map_err(|error| ConnectError::Resolve(error.to_string()))?);
         }
-        let mut porch = Porch::new(draw(resolved)?)?;
+        let mut porch = Porch::new(draw(resolved)?, tls)?;
         let now = porch.now();
         porch.session.connect(now);
         let end = now + CONNECT_TIMEOUT;

@@ -14,11 +14,14 @@ use wire::client::Frame;
 
 use super::stream::Stream;
 use crate::buffers::{EventLog, READ_SIZE};
-use crate::{CallError, CallId, Config, ConnectError, Link, Output, Session};
+use crate::channel::Channel;
+use crate::secure::{Tls, begin};
+use crate::{CallError, CallId, Config, ConnectError, Link, Output, Session, Trouble};
 
 /// The state that all threads of a client share under one lock.
 pub(super) struct Porch {
     pub(super) session: Session,
+    tls: Option<Tls>,
     start: Instant,
     streams: BTreeMap<Link, Stream>,
     /// Streams that frames were put into since they were flushed last.
@@ -53,12 +56,13 @@ pub(super) struct Watch {
 pub(super) struct Seen(Vec<(Link, PollFlags)>);
 
 impl Porch {
-    pub(super) fn new(config: Config) -> Result<Porch, ConnectError> {
+    pub(super) fn new(config: Config, tls: Option<Tls>) -> Result<Porch, ConnectError> {
         let alarm = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
             .map_err(|error| ConnectError::System(error.to_string()))?;
         let start = Instant::now();
         Ok(Porch {
             session: Session::new(config, Time::ZERO),
+            tls,
             start,
             streams: BTreeMap::new(),
             unflushed: Vec::new(),
@@ -109,7 +113,8 @@ impl Porch {
         match output {
             Output::Connect { link, address } => {
                 self.stale = true;
-                match Stream::dial(address) {
+                let records = self.tls.as_ref().map(|tls| begin(tls, address));
+                match Stream::dial(address, Channel::new(records)) {
                     Ok(stream) => drop(self.streams.insert(link, stream)),
                     Err(_) => self.lose(link),
                 }
@@ -141,6 +146,17 @@ impl Porch {
         self.stale = true;
         let now = self.now();
         self.session.handle_disconnected(now, link);
+    }
+
+    /// As `lose`, for a reason that the stream has found.
+    fn fail(&mut self, link: Link, trouble: Trouble) {
+        if let Some(mut stream) = self.streams.remove(&link) {
+            // TLS may have a last word for the node, which is not waited for.
+            let _ = stream.flush();
+        }
+        self.stale = true;
+        let now = self.now();
+        self.session.handle_failed(now, link, trouble);
     }
 
     fn next_timeout(&self) -> Time {
@@ -181,7 +197,10 @@ impl Porch {
         let Some(stream) = self.streams.get_mut(&link) else { return };
         if flags.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
             match stream.finish_dial() {
-                Ok(true) => self.session.handle_connected(now, link),
+                Ok(true) => {
+                    self.session.handle_connected(now, link);
+                    self.unflushed.push(link);
+                }
                 Ok(false) => self.unflushed.push(link),
                 Err(_) => return self.lose(link),
             }
@@ -192,11 +211,19 @@ impl Porch {
             for frame in self.frames.drain(..) {
                 self.session.handle_frame(now, link, frame);
             }
-            if read.is_err() {
-                self.lose(link);
+            match read {
+                // A handshake's next words, or frames that waited for its end.
+                Ok(()) if stream_wants(&self.streams, link) => self.unflushed.push(link),
+                Ok(()) => {}
+                Err(None) => self.lose(link),
+                Err(Some(trouble)) => self.fail(link, trouble),
             }
         }
     }
+}
+
+fn stream_wants(streams: &BTreeMap<Link, Stream>, link: Link) -> bool {
+    streams.get(&link).is_some_and(Stream::wants_to_write)
 }
 
 impl Watch {
@@ -227,7 +254,7 @@ mod tests {
     #[test]
     fn whoever_polls_is_woken_when_it_waits_for_too_little() {
         let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-        let mut porch = Porch::new(crate::buffers::draw(vec![nowhere]).unwrap()).unwrap();
+        let mut porch = Porch::new(crate::buffers::draw(vec![nowhere]).unwrap(), None).unwrap();
         let limit = Duration::from_secs(20);
         let watch = porch.watch(porch.now() + limit);
         porch.polling = true;

@@ -1,6 +1,6 @@
 //! One nonblocking TCP connection.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use rustix::net::{
 };
 use wire::client::Frame;
 
-use crate::buffers::{Inbox, Outbox};
+use crate::Trouble;
+use crate::channel::Channel;
 
 pub(super) struct Stream {
     /// Shared with the thread that polls, so that no descriptor is closed under its hands.
     pub(super) socket: Arc<TcpStream>,
     dialling: bool,
-    inbox: Inbox,
-    outbox: Outbox,
+    channel: Channel,
 }
 
 impl Stream {
-    pub(super) fn dial(address: SocketAddr) -> io::Result<Stream> {
+    pub(super) fn dial(address: SocketAddr, channel: Channel) -> io::Result<Stream> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
@@ -32,13 +32,12 @@ impl Stream {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let (inbox, outbox) = Default::default();
-        Ok(Stream { socket: Arc::new(socket.into()), dialling: true, inbox, outbox })
+        Ok(Stream { socket: Arc::new(socket.into()), dialling: true, channel })
     }
 
     /// There is something to write, or the dial's end to be told.
     pub(super) fn wants_to_write(&self) -> bool {
-        self.dialling || !self.outbox.is_empty()
+        self.dialling || self.channel.wants_to_write()
     }
 
     /// The socket can be written. True if that means that it is connected now.
@@ -52,42 +51,51 @@ impl Stream {
     }
 
     pub(super) fn put(&mut self, frame: &Frame) -> io::Result<()> {
-        if self.outbox.put(frame) { Ok(()) } else { Err(ErrorKind::OutOfMemory.into()) }
+        if self.channel.put(frame) { Ok(()) } else { Err(ErrorKind::OutOfMemory.into()) }
     }
 
     /// Writes what the socket takes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        while !self.dialling && !self.outbox.is_empty() {
-            let (slices, count) = self.outbox.slices();
-            // Not `write_vectored`: that raises SIGPIPE, which only Rust's own `main` ignores.
-            let mut control = SendAncillaryBuffer::default();
-            let flags = SendFlags::NOSIGNAL;
-            match sendmsg(&*self.socket, &slices[..count], &mut control, flags) {
-                Ok(written) => self.outbox.written(written),
-                Err(Errno::WOULDBLOCK) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        if self.dialling { Ok(()) } else { self.channel.write(&mut Quiet(&self.socket)) }
     }
 
-    /// Reads what has come, up to the size of `scratch`. The frames before an error count.
-    pub(super) fn read(&mut self, scratch: &mut [u8], frames: &mut Vec<Frame>) -> io::Result<()> {
-        match (&*self.socket).read(scratch) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) => self.inbox.put(&scratch[..count]),
+    /// Reads what has come, up to the size of `scratch`. The frames before an error count. An error
+    /// without a trouble is the connection's end.
+    pub(super) fn read(
+        &mut self,
+        scratch: &mut [u8],
+        frames: &mut Vec<Frame>,
+    ) -> Result<(), Option<Trouble>> {
+        let count = match (&*self.socket).read(scratch) {
+            Ok(0) => return Err(None),
+            Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
+            Err(_) => return Err(None),
+        };
+        let received = self.channel.receive(&scratch[..count]);
+        while let Some(frame) = self.channel.take()? {
+            frames.push(frame);
         }
-        loop {
-            match self.inbox.take() {
-                Ok(Some(frame)) => frames.push(frame),
-                Ok(None) => return Ok(()),
-                Err(malformed) => return Err(io::Error::new(ErrorKind::InvalidData, malformed)),
-            }
-        }
+        Ok(received?)
+    }
+}
+
+/// Not `TcpStream`'s own writing: that raises SIGPIPE, which only Rust's own `main` ignores.
+struct Quiet<'a>(&'a TcpStream);
+
+impl Write for Quiet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut control = SendAncillaryBuffer::default();
+        Ok(sendmsg(self.0, slices, &mut control, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

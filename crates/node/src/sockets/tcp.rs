@@ -1,26 +1,27 @@
 //! Clients' connections: frames in, frames out, within bounds.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, IoSlice, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
 use wire::client::{Farewell, Frame, Hello};
-use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
+use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES, MAX_GUESTS};
 use wire::{Caller, Duration, Malformed, PROTOCOL_VERSION, Time};
 
-use crate::poller::{EventFlags, Poller, Source};
-use crate::status::Counters;
+use super::connection::{Connection, Secure, Taken};
+use super::gate::{Gate, Guest, Manners};
+use crate::poller::{EventFlags, Poller, Source, Waker};
+use crate::status::{Counters, HandshakeCounters};
 
 /// Bytes read from a connection at a time, and before the others have their turn.
 const READ: usize = 64 << 10;
 
 /// Connections accepted before the others have their turn.
 const ACCEPT_BATCH: usize = 16;
-
-/// Buffers written with one system call.
-const WRITE_BATCH: usize = 32;
 
 /// How long to wait for descriptors to become free when the system has none left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -35,7 +36,7 @@ pub(crate) enum Arrived {
 
 #[derive(Debug)]
 pub(crate) struct Callers {
-    listener: TcpListener,
+    door: Door,
     address: SocketAddr,
     connections: BTreeMap<u64, Connection>,
     next: u64,
@@ -47,27 +48,46 @@ pub(crate) struct Callers {
     scratch: Box<[u8]>,
 }
 
+/// Where clients come in.
 #[derive(Debug)]
-struct Connection {
-    stream: TcpStream,
-    input: BytesMut,
-    output: VecDeque<Bytes>,
-    output_bytes: usize,
-    /// A first whole frame has come.
-    greeted: bool,
-    /// Nothing more is read; it ends when the output is written.
-    closing: bool,
-    /// Epoll is asked to tell when it can be written.
-    waits_to_write: bool,
+enum Door {
+    /// Whoever connects is in.
+    Open(TcpListener),
+    /// Those who are in have shaken hands. The guests' end is dropped first, so that the gate's
+    /// thread, which may wait for a place there, sees that it is closed.
+    Gated { guests: Receiver<Guest>, gate: Gate },
 }
 
 impl Callers {
+    /// Takes clients who speak plain frames.
     pub fn listen(address: SocketAddr) -> io::Result<Callers> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        Ok(Callers {
-            listener,
+        Ok(Callers::new(Door::Open(listener), address))
+    }
+
+    /// Takes clients who speak TLS and have a certificate.
+    pub fn listen_gated(
+        address: SocketAddr,
+        server: tls::Server,
+        waker: Arc<Waker>,
+    ) -> io::Result<Callers> {
+        let (sender, guests) = sync_channel(MAX_GUESTS);
+        let admit = move |guest| {
+            let taken = sender.send(guest).is_ok();
+            waker.wake();
+            taken
+        };
+        let manners = Manners { admit: Box::new(admit), farewell };
+        let gate = Gate::open(TcpListener::bind(address)?, server, manners)?;
+        let address = gate.address();
+        Ok(Callers::new(Door::Gated { guests, gate }, address))
+    }
+
+    fn new(door: Door, address: SocketAddr) -> Callers {
+        Callers {
+            door,
             address,
             connections: BTreeMap::new(),
             next: 1,
@@ -75,11 +95,28 @@ impl Callers {
             unwritten: Vec::new(),
             paused_until: None,
             scratch: vec![0; READ].into(),
-        })
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Handshakes, if clients come through a gate.
+    pub fn handshakes(&self) -> Option<HandshakeCounters> {
+        match &self.door {
+            Door::Open(_) => None,
+            Door::Gated { gate, .. } => Some(gate.counters()),
+        }
+    }
+
+    /// How many connections each name in clients' certificates has.
+    pub fn names(&self) -> BTreeMap<String, u64> {
+        let mut names = BTreeMap::new();
+        for secure in self.connections.values().filter_map(|it| it.secure.as_ref()) {
+            *names.entry(secure.identity.to_string()).or_default() += 1;
+        }
+        names
     }
 
     pub fn count(&self) -> usize {
@@ -87,7 +124,10 @@ impl Callers {
     }
 
     pub fn register(&self, poller: &Poller) -> Result<(), Errno> {
-        poller.add(&self.listener, Source::Clients, EventFlags::IN)
+        match &self.door {
+            Door::Open(listener) => poller.add(listener, Source::Clients, EventFlags::IN),
+            Door::Gated { .. } => Ok(()),
+        }
     }
 
     /// When `resume` is due.
@@ -97,8 +137,10 @@ impl Callers {
 
     /// Accepts again after a pause.
     pub fn resume(&mut self, now: Time, poller: &Poller) {
-        if self.paused_until.is_some_and(|until| until <= now) {
-            let again = poller.modify(&self.listener, Source::Clients, EventFlags::IN);
+        if let Door::Open(listener) = &self.door
+            && self.paused_until.is_some_and(|until| until <= now)
+        {
+            let again = poller.modify(listener, Source::Clients, EventFlags::IN);
             self.paused_until = again.is_err().then_some(now + ACCEPT_PAUSE);
         }
     }
@@ -112,10 +154,16 @@ impl Callers {
         mut take: impl FnMut(Arrived),
     ) {
         for _ in 0..ACCEPT_BATCH {
-            match self.listener.accept() {
+            let Door::Open(listener) = &self.door else { return };
+            match listener.accept() {
                 Ok((stream, _)) => {
-                    if let Some(evicted) = self.admit(stream, poller, counters) {
-                        take(Arrived::Gone(evicted));
+                    let ready =
+                        stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
+                    if ready {
+                        let connection = Connection::new(stream, None, BytesMut::new());
+                        self.admit(connection, poller, counters, &mut take);
+                    } else {
+                        counters.connections_refused += 1;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -123,7 +171,7 @@ impl Callers {
                     // The listener stays ready, so epoll would report it without end.
                     tracing::warn!(%error, "no more clients for now: raise the limit of open files");
                     counters.connections_refused += 1;
-                    let _ = poller.modify(&self.listener, Source::Clients, EventFlags::empty());
+                    let _ = poller.modify(listener, Source::Clients, EventFlags::empty());
                     self.paused_until = Some(now + ACCEPT_PAUSE);
                     return;
                 }
@@ -133,39 +181,67 @@ impl Callers {
         }
     }
 
-    fn admit(
+    /// Takes in those whom the gate has let through, up to a batch. True if there may be more.
+    pub fn take_guests(
         &mut self,
-        stream: TcpStream,
         poller: &Poller,
         counters: &mut Counters,
-    ) -> Option<Caller> {
-        let mut evicted = None;
+        mut take: impl FnMut(Arrived),
+    ) -> bool {
+        for _ in 0..ACCEPT_BATCH {
+            let Door::Gated { guests, .. } = &self.door else { return false };
+            let Ok(guest) = guests.try_recv() else { return false };
+            let Guest { stream, records, input, identity } = guest;
+            let connection = Connection::new(stream, Some(Secure::new(records, identity)), input);
+            let Some(number) = self.admit(connection, poller, counters, &mut take) else {
+                continue;
+            };
+            // Its first words came with the handshake's last, so epoll does not tell of them.
+            let caller = Caller(number);
+            if !self.take_frames(number, counters, |frame| take(Arrived::Frame(caller, frame))) {
+                self.remove(number);
+                take(Arrived::Gone(caller));
+            }
+        }
+        true
+    }
+
+    /// Gives a connection its number, if there is room or somebody makes it.
+    fn admit(
+        &mut self,
+        mut connection: Connection,
+        poller: &Poller,
+        counters: &mut Counters,
+        take: &mut impl FnMut(Arrived),
+    ) -> Option<u64> {
         if self.connections.len() >= MAX_CALLERS {
             counters.connections_refused += 1;
             // Whoever connected and said nothing must not keep clients out.
             let idle =
                 |(_, connection): &(&u64, &Connection)| !connection.greeted || connection.closing;
             let Some(number) = self.connections.iter().find(idle).map(|(number, _)| *number) else {
-                refuse(stream);
+                let reason =
+                    format!("this node has {MAX_CALLERS} clients, its limit: use another node");
+                connection.say(&farewell(&reason));
                 return None;
             };
             self.remove(number);
-            evicted = Some(Caller(number));
+            take(Arrived::Gone(Caller(number)));
         }
         let number = self.next;
-        let ready = stream.set_nonblocking(true).is_ok()
-            && stream.set_nodelay(true).is_ok()
-            && poller
-                .add(&stream, Source::Caller(number), EventFlags::IN | EventFlags::RDHUP)
-                .is_ok();
-        if ready {
-            self.next += 1;
-            counters.connections += 1;
-            self.connections.insert(number, Connection::new(stream));
-        } else {
+        let flags = EventFlags::IN | EventFlags::RDHUP;
+        if poller.add(&connection.stream, Source::Caller(number), flags).is_err() {
             counters.connections_refused += 1;
+            return None;
         }
-        evicted
+        self.next += 1;
+        counters.connections += 1;
+        self.buffered += connection.held();
+        if !connection.is_written() {
+            self.unwritten.push(number);
+        }
+        self.connections.insert(number, connection);
+        Some(number)
     }
 
     /// Reads and writes what a connection that epoll reported can.
@@ -190,25 +266,39 @@ impl Callers {
     }
 
     /// Reads; false if the connection has ended.
-    fn read(&mut self, number: u64, counters: &mut Counters, mut take: impl FnMut(Frame)) -> bool {
+    fn read(&mut self, number: u64, counters: &mut Counters, take: impl FnMut(Frame)) -> bool {
         let Some(connection) = self.connections.get_mut(&number) else {
             return true;
         };
-        let length = match connection.stream.read(&mut self.scratch) {
-            Ok(0) => return false,
-            Ok(length) => length,
-            Err(error) => {
-                return matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                );
-            }
-        };
-        if connection.closing {
-            return true;
+        let before = connection.held();
+        let taken = connection.read(&mut self.scratch);
+        self.buffered = self.buffered + connection.held() - before;
+        if !connection.is_written() && !connection.waits_to_write {
+            // TLS has something of its own to say, such as a new key.
+            self.unwritten.push(number);
         }
-        let before = connection.input.len();
-        connection.input.extend_from_slice(&self.scratch[..length]);
+        match taken {
+            Taken::Some => self.take_frames(number, counters, take),
+            Taken::Nothing => true,
+            Taken::End => false,
+            Taken::Broken => {
+                counters.frames_malformed.count(&Malformed::Field("TLS record"));
+                false
+            }
+        }
+    }
+
+    /// Takes the frames out of a connection's input; false if it has ended.
+    fn take_frames(
+        &mut self,
+        number: u64,
+        counters: &mut Counters,
+        mut take: impl FnMut(Frame),
+    ) -> bool {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return true;
+        };
+        let before = connection.held();
         let malformed = loop {
             if !connection.greeted && is_no_greeting(&connection.input) {
                 break Some(Malformed::Magic);
@@ -229,14 +319,14 @@ impl Callers {
                 Err(malformed) => break Some(malformed),
             }
         };
-        self.buffered = self.buffered + connection.input.len() - before;
         if connection.input.is_empty() {
             // Frames share the buffer's memory: an idle connection is to hold none of it.
             connection.input = BytesMut::new();
         }
+        self.buffered -= before - connection.held();
         if let Some(malformed) = malformed {
             counters.frames_malformed.count(&malformed);
-            say_farewell(connection, &malformed.to_string());
+            connection.say(&farewell(&malformed.to_string()));
             return false;
         }
         if self.buffered > MAX_CALLERS_BYTES {
@@ -285,10 +375,10 @@ impl Callers {
         let Some(connection) = self.connections.get_mut(&number) else {
             return true;
         };
-        let before = connection.output_bytes;
+        let before = connection.held();
         let result = connection.write(counters);
-        self.buffered -= before - connection.output_bytes;
-        let done = connection.output.is_empty();
+        self.buffered -= before - connection.held();
+        let done = connection.is_written();
         let slow = connection.output_bytes > MAX_CALLER_BACKLOG
             || self.buffered > MAX_CALLERS_BYTES && !done;
         if slow {
@@ -312,52 +402,7 @@ impl Callers {
 
     fn remove(&mut self, number: u64) {
         if let Some(connection) = self.connections.remove(&number) {
-            self.buffered -= connection.input.len() + connection.output_bytes;
-        }
-    }
-}
-
-impl Connection {
-    fn new(stream: TcpStream) -> Self {
-        Connection {
-            stream,
-            input: BytesMut::new(),
-            output: VecDeque::new(),
-            output_bytes: 0,
-            greeted: false,
-            closing: false,
-            waits_to_write: false,
-        }
-    }
-
-    fn write(&mut self, counters: &mut Counters) -> io::Result<()> {
-        while !self.output.is_empty() {
-            let mut slices = [IoSlice::new(&[]); WRITE_BATCH];
-            let count = self.output.len().min(WRITE_BATCH);
-            for (slice, bytes) in slices.iter_mut().zip(&self.output) {
-                *slice = IoSlice::new(bytes);
-            }
-            match self.stream.write_vectored(&slices[..count]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => self.written(written, counters),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn written(&mut self, mut written: usize, counters: &mut Counters) {
-        self.output_bytes -= written;
-        while let Some(first) = self.output.front_mut() {
-            if written < first.len() {
-                first.advance(written);
-                return;
-            }
-            written -= first.len();
-            self.output.pop_front();
-            counters.frames_out += 1;
+            self.buffered -= connection.held();
         }
     }
 }
@@ -372,25 +417,11 @@ fn is_no_greeting(input: &[u8]) -> bool {
     input.iter().zip(&header).any(|(byte, possible)| !possible.contains(byte))
 }
 
-/// The kernel buffers of a stream that is fresh or in trouble take a farewell or do not.
-fn say_farewell(connection: &mut Connection, reason: &str) {
-    if connection.output.is_empty() {
-        let _ = connection.stream.write(&farewell(reason));
-    }
-}
-
-fn refuse(mut stream: TcpStream) {
-    if stream.set_nonblocking(true).is_ok() {
-        let reason = format!("this node has {MAX_CALLERS} clients, its limit: use another node");
-        let _ = stream.write(&farewell(&reason));
-    }
-}
-
 fn farewell(reason: &str) -> Bytes {
     Frame::Farewell(Farewell { version: PROTOCOL_VERSION, reason: reason.into() }).encode()
 }
 
-fn matters_to_all(error: &io::Error) -> bool {
+pub(super) fn matters_to_all(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)

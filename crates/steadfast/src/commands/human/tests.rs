@@ -41,6 +41,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         },
         groups,
         realtime: Default::default(),
+        tls: Default::default(),
         counters: Counters::default(),
     }
 }

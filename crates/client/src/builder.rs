@@ -1,0 +1,58 @@
+//! How a client is made that is to do more than plain frames.
+
+use crate::ConnectError;
+use crate::secure::Tls;
+
+/// What a client is to be like, before it connects.
+///
+/// ```no_run
+/// # #[cfg(all(feature = "net", feature = "tls"))]
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use steadfast_client::{Client, Tls};
+///
+/// let tls = Tls::from_dir("/etc/plant/client-hmi")?;
+/// let client = Client::builder().tls(tls).connect(["192.0.2.1:7100", "192.0.2.2:7100"])?;
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// # #[cfg(not(all(feature = "net", feature = "tls")))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    tls: Option<Tls>,
+}
+
+impl Builder {
+    /// Talks TLS with the nodes, and shows them this certificate.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(self, tls: tls::Client) -> Builder {
+        Builder { tls: Some(tls) }
+    }
+
+    /// Connects to the first of these addresses that answers. One node's is enough; with several,
+    /// the client can also start while a node is down.
+    ///
+    /// # Errors
+    /// If none answers: what each did.
+    #[cfg(feature = "net")]
+    pub fn connect<A: std::net::ToSocketAddrs>(
+        self,
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<crate::Client, ConnectError> {
+        crate::Client::connect_by(addresses, self.tls)
+    }
+
+    /// As [`connect`](Builder::connect), for an asynchronous client.
+    ///
+    /// # Errors
+    /// If none answers: what each did. If this is not within a tokio runtime.
+    #[cfg(feature = "tokio")]
+    pub async fn connect_async<A: tokio::net::ToSocketAddrs>(
+        self,
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<crate::AsyncClient, ConnectError> {
+        crate::AsyncClient::connect_by(addresses, self.tls).await
+    }
+}
