@@ -25,6 +25,9 @@ pub enum StartError {
         /// The system's reason.
         source: io::Error,
     },
+    /// The cluster's keys cannot be used.
+    #[error(transparent)]
+    ClusterKey(#[from] crate::key_file::KeyFileProblem),
     /// The data directory cannot be used.
     #[error(
         "data_dir {}: {source}; the node must be able to create and write files there", path.display()

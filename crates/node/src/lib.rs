@@ -15,6 +15,7 @@ mod error;
 mod events;
 mod executor;
 mod incarnation;
+pub mod key_file;
 mod liveness;
 mod node;
 mod plane;
@@ -39,6 +40,6 @@ pub use node::Node;
 pub use ports::free_ring_addresses;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
-    Counters, GroupStatus, HandshakeCounters, MalformedCounters, ReplicaStatus, RingStatus, Status,
-    TlsStatus,
+    Counters, GroupStatus, HandshakeCounters, MalformedCounters, ReplicaStatus, RingStatus,
+    SealCounters, SealStatus, Status, TlsStatus,
 };

@@ -3,11 +3,20 @@
 //! Each node keeps a TCP connection to every other node, at the ring port's number. Nothing is
 //! ever sent on it: when a process dies, its kernel closes the connection, which is no proof (a
 //! firewall could do it), but a reason to send an empty datagram to the node's ring port. Its
-//! refusal is the proof, and is told by the ring's socket.
+//! refusal, told by the ring's socket, is the proof.
+//!
+//! One without the other proves nothing: whoever can send a packet can forge a refusal (ICMP has no
+//! secret), but to end an established connection he must guess or read its sequence numbers, and
+//! whoever could make a node lose a connection cannot close its port. So a refusal is believed
+//! only while this node's connection to the peer is ended or was refused too.
+//!
+//! On the other side the connections only have to exist, and losing one accuses nobody: the node that
+//! made it asks the port, hears no refusal, and connects again. Strangers' connections are kept
+//! apart, and never push out a node's.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use wire::limits::MAX_MEMBERS;
@@ -31,16 +40,31 @@ const PROBE_PAUSES: [Duration; 4] = [
     Duration::from_millis(16),
 ];
 
-/// Connections of other nodes. A restarting node may hold two for a moment.
-const MAX_WATCHERS: usize = 2 * MAX_MEMBERS;
+/// A refusal waits this long for the end of the connection, which may be read just after it.
+const REFUSAL_LASTS: Duration = Duration::from_millis(20);
+
+/// Connections from one address of a node, for each node there. A restarting node may hold two
+/// for a moment.
+const MAX_WATCHERS_OF_A_NODE: usize = 2;
+
+/// Connections from addresses of no node: other ways of nodes with several addresses, or strangers.
+const MAX_STRANGERS: usize = MAX_MEMBERS;
 
 #[derive(Debug)]
 pub(crate) struct Liveness {
     listener: TcpListener,
     /// Other nodes' connections to this one. They only have to exist.
-    watchers: BTreeMap<u64, TcpStream>,
+    watchers: BTreeMap<u64, Watcher>,
     next_watcher: u64,
+    /// From where this node connects to others, so that they know the address.
+    from: IpAddr,
     watched: Vec<Watched>,
+}
+
+#[derive(Debug)]
+struct Watcher {
+    _stream: TcpStream,
+    from: IpAddr,
 }
 
 #[derive(Debug)]
@@ -49,6 +73,10 @@ struct Watched {
     address: SocketAddr,
     connection: Option<Socket>,
     established: bool,
+    /// The last connection has ended, or could not be made, and none has been established since.
+    ended: bool,
+    /// When its port refused a datagram and that was not believed.
+    refused: Option<Time>,
     /// It ran after it was dialled last: if nobody answers the next time, it has died in between.
     heard: bool,
     /// When it was dialled last, and when it will be next if there is no connection then.
@@ -67,6 +95,8 @@ impl Liveness {
             address: node.ring,
             connection: None,
             established: false,
+            ended: false,
+            refused: None,
             heard: false,
             dialled: None,
             dial_at: now,
@@ -76,6 +106,7 @@ impl Liveness {
             listener,
             watchers: BTreeMap::new(),
             next_watcher: 1,
+            from: address.ip(),
             watched: others.iter().map(watched).collect(),
         })
     }
@@ -88,24 +119,52 @@ impl Liveness {
     pub fn accept(&mut self, poller: &Poller) {
         // Bounded: whoever connects without end must not keep the loop here.
         for _ in 0..MAX_MEMBERS {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
+            let (stream, from) = match self.listener.accept() {
+                Ok((stream, from)) => (stream, from.ip().to_canonical()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {
                     // Out of descriptors: give one back, so that the listener is not ready for ever.
-                    self.watchers.pop_first();
+                    self.drop_one();
                     return;
                 }
             };
-            if self.watchers.len() >= MAX_WATCHERS {
-                self.watchers.pop_first();
-            }
+            self.make_room(from);
             let source = Source::Watcher(self.next_watcher);
             let flags = EventFlags::IN | EventFlags::RDHUP;
             if stream.set_nonblocking(true).is_ok() && poller.add(&stream, source, flags).is_ok() {
-                self.watchers.insert(self.next_watcher, stream);
+                self.watchers.insert(self.next_watcher, Watcher { _stream: stream, from });
                 self.next_watcher += 1;
             }
+        }
+    }
+
+    fn nodes_at(&self, address: IpAddr) -> usize {
+        self.watched.iter().filter(|node| node.address.ip().to_canonical() == address).count()
+    }
+
+    /// The oldest goes when the room of its address is full: a dead host's connection never ends.
+    /// All strangers share one room.
+    fn make_room(&mut self, from: IpAddr) {
+        let nodes = self.nodes_at(from);
+        let room = if nodes == 0 { MAX_STRANGERS } else { nodes * MAX_WATCHERS_OF_A_NODE };
+        let shares = |watcher: &Watcher| match nodes {
+            0 => self.nodes_at(watcher.from) == 0,
+            _ => watcher.from == from,
+        };
+        let numbers = self.watchers.iter().filter(|(_, watcher)| shares(watcher));
+        let sharing: Vec<u64> = numbers.map(|(number, _)| *number).collect();
+        if sharing.len() >= room {
+            self.watchers.remove(&sharing[0]);
+        }
+    }
+
+    /// Strangers' connections are the first to go.
+    fn drop_one(&mut self) {
+        let mut strangers =
+            self.watchers.iter().filter(|(_, watcher)| self.nodes_at(watcher.from) == 0);
+        let stranger = strangers.next().map(|(number, _)| *number);
+        if let Some(number) = stranger.or_else(|| self.watchers.keys().next().copied()) {
+            self.watchers.remove(&number);
         }
     }
 
@@ -114,26 +173,51 @@ impl Liveness {
         self.watchers.remove(&number);
     }
 
-    /// This node's connection to a peer is established, or has ended.
-    pub fn handle_watched(&mut self, index: usize, flags: EventFlags, now: Time, poller: &Poller) {
-        let watched = &mut self.watched[index];
-        let Some(connection) = &mut watched.connection else {
-            return;
+    /// A peer's port has refused a datagram. True if that is to be believed.
+    pub fn believes_refusal(&mut self, node: NodeId, now: Time) -> bool {
+        let Some(watched) = self.watched.iter_mut().find(|watched| watched.id == node) else {
+            return false;
         };
+        // Its end may be there already, and only not be read yet.
+        if let (true, Some(connection)) = (watched.established, &mut watched.connection)
+            && !is_silent(connection)
+        {
+            watched.connection = None;
+            watched.lost(now);
+        }
+        watched.refused = Some(now);
+        watched.ended
+    }
+
+    /// This node's connection to a peer is established, or has ended. If the peer's port has refused
+    /// datagrams just before, it is gone, and returned.
+    pub fn handle_watched(
+        &mut self,
+        index: usize,
+        flags: EventFlags,
+        now: Time,
+        poller: &Poller,
+    ) -> Option<NodeId> {
+        let watched = &mut self.watched[index];
+        let connection = watched.connection.as_mut()?;
         let ended = flags.intersects(EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP)
             || flags.contains(EventFlags::IN) && !is_silent(connection)
             || !watched.established && is_connected_to_itself(connection);
         if ended {
             watched.connection = None;
             watched.lost(now);
+            let refused = watched.refused.is_some_and(|at| now.since(at) <= REFUSAL_LASTS);
+            return refused.then_some(watched.id);
         } else if !watched.established {
             watched.established = true;
+            (watched.ended, watched.refused) = (false, None);
             watched.heard = false;
             let flags = EventFlags::IN | EventFlags::RDHUP;
             if poller.modify(&*connection, Source::Watched(index), flags).is_err() {
                 watched.connection = None;
             }
         }
+        None
     }
 
     /// A datagram came from a peer.
@@ -166,7 +250,7 @@ impl Liveness {
             if watched.connection.is_none() && watched.dial_at <= now {
                 watched.dialled = Some(now);
                 watched.dial_at = now + REDIAL;
-                watched.connection = dial(watched.address, index, poller).ok();
+                watched.connection = dial(self.from, watched.address, index, poller).ok();
                 if watched.connection.is_none() {
                     watched.lost(now);
                 }
@@ -182,6 +266,7 @@ impl Watched {
             self.probe = Some((0, now));
         }
         self.established = false;
+        self.ended = true;
         self.heard = false;
         self.dial_at = now + REDIAL;
     }
@@ -205,9 +290,11 @@ fn is_connected_to_itself(connection: &Socket) -> bool {
 }
 
 /// Begins to connect. What becomes of it, epoll tells.
-fn dial(address: SocketAddr, index: usize, poller: &Poller) -> io::Result<Socket> {
+fn dial(from: IpAddr, address: SocketAddr, index: usize, poller: &Poller) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
+    // The other side knows this node by its ring address.
+    socket.bind(&SockAddr::from(SocketAddr::new(from, 0)))?;
     match socket.connect(&SockAddr::from(address)) {
         Ok(()) => {}
         Err(error) if is_under_way(&error) => {}
@@ -221,4 +308,115 @@ fn dial(address: SocketAddr, index: usize, poller: &Poller) -> io::Result<Socket
 fn is_under_way(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
         || rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::INPROGRESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timer::monotonic;
+    use std::net::Ipv4Addr;
+
+    fn at(last: u8) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), 0))
+    }
+
+    /// A node at 127.0.0.1 that watches one at `peer`.
+    fn watching(peer: SocketAddr) -> (Liveness, Poller) {
+        let others = [NodeAddress { id: NodeId(2), ring: peer }];
+        let liveness = Liveness::listen(at(1), &others, Time::ZERO).unwrap();
+        (liveness, Poller::new().unwrap())
+    }
+
+    fn connect(liveness: &mut Liveness, poller: &Poller, from: SocketAddr) -> TcpStream {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&from.into()).unwrap();
+        socket.connect(&liveness.listener.local_addr().unwrap().into()).unwrap();
+        let before = liveness.next_watcher;
+        while liveness.next_watcher == before {
+            liveness.accept(poller);
+        }
+        socket.into()
+    }
+
+    fn from(liveness: &Liveness) -> Vec<String> {
+        liveness.watchers.values().map(|watcher| watcher.from.to_string()).collect()
+    }
+
+    #[test]
+    fn strangers_never_push_out_a_node() {
+        let (mut liveness, poller) = watching(at(2));
+        let _node = connect(&mut liveness, &poller, at(2));
+        let mut kept = Vec::new();
+        for stranger in 0..2 * MAX_STRANGERS {
+            kept.push(connect(&mut liveness, &poller, at(3 + (stranger % 2) as u8)));
+        }
+        let now = from(&liveness);
+        assert_eq!(now.len(), 1 + MAX_STRANGERS, "and are limited");
+        assert_eq!(now[0], "127.0.0.2");
+        liveness.drop_one();
+        assert_eq!(from(&liveness)[0], "127.0.0.2", "nor when descriptors run out");
+    }
+
+    #[test]
+    fn of_one_node_the_newest_connections_are_kept() {
+        let (mut liveness, poller) = watching(at(2));
+        let kept: Vec<_> = (0..5).map(|_| connect(&mut liveness, &poller, at(2))).collect();
+        let numbers: Vec<u64> = liveness.watchers.keys().copied().collect();
+        assert_eq!((numbers, kept.len()), (vec![4, 5], 5));
+    }
+
+    /// Waits for what happens to the connection to the peer, and handles it.
+    fn step(liveness: &mut Liveness, poller: &Poller) -> Option<NodeId> {
+        let mut ready = Vec::new();
+        let now = monotonic();
+        poller.wait(now, now + Duration::from_secs(10), &mut ready).unwrap();
+        let (source, flags) = ready[0];
+        assert_eq!(source, Source::Watched(0), "something happened to the connection");
+        liveness.handle_watched(0, flags, monotonic(), poller)
+    }
+
+    #[test]
+    fn a_refusal_is_believed_only_without_a_connection() {
+        let peer = TcpListener::bind(at(2)).unwrap();
+        let (mut liveness, poller) = watching(peer.local_addr().unwrap());
+        let node = NodeId(2);
+        assert!(!liveness.believes_refusal(node, monotonic()), "nothing is known yet");
+        liveness.handle_timeout(monotonic(), &poller, |_| {});
+        assert_eq!(step(&mut liveness, &poller), None);
+        let connection = peer.accept().unwrap().0;
+        assert!(!liveness.believes_refusal(node, monotonic()), "it is connected: forged");
+        drop(connection);
+        assert_eq!(step(&mut liveness, &poller), Some(node), "now both say so");
+        assert!(liveness.believes_refusal(node, monotonic()));
+        // It is back.
+        liveness.handle_timeout(monotonic() + REDIAL, &poller, |_| {});
+        assert_eq!(step(&mut liveness, &poller), None);
+        assert!(!liveness.believes_refusal(node, monotonic()));
+        assert!(!liveness.believes_refusal(NodeId(3), monotonic()), "a stranger's");
+    }
+
+    #[test]
+    fn an_end_that_was_not_read_yet_counts() {
+        let peer = TcpListener::bind(at(2)).unwrap();
+        let (mut liveness, poller) = watching(peer.local_addr().unwrap());
+        liveness.handle_timeout(monotonic(), &poller, |_| {});
+        step(&mut liveness, &poller);
+        drop(peer.accept().unwrap());
+        let deadline = monotonic() + Duration::from_secs(10);
+        while !liveness.believes_refusal(NodeId(2), monotonic()) {
+            assert!(monotonic() < deadline, "the end never came");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_ended_long_after_a_refusal_accuses_nobody() {
+        let peer = TcpListener::bind(at(2)).unwrap();
+        let (mut liveness, poller) = watching(peer.local_addr().unwrap());
+        liveness.handle_timeout(monotonic(), &poller, |_| {});
+        step(&mut liveness, &poller);
+        let long_ago = Time(monotonic().0 - 2 * REFUSAL_LASTS.as_nanos() as u64);
+        assert!(!liveness.believes_refusal(NodeId(2), long_ago));
+        drop(peer.accept().unwrap());
+        assert_eq!(step(&mut liveness, &poller), None, "the next probe's refusal decides");
+    }
 }

@@ -9,6 +9,7 @@ use std::thread;
 
 use engine::Stack;
 use engine::ordering::Ring;
+use seal::Seal;
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
 use wire::{Duration, GroupId, Member, NodeId};
@@ -61,7 +62,8 @@ impl Node {
         let system = |what| move |source| StartError::System { what, source };
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
         let credentials = security::credentials(&config)?;
-        let sockets = open_sockets(&config, credentials.as_ref(), &waker)?;
+        let seal = security::seal(&config, me)?;
+        let sockets = open_sockets(&config, seal, credentials.as_ref(), &waker)?;
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
@@ -230,6 +232,7 @@ impl Drop for Node {
 /// sockets of this process, so only the TCP port tells that another process has the number.
 fn open_sockets(
     config: &Config,
+    seal: Option<Seal>,
     credentials: Option<&Credentials>,
     waker: &Arc<Waker>,
 ) -> Result<Sockets, StartError> {
@@ -244,7 +247,7 @@ fn open_sockets(
     let liveness =
         Liveness::listen(mine, &others, monotonic()).map_err(listen("liveness (TCP)", mine))?;
     let transport =
-        Transport::bind(mine, config.node, &nodes).map_err(listen("the ring (UDP)", mine))?;
+        Transport::bind(mine, config.node, &nodes, seal).map_err(listen("the ring (UDP)", mine))?;
     let callers = match (config.client, credentials) {
         (None, _) => None,
         (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),

@@ -204,14 +204,21 @@ impl Plane {
         match source {
             Source::Waker => self.handle_inbox(now),
             Source::Strangers | Source::Peer(_) => {
-                let mut heard = false;
+                let (mut heard, mut doubted) = (false, 0);
                 transport.receive(source, now, counters, |received| match received {
                     Received::Datagram(bytes) => {
                         heard = true;
                         stack.handle_datagram(now, &bytes);
                     }
-                    Received::Unreachable(node) => stack.handle_unreachable(now, node),
+                    Received::Unreachable(node) => {
+                        if liveness.believes_refusal(node, now) {
+                            stack.handle_unreachable(now, node);
+                        } else {
+                            doubted += 1;
+                        }
+                    }
                 });
+                counters.unreachable_doubted += doubted;
                 if let (true, Source::Peer(index)) = (heard, source) {
                     liveness.heard(index, now);
                 }
@@ -228,7 +235,11 @@ impl Plane {
             }
             Source::Watchers => liveness.accept(poller),
             Source::Watcher(number) => liveness.handle_watcher(number),
-            Source::Watched(index) => liveness.handle_watched(index, flags, now, poller),
+            Source::Watched(index) => {
+                if let Some(node) = liveness.handle_watched(index, flags, now, poller) {
+                    stack.handle_unreachable(now, node);
+                }
+            }
         }
     }
 
@@ -357,15 +368,13 @@ impl Plane {
         let clients = names.into_iter().take(NAMES_TOLD).collect();
         let tls = TlsStatus { clients, ..self.tls.clone() };
         let configured = self.configured.clone();
-        Status::new(
-            self.stack.status(),
-            &self.cluster,
-            configured,
-            self.client_address,
-            self.realtime.clone(),
+        let (cluster, client) = (&self.cluster, self.client_address);
+        Status {
+            realtime: self.realtime.clone(),
             tls,
-            counters,
-        )
+            seal: self.sockets.transport.seal_status(),
+            ..Status::new(self.stack.status(), cluster, configured, client, counters)
+        }
     }
 
     fn do_what_the_stack_asks(&mut self) {
@@ -375,9 +384,13 @@ impl Plane {
                 self.do_output(now, output);
             }
             // Sending and writing may show that somebody is gone, and the stack then asks for more.
-            let Sockets { transport, callers, poller, .. } = &mut self.sockets;
+            let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
             if let Some(node) = transport.take_refused(&mut self.counters) {
-                self.stack.handle_unreachable(now, node);
+                if liveness.believes_refusal(node, now) {
+                    self.stack.handle_unreachable(now, node);
+                } else {
+                    self.counters.unreachable_doubted += 1;
+                }
             } else if let Some(gone) =
                 callers.as_mut().and_then(|callers| callers.flush(poller, &mut self.counters))
             {

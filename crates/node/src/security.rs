@@ -2,13 +2,33 @@
 
 use std::time::Duration;
 
+use seal::Seal;
 use tls::{Credentials, CredentialsError, Identity, Server};
+use wire::Member;
 
 use crate::config::Config;
+use crate::error::StartError;
+use crate::key_file;
 use crate::status::TlsStatus;
 
 /// Whoever reads the log has this long to renew the certificate.
 const EXPIRES_SOON: Duration = Duration::from_secs(60 * 86_400);
+
+/// What seals the ring's datagrams in this life of the node, if it has keys; says so if not.
+pub(crate) fn seal(config: &Config, me: Member) -> Result<Option<Seal>, StartError> {
+    let Some(path) = &config.security.cluster_key else {
+        tracing::warn!(
+            "the ring is neither encrypted nor authenticated: [security] names no cluster_key \
+             (`steadfast init` makes all keys)"
+        );
+        return Ok(None);
+    };
+    let keys = key_file::read(path)?;
+    let random = key_file::random();
+    let seed = random.map_err(|source| StartError::System { what: "random bytes", source })?;
+    let ring::Config { cluster, nodes, .. } = config.ring_config(me);
+    Ok(Some(Seal::new(seal::Config { cluster, me, nodes, keys, seed })))
+}
 
 /// The node's certificate and key, if it has any; says so if not.
 pub(crate) fn credentials(config: &Config) -> Result<Option<Credentials>, CredentialsError> {

@@ -29,6 +29,9 @@ pub struct Status {
     /// TLS at the ports for clients and administrators.
     #[serde(default)]
     pub tls: TlsStatus,
+    /// How the ring's datagrams are sealed; `None`: not at all.
+    #[serde(default)]
+    pub seal: Option<SealStatus>,
     /// What was counted since the start.
     pub counters: Counters,
 }
@@ -50,6 +53,82 @@ pub struct RingStatus {
     pub epoch: u64,
     /// The last sequence number delivered here.
     pub delivered: u64,
+}
+
+/// How a node's datagrams are sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealStatus {
+    /// The number of the cluster key that seals.
+    pub key: u8,
+    /// Its fingerprint, in hexadecimal digits.
+    pub fingerprint: String,
+    /// The numbers of all cluster keys that open.
+    pub opens: Vec<u8>,
+    /// What was counted since the start.
+    pub counters: SealCounters,
+}
+
+/// What became of sealed datagrams since the node's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealCounters {
+    /// Sealed. One that goes to several nodes counts once.
+    pub sealed: u64,
+    /// Opened.
+    pub opened: u64,
+    /// Contact messages opened.
+    pub contacts_in: u64,
+    /// Contact messages sent.
+    pub contacts_out: u64,
+    /// Lives of other nodes that proved to be going on.
+    pub met: u64,
+    /// Refused: no envelope at all, nor a datagram of the ring.
+    pub malformed: u64,
+    /// Refused: a datagram of the ring without envelope.
+    pub plain: u64,
+    /// Refused: sealed with a key that this node does not have.
+    pub unknown_key: u64,
+    /// Refused: for another node, or of a node that is not configured.
+    pub misaddressed: u64,
+    /// Refused: not what a holder of the key sealed.
+    pub forged: u64,
+    /// Refused: it had come before. With two links that is the other link's copy.
+    pub duplicates: u64,
+    /// Refused: older than what this node has taken, or of a life that is over.
+    pub replayed: u64,
+    /// Dropped: genuine, but of a life that had not proved to be going on.
+    pub unmet: u64,
+}
+
+impl SealStatus {
+    pub(crate) fn new(seal: &seal::Seal) -> SealStatus {
+        let key = seal.keys().sealing();
+        SealStatus {
+            key: key.number(),
+            fingerprint: key.fingerprint().to_string(),
+            opens: seal.keys().iter().map(seal::ClusterKey::number).collect(),
+            counters: SealCounters::from(seal.counters()),
+        }
+    }
+}
+
+impl From<seal::Counters> for SealCounters {
+    fn from(counters: seal::Counters) -> Self {
+        SealCounters {
+            sealed: counters.sealed,
+            opened: counters.opened,
+            contacts_in: counters.contacts_in,
+            contacts_out: counters.contacts_out,
+            met: counters.met,
+            malformed: counters.malformed,
+            plain: counters.plain,
+            unknown_key: counters.unknown_key,
+            misaddressed: counters.misaddressed,
+            forged: counters.forged,
+            duplicates: counters.duplicates,
+            replayed: counters.replayed,
+            unmet: counters.unmet,
+        }
+    }
 }
 
 /// What a node knows of a group.
@@ -97,6 +176,10 @@ pub struct Counters {
     pub malformed: MalformedCounters,
     /// Times that a node's host said that its process is gone.
     pub unreachable: u64,
+    /// Those among them that were not believed, because the connection to the node stood: forged,
+    /// or just ahead of the connection's end.
+    #[serde(default)]
+    pub unreachable_doubted: u64,
     /// Frames received from clients.
     pub frames_in: u64,
     /// Frames written to clients.
@@ -248,14 +331,12 @@ pub(crate) fn no_quorum(configured: &[NodeId], members: &[Member]) -> String {
 }
 
 impl Status {
-    /// The engine's status, with what the porch adds.
+    /// The engine's status, and who says it. The porch adds what it knows of itself.
     pub(crate) fn new(
         status: engine::Status,
         cluster: &str,
         configured: Vec<NodeId>,
         client: Option<SocketAddr>,
-        realtime: RealtimeStatus,
-        tls: TlsStatus,
         counters: Counters,
     ) -> Status {
         let ring = status.ring;
@@ -274,8 +355,9 @@ impl Status {
                 delivered: ring.delivered,
             },
             groups: status.groups.into_iter().map(GroupStatus::from).collect(),
-            realtime,
-            tls,
+            realtime: RealtimeStatus::default(),
+            tls: TlsStatus::default(),
+            seal: None,
             counters,
         }
     }
@@ -292,6 +374,7 @@ impl Status {
             groups: Vec::new(),
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
+            seal: None,
             counters: Counters::default(),
         }
     }

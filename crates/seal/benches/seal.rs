@@ -4,7 +4,6 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bytes::BytesMut;
 use steadfast_seal::{ClusterKey, Config, Envelope, HEADER, Keys, OVERHEAD, Seal};
 use wire::{ClusterId, Incarnation, Member, NodeId, Secret, Time};
 
@@ -18,7 +17,7 @@ fn main() {
     for size in [64, 1_400, 8_900] {
         let (mut a, mut b) = acquainted();
         let text = vec![0x5a; size];
-        let mut out = BytesMut::with_capacity(BATCH * (size + OVERHEAD));
+        let mut out = Vec::with_capacity(BATCH * (size + OVERHEAD));
         let seal = average(&mut out, |out| {
             out.clear();
             (0..BATCH).for_each(|_| a.seal(Envelope::ALL, &text, out).unwrap());
@@ -65,9 +64,9 @@ fn main() {
 
 fn sealed_batches(a: &mut Seal, text: &[u8]) -> Vec<Vec<u8>> {
     let batch = |_| {
-        let mut out = BytesMut::with_capacity(BATCH * (text.len() + OVERHEAD));
+        let mut out = Vec::with_capacity(BATCH * (text.len() + OVERHEAD));
         (0..BATCH).for_each(|_| a.seal(Envelope::ALL, text, &mut out).unwrap());
-        out.to_vec()
+        out
     };
     (0..BATCHES).map(batch).collect()
 }

@@ -11,6 +11,8 @@ const VERSION: u8 = 1;
 pub const HEADER: usize = size_of::<Header>();
 /// Bytes after it.
 pub const TAG: usize = 16;
+/// Bytes of the largest sealed datagram.
+pub const MAX_SEALED: usize = wire::limits::MAX_DATAGRAM + OVERHEAD;
 /// By how much a datagram grows when it is sealed.
 pub const OVERHEAD: usize = HEADER + TAG;
 

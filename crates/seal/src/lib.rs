@@ -39,7 +39,7 @@ mod window;
 
 pub use contact::{Contact, Nonce};
 pub use derive::{ClusterKey, Fingerprint};
-pub use envelope::{Envelope, HEADER, OVERHEAD, TAG, is_sealed};
+pub use envelope::{Envelope, HEADER, MAX_SEALED, OVERHEAD, TAG, is_sealed};
 pub use keys::{KeyFileError, Keys, MAX_KEYS, NoSuchKey};
 pub use opener::Opener;
 pub use seal::{Config, Counters, Seal, SealedContact};

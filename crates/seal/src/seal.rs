@@ -5,14 +5,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce as AeadNonce};
-use bytes::BytesMut;
-use wire::limits::MAX_DATAGRAM;
 use wire::{ClusterId, Duration, Member, NodeId, Secret, Time};
 
 use crate::Refused;
 use crate::contact::{Contact, Nonce};
 use crate::derive::{ClusterKey, Entropy};
-use crate::envelope::{Envelope, HEADER, OVERHEAD, TAG, is_sealed};
+use crate::envelope::{Envelope, HEADER, MAX_SEALED, OVERHEAD, TAG, is_sealed};
 use crate::keys::{Keys, NoSuchKey};
 use crate::opener::{Life, Opener, Standing};
 use crate::sealer::{Exhausted, Sealer};
@@ -147,7 +145,7 @@ impl Seal {
         &mut self,
         to: NodeId,
         datagram: &[u8],
-        out: &mut BytesMut,
+        out: &mut Vec<u8>,
     ) -> Result<(), Exhausted> {
         self.counters.sealed += 1;
         self.sealer.seal(to, datagram, out)
@@ -207,7 +205,7 @@ impl Seal {
 
     fn read(&mut self, datagram: &[u8]) -> Result<Envelope, Refused> {
         let envelope = match Envelope::decode(datagram) {
-            Some(_) if datagram.len() > MAX_DATAGRAM + OVERHEAD => Err(Refused::Malformed),
+            Some(_) if datagram.len() > MAX_SEALED => Err(Refused::Malformed),
             None if !is_sealed(datagram) && datagram.starts_with(b"SF") => Err(Refused::Plain),
             envelope => envelope.ok_or(Refused::Malformed),
         };

@@ -1,7 +1,8 @@
 //! This node's life as a sender.
 
+use alloc::vec::Vec;
+
 use aws_lc_rs::aead::{Aad, Nonce};
-use bytes::BytesMut;
 use wire::{ClusterId, Member, NodeId};
 
 use crate::derive::{ClusterKey, LifeKey};
@@ -64,7 +65,7 @@ impl Sealer {
         &mut self,
         to: NodeId,
         datagram: &[u8],
-        out: &mut BytesMut,
+        out: &mut Vec<u8>,
     ) -> Result<(), Exhausted> {
         let start = out.len();
         out.reserve(datagram.len() + OVERHEAD);

@@ -72,7 +72,7 @@ pub use client::{
 pub use node::{
     Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory,
     HostError, HostOptions, Node, NodeAddress, ReplicaConfig, RingKnobs, Service, ServiceOutcome,
-    StartError, Stopped, admin, free_ring_addresses, realtime,
+    StartError, Stopped, admin, free_ring_addresses, key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{GroupOptions, Hold, Style};
@@ -83,7 +83,10 @@ pub use wire::{
 /// What a node tells of itself and its cluster: [`Node::status`], `steadfast status --json`.
 pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
-    pub use node::{Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, Status};
+    pub use node::{
+        Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, SealCounters,
+        SealStatus, Status,
+    };
 }
 
 /// What happens at a node ([`Node::subscribe`], [`admin::Client::events`]) and at a client

@@ -6,10 +6,11 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
 
 use bytes::Bytes;
+use seal::MAX_SEALED;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use wire::limits::MAX_DATAGRAM;
 use wire::{Duration, Malformed, NodeId, Time};
 
 use crate::config::NodeAddress;
@@ -62,7 +63,7 @@ impl Udp {
             Ok(Peer { id: node.id, socket, refused: None, untold: false })
         };
         let peers = others.iter().map(peer).collect::<io::Result<_>>()?;
-        let buffer = vec![0; MAX_DATAGRAM + 1].into();
+        let buffer = vec![0; MAX_SEALED + 1].into();
         Ok(Udp { peers, strangers, address, buffer })
     }
 
@@ -78,12 +79,14 @@ impl Udp {
         Ok(())
     }
 
-    /// Reads what one socket has, up to a batch, and gives it to `take`.
+    /// Reads what one socket has, up to a batch, and gives it to `take`. `open` sees each datagram
+    /// first, where it was read: what it leaves of it goes on, `None` is dropped.
     pub fn receive(
         &mut self,
         source: Source,
         now: Time,
         counters: &mut Counters,
+        mut open: impl FnMut(&mut [u8]) -> Option<Range<usize>>,
         mut take: impl FnMut(Received),
     ) {
         let (socket, mut peer) = match source {
@@ -97,13 +100,15 @@ impl Udp {
             match socket.recv(&mut self.buffer) {
                 // A probe: it was sent for the refusal that a dead process would have answered.
                 Ok(0) => {}
-                Ok(length) if length > MAX_DATAGRAM => {
+                Ok(length) if length > MAX_SEALED => {
                     counters.datagrams_in += 1;
                     counters.malformed.count(&Malformed::Length);
                 }
                 Ok(length) => {
                     counters.datagrams_in += 1;
-                    take(Received::Datagram(Bytes::copy_from_slice(&self.buffer[..length])));
+                    if let Some(inside) = open(&mut self.buffer[..length]) {
+                        take(Received::Datagram(Bytes::copy_from_slice(&self.buffer[inside])));
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // Reading it has cleared it.

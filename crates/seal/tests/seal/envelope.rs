@@ -1,6 +1,5 @@
 use std::fmt::Write as _;
 
-use bytes::BytesMut;
 use expect_test::expect;
 use proptest::prelude::*;
 use steadfast_seal::{Envelope, HEADER, OVERHEAD, Refused, Sealer, TAG};
@@ -14,7 +13,7 @@ use crate::{CLUSTER, acquainted, at, key, member, open, seal, sealed};
 fn the_bytes_are_those_of_the_drawing() {
     let me = member(0x0102_0304, 0x1112_1314_1516_1718);
     let mut sealer = Sealer::new(ClusterId(0x0a0b_0c0d), me, 0x2122_2324_2526_2728, &key(7));
-    let mut out = BytesMut::new();
+    let mut out = Vec::new();
     sealer.seal(NodeId(0x3132_3334), b"the first", &mut out).unwrap();
     sealer.seal(Envelope::ALL, b"", &mut out).unwrap();
     let mut text = String::new();
@@ -116,7 +115,7 @@ fn what_is_for_another_node_or_of_no_node_is_refused() {
 fn another_cluster_key_or_cluster_opens_nothing() {
     let (_, mut b) = acquainted();
     let me = member(1, 10);
-    let mut out = BytesMut::new();
+    let mut out = Vec::new();
     Sealer::new(CLUSTER, me, 1, &key(2)).seal(Envelope::ALL, b"hello", &mut out).unwrap();
     assert_eq!(open(&mut b, at(1), &out), Err(Refused::UnknownKey));
     out.clear();

@@ -36,9 +36,9 @@ pub(crate) fn at(micros: u64) -> Time {
 
 /// The bytes of a sealed datagram.
 pub(crate) fn sealed(from: &mut Seal, to: NodeId, datagram: &[u8]) -> Vec<u8> {
-    let mut out = bytes::BytesMut::new();
+    let mut out = Vec::new();
     from.seal(to, datagram, &mut out).unwrap();
-    out.to_vec()
+    out
 }
 
 /// What the ring would be given.

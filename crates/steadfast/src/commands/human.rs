@@ -68,6 +68,27 @@ fn troubles(status: &Status) -> Vec<String> {
              the ring's port (--json tells which)"
         ));
     }
+    if let Some(seal) = &status.seal {
+        let counters = &seal.counters;
+        for (count, what) in [
+            (
+                counters.forged + counters.malformed + counters.misaddressed,
+                "forged datagrams refused: somebody without the cluster key sends to the ring",
+            ),
+            (
+                counters.plain,
+                "datagrams without encryption refused: a node without cluster_key, or a stranger",
+            ),
+            (
+                counters.unknown_key,
+                "datagrams refused that another cluster key sealed: give all nodes one key file",
+            ),
+        ] {
+            if count > 0 {
+                troubles.push(format!("{count} {what}"));
+            }
+        }
+    }
     for (count, what) in [
         (counters.handlers_panicked, "handlers panicked: see the node's log"),
         (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
@@ -106,6 +127,12 @@ fn ring(text: &mut String, status: &Status) {
         format_args!("ring    {state}, {quorum} (epoch {epoch}), {id}, {delivered} delivered"),
     );
     line(text, format_args!("nodes   {} of {all}: {}", members.len(), list(&members)));
+    match &status.seal {
+        Some(seal) => {
+            line(text, format_args!("sealed  with key {} ({})", seal.key, seal.fingerprint));
+        }
+        None => line(text, format_args!("sealed  no: nothing on the ring is encrypted")),
+    }
 }
 
 fn groups(text: &mut String, status: &Status) {

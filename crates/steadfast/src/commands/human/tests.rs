@@ -1,5 +1,7 @@
 use expect_test::{Expect, expect};
-use steadfast::status::{Counters, GroupStatus, ReplicaStatus, RingStatus, Status};
+use steadfast::status::{
+    Counters, GroupStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status,
+};
 use steadfast::{Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
 fn member(node: u32) -> Member {
@@ -42,6 +44,12 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         groups,
         realtime: Default::default(),
         tls: Default::default(),
+        seal: Some(SealStatus {
+            key: 1,
+            fingerprint: "0123456789abcdef".to_owned(),
+            opens: vec![1],
+            counters: SealCounters::default(),
+        }),
         counters: Counters::default(),
     }
 }
@@ -64,6 +72,7 @@ fn a_sound_cluster_shows_no_trouble() {
 
             ring    operational, quorate (epoch 4), r17@n1, 4711 delivered
             nodes   3 of 3: n1 n2 n3
+            sealed  with key 1 (0123456789abcdef)
 
             GROUP                VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
             counter              v3    n2       n2 n1 n3  12        40961     majority
@@ -90,6 +99,7 @@ fn what_is_wrong_comes_first() {
 
             ring    operational, no quorum (epoch 4), r17@n1, 4711 delivered
             nodes   1 of 3: n1
+            sealed  with key 1 (0123456789abcdef)
 
             GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
             counter  v3    none     (n1)      -         -         majority
@@ -113,8 +123,21 @@ fn a_node_that_starts_says_so() {
 
             ring    gather, quorum not yet known (epoch 4), r17@n1, 4711 delivered
             nodes   0 of 3: none
+            sealed  with key 1 (0123456789abcdef)
 
             no groups known: replicas join when there is a quorum
         "#]],
     );
+}
+
+#[test]
+fn what_the_seal_refused_is_told_and_so_is_its_absence() {
+    let mut status = seen(&[1, 2, 3], Vec::new());
+    let seal = status.seal.as_mut().unwrap();
+    (seal.counters.forged, seal.counters.plain, seal.counters.duplicates) = (3, 4, 5);
+    let text = super::status(&status);
+    assert!(text.contains("3 forged datagrams") && text.contains("4 datagrams without"), "{text}");
+    assert!(!text.contains("  ! 5"), "the second link's copies are no trouble: {text}");
+    status.seal = None;
+    assert!(super::status(&status).contains("sealed  no"));
 }

@@ -1,0 +1,81 @@
+//! What is done to a datagram between the stack and the sockets: sealed on its way out, opened on
+//! its way in; or nothing, where there is no key.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use seal::{Envelope, Seal, SealedContact};
+use wire::{NodeId, NodeSet, Time};
+
+use crate::status::SealStatus;
+
+/// The room of transport that knows the cluster's keys.
+pub(crate) struct Sealing {
+    seal: Option<Box<Seal>>,
+    /// The cluster's nodes, by place.
+    nodes: Vec<NodeId>,
+    /// What was sent last to a node, by place, while it did not know this life yet.
+    unheard: Vec<Option<Bytes>>,
+}
+
+impl fmt::Debug for Sealing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.seal.is_some() { "Sealing(on)" } else { "Sealing(off)" })
+    }
+}
+
+impl Sealing {
+    /// Seals with `seal`, for these nodes in order of id. `None`: everything stays as it is.
+    pub fn new(seal: Option<Seal>, nodes: Vec<NodeId>) -> Sealing {
+        let unheard = vec![None; nodes.len()];
+        Sealing { seal: seal.map(Box::new), nodes, unheard }
+    }
+
+    /// Appends what is to be sent to `to` for this datagram. False if nothing can be sent.
+    pub fn write(&mut self, now: Time, to: NodeSet, datagram: &Bytes, out: &mut Vec<u8>) -> bool {
+        let Some(seal) = &mut self.seal else {
+            out.extend_from_slice(datagram);
+            return true;
+        };
+        let mut places = to.iter();
+        let envelope_to = match (places.next(), places.next()) {
+            (Some(one), None) => self.nodes[one],
+            _ => Envelope::ALL,
+        };
+        for place in to.iter() {
+            let node = self.nodes[place];
+            if !seal.is_in_touch(node) {
+                seal.greet(now, node);
+                self.unheard[place] = Some(datagram.clone());
+            }
+        }
+        seal.seal(envelope_to, datagram, out).is_ok()
+    }
+
+    /// Where in these bytes the ring's datagram is, once they are opened. `None`: it is worth
+    /// nothing, or concerns this room alone.
+    pub fn open(&mut self, now: Time, bytes: &mut [u8]) -> Option<Range<usize>> {
+        match &mut self.seal {
+            Some(seal) => seal.open(now, bytes).ok().flatten(),
+            None => Some(0..bytes.len()),
+        }
+    }
+
+    /// The next message of this room's own to send, with the place of its receiver.
+    pub fn poll_contact(&mut self) -> Option<(usize, SealedContact)> {
+        let contact = self.seal.as_mut()?.poll_contact()?;
+        let place = self.nodes.binary_search(&contact.to).ok()?;
+        Some((place, contact))
+    }
+
+    /// What the node at this place is to be sent once more, because it could not open it.
+    pub fn take_unheard(&mut self, place: usize) -> Option<Bytes> {
+        self.unheard[place].take()
+    }
+
+    /// What was counted, and with which key. `None`: nothing is sealed.
+    pub fn status(&self) -> Option<SealStatus> {
+        self.seal.as_deref().map(SealStatus::new)
+    }
+}
