@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::bench::{Load, Plan, Report, Until, Word};
+use wire::ring::Level;
 use wire::{Duration, Member, RingId, Time};
 
 use crate::api::{BenchError, BenchProgress, BenchResult, Event};
@@ -233,12 +234,12 @@ impl Bench {
     }
 
     /// The next message to hand in. Nothing has happened until [`handed`](Bench::handed) says so.
-    pub fn next(&self, now: Time) -> Option<Bytes> {
+    pub fn next(&self, now: Time) -> Option<(Bytes, Level)> {
         let run = self.run.as_ref()?;
         if let Some((place, number)) = run.echoes.front() {
-            return Some(Load::echo(run.plan.id, *place, *number));
+            return Some((Load::echo(run.plan.id, *place, *number), run.plan.level));
         }
-        run.sending.as_ref()?.next(now)
+        Some((run.sending.as_ref()?.next(now)?, run.plan.level))
     }
 
     /// What [`next`](Bench::next) gave was taken; `count`: all that this node ever handed in, this included.

@@ -8,11 +8,10 @@
 mod in_process;
 
 use bytes::Bytes;
-use ring::Level;
 use wire::{Malformed, Member, NodeId, RingId, Time};
 
 pub use in_process::{InProcess, Sequencer};
-pub use ring::{Configuration, ConfigurationKind, Delivery, Output, Refused, Ring, Route};
+pub use ring::{Configuration, ConfigurationKind, Delivery, Level, Output, Refused, Ring, Route};
 
 /// One node's end of a total order with extended virtual synchrony.
 ///
@@ -47,9 +46,12 @@ pub use ring::{Configuration, ConfigurationKind, Delivery, Output, Refused, Ring
 ///    configuration, and while a configuration lasts it comes to cover every message delivered in it,
 ///    without further messages. What a member has, it delivers, unless it fails: so what a
 ///    majority holds is delivered in any later configuration that has one of the holders that go on.
-/// 7. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and nothing has
+/// 7. **Levels.** A message of level safe is delivered only when `all` would cover it, or in the
+///    transitional configuration. The order is one, whatever the levels: what follows a safe message
+///    waits for it.
+/// 8. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and nothing has
 ///    happened. Messages taken while no configuration is installed wait for the next one.
-/// 8. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of
+/// 9. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of
 ///    a partition gets configurations.
 ///
 /// [`Stack`]: crate::Stack
@@ -69,11 +71,11 @@ pub trait Ordering {
     /// When something happens here by itself.
     fn next_timeout(&self) -> Option<Time>;
 
-    /// Queues a message for the total order.
+    /// Queues a message for the total order, to be delivered as `level` says.
     ///
     /// # Errors
     /// [`Refused`]: too long, too much waits already, or this node has left.
-    fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused>;
+    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused>;
 
     /// Leaves on purpose: the others need not find out. Nothing is delivered any more.
     fn leave(&mut self, now: Time);
@@ -114,8 +116,8 @@ impl Ordering for Ring {
         Ring::next_timeout(self)
     }
 
-    fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused> {
-        Ring::multicast(self, now, payload, Level::Agreed)
+    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
+        Ring::multicast(self, now, payload, level)
     }
 
     fn leave(&mut self, now: Time) {

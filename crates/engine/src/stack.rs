@@ -28,7 +28,7 @@ use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
 use crate::directory::{Directory, State};
-use crate::ordering::{Delivery, Ordering, Ring};
+use crate::ordering::{Delivery, Level, Ordering, Ring};
 use crate::replica::Replica;
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
@@ -211,7 +211,7 @@ impl<O: Ordering> Stack<O> {
         let mut any = false;
         while let Some(ordered) = self.unsent.front() {
             let payload = ordered.encode();
-            if !self.multicast(now, payload) {
+            if !self.multicast(now, payload, Level::Agreed) {
                 break;
             }
             self.unsent.pop_front();
@@ -242,15 +242,15 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders a message, now or as soon as the ring takes it.
     fn order(&mut self, now: Time, ordered: Ordered) {
-        if !self.unsent.is_empty() || !self.multicast(now, ordered.encode()) {
+        if !self.unsent.is_empty() || !self.multicast(now, ordered.encode(), Level::Agreed) {
             // Bounded: what a node orders by itself answers what was delivered to it.
             self.unsent.push_back(ordered);
         }
     }
 
     /// Hands a message in. False if it was refused: then nothing has happened.
-    fn multicast(&mut self, now: Time, payload: Bytes) -> bool {
-        let taken = self.ordering.multicast(now, payload).is_ok();
+    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> bool {
+        let taken = self.ordering.multicast(now, payload, level).is_ok();
         self.handed += u64::from(taken);
         taken
     }

@@ -2,19 +2,11 @@
 
 use engine::{BenchProgress, BenchRequest, BenchResult};
 use serde::{Deserialize, Serialize};
-use wire::bench::{LOAD_HEADER, Measured, Pacing, Plan, Until};
+pub use wire::bench::Until;
+use wire::bench::{LOAD_HEADER, Measured, Pacing, Plan};
 use wire::histogram::{Histogram, Times};
+pub use wire::ring::Level;
 use wire::{Duration, NodeId};
-
-/// When a message may be delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// When all before it have been delivered.
-    Agreed,
-    /// When all members are known to have it, too.
-    Safe,
-}
 
 /// When a sender sends its next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +126,7 @@ impl Ask {
             count: self.count,
             warm: self.warm,
             span: Duration::from_millis(self.span_ms),
-            safe: self.level == Level::Safe,
+            level: self.level,
             pacing: match self.pace {
                 Pace::Window(window) => Pacing::Window(window),
                 Pace::Full => Pacing::Window(Plan::full_window(self.size)),
@@ -152,7 +144,7 @@ impl Ask {
             count: plan.count,
             warm: plan.warm,
             span_ms: u64::try_from(milliseconds).unwrap_or(u64::MAX),
-            level: if plan.safe { Level::Safe } else { Level::Agreed },
+            level: plan.level,
             pace: match plan.pacing {
                 Pacing::Window(window) => Pace::Window(window),
                 Pacing::Every(pause) => {
@@ -267,7 +259,7 @@ mod tests {
             count: 5,
             warm: 0,
             span: Duration::from_secs(1),
-            safe: false,
+            level: Level::Agreed,
             pacing: Pacing::Window(1),
             until: Until::Own,
         };

@@ -6,11 +6,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use steadfast_node::admin::{AdminError, Client};
-use steadfast_node::bench::{Ask, Level, Outcome, Pace};
+use steadfast_node::bench::{Ask, Level, Outcome, Pace, Until};
 use steadfast_node::{Config, Node, free_ring_addresses};
 use support::{PATIENCE, wait_for};
 use wire::NodeId;
-use wire::bench::Until;
 
 fn start(id: u32, rings: &[SocketAddr], folder: &Path) -> Node {
     let admin = Some(socket(id, folder));

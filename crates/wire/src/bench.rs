@@ -15,6 +15,7 @@ use crate::histogram::Times;
 use crate::limits::{
     MAX_BENCH_COUNT, MAX_BENCH_SPAN, MAX_BENCH_WINDOW, MAX_BODY, MAX_MEMBERS, MAX_SEND_QUEUE_BYTES,
 };
+use crate::ring::Level;
 use crate::{Duration, Malformed, NodeId, Random, RingId};
 
 /// When a sender sends its next message.
@@ -42,7 +43,7 @@ pub enum Until {
 /// A benchmark.
 ///
 /// ```text
-/// | id | ring.seq | rep | senders: count, each node | size | count | warm | span | safe | pacing | until |
+/// | id | ring.seq | rep | senders: count, each node | size | count | warm | span | level | pacing | until |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -60,8 +61,8 @@ pub struct Plan {
     pub warm: u64,
     /// No message is begun later than this after the plan's delivery.
     pub span: Duration,
-    /// Each message is delivered when all are known to have it, not in agreed order alone.
-    pub safe: bool,
+    /// When each message is delivered.
+    pub level: Level,
     /// When the next message is sent.
     pub pacing: Pacing,
     /// What is waited for.
@@ -359,7 +360,7 @@ mod tests {
             count: 10,
             warm: 1,
             span: Duration::from_secs(1),
-            safe: false,
+            level: Level::Agreed,
             pacing: Pacing::Window(1),
             until: Until::Own,
         };

@@ -188,7 +188,8 @@ pub const CHUNK_OVERHEAD: usize = size_of::<ChunkHeader>();
 /// When a message of the total order is delivered. The order is one, whatever the levels.
 ///
 /// Source: Totem (TOCS 13(4), 1995), section 2; `docs/protocol/ring.md`, "Two levels".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// When everything before it has been.
     #[default]

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use wire::bench::{Pacing, Plan, PlanError, Report, Until};
+use wire::ring::Level;
 use wire::{Duration, Member, NodeId};
 
 /// What a benchmark is to measure. The values' bounds are those of [`Plan::check`].
@@ -18,8 +19,8 @@ pub struct BenchRequest {
     pub warm: u64,
     /// No message is begun after this time.
     pub span: Duration,
-    /// Delivered when all are known to have it, not in agreed order alone.
-    pub safe: bool,
+    /// When each message is delivered.
+    pub level: Level,
     /// When the next message is sent.
     pub pacing: Pacing,
     /// What is waited for.

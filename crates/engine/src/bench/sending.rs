@@ -39,6 +39,8 @@ pub(super) struct Sending {
     own: u64,
     held: u64,
     answered: u64,
+    /// Everybody has everything up to here.
+    all: u64,
     /// The messages from `sent - flights.len()` on.
     flights: VecDeque<Flight>,
     send: Histogram,
@@ -66,6 +68,7 @@ impl Sending {
             own: 0,
             held: 0,
             answered: 0,
+            all: 0,
             flights: VecDeque::new(),
             send: Histogram::default(),
             own_times: Histogram::default(),
@@ -183,10 +186,12 @@ impl Sending {
             flight.sequence = sequence;
         }
         self.own += 1;
-        self.forget();
+        // A safe message is held by all before it is delivered here.
+        self.held(now, self.all);
     }
 
     pub fn held(&mut self, now: Time, all: u64) {
+        self.all = self.all.max(all);
         while self.held < self.own {
             let number = self.held;
             if self.flight(number).is_some_and(|flight| flight.sequence > all) {

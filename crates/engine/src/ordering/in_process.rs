@@ -9,11 +9,10 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use bytes::Bytes;
-use ring::Level;
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::{Duration, Malformed, Member, NodeId, RingId, Time};
 
-use super::{Configuration, ConfigurationKind, Delivery, Ordering, Output, Refused};
+use super::{Configuration, ConfigurationKind, Delivery, Level, Ordering, Output, Refused};
 
 /// What the nodes of one process share. Copies are the same sequencer.
 #[derive(Clone, Debug)]
@@ -154,8 +153,9 @@ impl Shared {
         }
     }
 
-    /// Gives a message its place: it is on its way to everybody, so everybody holds it.
-    fn order(&mut self, now: Time, sender: Member, payload: &Bytes) {
+    /// Gives a message its place: it is on its way to everybody, so everybody holds it, and it is
+    /// as safe as it is agreed.
+    fn order(&mut self, now: Time, sender: Member, payload: &Bytes, level: Level) {
         let due = now + self.delay;
         let Some(members) = self.seats.get(&sender.node).map(|seat| seat.members.clone()) else {
             return;
@@ -165,7 +165,6 @@ impl Shared {
             seat.sequence += 1;
             let (ring, sequence) = (seat.ring, seat.sequence);
             let payload = payload.clone();
-            let level = Level::Agreed;
             let delivery = Delivery { ring, sequence, contiguous: true, sender, level, payload };
             seat.inbox.push_back((due, Output::Deliver(delivery)));
             let held = Output::Held { ring, majority: sequence, all: sequence };
@@ -217,7 +216,7 @@ impl Ordering for InProcess {
         shared.seat(self.me)?.inbox.front().map(|(due, _)| *due)
     }
 
-    fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused> {
+    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
         if payload.len() > MAX_MESSAGE {
             return Err(Refused::TooLarge(payload.len()));
         }
@@ -226,7 +225,7 @@ impl Ordering for InProcess {
         if waiting >= MAX_SEND_QUEUE {
             return Err(Refused::QueueFull);
         }
-        shared.order(now, self.me, &payload);
+        shared.order(now, self.me, &payload, level);
         drop(shared);
         self.arrive(now);
         Ok(())
@@ -302,8 +301,8 @@ mod tests {
         let sequencer = Sequencer::new(DELAY);
         let mut nodes = [1, 2, 3].map(|node| sequencer.join(NOW, member(node)));
         sequencer.arrange(NOW, &[NodeId(1), NodeId(2)]);
-        nodes[1].multicast(NOW, "b".into()).unwrap();
-        nodes[0].multicast(NOW, "a".into()).unwrap();
+        nodes[1].multicast(NOW, "b".into(), Level::Agreed).unwrap();
+        nodes[0].multicast(NOW, "a".into(), Level::Safe).unwrap();
         assert_eq!(nodes[0].next_timeout(), Some(NOW + DELAY));
         for node in &mut nodes {
             node.handle_timeout(NOW + DELAY);
@@ -323,9 +322,9 @@ mod tests {
         let sequencer = Sequencer::new(DELAY);
         let mut nodes = [1, 2].map(|node| sequencer.join(NOW, member(node)));
         sequencer.arrange(NOW, &[NodeId(1), NodeId(2)]);
-        nodes[1].multicast(NOW, "last words".into()).unwrap();
+        nodes[1].multicast(NOW, "last words".into(), Level::Agreed).unwrap();
         sequencer.remove(NOW, NodeId(2));
-        assert_eq!(nodes[1].multicast(NOW, "too late".into()), Err(Refused::Left));
+        assert_eq!(nodes[1].multicast(NOW, "too late".into(), Level::Agreed), Err(Refused::Left));
         nodes[0].handle_timeout(NOW + DELAY);
         let told = drain(&mut nodes[0]);
         assert_eq!(words(&told), ["last words"]);

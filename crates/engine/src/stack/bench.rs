@@ -27,9 +27,9 @@ impl<O: Ordering> Stack<O> {
         if self.bench.is_asked() {
             return Err(BenchError::Running { by: self.me.node });
         }
-        let BenchRequest { senders, size, count, warm, span, safe, pacing, until } = request;
+        let BenchRequest { senders, size, count, warm, span, level, pacing, until } = request;
         let (id, ring) = (self.random.next_u64() as u32, self.membership.ring());
-        let plan = Plan { id, ring, senders, size, count, warm, span, safe, pacing, until };
+        let plan = Plan { id, ring, senders, size, count, warm, span, level, pacing, until };
         plan.check()?;
         let is_there = |node| self.ordering.members().iter().any(|member| member.node == node);
         if let Some(missing) = plan.senders.iter().find(|node| !is_there(**node)) {
@@ -75,8 +75,8 @@ impl<O: Ordering> Stack<O> {
         let mut any = false;
         // What the node has to order for its own sake goes first.
         while self.unsent.is_empty()
-            && let Some(payload) = self.bench.next(now)
-            && self.multicast(now, payload)
+            && let Some((payload, level)) = self.bench.next(now)
+            && self.multicast(now, payload, level)
         {
             self.bench.handed(now, self.handed);
             any = true;

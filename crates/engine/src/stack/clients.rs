@@ -14,7 +14,7 @@ use super::Stack;
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::callers::{Call, Stage, Waiting};
 use crate::directory::Group;
-use crate::ordering::Ordering;
+use crate::ordering::{Level, Ordering};
 
 impl<O: Ordering> Stack<O> {
     /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
@@ -221,7 +221,7 @@ impl<O: Ordering> Stack<O> {
             seed,
             body: request.body.clone(),
         });
-        if self.multicast(now, ordered.encode()) {
+        if self.multicast(now, ordered.encode(), Level::Agreed) {
             self.callers.set_stage(&call, Stage::Ordered);
         } else {
             let reason = String::from("too much waits for the ring: try again later");

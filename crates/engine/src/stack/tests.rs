@@ -18,7 +18,7 @@ use wire::{
 
 use super::Stack;
 use crate::api::{Command, Config, Executed, Output, ServiceOutcome, Ticket};
-use crate::ordering::{self, Configuration, ConfigurationKind, Delivery};
+use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Level};
 use scripted::Scripted;
 
 const NOW: Time = Time(1_000_000_000);
@@ -107,7 +107,7 @@ impl Room {
             sequence: self.sequence,
             contiguous,
             sender: member(sender),
-            level: ring::Level::Agreed,
+            level: Level::Agreed,
             payload: ordered.encode(),
         };
         self.happens(ordering::Output::Deliver(delivery));

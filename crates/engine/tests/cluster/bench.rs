@@ -6,6 +6,8 @@ use wire::bench::{Pacing, PlanError, Until};
 use wire::client::Outcome;
 use wire::histogram::{Histogram, Times};
 
+use steadfast_engine::ordering::Level;
+
 use crate::base::Base;
 use crate::harness::{Cluster, ms};
 use crate::tampered::{Tampered, Wrong};
@@ -17,7 +19,7 @@ fn request(senders: &[u32], pacing: Pacing, until: Until) -> BenchRequest {
         count: 120,
         warm: 10,
         span: ms(2_000),
-        safe: false,
+        level: Level::Agreed,
         pacing,
         until,
     }
@@ -53,9 +55,16 @@ fn median_us(times: &Times) -> u128 {
 fn every_node_sees_all_messages_of_all_senders_in_one_order() {
     for senders in [&[1][..], &[2, 4], &[1, 2, 3, 4]] {
         for pacing in [Pacing::Window(1), Pacing::Window(64), Pacing::Every(ms(1))] {
-            for until in [Until::Own, Until::All, Until::Echo] {
+            for (until, level) in [
+                (Until::Own, Level::Agreed),
+                (Until::Own, Level::Safe),
+                (Until::All, Level::Agreed),
+                (Until::Echo, Level::Agreed),
+                (Until::Echo, Level::Safe),
+            ] {
                 let mut cluster = Cluster::new(4);
-                let result = run(&mut cluster, 3, request(senders, pacing, until));
+                let request = BenchRequest { level, ..request(senders, pacing, until) };
+                let result = run(&mut cluster, 3, request);
                 assert!(is_right(&result), "{senders:?} {pacing:?} {until:?}: {result:?}");
                 assert_eq!(result.reports.len(), 4);
                 assert_eq!(result.sent, vec![120; senders.len()]);
@@ -81,6 +90,12 @@ fn latency_is_that_of_the_order_and_the_wait_for_the_token_is_told_apart() {
     assert_eq!(median_us(&measured.send), 0, "the token rests with the only sender");
     assert_eq!(median_us(&measured.own), 0);
     assert_eq!(median_us(&measured.all), 60, "a round trip of 30 µs each way");
+    let level = Level::Safe;
+    let safe = BenchRequest { level, ..request(&[2], Pacing::Window(1), Until::Own) };
+    let result = run(&mut cluster, 1, safe);
+    let measured = result.reports[1].1.measured.as_ref().expect("node 2 sends");
+    assert_eq!(median_us(&measured.send), 0, "the wait for the others is no wait for the token");
+    assert_eq!(median_us(&measured.own), 60);
     let result = run(&mut cluster, 1, request(&[2], Pacing::Window(1), Until::Echo));
     let measured = result.reports[1].1.measured.as_ref().expect("node 2 sends");
     assert!(median_us(&measured.send) >= 30, "the answers take the token away");

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use steadfast_engine::ordering::{InProcess, Ordering, Output, Refused, Sequencer};
+use steadfast_engine::ordering::{InProcess, Level, Ordering, Output, Refused, Sequencer};
 use wire::{Malformed, Member, NodeId, RingId, Time};
 
 use crate::base::Base;
@@ -96,8 +96,8 @@ impl Ordering for Tampered {
         self.inner.next_timeout()
     }
 
-    fn multicast(&mut self, now: Time, payload: Bytes) -> Result<(), Refused> {
-        self.inner.multicast(now, payload)
+    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
+        self.inner.multicast(now, payload, level)
     }
 
     fn leave(&mut self, now: Time) {

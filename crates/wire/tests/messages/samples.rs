@@ -201,7 +201,7 @@ fn plan() -> Plan {
         count: 300,
         warm: 20,
         span: Duration::from_secs(5),
-        safe: true,
+        level: Level::Safe,
         pacing: Pacing::Window(17),
         until: Until::Echo,
     }

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use wire::{Malformed, Member, NodeId, RingId, Time};
 
-use crate::ordering::{Ordering, Output, Refused};
+use crate::ordering::{Level, Ordering, Output, Refused};
 
 /// What the test says is ordered; what the node itself multicasts goes nowhere.
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl Ordering for Scripted {
         None
     }
 
-    fn multicast(&mut self, _: Time, _: Bytes) -> Result<(), Refused> {
+    fn multicast(&mut self, _: Time, _: Bytes, _: Level) -> Result<(), Refused> {
         Ok(())
     }
 
