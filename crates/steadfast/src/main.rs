@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{call, doctor, node, status};
+use crate::commands::{call, doctor, init, node, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,6 +17,8 @@ Examples:
   Run a node:
       steadfast node --print-config > node.toml
       steadfast node --config node.toml
+  Make the keys and configurations of a cluster of three, here or on hosts:
+      steadfast init --cluster trial --out trial --local 3
   Look at its cluster, and call a built-in service:
       steadfast status --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
@@ -39,6 +41,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Init(init::Args),
     Node(node::Args),
     Status(status::Args),
     Call(call::Args),
@@ -48,6 +51,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Init(args) => init::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Call(args) => call::run(&args),

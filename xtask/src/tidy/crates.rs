@@ -34,6 +34,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-macros",
             "steadfast-node",
             "steadfast-ring",
+            "steadfast-seal",
             "steadfast-tls",
             "steadfast-wire",
         ],

@@ -3,6 +3,7 @@
 pub mod call;
 pub mod doctor;
 mod human;
+pub mod init;
 pub mod node;
 mod notify;
 mod report;

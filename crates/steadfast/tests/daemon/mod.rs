@@ -1,4 +1,6 @@
 //! The program's node as a child process, for tests.
+// Each test file takes what it needs.
+#![allow(dead_code)]
 
 use std::fmt::Write;
 use std::io::{ErrorKind, Read};

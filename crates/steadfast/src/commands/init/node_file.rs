@@ -1,0 +1,58 @@
+//! A node's configuration, as text for people.
+
+use std::fmt::Write;
+
+use steadfast::NodeConfig;
+use wire::NodeId;
+
+use super::plan::Plan;
+use crate::commands::Failure;
+
+/// The text; checked, so that it starts as written.
+pub fn text(plan: &Plan, node: NodeId, trial: bool) -> Result<String, Failure> {
+    let sockets = plan.sockets(node);
+    let label = plan.identity(node).label().to_owned();
+    let mut text = format!(
+        "# Node {id} of cluster \"{cluster}\", made by `steadfast init`. All knobs: `steadfast node\n\
+         # --print-config`. Relative paths are those of this file's folder: keep its files together.\n\
+         node = {id}\n\
+         cluster = \"{cluster}\"\n\
+         data_dir = \"data\"\n\
+         admin = \"node.sock\"\n\
+         \n\
+         [security]\n\
+         cluster_key = \"cluster.key\"\n\
+         authority = \"authority.pem\"\n\
+         certificate = \"{label}.pem\"\n\
+         key = \"{label}.key\"\n\
+         \n\
+         [listen]\n\
+         client = \"{client}\"\n\
+         admin = \"{admin}\"\n",
+        id = node.0,
+        cluster = plan.cluster,
+        client = sockets.client,
+        admin = sockets.admin,
+    );
+    for other in &plan.nodes {
+        text += &entry(plan, other.id);
+    }
+    text += "\n# A built-in service, to try. Services of your own run in a program of your own.\n";
+    let off = if trial { "" } else { "#" };
+    for line in ["[[replica]]", "group = \"counter\"", "service = \"counter\""] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{off}{line}");
+    }
+    NodeConfig::from_toml(&text).map_err(Failure::usage)?;
+    Ok(text)
+}
+
+/// Finds out what cannot be before anything is written.
+pub fn check(plan: &Plan) -> Result<(), Failure> {
+    plan.nodes.iter().try_for_each(|node| text(plan, node.id, false).map(drop))
+}
+
+/// A node in the list that each has.
+pub fn entry(plan: &Plan, node: NodeId) -> String {
+    format!("\n[[nodes]]\nid = {}\nring = \"{}\"\n", node.0, plan.sockets(node).ring)
+}

@@ -1,0 +1,133 @@
+//! What a cluster consists of, as `cluster.toml` keeps it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use tls::{Identity, Role};
+use wire::NodeId;
+use wire::limits::MAX_MEMBERS;
+
+use crate::commands::Failure;
+
+/// A node and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSpec {
+    /// Its id.
+    pub id: NodeId,
+    /// Its address for all purposes.
+    pub address: IpAddr,
+}
+
+/// A whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Its name.
+    pub cluster: String,
+    /// UDP and TCP.
+    pub ring_port: u16,
+    /// TCP, TLS.
+    pub client_port: u16,
+    /// TCP, TLS.
+    pub admin_port: u16,
+    /// In order of id.
+    pub nodes: Vec<NodeSpec>,
+}
+
+impl NodeSpec {
+    /// One of several on one machine: Linux takes all of 127.0.0.0/8 for its own.
+    pub fn local(number: u8) -> NodeSpec {
+        NodeSpec { id: NodeId(number.into()), address: Ipv4Addr::new(127, 0, 0, number).into() }
+    }
+}
+
+impl FromStr for NodeSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "write ID=ADDRESS, such as 1=10.0.0.1: names are not looked up".to_owned();
+        let (id, address) = text.split_once('=').ok_or_else(wrong)?;
+        let id = NodeId(id.parse().map_err(|_| wrong())?);
+        Ok(NodeSpec { id, address: address.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl Plan {
+    /// Checks that it can be.
+    pub fn new(
+        cluster: String,
+        nodes: Vec<NodeSpec>,
+        [ring_port, client_port, admin_port]: [u16; 3],
+    ) -> Result<Plan, Failure> {
+        let mut plan = Plan { cluster, ring_port, client_port, admin_port, nodes: Vec::new() };
+        let ports = [ring_port, client_port, admin_port];
+        if ports.contains(&0) || ring_port == client_port || ports[..2].contains(&admin_port) {
+            return Err(Failure::Usage(
+                "--ring-port, --client-port and --admin-port must be three ports, none of them 0"
+                    .to_owned(),
+            ));
+        }
+        plan.add(&nodes)?;
+        Ok(plan)
+    }
+
+    /// Adds nodes. What is wrong with single addresses the configuration's own check finds.
+    pub fn add(&mut self, nodes: &[NodeSpec]) -> Result<(), Failure> {
+        for node in nodes {
+            if let Some(other) = self.nodes.iter().find(|it| it.id == node.id) {
+                return Err(Failure::Usage(format!(
+                    "node {} is there already, at {}: give each its own id",
+                    node.id.0, other.address
+                )));
+            }
+            if let Some(other) = self.nodes.iter().find(|it| it.address == node.address) {
+                return Err(Failure::Usage(format!(
+                    "{} is the address of node {} already: one node on each host; for several on \
+                     this machine, to try, --local N",
+                    node.address, other.id.0
+                )));
+            }
+            self.nodes.push(node.clone());
+        }
+        if self.nodes.len() > MAX_MEMBERS {
+            return Err(Failure::Usage(format!("a cluster has at most {MAX_MEMBERS} nodes")));
+        }
+        self.nodes.sort_unstable_by_key(|node| node.id);
+        Ok(())
+    }
+
+    /// A node's name in its certificate.
+    pub fn identity(&self, node: NodeId) -> Identity {
+        Identity::node(&self.cluster, node).expect("the cluster's name was checked")
+    }
+
+    /// The addresses that a certificate names beside its owner.
+    pub fn addresses(&self, owner: &Identity) -> Vec<IpAddr> {
+        let is = |node: &&NodeSpec| owner.role == Role::Node(node.id);
+        self.nodes.iter().filter(is).map(|node| node.address).collect()
+    }
+
+    /// Where a node listens.
+    pub fn sockets(&self, node: NodeId) -> Sockets {
+        let node = self.nodes.iter().find(|it| it.id == node).expect("it is one of the plan's");
+        let at = |port| SocketAddr::new(node.address, port);
+        Sockets {
+            ring: at(self.ring_port),
+            client: at(self.client_port),
+            admin: at(self.admin_port),
+        }
+    }
+}
+
+/// Where a node listens.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sockets {
+    /// For the ring.
+    pub ring: SocketAddr,
+    /// For clients.
+    pub client: SocketAddr,
+    /// For administrators.
+    pub admin: SocketAddr,
+}

@@ -1,0 +1,186 @@
+//! `steadfast init`: what it makes is whole, private, and starts as written.
+
+mod daemon;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use daemon::program;
+use steadfast::{NodeConfig, Tls};
+use tempfile::TempDir;
+use tls::{Credentials, Identity, Port, Server};
+use wire::NodeId;
+
+fn init(arguments: &[&str], folder: &Path) -> Output {
+    let mut command: Command = program();
+    command.arg("init").args(arguments).arg("--out").arg(folder);
+    command.output().expect("the program can be run")
+}
+
+fn made(arguments: &[&str], folder: &Path) -> String {
+    let output = init(arguments, folder);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(arguments: &[&str], folder: &Path) -> String {
+    let output = init(arguments, folder);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn plant() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("plant");
+    (folder, out)
+}
+
+fn config(folder: &Path) -> NodeConfig {
+    let text = fs::read_to_string(folder.join("steadfast.toml")).unwrap();
+    let mut config = NodeConfig::from_toml(&text).unwrap();
+    config.resolve(folder);
+    config
+}
+
+/// The files' sum of bytes and names, to see whether anything has changed.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(contents(&path));
+        } else {
+            files.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn a_cluster_on_hosts_gets_all_that_its_nodes_need_to_listen_there() {
+    let (_kept, out) = plant();
+    let text = made(&["--cluster", "plant", "1=10.0.0.1", "2=10.0.0.2", "3=10.0.0.3"], &out);
+    assert!(text.contains("authority.key offline") && text.contains("scp -pr"), "{text}");
+    for id in 1..=3u32 {
+        let folder = out.join(format!("node-{id}"));
+        let config = config(&folder);
+        assert_eq!((config.node, config.cluster.as_str()), (NodeId(id), "plant"));
+        assert!(!config.insecure && config.nodes.len() == 3);
+        let at = |port| SocketAddr::from(([10, 0, 0, id as u8], port));
+        assert_eq!((config.client, config.admin_tls), (Some(at(7100)), Some(at(7101))));
+        let files = config.security.tls().unwrap();
+        let credentials =
+            Credentials::from_files(files.authority, files.certificate, files.key).unwrap();
+        assert_eq!(credentials.identity, Identity::node("plant", NodeId(id)).unwrap());
+        assert!(Server::new(&credentials, Port::Client).is_ok(), "the authority made it");
+        assert!(config.security.cluster_key.unwrap().exists());
+    }
+    let key = |id| fs::read(out.join(format!("node-{id}/cluster.key"))).unwrap();
+    assert!(key(1) == key(2) && key(2) == key(3), "one ring, one key");
+    assert!(String::from_utf8(key(1)).unwrap().contains("\nkey 1 "));
+    assert!(Tls::from_dir(out.join("client-app")).is_ok());
+    assert!(Tls::from_dir(out.join("admin-ops")).is_ok());
+}
+
+#[test]
+fn keys_are_for_their_owner_alone_and_two_clusters_share_none() {
+    let (_kept, out) = plant();
+    let (_kept_too, other) = plant();
+    for out in [&out, &other] {
+        made(&["--cluster", "plant", "--local", "2"], out);
+    }
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut keys = 0;
+    for (path, _) in contents(&out) {
+        let is_key = path.extension().is_some_and(|it| it == "key");
+        keys += usize::from(is_key);
+        assert_eq!(mode(&path), if is_key { 0o600 } else { 0o644 }, "{}", path.display());
+        assert_eq!(mode(path.parent().unwrap()) & 0o077, 0);
+    }
+    assert_eq!(keys, 1 + 2 * 2 + 2);
+    let secrets = |out: &Path| -> Vec<Vec<u8>> {
+        let is_key =
+            |(path, _): &(PathBuf, Vec<u8>)| path.extension().is_some_and(|it| it == "key");
+        contents(out).into_iter().filter(is_key).map(|(_, text)| text).collect()
+    };
+    assert!(secrets(&out).iter().all(|secret| !secrets(&other).contains(secret)));
+}
+
+#[test]
+fn nothing_is_overwritten_but_by_force() {
+    let (_kept, out) = plant();
+    made(&["--cluster", "plant", "--local", "1"], &out);
+    let before = contents(&out);
+    for arguments in [
+        &["--cluster", "plant", "--local", "1"][..],
+        &["--client", "app"],
+        &["--admin", "ops", "--client", "new"],
+        &["--add", "1=127.0.0.9"],
+        &["--add", "2=127.0.0.1"],
+        &["--cluster", "mill", "--client", "new"],
+    ] {
+        refused(arguments, &out);
+        assert!(contents(&out) == before, "{arguments:?} has changed something");
+    }
+    made(&["--cluster", "plant", "--local", "1", "--force"], &out);
+    assert!(contents(&out) != before);
+}
+
+#[test]
+fn nodes_clients_and_administrators_are_added_and_renewed_by_the_same_authority() {
+    let (_kept, out) = plant();
+    made(&["--cluster", "plant", "1=10.0.0.1", "2=10.0.0.2"], &out);
+    let text = made(&["--add", "4=10.0.0.4", "--client", "hmi", "--admin", "night"], &out);
+    assert!(text.contains("id = 4\n     ring = \"10.0.0.4:7201\""), "{text}");
+    let server = |label: &str| {
+        let credentials = Credentials::from_dir(&out.join(label)).unwrap();
+        Server::new(&credentials, Port::Client).map(|_| credentials.identity)
+    };
+    for label in ["node-1", "node-4", "client-hmi", "admin-night", "client-app"] {
+        assert_eq!(server(label).unwrap().label(), label);
+    }
+    assert_eq!(config(&out.join("node-4")).nodes.len(), 3);
+    let cluster_key = |id| fs::read(out.join(format!("node-{id}/cluster.key"))).unwrap();
+    assert!(cluster_key(4) == cluster_key(1));
+
+    let before = contents(&out);
+    let json = made(&["--renew", "--json"], &out);
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let renewed = report["renewed"].as_array().unwrap();
+    assert_eq!(renewed.len(), 3 + 2 + 2, "{json}");
+    for ((path, old), (_, new)) in before.iter().zip(contents(&out)) {
+        let label = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let own = path.file_stem().unwrap() == label && label.contains('-');
+        assert_eq!(*old != new, own, "{}", path.display());
+    }
+    assert_eq!(server("node-4").unwrap().label(), "node-4");
+
+    fs::remove_file(out.join("authority/authority.key")).unwrap();
+    let why = refused(&["--client", "late"], &out);
+    assert!(why.contains("bring the authority's key back"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_remedy() {
+    let (_kept, out) = plant();
+    for (arguments, remedy) in [
+        (&["--cluster", "Plant", "--local", "1"][..], "lower-case"),
+        (&["--local", "1"], "--cluster NAME"),
+        (&["--cluster", "plant"], "1=10.0.0.1"),
+        (&["--cluster", "plant", "1=host"], "names are not looked up"),
+        (&["--cluster", "plant", "1=10.0.0.1", "1=10.0.0.2"], "its own id"),
+        (&["--cluster", "plant", "1=10.0.0.1", "2=10.0.0.1"], "--local N"),
+        (&["--cluster", "plant", "1=10.0.0.1", "2=fd00::2"], "IPv4"),
+        (&["--cluster", "plant", "--local", "1", "--client-port", "7201"], "three ports"),
+        (&["--cluster", "plant", "--local", "1", "--client", "a b"], "hyphens"),
+        (&["--client", "hmi"], "was not made by `steadfast init`"),
+    ] {
+        let why = refused(arguments, &out);
+        assert!(why.contains(remedy), "{arguments:?}: {why}");
+        assert!(!out.exists(), "{arguments:?} has left something");
+    }
+}
