@@ -9,6 +9,10 @@ use wire::Incarnation;
 use crate::StartError;
 use crate::timer::wall_clock;
 
+/// Where the clock has not gone on, a life begins so far beyond the last one: that one's rings were numbered from its
+/// incarnation on, and two rings must not have one id.
+const RINGS: u64 = 1 << 20;
+
 const FILE: &str = "incarnation";
 
 /// Keeps other processes from the data directory as long as it lives.
@@ -49,7 +53,7 @@ pub(crate) fn next(data_dir: Option<&Path>) -> Result<Life, StartError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(source) => return Err(wrap(source)),
     };
-    let next = now.max(last.map_or(0, |last| last + 1));
+    let next = now.max(last.map_or(0, |last| last.saturating_add(RINGS)));
     write(directory, next).map_err(wrap)?;
     let data_dir = Some(DataDir { _lock: lock });
     Ok(Life { incarnation: Incarnation(next), first: last.is_none(), data_dir })
@@ -85,7 +89,7 @@ mod tests {
         drop(first);
         fs::write(path.join(FILE), ahead.to_string()).unwrap();
         let second = next(Some(&path)).unwrap();
-        assert!(!second.first && second.incarnation == Incarnation(ahead + 1));
+        assert!(!second.first && second.incarnation == Incarnation(ahead + RINGS));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use wire::ring::{Commit, CommitMember, CommitStep, Join, Message};
-use wire::{Member, NodeId, RingId, Time};
+use wire::{Member, NodeId, Random, RingId, Time};
 
 use crate::bug::planted;
 use crate::commit::{self, Complete, Forming};
@@ -15,6 +15,9 @@ use crate::gather::{Gather, Heard, Sets};
 use crate::operational::Turn;
 use crate::recovery::{self, Plan, Recovery};
 use crate::{Event, Ring, Route, State};
+
+/// The steps of two lives are the same once in so many. Small beside the numbers that there are for rings.
+const LIFE_STEPS: u64 = 1 << 24;
 
 impl Ring {
     /// Enters Gather with what is known, and tells all; or, when it was a proposal of this member
@@ -73,6 +76,7 @@ impl Ring {
 
     /// With consensus, the member with the smallest id forms the ring.
     pub(crate) fn agree(&mut self, now: Time) {
+        let step = self.step();
         let State::Gather(gather) = &mut self.state else { return };
         if !gather.consensus(now) || gather.sets.live().next() != Some(self.config.me) {
             return;
@@ -80,7 +84,7 @@ impl Ring {
         if self.known >= MAX_RING_SEQUENCE {
             return; // No number is left for a ring. Only a forged one can have brought us here.
         }
-        self.known += 1;
+        self.known += step;
         let id = RingId { sequence: self.known, representative: self.config.me.node };
         let sets = mem::take(&mut gather.sets);
         let give_up_at = now + self.config.timing.consensus_timeout;
@@ -163,6 +167,14 @@ impl Ring {
             }
             self.committed = Some(complete);
         }
+    }
+
+    /// How far the next ring's sequence is beyond the largest that is known. One, as long as that is this life's own. What
+    /// came from others may have come to an earlier life of this node too, which then gave the next number to a ring
+    /// of lives that are all gone: so each life goes on from there in a step of its own.
+    fn step(&self) -> u64 {
+        let own = self.known <= self.order.id.sequence;
+        if own { 1 } else { 1 + Random::new(self.config.me.incarnation.0).below(LIFE_STEPS) }
     }
 
     /// A member is asked for its entry.

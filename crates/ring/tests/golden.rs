@@ -28,15 +28,15 @@ fn a_parked_sender_orders_at_once() {
         expect![[r#"
             0    us  n0 -> n1 data #2 hop=4 stable=1 ack!
             0    us  n0 -> n2 data #2 hop=4 stable=1 ack!
-            0    us  n0 delivers r3001@n0/2 n0.i1000#1
+            0    us  n0 delivers r3943027@n0/2 n0.i1000#1
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n1 delivers r3001@n0/2 n0.i1000#1
-            50   us  n1 held r3001@n0 majority=1 all=1
+            50   us  n1 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n1 held r3943027@n0 majority=1 all=1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 delivers r3001@n0/2 n0.i1000#1
-            50   us  n2 held r3001@n0 majority=1 all=1
-            100  us  n0 held r3001@n0 majority=2 all=1
-            100  us  n0 held r3001@n0 majority=2 all=2
+            50   us  n2 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n2 held r3943027@n0 majority=1 all=1
+            100  us  n0 held r3943027@n0 majority=2 all=1
+            100  us  n0 held r3943027@n0 majority=2 all=2
         "#]],
     );
 }
@@ -56,17 +56,17 @@ fn the_token_comes_to_who_wants_it() {
             0    us  n2 -> n0 want
             0    us  n2 -> n1 want
             50   us  n0 -> n2 token hop=5 #1 arus=[1, 1, 1] wants=100 home=0 missing=[]
-            100  us  n2 held r3001@n0 majority=1 all=1
+            100  us  n2 held r3943027@n0 majority=1 all=1
             100  us  n2 -> n0 data #2 hop=5 stable=1 ack!
             100  us  n2 -> n1 data #2 hop=5 stable=1 ack!
-            100  us  n2 delivers r3001@n0/2 n2.i3000#0
+            100  us  n2 delivers r3943027@n0/2 n2.i3000#0
             150  us  n0 -> n2 ack hop=5 aru=2 missing=[]
-            150  us  n0 delivers r3001@n0/2 n2.i3000#0
+            150  us  n0 delivers r3943027@n0/2 n2.i3000#0
             150  us  n1 -> n2 ack hop=5 aru=2 missing=[]
-            150  us  n1 delivers r3001@n0/2 n2.i3000#0
-            150  us  n1 held r3001@n0 majority=1 all=1
-            200  us  n2 held r3001@n0 majority=2 all=1
-            200  us  n2 held r3001@n0 majority=2 all=2
+            150  us  n1 delivers r3943027@n0/2 n2.i3000#0
+            150  us  n1 held r3943027@n0 majority=1 all=1
+            200  us  n2 held r3943027@n0 majority=2 all=1
+            200  us  n2 held r3943027@n0 majority=2 all=2
         "#]],
     );
 }
@@ -87,25 +87,25 @@ fn a_lost_message_is_sent_again() {
         expect![[r#"
             0    us  n0 -> n1 data #2 hop=4 stable=1 ack!  LOST
             0    us  n0 -> n2 data #2 hop=4 stable=1 ack!
-            0    us  n0 delivers r3001@n0/2 n0.i1000#1
+            0    us  n0 delivers r3943027@n0/2 n0.i1000#1
             0    us  n0 -> n1 data #3 hop=4 stable=1 ack!
             0    us  n0 -> n2 data #3 hop=4 stable=1 ack!
-            0    us  n0 delivers r3001@n0/3 n0.i1000#2
+            0    us  n0 delivers r3943027@n0/3 n0.i1000#2
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 delivers r3001@n0/2 n0.i1000#1
-            50   us  n2 held r3001@n0 majority=1 all=1
+            50   us  n2 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n2 held r3943027@n0 majority=1 all=1
             50   us  n1 -> n0 ack hop=4 aru=1 missing=[2]
-            50   us  n1 held r3001@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=1 all=1
             50   us  n2 -> n0 ack hop=4 aru=3 missing=[]
-            50   us  n2 delivers r3001@n0/3 n0.i1000#2
-            100  us  n0 held r3001@n0 majority=2 all=1
+            50   us  n2 delivers r3943027@n0/3 n0.i1000#2
+            100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 -> n1 data #2 hop=4 stable=1 ack!
             100  us  n0 Retransmitted(1)
-            100  us  n0 held r3001@n0 majority=3 all=1
+            100  us  n0 held r3943027@n0 majority=3 all=1
             150  us  n1 -> n0 ack hop=4 aru=3 missing=[]
-            150  us  n1 delivers r3001@n0/2 n0.i1000#1
-            150  us  n1 delivers r3001@n0/3 n0.i1000#2
-            200  us  n0 held r3001@n0 majority=3 all=3
+            150  us  n1 delivers r3943027@n0/2 n0.i1000#1
+            150  us  n1 delivers r3943027@n0/3 n0.i1000#2
+            200  us  n0 held r3943027@n0 majority=3 all=3
         "#]],
     );
 }
@@ -125,24 +125,24 @@ fn a_lost_last_message_is_found_by_a_round_of_the_token() {
         expect![[r#"
             0    us  n0 -> n1 data #2 hop=4 stable=1 ack!  LOST
             0    us  n0 -> n2 data #2 hop=4 stable=1 ack!
-            0    us  n0 delivers r3001@n0/2 n0.i1000#1
+            0    us  n0 delivers r3943027@n0/2 n0.i1000#1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 delivers r3001@n0/2 n0.i1000#1
-            50   us  n2 held r3001@n0 majority=1 all=1
-            100  us  n0 held r3001@n0 majority=2 all=1
+            50   us  n2 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n2 held r3943027@n0 majority=1 all=1
+            100  us  n0 held r3943027@n0 majority=2 all=1
             1000 us  n0 -> n1 token hop=5 #2 arus=[2, 1, 2] wants=0 home=0 missing=[]
-            1050 us  n1 held r3001@n0 majority=2 all=1
+            1050 us  n1 held r3943027@n0 majority=2 all=1
             1050 us  n1 -> n2 token hop=6 #2 arus=[2, 1, 2] wants=0 home=0 missing=[2]
             1100 us  n2 -> n0 data #2 hop=4 stable=1
             1100 us  n2 -> n1 data #2 hop=4 stable=1
             1100 us  n2 Retransmitted(1)
-            1100 us  n2 held r3001@n0 majority=2 all=1
+            1100 us  n2 held r3943027@n0 majority=2 all=1
             1100 us  n2 -> n0 token hop=7 #2 arus=[2, 1, 2] wants=0 home=0 missing=[]
-            1150 us  n1 delivers r3001@n0/2 n0.i1000#1
-            1150 us  n1 held r3001@n0 majority=2 all=2
+            1150 us  n1 delivers r3943027@n0/2 n0.i1000#1
+            1150 us  n1 held r3943027@n0 majority=2 all=2
             1150 us  n0 -> n1 token hop=8 #2 arus=[2, 1, 2] wants=0 home=0 missing=[]
             1200 us  n1 -> n0 token hop=9 #2 arus=[2, 2, 2] wants=0 home=0 missing=[]
-            1250 us  n0 held r3001@n0 majority=2 all=2
+            1250 us  n0 held r3943027@n0 majority=2 all=2
             1250 us  n0 -> n1 ack hop=9 aru=2 missing=[]
             1250 us  n0 -> n2 ack hop=9 aru=2 missing=[]
         "#]],
@@ -166,25 +166,25 @@ fn a_killed_process_is_left_out_without_a_timer() {
         expect![[r#"
             0    us  n0 -> n1 data #2 hop=4 stable=1 ack!
             0    us  n0 -> n2 data #2 hop=4 stable=1 ack!
-            0    us  n0 delivers r3001@n0/2 n0.i1000#1
+            0    us  n0 delivers r3943027@n0/2 n0.i1000#1
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n1 delivers r3001@n0/2 n0.i1000#1
-            50   us  n1 held r3001@n0 majority=1 all=1
-            100  us  n0 held r3001@n0 majority=2 all=1
+            50   us  n1 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n1 held r3943027@n0 majority=1 all=1
+            100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 Unreachable(n2.i3000)
             100  us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n2.i3000] }
             100  us  n0 -> n1 join [n0,n1,n2] failed [n2]
             100  us  n0 -> n2 join [n0,n1,n2] failed [n2]
             150  us  n1 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n2.i3000] }
             150  us  n1 -> n0 join [n0,n1,n2] failed [n2]
-            200  us  n0 -> n1 commit r3002@n0 call [n0,n1]
-            250  us  n1 -> n0 commit r3002@n0 entry [n1 r3001@n0 1/2..2]
-            300  us  n0 -> n1 commit r3002@n0 entries [n0 r3001@n0 1/2..2; n1 r3001@n0 1/2..2]
-            300  us  n0 Transitional r3001@n0 [n0, n1]
-            300  us  n0 Regular r3002@n0 [n0, n1]
+            200  us  n0 -> n1 commit r3943028@n0 call [n0,n1]
+            250  us  n1 -> n0 commit r3943028@n0 entry [n1 r3943027@n0 1/2..2]
+            300  us  n0 -> n1 commit r3943028@n0 entries [n0 r3943027@n0 1/2..2; n1 r3943027@n0 1/2..2]
+            300  us  n0 Transitional r3943027@n0 [n0, n1]
+            300  us  n0 Regular r3943028@n0 [n0, n1]
             300  us  n0 -> n1 token hop=2 #0 arus=[0, 0] wants=10 home=0 missing=[]
-            350  us  n1 Transitional r3001@n0 [n0, n1]
-            350  us  n1 Regular r3002@n0 [n0, n1]
+            350  us  n1 Transitional r3943027@n0 [n0, n1]
+            350  us  n1 Regular r3943028@n0 [n0, n1]
         "#]],
     );
 }
@@ -208,10 +208,10 @@ fn a_message_of_a_dead_sender_is_recovered() {
         expect![[r#"
             0    us  n2 -> n0 data #2 hop=5 stable=1 ack!  LOST
             0    us  n2 -> n1 data #2 hop=5 stable=1 ack!
-            0    us  n2 delivers r3001@n0/2 n2.i3000#1
+            0    us  n2 delivers r3943027@n0/2 n2.i3000#1
             50   us  n1 -> n2 ack hop=5 aru=2 missing=[]
-            50   us  n1 delivers r3001@n0/2 n2.i3000#1
-            50   us  n1 held r3001@n0 majority=1 all=1
+            50   us  n1 delivers r3943027@n0/2 n2.i3000#1
+            50   us  n1 held r3943027@n0 majority=1 all=1
             50   us  n2 crashes
             50   us  n1 -> n0 want
             50   us  n1 -> n2 want
@@ -221,24 +221,24 @@ fn a_message_of_a_dead_sender_is_recovered() {
             150  us  n1 -> n2 join [n0,n1,n2] failed [n2]
             200  us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n2.i3000] }
             200  us  n0 -> n1 join [n0,n1,n2] failed [n2]
-            200  us  n0 -> n1 commit r3002@n0 call [n0,n1]
-            250  us  n1 -> n0 commit r3002@n0 entry [n1 r3001@n0 1/2..2]
-            300  us  n0 -> n1 commit r3002@n0 entries [n0 r3001@n0 0/1..1; n1 r3001@n0 1/2..2]
+            200  us  n0 -> n1 commit r3943028@n0 call [n0,n1]
+            250  us  n1 -> n0 commit r3943028@n0 entry [n1 r3943027@n0 1/2..2]
+            300  us  n0 -> n1 commit r3943028@n0 entries [n0 r3943027@n0 0/1..1; n1 r3943027@n0 1/2..2]
             300  us  n0 -> n1 token hop=2 #0 arus=[0, 0] wants=0 home=0 missing=[] done=1 received=0
-            350  us  n1 -> n0 data #1 hop=2 stable=0 was r3001@n0/2 of n2
+            350  us  n1 -> n0 data #1 hop=2 stable=0 was r3943027@n0/2 of n2
             350  us  n1 -> n0 token hop=3 #1 arus=[0, 1] wants=0 home=1 missing=[] done=11 received=10
-            400  us  n0 delivers r3001@n0/2 n2.i3000#1
-            400  us  n0 Transitional r3001@n0 [n0, n1]
-            400  us  n0 Regular r3002@n0 [n0, n1]
-            400  us  n0 held r3002@n0 majority=1 all=1
+            400  us  n0 delivers r3943027@n0/2 n2.i3000#1
+            400  us  n0 Transitional r3943027@n0 [n0, n1]
+            400  us  n0 Regular r3943028@n0 [n0, n1]
+            400  us  n0 held r3943028@n0 majority=1 all=1
             400  us  n0 -> n1 token hop=4 #1 arus=[1, 1] wants=10 home=1 missing=[]
-            450  us  n1 Transitional r3001@n0 [n0, n1]
-            450  us  n1 Regular r3002@n0 [n0, n1]
-            450  us  n1 held r3002@n0 majority=1 all=1
+            450  us  n1 Transitional r3943027@n0 [n0, n1]
+            450  us  n1 Regular r3943028@n0 [n0, n1]
+            450  us  n1 held r3943028@n0 majority=1 all=1
             450  us  n1 -> n0 data #2 hop=4 stable=1 ack!
-            450  us  n1 delivers r3002@n0/2 n1.i2000#0
+            450  us  n1 delivers r3943028@n0/2 n1.i2000#0
             500  us  n0 -> n1 ack hop=4 aru=2 missing=[]
-            500  us  n0 delivers r3002@n0/2 n1.i2000#0
+            500  us  n0 delivers r3943028@n0/2 n1.i2000#0
         "#]],
     );
 }
@@ -265,8 +265,8 @@ fn two_halves_of_a_split_ring_merge() {
     check(
         &mut cluster,
         expect![[r#"
-            12850 us  n2 -> n0 beacon r3002@n2
-            12850 us  n2 -> n1 beacon r3002@n2
+            12850 us  n2 -> n0 beacon r3943028@n2
+            12850 us  n2 -> n1 beacon r3943028@n2
             12900 us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
             12900 us  n0 -> n1 join [n0,n1,n2] failed []
             12900 us  n0 -> n2 join [n0,n1,n2] failed []
@@ -275,19 +275,19 @@ fn two_halves_of_a_split_ring_merge() {
             12900 us  n1 -> n2 join [n0,n1,n2] failed []
             12950 us  n2 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
             12950 us  n2 -> n0 join [n0,n1,n2] failed []
-            13000 us  n0 -> n1 commit r3003@n0 call [n0,n1,n2]
-            13000 us  n0 -> n2 commit r3003@n0 call [n0,n1,n2]
-            13050 us  n1 -> n0 commit r3003@n0 entry [n1 r3002@n0 1/1..1]
-            13050 us  n2 -> n0 commit r3003@n0 entry [n2 r3002@n2 1/1..1]
-            13100 us  n0 -> n1 commit r3003@n0 entries [n0 r3002@n0 1/1..1; n1 r3002@n0 1/1..1; n2 r3002@n2 1/1..1]
-            13100 us  n0 -> n2 commit r3003@n0 entries [n0 r3002@n0 1/1..1; n1 r3002@n0 1/1..1; n2 r3002@n2 1/1..1]
-            13100 us  n0 Transitional r3002@n0 [n0, n1]
-            13100 us  n0 Regular r3003@n0 [n0, n1, n2]
+            13000 us  n0 -> n1 commit r3943029@n0 call [n0,n1,n2]
+            13000 us  n0 -> n2 commit r3943029@n0 call [n0,n1,n2]
+            13050 us  n1 -> n0 commit r3943029@n0 entry [n1 r3943028@n0 1/1..1]
+            13050 us  n2 -> n0 commit r3943029@n0 entry [n2 r3943028@n2 1/1..1]
+            13100 us  n0 -> n1 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
+            13100 us  n0 -> n2 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
+            13100 us  n0 Transitional r3943028@n0 [n0, n1]
+            13100 us  n0 Regular r3943029@n0 [n0, n1, n2]
             13100 us  n0 -> n1 token hop=2 #0 arus=[0, 0, 0] wants=110 home=0 missing=[]
-            13150 us  n1 Transitional r3002@n0 [n0, n1]
-            13150 us  n1 Regular r3003@n0 [n0, n1, n2]
-            13150 us  n2 Transitional r3002@n2 [n2]
-            13150 us  n2 Regular r3003@n0 [n0, n1, n2]
+            13150 us  n1 Transitional r3943028@n0 [n0, n1]
+            13150 us  n1 Regular r3943029@n0 [n0, n1, n2]
+            13150 us  n2 Transitional r3943028@n2 [n2]
+            13150 us  n2 Regular r3943029@n0 [n0, n1, n2]
         "#]],
     );
 }
@@ -314,14 +314,14 @@ fn a_leaving_node_says_so() {
             100  us  n0 -> n2 join [n0,n1,n2] failed [n0]
             100  us  n0 -> n1 join [n0,n1,n2] failed [n0]
             100  us  n0 -> n2 join [n0,n1,n2] failed [n0]
-            100  us  n1 -> n2 commit r3002@n1 call [n1,n2]
-            150  us  n2 -> n1 commit r3002@n1 entry [n2 r3001@n0 0/0..0]
-            200  us  n1 -> n2 commit r3002@n1 entries [n1 r3001@n0 0/0..0; n2 r3001@n0 0/0..0]
-            200  us  n1 Transitional r3001@n0 [n1, n2]
-            200  us  n1 Regular r3002@n1 [n1, n2]
+            100  us  n1 -> n2 commit r3943028@n1 call [n1,n2]
+            150  us  n2 -> n1 commit r3943028@n1 entry [n2 r3943027@n0 0/0..0]
+            200  us  n1 -> n2 commit r3943028@n1 entries [n1 r3943027@n0 0/0..0; n2 r3943027@n0 0/0..0]
+            200  us  n1 Transitional r3943027@n0 [n1, n2]
+            200  us  n1 Regular r3943028@n1 [n1, n2]
             200  us  n1 -> n2 token hop=2 #0 arus=[0, 0] wants=10 home=0 missing=[]
-            250  us  n2 Transitional r3001@n0 [n1, n2]
-            250  us  n2 Regular r3002@n1 [n1, n2]
+            250  us  n2 Transitional r3943027@n0 [n1, n2]
+            250  us  n2 Regular r3943028@n1 [n1, n2]
             250  us  n2 -> n1 token hop=3 #0 arus=[0, 0] wants=0 home=0 missing=[]
             300  us  n1 -> n2 ack hop=3 aru=0 missing=[]
         "#]],

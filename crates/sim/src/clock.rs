@@ -24,6 +24,11 @@ impl Clock {
         drifted.unsigned_abs()
     }
 
+    /// The wall clock is set by so many milliseconds; the monotonic one does not notice.
+    pub fn jump(&mut self, by: i64) {
+        self.wall = self.wall.saturating_add_signed(by * 1_000_000);
+    }
+
     /// The monotonic clock at this true time.
     pub fn local(&self, truth: Time) -> Time {
         Time(self.start + self.elapsed(truth))

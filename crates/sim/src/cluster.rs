@@ -13,13 +13,13 @@ use bytes::Bytes;
 use engine::{Event, Output, Stack};
 use ring::Ring;
 use wire::client::Frame;
-use wire::{Caller, Duration, GroupId, Incarnation, Member, NodeId, Time};
+use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
 use crate::check::{Verdict, bounded, demand};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
 use crate::executor::{Effect, Executor};
-use crate::fabric::{Fabric, Process, Step};
+use crate::fabric::{Fabric, Step};
 use crate::network::{Network, Place};
 use crate::options::{CLUSTER, Options};
 use crate::rings::ring_config;
@@ -27,28 +27,6 @@ use crate::run::{Outcome, Plant, Summary};
 use crate::streams::{Stream, Way};
 use crate::strike::Relief;
 use crate::watch::{Step as Growth, Watch};
-
-impl Process for Stack {
-    fn datagram(&mut self, now: Time, bytes: &Bytes) {
-        self.handle_datagram(now, bytes);
-    }
-
-    fn unreachable(&mut self, now: Time, node: NodeId) {
-        self.handle_unreachable(now, node);
-    }
-
-    fn timeout(&mut self, now: Time) {
-        self.handle_timeout(now);
-    }
-
-    fn next_timeout(&self) -> Option<Time> {
-        Stack::next_timeout(self)
-    }
-
-    fn check(&self) {
-        self.check_invariants();
-    }
-}
 
 /// What happens in this world beside datagrams and timers.
 enum Extra {
@@ -92,7 +70,7 @@ enum Epilogue {
 struct Cluster {
     options: Options,
     plant: Plant,
-    fabric: Fabric<Stack, Extra>,
+    fabric: Fabric<Stack<Ring>, Extra>,
     executors: Vec<BTreeMap<GroupId, Executor>>,
     /// Nodes whose executors are slow now.
     slow: Vec<bool>,
@@ -120,7 +98,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         slow: vec![false; nodes],
         customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
         streams: BTreeMap::new(),
-        watch: Watch::new(nodes),
+        watch: Watch::new(nodes, options.loose()),
         faults: draw.fork(),
         load: draw.fork(),
         calm: None,
@@ -200,6 +178,7 @@ impl Cluster {
         let ring = ring_config(&self.options, me, self.plant);
         let mut config = engine::Config::new(me, ring.nodes.clone(), CLUSTER.into());
         config.address = Some(address(node));
+        config.quorum = self.options.quorum;
         self.plant.into_engine(&mut config);
         let now = self.fabric.local(node);
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");
@@ -252,8 +231,7 @@ impl Cluster {
         match done.effect {
             Effect::Executed(entry, component, before) => {
                 let now = self.fabric.now();
-                let walls = self.fabric.hosts.iter().map(|host| host.clock.wall(now));
-                let latest = walls.max().expect("there are nodes");
+                let latest = self.fabric.latest_wall();
                 let (place, after) = (log.entries.len() as u64, log.digest);
                 self.summary.executed += 1;
                 self.fabric.trace.note(now, 8, node, [group.0, after]);

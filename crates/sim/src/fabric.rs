@@ -10,22 +10,9 @@ use wire::{Duration, Incarnation, Member, NodeId, NodeSet, Time};
 
 use crate::clock::Clock;
 use crate::network::{Network, Place};
+use crate::process::Process;
 use crate::queue::Queue;
 use crate::trace::{Trace, digest};
-
-/// A machine as the fabric drives it.
-pub trait Process {
-    /// A datagram came.
-    fn datagram(&mut self, now: Time, bytes: &Bytes);
-    /// The host of this node says that nobody listens there.
-    fn unreachable(&mut self, now: Time, node: NodeId);
-    /// A timer is due.
-    fn timeout(&mut self, now: Time);
-    /// When the next timer is due.
-    fn next_timeout(&self) -> Option<Time>;
-    /// Panics if something inside contradicts itself.
-    fn check(&self);
-}
 
 /// What a process is given.
 pub enum Input<X> {
@@ -39,6 +26,8 @@ pub enum Input<X> {
 
 enum What<X> {
     Arrive(Place, Input<X>),
+    /// A slow reader has come to this one.
+    Read(Place, Input<X>),
     Wake(Place),
     World(X),
 }
@@ -89,6 +78,11 @@ pub struct Host<P, X> {
     /// Its timer has just fired, so many times in a row without time passing.
     fired: bool,
     spins: u32,
+    /// It reads its socket slowly: a datagram takes it so long.
+    lag: Option<Duration>,
+    /// When it has read what waits, and how much does.
+    read_at: Time,
+    unread: usize,
 }
 
 impl<P, X> Host<P, X> {
@@ -111,6 +105,8 @@ pub struct Fabric<P, X> {
     queue: Queue<What<X>>,
     turns: u64,
     settled: u64,
+    /// What wall clocks said before they were set.
+    latest: Time,
 }
 
 /// The id of the node at this place.
@@ -137,6 +133,9 @@ impl<P: Process, X> Fabric<P, X> {
             due: None,
             fired: false,
             spins: 0,
+            lag: None,
+            read_at: Time::ZERO,
+            unread: 0,
         };
         Fabric {
             hosts: clocks.into_iter().map(host).collect(),
@@ -146,6 +145,7 @@ impl<P: Process, X> Fabric<P, X> {
             queue: Queue::default(),
             turns: 0,
             settled: 0,
+            latest: Time::ZERO,
         }
     }
 
@@ -188,6 +188,24 @@ impl<P: Process, X> Fabric<P, X> {
     /// Something for a node's process, at this true time; a stopped process gets it when it goes on.
     pub fn deliver(&mut self, at: Time, node: usize, what: X) {
         self.queue.push(at, What::Arrive(node, Input::Extra(what)));
+    }
+
+    /// From now on this node takes so long to read a datagram from its socket, or no time.
+    pub fn lag(&mut self, node: usize, gap: Option<Duration>) {
+        self.hosts[node].lag = gap;
+    }
+
+    /// The wall clock of this node is set by so many milliseconds.
+    pub fn jump(&mut self, node: usize, by: i64) {
+        self.latest = self.latest_wall();
+        self.hosts[node].clock.jump(by);
+    }
+
+    /// The latest that any wall clock has said so far.
+    pub fn latest_wall(&self) -> Time {
+        let now = self.now();
+        let walls = self.hosts.iter().map(|host| host.clock.wall(now));
+        walls.max().unwrap_or_default().max(self.latest)
     }
 
     /// A process starts in a new life.
@@ -294,7 +312,14 @@ impl<P: Process, X> Fabric<P, X> {
                         return Some(Step::Ran(node));
                     }
                 }
+                What::Read(node, input) => {
+                    self.hosts[node].unread -= 1;
+                    if let Some(step) = self.arrive(node, input) {
+                        return Some(step);
+                    }
+                }
                 What::Arrive(node, input) => {
+                    let Some(input) = self.put_off(node, input) else { continue };
                     if let Some(step) = self.arrive(node, input) {
                         return Some(step);
                     }
@@ -321,6 +346,22 @@ impl<P: Process, X> Fabric<P, X> {
         self.trace.note(now, 2, node, [0, 0]);
         self.trace.say(now, || format!("{} timer", node_id(node)));
         true
+    }
+
+    /// A slow reader comes to a datagram later, or never: its socket is full.
+    fn put_off(&mut self, node: usize, input: Input<X>) -> Option<Input<X>> {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        let slow = host.lag.is_some() || host.unread > 0;
+        if !slow || !host.runs() || !matches!(input, Input::Datagram(..)) {
+            return Some(input);
+        }
+        if host.unread < SOCKET_BUFFER {
+            host.unread += 1;
+            host.read_at = host.read_at.max(now) + host.lag.unwrap_or(Duration::from_micros(1));
+            self.queue.push(host.read_at, What::Read(node, input));
+        }
+        None
     }
 
     fn arrive(&mut self, node: usize, input: Input<X>) -> Option<Step<X>> {

@@ -30,11 +30,21 @@ pub enum FaultKind {
     Reset,
     /// Executors of a node become slow for a while.
     Slow,
+    /// Several processes are killed within a moment, and start again within another.
+    Burst,
+    /// A link works and fails by turns, for a long spell.
+    Flap,
+    /// A node reads its socket slowly, and what does not fit there is lost.
+    Lag,
+    /// A wall clock is set forward or back.
+    WallJump,
+    /// A node gives a replica up, and hosts it again later.
+    Unhost,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 11] = [
+    pub const ALL: [FaultKind; 16] = [
         FaultKind::Kill,
         FaultKind::PowerLoss,
         FaultKind::Leave,
@@ -46,11 +56,17 @@ impl FaultKind {
         FaultKind::Ambush,
         FaultKind::Reset,
         FaultKind::Slow,
+        FaultKind::Burst,
+        FaultKind::Flap,
+        FaultKind::Lag,
+        FaultKind::WallJump,
+        FaultKind::Unhost,
     ];
 
     /// A bare ring can suffer it.
     pub fn concerns_rings(self) -> bool {
-        !matches!(self, FaultKind::Reset | FaultKind::Slow)
+        use FaultKind::{Reset, Slow, Unhost, WallJump};
+        !matches!(self, Reset | Slow | WallJump | Unhost)
     }
 }
 

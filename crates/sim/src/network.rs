@@ -18,6 +18,8 @@ pub struct Weather {
     pub reorder: u64,
     /// Datagrams that are held up for long, of 1,000.
     pub spike: u64,
+    /// Datagrams of which a copy arrives when nobody thinks of them any more, of 10,000.
+    pub ghost: u64,
     /// The shortest way takes this long.
     pub latency: Duration,
     /// And up to this much more.
@@ -26,7 +28,15 @@ pub struct Weather {
     pub longest: Duration,
 }
 
+/// The latest copy of a datagram: later than rings and lives last here.
+const GHOST: Duration = Duration::from_secs(3);
+
 impl Weather {
+    /// No way takes longer than within one building: timers are not made for many nodes far from each other.
+    pub fn near(self) -> Weather {
+        Weather { latency: self.latency.min(Duration::from_micros(200)), ..self }
+    }
+
     /// Nothing is lost, only time passes.
     pub fn calm(self) -> Weather {
         let Weather { latency, jitter, .. } = self;
@@ -64,6 +74,25 @@ impl Network {
         self.cut[from] |= 1 << to;
     }
 
+    /// All these ways are cut.
+    pub fn cut_all(&mut self, cuts: &[(Place, Place)]) {
+        for &(from, to) in cuts {
+            self.cut(from, to);
+        }
+    }
+
+    /// These ways work again.
+    pub fn mend(&mut self, cuts: &[(Place, Place)]) {
+        for &(from, to) in cuts {
+            self.cut[from] &= !(1 << to);
+        }
+    }
+
+    /// How many hosts there are: nodes and clients.
+    pub fn places(&self) -> usize {
+        self.cut.len()
+    }
+
     /// Everybody reaches everybody.
     pub fn heal(&mut self) {
         self.cut.fill(0);
@@ -91,8 +120,13 @@ impl Network {
             return [None, None];
         }
         let first = self.arrival(now);
-        let copy = self.draw.permille(self.weather.duplicate);
-        let second = if copy { Some(self.arrival(now)) } else { None };
+        let second = if self.draw.permille(self.weather.duplicate) {
+            Some(self.arrival(now))
+        } else if self.draw.permille(self.weather.ghost) && self.draw.one_in(10) {
+            Some(now + self.draw.scale(Duration::from_millis(20), GHOST))
+        } else {
+            None
+        };
         [Some(first), second]
     }
 

@@ -4,8 +4,9 @@
 //! time hides the bugs that need one kind alone, or none. So each seed first draws which kinds
 //! exist for it, then how often each strikes.
 
+use engine::Quorum;
 use wire::ordered::{GroupOptions, Hold, Style};
-use wire::{ClusterId, Duration};
+use wire::{ClusterId, Duration, GroupId};
 
 use crate::clock::Clock;
 use crate::draw::Draw;
@@ -75,6 +76,10 @@ pub struct Options {
     pub weather: Weather,
     /// The faults.
     pub faults: FaultPlan,
+    /// Which configurations may act.
+    pub quorum: Quorum,
+    /// Messages that are multicast as safe, of 1,000 (bare rings).
+    pub safe: u64,
     /// The ring's window.
     pub window: usize,
     /// The ring's turn.
@@ -89,9 +94,21 @@ pub struct Options {
 }
 
 impl Options {
+    /// Groups that promise less: an answered request may be lost with the one node that had it (`Hold::One`), or with
+    /// the side of a partition that does not go on (`Quorum::Off`).
+    pub fn loose(&self) -> Vec<GroupId> {
+        let one =
+            |group: &&GroupPlan| group.options.hold == Hold::One || self.quorum == Quorum::Off;
+        self.groups.iter().filter(one).map(|group| GroupId::of(&group.name)).collect()
+    }
+
     /// What this seed draws, in this kind of world.
     pub fn draw(draw: &mut Draw, world: World) -> Options {
-        let nodes = *[1, 2, 3, 3, 3, 4, 5, 5, 5, 6, 7].get(draw.count(0, 10)).expect("in range");
+        let nodes = if draw.one_in(64) {
+            draw.count(8, 32)
+        } else {
+            draw.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 5, 6, 7])
+        };
         let load = load(&mut draw.fork());
         let mut faults = draw.fork();
         let weather = weather(&mut faults);
@@ -104,8 +121,10 @@ impl Options {
             groups: groups(&mut draw.fork(), nodes),
             clocks: (0..nodes + load.clients).map(|_| clock(&mut clocks)).collect(),
             load,
-            weather,
+            weather: if nodes > 7 { weather.near() } else { weather },
             faults: plan,
+            quorum: if draw.one_in(24) { Quorum::Off } else { Quorum::Majority },
+            safe: draw.pick(&[0, 100, 500, 1_000]),
             window,
             turn: draw.pick(&[1, 4, 64]).min(window),
             parking: !draw.one_in(4),
@@ -128,7 +147,11 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
     (0..draw.pick(&[1, 1, 2, 3]))
         .map(|number| {
             let replicas = draw.pick(&[1, 2, 3, 3, 3, 4, 5]).min(nodes);
-            let hold = draw.pick(&[Hold::Majority, Hold::Majority, Hold::Majority, Hold::All]);
+            let hold = match draw.between(0, 15) {
+                0 => Hold::One,
+                1..=4 => Hold::All,
+                _ => Hold::Majority,
+            };
             GroupPlan {
                 name: format!("group-{number}"),
                 hosts: draw.distinct(replicas, nodes),
@@ -166,6 +189,7 @@ fn weather(draw: &mut Draw) -> Weather {
         duplicate: rates(draw, &[1, 10, 100]),
         reorder: rates(draw, &[5, 50, 200]),
         spike: rates(draw, &[1, 5, 20]),
+        ghost: rates(draw, &[1, 10]),
         // The longest makes a recovery last long enough to be interrupted.
         latency: draw.pick(&[20, 50, 50, 200, 200, 2_500]).pipe(Duration::from_micros),
         jitter: draw.pick(&[5, 30, 200]).pipe(Duration::from_micros),

@@ -26,6 +26,8 @@ pub struct Promise {
     alive: BTreeSet<Member>,
     /// The synced replicas of each group by the newest view.
     synced: BTreeMap<GroupId, Synced>,
+    /// Replicas that their node gives up.
+    leaving: BTreeSet<(GroupId, Member)>,
 }
 
 /// The synced replicas of a group at a view of a component.
@@ -85,6 +87,32 @@ impl Promise {
         }
     }
 
+    /// The group can do without this node's replica: another that has the state is there. `away`: nodes that are stopped
+    /// or cut off.
+    pub fn spares(&self, group: GroupId, victim: Member, away: &[NodeId]) -> bool {
+        let near = |member: &Member| {
+            let lives = self.alive.contains(member) && *member != victim;
+            lives && !away.contains(&member.node) && !self.leaving.contains(&(group, *member))
+        };
+        let synced = self.synced.get(&group);
+        synced.is_some_and(|synced| !synced.asleep && synced.members.iter().any(near))
+    }
+
+    /// A node gives its replica of a group up.
+    pub fn unhosted(&mut self, group: GroupId, member: Member) {
+        self.leaving.insert((group, member));
+    }
+
+    /// It hosts the group again. False if it has not given it up.
+    pub fn hosted(&mut self, group: GroupId, member: Member) -> bool {
+        self.leaving.remove(&(group, member))
+    }
+
+    /// It is giving its replica up.
+    pub fn is_leaving(&self, group: GroupId, member: Member) -> bool {
+        self.leaving.contains(&(group, member))
+    }
+
     /// The promise still holds when this node's life ends now. `away`: nodes that are stopped or cut
     /// off, whose replicas may be struck out before they are back.
     pub fn covers(&self, victim: Member, away: &[NodeId]) -> bool {
@@ -96,10 +124,8 @@ impl Promise {
         });
         let knowing = self.seated.iter().filter(|member| lives(member)).count();
         let majority = self.configured / 2 + 1;
-        let near = |member: &&Member| lives(member) && !away.contains(&member.node);
-        let kept = self.synced.values().all(|synced| {
-            let others = !synced.asleep && synced.members.iter().any(|member| near(&member));
-            others || !synced.members.contains(&victim)
+        let kept = self.synced.iter().all(|(&group, synced)| {
+            self.spares(group, victim, away) || !synced.members.contains(&victim)
         });
         quorate && self.configured - knowing < majority && kept
     }

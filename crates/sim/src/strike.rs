@@ -3,9 +3,11 @@
 use wire::{Duration, Member, NodeId};
 
 use crate::draw::Draw;
-use crate::fabric::{Fabric, Process, node_id};
+use crate::fabric::{Fabric, node_id};
 use crate::faults::{Cuts, FaultKind, FaultPlan, deaf, one_way, partition};
 use crate::network::Weather;
+use crate::options::Options;
+use crate::process::Process;
 
 /// A fault that happens now.
 #[derive(Clone, Debug)]
@@ -31,10 +33,20 @@ pub enum Strike {
     Reset(usize),
     /// The executors of this node become slow.
     Slow(usize),
+    /// The processes of these nodes are killed, as far as the promise survives it.
+    Burst(Vec<usize>),
+    /// Ways fail and work by turns.
+    Flap(Cuts),
+    /// This node takes so long to read a datagram.
+    Lag(usize, Duration),
+    /// The wall clock of this node is set by so many milliseconds.
+    WallJump(usize, i64),
+    /// This node gives up its replica of a group: the first that it hosts from this one on.
+    Unhost(usize, usize),
 }
 
 /// A fault ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relief {
     /// The node starts again.
     Boot(usize),
@@ -48,6 +60,12 @@ pub enum Relief {
     Clear,
     /// The executors of this node are quick again.
     Quick(usize),
+    /// A link that flaps changes its mind: these ways are mended, or cut again, so many times more.
+    Flap(Cuts, u64),
+    /// The node reads its socket as it comes.
+    Keep(usize),
+    /// The node hosts its replica of this group again.
+    Host(usize, usize),
 }
 
 /// Who is struck by a fault of this kind. `covered` says whether the promise survives a death.
@@ -83,11 +101,32 @@ pub fn choose<P: Process, X>(
         }
         FaultKind::Reset => None,
         FaultKind::Slow => Some(Strike::Slow(node)),
+        FaultKind::Burst => {
+            let many = draw.count(1, nodes);
+            Some(Strike::Burst(draw.distinct(many, nodes)))
+        }
+        FaultKind::Flap => {
+            let mut cuts = one_way(draw, nodes);
+            if draw.one_in(2) {
+                cuts.extend(cuts.clone().into_iter().map(|(from, to)| (to, from)));
+            }
+            Some(Strike::Flap(cuts))
+        }
+        FaultKind::Lag => {
+            let span = draw.scale(Duration::from_micros(20), Duration::from_millis(5));
+            Some(Strike::Lag(node, span))
+        }
+        FaultKind::WallJump => {
+            let far = draw.pick(&[5, 1_000, 60_000]);
+            let by = draw.between(1, far) as i64;
+            Some(Strike::WallJump(node, if draw.one_in(2) { by } else { -by }))
+        }
+        FaultKind::Unhost => Some(Strike::Unhost(node, draw.count(0, 7))),
     }
 }
 
 /// Nodes that are stopped, or do not see the majority of the others.
-fn away<P: Process, X>(fabric: &Fabric<P, X>) -> Vec<NodeId> {
+pub fn away<P: Process, X>(fabric: &Fabric<P, X>) -> Vec<NodeId> {
     let nodes = fabric.hosts.len();
     let sees = |node: usize| {
         let joined = |&other: &usize| fabric.network.joined(node, other);
@@ -106,14 +145,31 @@ pub fn strike<P: Process, X>(
     let mut span = plan.span(draw);
     let relief = match strike {
         Strike::End { node, .. } => Some(Relief::Boot(*node)),
-        Strike::Leave(_) | Strike::Reset(_) => None,
+        Strike::Leave(_) | Strike::Reset(_) | Strike::Burst(_) => None,
+        Strike::WallJump(node, by) => {
+            fabric.jump(*node, *by);
+            None
+        }
+        Strike::Unhost(node, group) => Some(Relief::Host(*node, *group)),
+        Strike::Lag(node, gap) => {
+            fabric.lag(*node, Some(*gap));
+            Some(Relief::Keep(*node))
+        }
+        Strike::Flap(cuts) => {
+            span = draw.span(Duration::from_millis(1), span);
+            let times = draw.between(3, 40);
+            fabric.network.cut_all(cuts);
+            Some(Relief::Flap(cuts.clone(), times))
+        }
         Strike::Pause(node) => {
             fabric.pause(*node);
             Some(Relief::Resume(*node))
         }
         Strike::Cut(cuts) => {
-            for &(from, to) in cuts {
-                fabric.network.cut(from, to);
+            fabric.network.cut_all(cuts);
+            // Now and then one way stays cut for so long that the rings must find a way to live with it.
+            if cuts.len() == 1 && draw.one_in(3) {
+                span *= 5;
             }
             Some(Relief::Mend)
         }
@@ -129,4 +185,50 @@ pub fn strike<P: Process, X>(
         Strike::Slow(node) => Some(Relief::Quick(*node)),
     };
     (span, relief)
+}
+
+/// What every world does alike when a fault ends; tells what must follow and when. Nothing new begins when all is
+/// `calm`.
+pub fn relieve<P: Process, X>(
+    relief: &Relief,
+    fabric: &mut Fabric<P, X>,
+    options: &Options,
+    calm: bool,
+    draw: &mut Draw,
+) -> Vec<(Duration, Relief)> {
+    let mut next = Vec::new();
+    match relief {
+        Relief::Resume(node) => fabric.resume(*node),
+        Relief::Keep(node) => fabric.lag(*node, None),
+        Relief::Mend => fabric.network.heal(),
+        Relief::Clear if !calm => fabric.network.set_weather(options.weather),
+        Relief::Split if !calm => {
+            fabric.network.set_weather(options.weather);
+            let places = fabric.network.places();
+            fabric.network.cut_all(&partition(draw, options.nodes, places));
+            // Half of the time once more, when the parts are about to form rings.
+            if draw.one_in(2) {
+                let soon = draw.span(Duration::from_millis(50), Duration::from_millis(180));
+                next.push((soon, Relief::Split));
+            }
+            next.push((options.faults.span(draw), Relief::Mend));
+        }
+        Relief::Flap(cuts, times) if !calm => {
+            if times % 2 == 1 {
+                fabric.network.mend(cuts);
+            } else {
+                fabric.network.cut_all(cuts);
+            }
+            if *times > 0 {
+                let soon = draw.scale(Duration::from_millis(1), options.faults.longest);
+                next.push((soon, Relief::Flap(cuts.clone(), times - 1)));
+            } else {
+                fabric.network.mend(cuts);
+            }
+        }
+        // Others are the worlds' own, or have nothing to end any more.
+        Relief::Clear | Relief::Split | Relief::Flap(..) => {}
+        Relief::Boot(_) | Relief::Quick(_) | Relief::Host(..) => {}
+    }
+    next
 }

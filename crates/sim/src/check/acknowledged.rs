@@ -4,7 +4,7 @@
 //! and the history's hash up to there, so all replies that ever left must lie on one history, and the
 //! replicas at the end must have all of it.
 
-use crate::hashed::HashMap;
+use super::hashed::HashMap;
 
 use wire::GroupId;
 

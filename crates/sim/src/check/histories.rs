@@ -4,7 +4,7 @@
 //! `ft-corba-totem.txt` section 2.1 (replica consistency). Compared within a component at every execution,
 //! and as whole digests at the end.
 
-use crate::hashed::HashMap;
+use super::hashed::HashMap;
 
 use wire::{GroupId, Member, RingId};
 

@@ -5,7 +5,8 @@
 
 pub mod acknowledged;
 pub mod bounded;
-pub mod configurations;
+pub mod evs;
+pub mod hashed;
 pub mod histories;
 pub mod liveness;
 pub mod once;
@@ -13,7 +14,6 @@ pub mod ordered_time;
 pub mod primary;
 pub mod replies;
 pub mod stability;
-pub mod total_order;
 pub mod views;
 
 use std::fmt;

@@ -3,7 +3,7 @@
 //! Source: docs/protocol/group.md, "Requests": (client, number) is executed once, whatever is retried or
 //! ordered again; sessions travel with the state.
 
-use crate::hashed::{HashMap, HashSet};
+use super::hashed::{HashMap, HashSet};
 
 use wire::{ClientId, GroupId, Member};
 

@@ -4,7 +4,7 @@
 //! the same at every replica follows from the histories' hashes, which contain it; here it is compared in the
 //! open too, so that a failure says so.
 
-use crate::hashed::HashMap;
+use super::hashed::HashMap;
 
 use wire::{GroupId, Member, RingId, Time};
 

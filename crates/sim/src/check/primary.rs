@@ -3,7 +3,7 @@
 //! Source: docs/protocol/group.md, "Groups and views" and "Requests" (the primary orders; a replica that a client
 //! asks for a call that was ordered already answers too); `stheno.txt` section IV.
 
-use crate::hashed::{HashMap, HashSet};
+use super::hashed::{HashMap, HashSet};
 
 use wire::{GroupId, Member, RingId, ViewNumber};
 

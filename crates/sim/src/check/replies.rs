@@ -3,7 +3,7 @@
 //! Source: docs/protocol/group.md, "Requests" (the kept reply), design.md, "Exactly once". Right is what the
 //! oracle makes of the history and of the arguments that the client sent.
 
-use crate::hashed::HashMap;
+use super::hashed::HashMap;
 
 use wire::client::{Outcome, Refusal};
 use wire::{ClientId, GroupId, MethodId};
@@ -52,7 +52,9 @@ impl Replies {
 
     /// At the end: every reply is the oracle's, by the group's final history.
     pub fn finish(&self, group: GroupId, history: &[Entry]) -> Verdict {
-        for (index, (entry, right)) in history.iter().zip(oracle::replies(history)).enumerate() {
+        for (index, (entry, right)) in
+            history.iter().zip(oracle::service::replies(history)).enumerate()
+        {
             let call = (group, entry.client, entry.number);
             let executed = (entry.method, entry.body);
             let asked = self.asked.get(&call);
@@ -86,7 +88,7 @@ mod tests {
         let now = Time(8);
         let call = Call { client, number: 1, now, seed: 2, method: APPEND, body: &body };
         let history = [call.entry()];
-        let right = oracle::reply(&history, 1);
+        let right = oracle::service::reply(&history, 1);
         let key = (GROUP, client, 1);
 
         let mut replies = Replies::default();

@@ -2,14 +2,15 @@
 //!
 //! Source: safe delivery, Totem (TOCS 1995) section 3 and EVS specification 7; docs/protocol/ring.md, "Arus in the
 //! token": *all* is reached by every member, *majority* by more than half of them. Seen from outside:
-//! who holds a message and does not die delivers it before it leaves the ring. And the obligation (ICDCS 1994,
-//! section 5): what one delivered who installed a new ring, all who recovered with it deliver, whether they installed that ring or not.
+//! who holds a message and does not die delivers it before it leaves the ring. And the obligation set of extended
+//! virtual synchrony: what one delivered who installed a new ring, all who recovered with it deliver, whether they installed that ring or not.
 
-use crate::hashed::{HashMap, HashSet};
+use super::hashed::{HashMap, HashSet};
 
 use wire::{Member, RingId};
 
-use super::total_order::{MessageId, TotalOrder};
+use super::evs::MessageId;
+use super::evs::total::Total;
 use super::{Verdict, demand};
 
 const PROPERTY: &str = "stability";
@@ -77,7 +78,7 @@ impl Stability {
     }
 
     /// At the end: does what was delivered bear out the claims?
-    pub fn finish(&self, order: &TotalOrder) -> Verdict {
+    pub fn finish(&self, order: &Total) -> Verdict {
         for (&ring, (majority, all, members)) in &self.claims {
             let lacks = |member: &Member, upto: u64| {
                 let reached = order.reached(*member, ring);
@@ -102,18 +103,12 @@ impl Stability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{Incarnation, NodeId};
-
-    fn member(node: u32) -> Member {
-        Member { node: NodeId(node), incarnation: Incarnation(1) }
-    }
-
-    const RING: RingId = RingId { sequence: 4, representative: NodeId(1) };
+    use crate::check::evs::samples::{RING, delivered, member};
 
     #[test]
     fn a_forgotten_obligation_is_seen() {
         let mut stability = Stability::default();
-        let order = TotalOrder::default();
+        let order = Total::default();
         stability.delivered(member(1), RING, (member(1), 7));
         stability.recovered(member(1), RING, &[member(1), member(2)]);
         assert!(stability.finish(&order).is_err());
@@ -124,15 +119,15 @@ mod tests {
     #[test]
     fn an_empty_claim_is_seen() {
         let members = [member(1), member(2), member(3)];
-        let mut order = TotalOrder::default();
-        order.delivered(member(1), (member(1), 1), (RING, 5), true).unwrap();
+        let mut order = Total::default();
+        order.delivered(&delivered(1, (1, 1), 5)).unwrap();
         let mut stability = Stability::default();
         stability.ring(RING, &members);
         stability.held(member(1), RING, 4, 4).unwrap();
         assert!(stability.finish(&order).is_ok(), "nothing was delivered up to #4");
         stability.held(member(1), RING, 5, 4).unwrap();
         assert!(stability.finish(&order).is_err(), "one is no majority of three");
-        order.delivered(member(2), (member(1), 1), (RING, 5), true).unwrap();
+        order.delivered(&delivered(2, (1, 1), 5)).unwrap();
         assert!(stability.finish(&order).is_ok());
         stability.held(member(1), RING, 5, 5).unwrap();
         assert!(stability.finish(&order).is_err());

@@ -4,7 +4,7 @@
 //! `jgroup-arm.txt` (view synchrony). Views are compared within a component: what a member that was cut off
 //! did with the tail of its old ring is undone by its next component.
 
-use crate::hashed::HashMap;
+use super::hashed::HashMap;
 
 use wire::{GroupId, Member, RingId, ViewNumber};
 

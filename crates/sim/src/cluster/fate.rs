@@ -1,15 +1,15 @@
 //! Faults, healing, and what is demanded at the end.
 
-use engine::{GroupStatus, Status};
+use engine::{GroupStatus, Quorum, Status};
 use wire::{Duration, GroupId, Member};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::{Verdict, bounded, liveness};
-use crate::faults::partition;
+use crate::executor::Executor;
 use crate::network::Place;
 use crate::options::GroupPlan;
 use crate::service::Entry;
-use crate::strike::{Relief, Strike, choose, strike};
+use crate::strike::{Relief, Strike, away, choose, relieve, strike};
 use crate::trace::mix;
 
 /// How often it is looked whether all is well again.
@@ -46,11 +46,74 @@ impl Cluster {
                 self.fabric.hosts[node].process.as_mut().expect("chosen to run").leave(now);
                 self.drain(node)?;
             }
+            Strike::Burst(nodes) => self.burst(&nodes),
             Strike::Reset(client) => self.reset(client)?,
             Strike::Slow(node) => self.slow[node] = true,
+            Strike::Unhost(node, group) => self.unhost(node, group)?,
             Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) | Strike::Ambush(_) => {}
+            Strike::Flap(_) | Strike::Lag(..) | Strike::WallJump(..) => {}
         }
         Ok(())
+    }
+
+    /// Several processes are killed at once, as far as the promise survives it, and start again together.
+    fn burst(&mut self, nodes: &[usize]) {
+        for &node in nodes {
+            let away = away(&self.fabric);
+            let runs = self.fabric.hosts[node].process.is_some();
+            if runs && self.watch.promise.covers(self.fabric.member(node), &away) {
+                self.end(node, false);
+                let soon = self.faults.span(Duration::ZERO, Duration::from_millis(20));
+                self.fabric.later(soon, Extra::Relief(Relief::Boot(node)));
+            }
+        }
+    }
+
+    /// A node gives its replica of a group up, if others can go on with it.
+    fn unhost(&mut self, node: usize, group: usize) -> Verdict {
+        let plan = &self.options.groups[group % self.options.groups.len()];
+        let id = GroupId::of(&plan.name);
+        let me = self.fabric.member(node);
+        // Without a quorum a part may find itself with the last replica, and a group without any is no group.
+        let spared = self.options.quorum == Quorum::Majority
+            && self.watch.promise.spares(id, me, &away(&self.fabric));
+        if !spared || !self.fabric.hosts[node].runs() || !self.executors[node].contains_key(&id) {
+            return Ok(());
+        }
+        let now = self.fabric.local(node);
+        let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
+        process.unhost(now, id);
+        self.watch.promise.unhosted(id, me);
+        self.drain(node)
+    }
+
+    /// It hosts the group again.
+    fn host(&mut self, node: usize, group: usize) -> Verdict {
+        let plan = &self.options.groups[group % self.options.groups.len()];
+        let now = self.fabric.local(node);
+        let me = self.fabric.member(node);
+        let Some(process) = &mut self.fabric.hosts[node].process else { return Ok(()) };
+        if !plan.hosts.contains(&node) {
+            return Ok(());
+        }
+        let id = GroupId::of(&plan.name);
+        if !self.watch.promise.is_leaving(id, me) {
+            return Ok(()); // It started anew meanwhile.
+        }
+        match process.host(now, &plan.name, plan.options) {
+            Ok(id) => {
+                self.watch.promise.hosted(id, me);
+                self.watch.replaced(me, id, &[])?;
+                self.executors[node].insert(id, Executor::new(plan.padding));
+            }
+            // It has not gone yet.
+            Err(engine::HostError::Twice) => {
+                let soon = Duration::from_millis(20);
+                self.fabric.later(soon, Extra::Relief(Relief::Host(node, group)));
+            }
+            Err(error) => panic!("{error}"),
+        }
+        self.drain(node)
     }
 
     /// A life ends.
@@ -75,29 +138,14 @@ impl Cluster {
         self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
         match relief {
             Relief::Boot(node) => return self.boot(node),
-            Relief::Split if self.calm.is_none() => {
-                self.fabric.network.set_weather(self.options.weather);
-                let (nodes, places) = (self.options.nodes, self.options.clocks.len());
-                for (from, to) in partition(&mut self.faults, nodes, places) {
-                    self.fabric.network.cut(from, to);
-                }
-                // Half of the time once more, when the parts are about to form rings.
-                if self.faults.one_in(2) {
-                    let soon =
-                        self.faults.span(Duration::from_millis(50), Duration::from_millis(180));
-                    self.fabric.later(soon, Extra::Relief(Relief::Split));
-                }
-                let span = self.options.faults.span(&mut self.faults);
-                self.fabric.later(span, Extra::Relief(Relief::Mend));
-            }
-            Relief::Split => {}
-            Relief::Resume(node) => self.fabric.resume(node),
-            Relief::Mend => self.fabric.network.heal(),
-            Relief::Clear if self.calm.is_none() => {
-                self.fabric.network.set_weather(self.options.weather);
-            }
-            Relief::Clear => {}
+            Relief::Host(node, group) => return self.host(node, group),
             Relief::Quick(node) => self.slow[node] = false,
+            _ => {}
+        }
+        let calm = self.calm.is_some();
+        let next = relieve(&relief, &mut self.fabric, &self.options, calm, &mut self.faults);
+        for (span, relief) in next {
+            self.fabric.later(span, Extra::Relief(relief));
         }
         Ok(())
     }
@@ -113,11 +161,15 @@ impl Cluster {
         self.fabric.network.set_weather(self.options.weather.calm());
         for node in 0..self.options.nodes {
             self.slow[node] = false;
+            self.fabric.lag(node, None);
             self.fabric.resume(node);
             self.boot(node)?;
         }
-        for customer in &mut self.customers {
-            customer.calm(now);
+        // Without a quorum a node alone knows no group but its own, and says so.
+        if self.options.quorum == Quorum::Majority {
+            for customer in &mut self.customers {
+                customer.calm(now);
+            }
         }
         self.fabric.trace.say(now, || "ALL HEALS".into());
         self.fabric.later(LOOK, Extra::Look);

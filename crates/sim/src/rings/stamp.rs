@@ -5,7 +5,7 @@ use ring::Output;
 use wire::{Incarnation, Member, NodeId};
 
 use crate::check::Violation;
-use crate::check::total_order::MessageId;
+use crate::check::evs::MessageId;
 
 /// Bytes of a message before its filling: node, incarnation, count.
 const STAMP: usize = 20;
@@ -34,7 +34,7 @@ pub(super) fn stamped(bytes: &[u8]) -> Result<MessageId, Violation> {
         whole.then_some((member, count))
     };
     let text = || format!("a message was delivered that nobody sent: {} bytes", bytes.len());
-    read().ok_or_else(|| Violation { property: "total order", text: text() })
+    read().ok_or_else(|| Violation { property: "basic delivery", text: text() })
 }
 
 /// An output in words, without the message's bytes.
