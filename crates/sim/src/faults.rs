@@ -104,6 +104,11 @@ impl FaultPlan {
         self.kinds.iter().find(strikes).map(|&(kind, _)| kind)
     }
 
+    /// One of these kinds exists.
+    pub fn has(&self, kinds: &[FaultKind]) -> bool {
+        self.kinds.iter().any(|(kind, _)| kinds.contains(kind))
+    }
+
     /// How long it lasts.
     pub fn span(&self, draw: &mut Draw) -> Duration {
         draw.scale(Duration::from_millis(5), self.longest)

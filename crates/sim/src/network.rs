@@ -88,6 +88,11 @@ impl Network {
         }
     }
 
+    /// Nothing is cut.
+    pub fn is_whole(&self) -> bool {
+        self.cut.iter().all(|&cut| cut == 0)
+    }
+
     /// How many hosts there are: nodes and clients.
     pub fn places(&self) -> usize {
         self.cut.len()

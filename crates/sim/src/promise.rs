@@ -28,6 +28,8 @@ pub struct Promise {
     synced: BTreeMap<GroupId, Synced>,
     /// Replicas that their node gives up.
     leaving: BTreeSet<(GroupId, Member)>,
+    /// Those among them of whom no view is known that is without them.
+    pending: BTreeSet<(GroupId, Member)>,
 }
 
 /// The synced replicas of a group at a view of a component.
@@ -52,6 +54,7 @@ impl Promise {
     /// A life ends, or is about to.
     pub fn died(&mut self, member: Member) {
         self.alive.remove(&member);
+        self.pending.retain(|(_, leaving)| *leaving != member);
     }
 
     /// A configuration was delivered somewhere: it may become a component.
@@ -76,6 +79,7 @@ impl Promise {
 
     /// A view was installed somewhere.
     pub fn view(&mut self, group: GroupId, at: (RingId, u64), members: Vec<Member>) {
+        self.pending.retain(|&(of, member)| of != group || members.contains(&member));
         let known = self.synced.entry(group);
         let known = known.or_insert(Synced { at, members: Vec::new(), asleep: true });
         if known.at <= at {
@@ -101,11 +105,18 @@ impl Promise {
     /// A node gives its replica of a group up.
     pub fn unhosted(&mut self, group: GroupId, member: Member) {
         self.leaving.insert((group, member));
+        self.pending.insert((group, member));
     }
 
     /// It hosts the group again. False if it has not given it up.
     pub fn hosted(&mut self, group: GroupId, member: Member) -> bool {
+        self.pending.remove(&(group, member));
         self.leaving.remove(&(group, member))
+    }
+
+    /// Somebody is about to leave a group: were the others struck out now, the last one would leave, and the group with it.
+    pub fn pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// It is giving its replica up.

@@ -6,6 +6,7 @@ use wire::{Duration, GroupId, Member};
 use super::{Cluster, Epilogue, Extra};
 use crate::check::{Verdict, bounded, liveness};
 use crate::executor::Executor;
+use crate::faults::FaultKind;
 use crate::network::Place;
 use crate::options::GroupPlan;
 use crate::service::Entry;
@@ -27,6 +28,9 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
+        if self.watch.promise.pending() {
+            return Ok(());
+        }
         let places = self.options.clocks.len();
         let promise = &self.watch.promise;
         let covered = |victim, away: &[_]| promise.covers(victim, away);
@@ -75,7 +79,10 @@ impl Cluster {
         let id = GroupId::of(&plan.name);
         let me = self.fabric.member(node);
         // Without a quorum a part may find itself with the last replica, and a group without any is no group.
+        let whole = away(&self.fabric).is_empty() && self.fabric.network.is_whole();
         let spared = self.options.quorum == Quorum::Majority
+            && whole
+            && !self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush])
             && self.watch.promise.spares(id, me, &away(&self.fabric));
         if !spared || !self.fabric.hosts[node].runs() || !self.executors[node].contains_key(&id) {
             return Ok(());
