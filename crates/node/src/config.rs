@@ -13,9 +13,11 @@ use crate::realtime::{MAX_PRIORITY, MAX_SPIN, Realtime};
 
 mod error;
 mod file;
+mod nodes;
 mod security;
 
 pub use error::{ConfigError, Problem};
+pub use nodes::NodeAddress;
 pub use security::{Security, TlsFiles};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.
@@ -54,20 +56,13 @@ pub struct Config {
     pub replicas: Vec<ReplicaConfig>,
 }
 
-/// Where a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeAddress {
-    /// The node.
-    pub id: NodeId,
-    /// Its UDP address for the ring, whose number it also uses on TCP.
-    pub ring: SocketAddr,
-}
-
 /// The ring's knobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingKnobs {
     /// The timers.
     pub timing: ring::Timing,
+    /// The timers of links, where nodes have several.
+    pub links: ring::LinkTiming,
     /// Bytes of the largest datagram to send.
     pub datagram: usize,
     /// Datagrams that may be on the ring and not yet everywhere.
@@ -85,6 +80,7 @@ impl Default for RingKnobs {
         let ring = ring::Config::new(ClusterId::of(""), me, vec![me.node]);
         RingKnobs {
             timing: ring.timing,
+            links: ring::LinkTiming::default(),
             datagram: ring.datagram,
             window: ring.window,
             turn: ring.turn,
@@ -119,10 +115,7 @@ impl Default for Config {
             admin_tls: None,
             client: Some(SocketAddr::from(([127, 0, 0, 1], 7100))),
             advertise: None,
-            nodes: vec![NodeAddress {
-                id: NodeId(1),
-                ring: SocketAddr::from(([127, 0, 0, 1], 7201)),
-            }],
+            nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
             ring: RingKnobs::default(),
             realtime: Realtime::default(),
             replicas: Vec::new(),
@@ -136,7 +129,7 @@ impl Config {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Config {
             client: Some(any),
-            nodes: vec![NodeAddress { id: NodeId(1), ring: any }],
+            nodes: vec![NodeAddress::new(NodeId(1), any)],
             ..Config::default()
         }
     }
@@ -144,8 +137,17 @@ impl Config {
     /// Node `node` of a cluster whose nodes have the ids 1, 2, ... and these ring addresses.
     /// Clients connect at any free port of loopback. See [`crate::free_ring_addresses`].
     pub fn member(node: NodeId, rings: &[SocketAddr]) -> Config {
-        let nodes = (1..).zip(rings).map(|(id, &ring)| NodeAddress { id: NodeId(id), ring });
-        Config { node, nodes: nodes.collect(), ..Config::single() }
+        let links: Vec<[SocketAddr; 1]> = rings.iter().map(|&ring| [ring]).collect();
+        Config::linked(node, &links)
+    }
+
+    /// As [`Config::member`], with an address on each link for every node.
+    pub fn linked(node: NodeId, rings: &[impl AsRef<[SocketAddr]>]) -> Config {
+        let address = |(id, ring): (u32, &_)| {
+            let ring: &[SocketAddr] = AsRef::as_ref(ring);
+            NodeAddress { id: NodeId(id), ring: ring.to_vec() }
+        };
+        Config { node, nodes: (1..).zip(rings).map(address).collect(), ..Config::single() }
     }
 
     /// Reads a configuration file's text.
@@ -180,7 +182,7 @@ impl Config {
     /// The first problem, with the remedy.
     pub fn check(&self) -> Result<(), Problem> {
         check_name("cluster", &self.cluster)?;
-        self.check_nodes()?;
+        nodes::check(self.node, &self.nodes)?;
         self.check_listening()?;
         self.check_realtime()?;
         self.check_replicas()?;
@@ -188,9 +190,10 @@ impl Config {
         self.ring_config(me).check().map_err(Problem::Ring)
     }
 
-    /// This node's ring address.
-    pub(crate) fn ring_address(&self) -> Option<SocketAddr> {
-        self.nodes.iter().find(|node| node.id == self.node).map(|node| node.ring)
+    /// This node's ring address on each link.
+    pub(crate) fn ring_addresses(&self) -> &[SocketAddr] {
+        let mine = self.nodes.iter().find(|node| node.id == self.node);
+        mine.map_or(&[], |node| &node.ring)
     }
 
     /// The ring's part of the configuration, for this life of the node.
@@ -204,6 +207,13 @@ impl Config {
         ring.turn = self.ring.turn;
         ring.parking = self.ring.parking;
         ring
+    }
+
+    /// The part that concerns links.
+    pub(crate) fn links_config(&self, me: Member) -> ring::LinksConfig {
+        let ring::Config { cluster, nodes, .. } = self.ring_config(me);
+        let (count, timing) = (self.ring_addresses().len(), self.ring.links);
+        ring::LinksConfig { cluster, me, nodes, count, timing }
     }
 
     fn check_realtime(&self) -> Result<(), Problem> {
@@ -220,33 +230,6 @@ impl Config {
         Ok(())
     }
 
-    fn check_nodes(&self) -> Result<(), Problem> {
-        let Some(mine) = self.ring_address() else {
-            return Err(Problem::MeMissing(self.node));
-        };
-        for (index, node) in self.nodes.iter().enumerate() {
-            let before = &self.nodes[..index];
-            if before.iter().any(|other| other.id == node.id) {
-                return Err(Problem::NodeTwice { index, id: node.id });
-            }
-            if before.iter().any(|other| other.ring == node.ring) {
-                return Err(Problem::RingAddressTwice { index, address: node.ring });
-            }
-            if node.ring.ip().is_unspecified() || node.ring.ip().is_multicast() {
-                return Err(Problem::RingAddressUnusable { index, address: node.ring });
-            }
-            if node.ring.port() == 0 && self.nodes.len() > 1 {
-                return Err(Problem::RingPortZero { index });
-            }
-            if node.ring.is_ipv4() != mine.is_ipv4()
-                || node.ring.ip().is_loopback() != mine.ip().is_loopback()
-            {
-                return Err(Problem::Mixed { index, address: node.ring, mine });
-            }
-        }
-        Ok(())
-    }
-
     fn check_listening(&self) -> Result<(), Problem> {
         if self.client.is_none() && self.advertise.is_some() {
             return Err(Problem::AdvertiseWithoutClient);
@@ -256,10 +239,13 @@ impl Config {
         {
             return Err(Problem::Advertise(address));
         }
-        if let (Some(client), Some(ring)) = (self.client, self.ring_address())
-            && client.port() == ring.port()
-            && client.port() != 0
-            && (client.ip() == ring.ip() || client.ip().is_unspecified())
+        let meets = |client: SocketAddr, ring: &SocketAddr| {
+            client.port() == ring.port()
+                && client.port() != 0
+                && (client.ip() == ring.ip() || client.ip().is_unspecified())
+        };
+        if let Some(client) = self.client
+            && self.ring_addresses().iter().any(|ring| meets(client, ring))
         {
             return Err(Problem::ClientIsRing(client));
         }
@@ -270,9 +256,8 @@ impl Config {
             if self.security.tls().is_none() {
                 return Err(Problem::AdminWithoutTls(admin));
             }
-            let taken = [self.client, self.ring_address()];
-            if admin.port() != 0 && taken.iter().flatten().any(|other| other.port() == admin.port())
-            {
+            let mut taken = self.client.iter().chain(self.ring_addresses());
+            if admin.port() != 0 && taken.any(|other| other.port() == admin.port()) {
                 return Err(Problem::AdminPortTaken(admin));
             }
         }
@@ -285,9 +270,9 @@ impl Config {
         {
             return Err(Problem::InsecureClient { address, missing: missing.join(", ") });
         }
-        let open = |node: &NodeAddress| node.id == self.node && !node.ring.ip().is_loopback();
-        if let Some(index) = self.nodes.iter().position(open) {
-            let address = self.nodes[index].ring;
+        let open = self.ring_addresses().iter().find(|ring| !ring.ip().is_loopback());
+        if let Some(&address) = open {
+            let index = self.nodes.iter().position(|node| node.id == self.node).unwrap_or(0);
             return Err(Problem::InsecureRing { index, address, missing: missing.join(", ") });
         }
         match self.admin_tls {

@@ -37,9 +37,9 @@ pub use engine::{Event, ServiceOutcome};
 pub use error::{HostError, StartError, Stopped};
 pub use events::{EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
 pub use node::Node;
-pub use ports::free_ring_addresses;
+pub use ports::{free_ring_addresses, free_ring_addresses_at};
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
-    Counters, GroupStatus, HandshakeCounters, MalformedCounters, ReplicaStatus, RingStatus,
-    SealCounters, SealStatus, Status, TlsStatus,
+    Counters, GroupStatus, HandshakeCounters, LinkStatus, MalformedCounters, NodeLinks,
+    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };

@@ -1,14 +1,16 @@
 //! Seeing at once that another node's process is gone.
 //!
-//! Each node keeps a TCP connection to every other node, at the ring port's number. Nothing is
-//! ever sent on it: when a process dies, its kernel closes the connection, which is no proof (a
-//! firewall could do it), but a reason to send an empty datagram to the node's ring port. Its
-//! refusal, told by the ring's socket, is the proof.
+//! Each node keeps a TCP connection to every other node by every link, at the ring port's number.
+//! Nothing is ever sent on it: when a process dies, its kernel closes the connection, which is no
+//! proof (a firewall could do it), but a reason to send an empty datagram to the node's ring port by
+//! all links. Their refusal, told by the ring's sockets, is the proof; how many it takes is known
+//! to `ring::Links`. By every link, because a connection over a network that is cut tells nothing,
+//! least of all that the process behind it dies.
 //!
 //! One without the other proves nothing: whoever can send a packet can forge a refusal (ICMP has no
 //! secret), but to end an established connection he must guess or read its sequence numbers, and
 //! whoever could make a node lose a connection cannot close its port. So a refusal is believed
-//! only while this node's connection to the peer is ended or was refused too.
+//! only while this node's connection to the peer by the same link is ended or was refused too.
 //!
 //! On the other side the connections only have to exist, and losing one accuses nobody: the node that
 //! made it asks the port, hears no refusal, and connects again. Strangers' connections are kept
@@ -18,7 +20,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 use wire::limits::MAX_MEMBERS;
 use wire::{Duration, NodeId, Time};
 
@@ -30,6 +32,9 @@ const REDIAL: Duration = Duration::from_millis(100);
 
 /// As `REDIAL`, of a node that has just sent a datagram: it runs, so it should be watched.
 const REDIAL_WHEN_HEARD: Duration = Duration::from_millis(10);
+
+/// A host that was silent and is back, without the process that it had, says so when it is asked.
+const KEEPALIVE: Duration = Duration::from_secs(2);
 
 /// A dying process closes its descriptors one by one: its ring socket may outlive the connection
 /// by some microseconds, so the probe is repeated. Pauses between the probes.
@@ -52,12 +57,14 @@ const MAX_STRANGERS: usize = MAX_MEMBERS;
 
 #[derive(Debug)]
 pub(crate) struct Liveness {
-    listener: TcpListener,
+    /// One for each link.
+    listeners: Vec<TcpListener>,
     /// Other nodes' connections to this one. They only have to exist.
     watchers: BTreeMap<u64, Watcher>,
     next_watcher: u64,
-    /// From where this node connects to others, so that they know the address.
-    from: IpAddr,
+    /// From where this node connects to others by each link, so that they know the address.
+    from: Vec<IpAddr>,
+    /// All links of the first peer, then all of the second, ...
     watched: Vec<Watched>,
 }
 
@@ -87,12 +94,24 @@ struct Watched {
 }
 
 impl Liveness {
-    pub fn listen(address: SocketAddr, others: &[NodeAddress], now: Time) -> io::Result<Liveness> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let watched = |node: &NodeAddress| Watched {
-            id: node.id,
-            address: node.ring,
+    /// Listens at this node's address on each link, and is to watch the others.
+    ///
+    /// # Errors
+    /// With the address that cannot be had.
+    pub fn listen(
+        mine: &[SocketAddr],
+        others: &[NodeAddress],
+        now: Time,
+    ) -> Result<Liveness, (SocketAddr, io::Error)> {
+        let listen = |&address: &SocketAddr| {
+            let listener = TcpListener::bind(address).map_err(|error| (address, error))?;
+            listener.set_nonblocking(true).map_err(|error| (address, error))?;
+            Ok(listener)
+        };
+        let listeners = mine.iter().map(listen).collect::<Result<_, _>>()?;
+        let watched = |(id, address)| Watched {
+            id,
+            address,
             connection: None,
             established: false,
             ended: false,
@@ -102,24 +121,29 @@ impl Liveness {
             dial_at: now,
             probe: None,
         };
+        let addresses =
+            others.iter().flat_map(|node| node.ring.iter().map(|&address| (node.id, address)));
         Ok(Liveness {
-            listener,
+            listeners,
             watchers: BTreeMap::new(),
             next_watcher: 1,
-            from: address.ip(),
-            watched: others.iter().map(watched).collect(),
+            from: mine.iter().map(SocketAddr::ip).collect(),
+            watched: addresses.map(watched).collect(),
         })
     }
 
     pub fn register(&self, poller: &Poller) -> io::Result<()> {
-        Ok(poller.add(&self.listener, Source::Watchers, EventFlags::IN)?)
+        for (link, listener) in self.listeners.iter().enumerate() {
+            poller.add(listener, Source::Watchers(link), EventFlags::IN)?;
+        }
+        Ok(())
     }
 
-    /// Takes other nodes' connections.
-    pub fn accept(&mut self, poller: &Poller) {
+    /// Takes other nodes' connections by this link.
+    pub fn accept(&mut self, link: usize, poller: &Poller) {
         // Bounded: whoever connects without end must not keep the loop here.
         for _ in 0..MAX_MEMBERS {
-            let (stream, from) = match self.listener.accept() {
+            let (stream, from) = match self.listeners[link].accept() {
                 Ok((stream, from)) => (stream, from.ip().to_canonical()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {
@@ -173,11 +197,14 @@ impl Liveness {
         self.watchers.remove(&number);
     }
 
-    /// A peer's port has refused a datagram. True if that is to be believed.
-    pub fn believes_refusal(&mut self, node: NodeId, now: Time) -> bool {
-        let Some(watched) = self.watched.iter_mut().find(|watched| watched.id == node) else {
-            return false;
-        };
+    fn index(&self, peer: usize, link: usize) -> usize {
+        peer * self.listeners.len() + link
+    }
+
+    /// A peer's port has refused a datagram on this link. True if that is to be believed.
+    pub fn believes_refusal(&mut self, peer: usize, link: usize, now: Time) -> bool {
+        let index = self.index(peer, link);
+        let Some(watched) = self.watched.get_mut(index) else { return false };
         // Its end may be there already, and only not be read yet.
         if let (true, Some(connection)) = (watched.established, &mut watched.connection)
             && !is_silent(connection)
@@ -190,14 +217,15 @@ impl Liveness {
     }
 
     /// This node's connection to a peer is established, or has ended. If the peer's port has refused
-    /// datagrams just before, it is gone, and returned.
+    /// datagrams just before, that is to be believed now: the peer and the link.
     pub fn handle_watched(
         &mut self,
         index: usize,
         flags: EventFlags,
         now: Time,
         poller: &Poller,
-    ) -> Option<NodeId> {
+    ) -> Option<(usize, usize)> {
+        let links = self.listeners.len();
         let watched = &mut self.watched[index];
         let connection = watched.connection.as_mut()?;
         let ended = flags.intersects(EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP)
@@ -207,7 +235,7 @@ impl Liveness {
             watched.connection = None;
             watched.lost(now);
             let refused = watched.refused.is_some_and(|at| now.since(at) <= REFUSAL_LASTS);
-            return refused.then_some(watched.id);
+            return refused.then_some((index / links, index % links));
         } else if !watched.established {
             watched.established = true;
             (watched.ended, watched.refused) = (false, None);
@@ -220,8 +248,9 @@ impl Liveness {
         None
     }
 
-    /// A datagram came from a peer.
-    pub fn heard(&mut self, index: usize, now: Time) {
+    /// A datagram came from a peer by this link.
+    pub fn heard(&mut self, peer: usize, link: usize, now: Time) {
+        let index = self.index(peer, link);
         let watched = &mut self.watched[index];
         watched.heard |= !watched.established;
         if watched.connection.is_none() {
@@ -250,7 +279,8 @@ impl Liveness {
             if watched.connection.is_none() && watched.dial_at <= now {
                 watched.dialled = Some(now);
                 watched.dial_at = now + REDIAL;
-                watched.connection = dial(self.from, watched.address, index, poller).ok();
+                watched.connection =
+                    dial(self.from[index % self.from.len()], watched.address, index, poller).ok();
                 if watched.connection.is_none() {
                     watched.lost(now);
                 }
@@ -293,6 +323,7 @@ fn is_connected_to_itself(connection: &Socket) -> bool {
 fn dial(from: IpAddr, address: SocketAddr, index: usize, poller: &Poller) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
     // The other side knows this node by its ring address.
     socket.bind(&SockAddr::from(SocketAddr::new(from, 0)))?;
     match socket.connect(&SockAddr::from(address)) {
@@ -322,18 +353,18 @@ mod tests {
 
     /// A node at 127.0.0.1 that watches one at `peer`.
     fn watching(peer: SocketAddr) -> (Liveness, Poller) {
-        let others = [NodeAddress { id: NodeId(2), ring: peer }];
-        let liveness = Liveness::listen(at(1), &others, Time::ZERO).unwrap();
+        let others = [NodeAddress::new(NodeId(2), peer)];
+        let liveness = Liveness::listen(&[at(1)], &others, Time::ZERO).unwrap();
         (liveness, Poller::new().unwrap())
     }
 
     fn connect(liveness: &mut Liveness, poller: &Poller, from: SocketAddr) -> TcpStream {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&from.into()).unwrap();
-        socket.connect(&liveness.listener.local_addr().unwrap().into()).unwrap();
+        socket.connect(&liveness.listeners[0].local_addr().unwrap().into()).unwrap();
         let before = liveness.next_watcher;
         while liveness.next_watcher == before {
-            liveness.accept(poller);
+            liveness.accept(0, poller);
         }
         socket.into()
     }
@@ -366,7 +397,7 @@ mod tests {
     }
 
     /// Waits for what happens to the connection to the peer, and handles it.
-    fn step(liveness: &mut Liveness, poller: &Poller) -> Option<NodeId> {
+    fn step(liveness: &mut Liveness, poller: &Poller) -> Option<(usize, usize)> {
         let mut ready = Vec::new();
         let now = monotonic();
         poller.wait(now, now + Duration::from_secs(10), &mut ready).unwrap();
@@ -379,20 +410,19 @@ mod tests {
     fn a_refusal_is_believed_only_without_a_connection() {
         let peer = TcpListener::bind(at(2)).unwrap();
         let (mut liveness, poller) = watching(peer.local_addr().unwrap());
-        let node = NodeId(2);
-        assert!(!liveness.believes_refusal(node, monotonic()), "nothing is known yet");
+        assert!(!liveness.believes_refusal(0, 0, monotonic()), "nothing is known yet");
         liveness.handle_timeout(monotonic(), &poller, |_| {});
         assert_eq!(step(&mut liveness, &poller), None);
         let connection = peer.accept().unwrap().0;
-        assert!(!liveness.believes_refusal(node, monotonic()), "it is connected: forged");
+        assert!(!liveness.believes_refusal(0, 0, monotonic()), "it is connected: forged");
         drop(connection);
-        assert_eq!(step(&mut liveness, &poller), Some(node), "now both say so");
-        assert!(liveness.believes_refusal(node, monotonic()));
+        assert_eq!(step(&mut liveness, &poller), Some((0, 0)), "now both say so");
+        assert!(liveness.believes_refusal(0, 0, monotonic()));
         // It is back.
         liveness.handle_timeout(monotonic() + REDIAL, &poller, |_| {});
         assert_eq!(step(&mut liveness, &poller), None);
-        assert!(!liveness.believes_refusal(node, monotonic()));
-        assert!(!liveness.believes_refusal(NodeId(3), monotonic()), "a stranger's");
+        assert!(!liveness.believes_refusal(0, 0, monotonic()));
+        assert!(!liveness.believes_refusal(1, 0, monotonic()), "a stranger's");
     }
 
     #[test]
@@ -403,7 +433,7 @@ mod tests {
         step(&mut liveness, &poller);
         drop(peer.accept().unwrap());
         let deadline = monotonic() + Duration::from_secs(10);
-        while !liveness.believes_refusal(NodeId(2), monotonic()) {
+        while !liveness.believes_refusal(0, 0, monotonic()) {
             assert!(monotonic() < deadline, "the end never came");
         }
     }
@@ -415,7 +445,7 @@ mod tests {
         liveness.handle_timeout(monotonic(), &poller, |_| {});
         step(&mut liveness, &poller);
         let long_ago = Time(monotonic().0 - 2 * REFUSAL_LASTS.as_nanos() as u64);
-        assert!(!liveness.believes_refusal(NodeId(2), long_ago));
+        assert!(!liveness.believes_refusal(0, 0, long_ago));
         drop(peer.accept().unwrap());
         assert_eq!(step(&mut liveness, &poller), None, "the next probe's refusal decides");
     }

@@ -63,7 +63,7 @@ impl Node {
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
         let credentials = security::credentials(&config)?;
         let seal = security::seal(&config, me)?;
-        let sockets = open_sockets(&config, seal, credentials.as_ref(), &waker)?;
+        let sockets = open_sockets(&config, me, seal, credentials.as_ref(), &waker)?;
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
@@ -232,22 +232,24 @@ impl Drop for Node {
 /// sockets of this process, so only the TCP port tells that another process has the number.
 fn open_sockets(
     config: &Config,
+    me: Member,
     seal: Option<Seal>,
     credentials: Option<&Credentials>,
     waker: &Arc<Waker>,
 ) -> Result<Sockets, StartError> {
-    let mine = config.ring_address().ok_or(Problem::MeMissing(config.node))?;
     // In order of id, as the ring counts them.
     let mut nodes = config.nodes.clone();
     nodes.sort_unstable_by_key(|node| node.id);
     let others: Vec<NodeAddress> =
-        nodes.iter().copied().filter(|node| node.id != config.node).collect();
+        nodes.iter().filter(|node| node.id != config.node).cloned().collect();
     let listen = |what, address| move |source| StartError::Listen { what, address, source };
     let clients = |address| listen("clients (TCP)", address);
-    let liveness =
-        Liveness::listen(mine, &others, monotonic()).map_err(listen("liveness (TCP)", mine))?;
-    let transport =
-        Transport::bind(mine, config.node, &nodes, seal).map_err(listen("the ring (UDP)", mine))?;
+    let mine = config.ring_addresses();
+    let first = *mine.first().ok_or(Problem::MeMissing(config.node))?;
+    let liveness = Liveness::listen(mine, &others, monotonic())
+        .map_err(|(address, error)| listen("liveness (TCP)", address)(error))?;
+    let transport = Transport::bind(config.links_config(me), &nodes, seal, monotonic())
+        .map_err(listen("the ring (UDP)", first))?;
     let callers = match (config.client, credentials) {
         (None, _) => None,
         (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),

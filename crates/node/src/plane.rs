@@ -21,7 +21,6 @@ use crate::liveness::Liveness;
 use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::realtime::{Realtime, RealtimeStatus, Spinner};
 use crate::sockets::tcp::{Arrived, Callers};
-use crate::sockets::udp::Received;
 use crate::status::{Counters, Status, TlsStatus};
 use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
@@ -131,7 +130,7 @@ impl Sockets {
 
     fn next_timeout(&self) -> Time {
         let callers = self.callers.as_ref().map_or(Time::FAR, Callers::next_timeout);
-        self.liveness.next_timeout().min(callers)
+        self.liveness.next_timeout().min(callers).min(self.transport.next_timeout())
     }
 }
 
@@ -203,25 +202,10 @@ impl Plane {
         };
         match source {
             Source::Waker => self.handle_inbox(now),
-            Source::Strangers | Source::Peer(_) => {
-                let (mut heard, mut doubted) = (false, 0);
-                transport.receive(source, now, counters, |received| match received {
-                    Received::Datagram(bytes) => {
-                        heard = true;
-                        stack.handle_datagram(now, &bytes);
-                    }
-                    Received::Unreachable(node) => {
-                        if liveness.believes_refusal(node, now) {
-                            stack.handle_unreachable(now, node);
-                        } else {
-                            doubted += 1;
-                        }
-                    }
+            Source::Strangers(_) | Source::Peer { .. } => {
+                transport.receive(source, now, counters, liveness, |bytes| {
+                    stack.handle_datagram(now, &bytes);
                 });
-                counters.unreachable_doubted += doubted;
-                if let (true, Source::Peer(index)) = (heard, source) {
-                    liveness.heard(index, now);
-                }
             }
             Source::Clients => {
                 if let Some(callers) = callers {
@@ -233,11 +217,11 @@ impl Plane {
                     callers.handle_ready(number, flags, poller, counters, arrived);
                 }
             }
-            Source::Watchers => liveness.accept(poller),
+            Source::Watchers(link) => liveness.accept(link, poller),
             Source::Watcher(number) => liveness.handle_watcher(number),
             Source::Watched(index) => {
-                if let Some(node) = liveness.handle_watched(index, flags, now, poller) {
-                    stack.handle_unreachable(now, node);
+                if let Some((peer, link)) = liveness.handle_watched(index, flags, now, poller) {
+                    transport.handle_refused(peer, link, now);
                 }
             }
         }
@@ -255,8 +239,11 @@ impl Plane {
             self.stop = Stop::Done;
         }
         let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
+        let counters = &mut self.counters;
+        if transport.next_timeout() <= now {
+            transport.handle_timeout(now, counters);
+        }
         if liveness.next_timeout() <= now {
-            let counters = &mut self.counters;
             liveness.handle_timeout(now, poller, |node| transport.probe(node, now, counters));
         }
         if let Some(callers) = callers {
@@ -369,12 +356,15 @@ impl Plane {
         let tls = TlsStatus { clients, ..self.tls.clone() };
         let configured = self.configured.clone();
         let (cluster, client) = (&self.cluster, self.client_address);
-        Status {
+        let transport = &self.sockets.transport;
+        let mut status = Status {
             realtime: self.realtime.clone(),
             tls,
-            seal: self.sockets.transport.seal_status(),
+            seal: transport.seal_status(),
             ..Status::new(self.stack.status(), cluster, configured, client, counters)
-        }
+        };
+        status.ring.links = transport.status(monotonic());
+        status
     }
 
     fn do_what_the_stack_asks(&mut self) {
@@ -385,12 +375,11 @@ impl Plane {
             }
             // Sending and writing may show that somebody is gone, and the stack then asks for more.
             let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
-            if let Some(node) = transport.take_refused(&mut self.counters) {
-                if liveness.believes_refusal(node, now) {
-                    self.stack.handle_unreachable(now, node);
-                } else {
-                    self.counters.unreachable_doubted += 1;
-                }
+            let counters = &mut self.counters;
+            if let Some(event) = transport.take_event() {
+                self.handle_event(Event::Ring(event));
+            } else if let Some(node) = transport.take_unreachable(now, counters, liveness) {
+                self.stack.handle_unreachable(now, node);
             } else if let Some(gone) =
                 callers.as_mut().and_then(|callers| callers.flush(poller, &mut self.counters))
             {

@@ -17,16 +17,16 @@ pub(crate) use rustix::event::epoll::EventFlags;
 pub(crate) enum Source {
     /// Other threads have something for the data plane.
     Waker,
-    /// The ring's socket for datagrams of whoever has no socket of its own.
-    Strangers,
-    /// The ring's socket for one node, by its place in the list of peers.
-    Peer(usize),
+    /// A link's socket for datagrams of whoever has no socket of its own.
+    Strangers(usize),
+    /// A link's socket for one node, by its place in the list of peers.
+    Peer { link: usize, number: usize },
     /// New clients.
     Clients,
     /// A client's connection.
     Caller(u64),
-    /// New liveness connections of other nodes.
-    Watchers,
+    /// New liveness connections of other nodes, by this link.
+    Watchers(usize),
     /// Another node's liveness connection to this one.
     Watcher(u64),
     /// This node's liveness connection to a peer.
@@ -34,16 +34,17 @@ pub(crate) enum Source {
 }
 
 const KIND_SHIFT: u32 = 56;
+const LINK_SHIFT: u32 = 32;
 
 impl Source {
     fn to_word(self) -> u64 {
         let (kind, number) = match self {
             Source::Waker => (0, 0),
-            Source::Strangers => (1, 0),
-            Source::Peer(index) => (2, index as u64),
+            Source::Strangers(link) => (1, link as u64),
+            Source::Peer { link, number } => (2, (link as u64) << LINK_SHIFT | number as u64),
             Source::Clients => (3, 0),
             Source::Caller(number) => (4, number),
-            Source::Watchers => (5, 0),
+            Source::Watchers(link) => (5, link as u64),
             Source::Watcher(number) => (6, number),
             Source::Watched(index) => (7, index as u64),
         };
@@ -54,11 +55,14 @@ impl Source {
         let number = word & ((1 << KIND_SHIFT) - 1);
         match word >> KIND_SHIFT {
             0 => Source::Waker,
-            1 => Source::Strangers,
-            2 => Source::Peer(number as usize),
+            1 => Source::Strangers(number as usize),
+            2 => {
+                let link = (number >> LINK_SHIFT) as usize;
+                Source::Peer { link, number: (number & ((1 << LINK_SHIFT) - 1)) as usize }
+            }
             3 => Source::Clients,
             4 => Source::Caller(number),
-            5 => Source::Watchers,
+            5 => Source::Watchers(number as usize),
             6 => Source::Watcher(number),
             _ => Source::Watched(number as usize),
         }
@@ -166,11 +170,11 @@ mod tests {
     fn a_source_survives_its_word() {
         for source in [
             Source::Waker,
-            Source::Strangers,
-            Source::Peer(63),
+            Source::Strangers(1),
+            Source::Peer { link: 3, number: 63 },
             Source::Clients,
             Source::Caller(1 << 40),
-            Source::Watchers,
+            Source::Watchers(2),
             Source::Watcher(7),
             Source::Watched(0),
         ] {

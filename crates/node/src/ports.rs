@@ -1,6 +1,6 @@
 //! Free addresses on loopback, for tests and demonstrations.
 
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::Range;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,15 @@ const PORTS: Range<u16> = 20_000..32_000;
 /// # Panics
 /// If there are not that many free ports.
 pub fn free_ring_addresses(count: usize) -> Vec<SocketAddr> {
+    free_ring_addresses_at(Ipv4Addr::LOCALHOST.into(), count)
+}
+
+/// As [`free_ring_addresses`], at another address of this host: all of 127.0.0.0/8 is its own, so
+/// 127.0.0.2 serves as a second link.
+///
+/// # Panics
+/// If there are not that many free ports.
+pub fn free_ring_addresses_at(host: IpAddr, count: usize) -> Vec<SocketAddr> {
     // Each process starts elsewhere; within it the numbers go on.
     static TAKEN: AtomicU64 = AtomicU64::new(0);
     let _ = TAKEN.compare_exchange(
@@ -28,10 +37,10 @@ pub fn free_ring_addresses(count: usize) -> Vec<SocketAddr> {
     let span = u64::from(PORTS.end - PORTS.start);
     let free: Vec<SocketAddr> = (0..span)
         .map(|_| PORTS.start + (TAKEN.fetch_add(1, Ordering::Relaxed) % span) as u16)
-        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+        .map(|port| SocketAddr::new(host, port))
         .filter(|&address| TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok())
         .take(count)
         .collect();
-    assert_eq!(free.len(), count, "the ports {PORTS:?} of loopback are taken");
+    assert_eq!(free.len(), count, "the ports {PORTS:?} of {host} are taken");
     free
 }

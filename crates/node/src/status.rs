@@ -9,7 +9,7 @@ use wire::{Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
 use crate::realtime::RealtimeStatus;
 
 /// What a node knows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// This node.
     pub node: NodeId,
@@ -37,7 +37,7 @@ pub struct Status {
 }
 
 /// What a node knows of its ring.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingStatus {
     /// `operational`, `gather`, `commit`, `recovery`, or `stopped` when the node runs no more.
     pub state: String,
@@ -53,6 +53,28 @@ pub struct RingStatus {
     pub epoch: u64,
     /// The last sequence number delivered here.
     pub delivered: u64,
+    /// The links to each of the other configured nodes, in order of id.
+    #[serde(default)]
+    pub links: Vec<NodeLinks>,
+}
+
+/// What a node knows of the links to another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeLinks {
+    /// The other node.
+    pub node: NodeId,
+    /// Each link, as the configuration lists them.
+    pub links: Vec<LinkStatus>,
+}
+
+/// What a node knows of one link to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// It carries from here to there, as far as is known; of a node that is silent, what was known
+    /// last.
+    pub up: bool,
+    /// Milliseconds since anything came by it from there; none if nothing ever did.
+    pub heard_ms: Option<f64>,
 }
 
 /// How a node's datagrams are sealed.
@@ -180,6 +202,12 @@ pub struct Counters {
     /// or just ahead of the connection's end.
     #[serde(default)]
     pub unreachable_doubted: u64,
+    /// Times that a link to a node was lost while another one worked.
+    #[serde(default)]
+    pub links_lost: u64,
+    /// Times that a lost link came back.
+    #[serde(default)]
+    pub links_back: u64,
     /// Frames received from clients.
     pub frames_in: u64,
     /// Frames written to clients.
@@ -353,6 +381,7 @@ impl Status {
                 quorate: ring.quorate,
                 epoch: ring.epoch,
                 delivered: ring.delivered,
+                links: Vec::new(),
             },
             groups: status.groups.into_iter().map(GroupStatus::from).collect(),
             realtime: RealtimeStatus::default(),

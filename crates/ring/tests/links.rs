@@ -77,7 +77,8 @@ impl Pair {
                     LinkOutput::Report { to, link, datagram } => {
                         assert_eq!(to, 1 - from);
                         self.sent += 1;
-                        let lost = self.lossy.contains(&(from, link)) && self.sent % 2 == 0;
+                        let lost =
+                            self.lossy.contains(&(from, link)) && self.sent.is_multiple_of(2);
                         if !self.cut.contains(&(from, link)) && !lost {
                             let key = (self.now + DELAY, self.sent);
                             self.flying.insert(key, (from, link, datagram));

@@ -72,7 +72,7 @@ pub use client::{
 pub use node::{
     Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory,
     HostError, HostOptions, Node, NodeAddress, ReplicaConfig, RingKnobs, Service, ServiceOutcome,
-    StartError, Stopped, admin, free_ring_addresses, key_file, realtime,
+    StartError, Stopped, admin, free_ring_addresses, free_ring_addresses_at, key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{GroupOptions, Hold, Style};
@@ -84,8 +84,8 @@ pub use wire::{
 pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
-        Counters, GroupStatus, MalformedCounters, ReplicaStatus, RingStatus, SealCounters,
-        SealStatus, Status,
+        Counters, GroupStatus, LinkStatus, MalformedCounters, NodeLinks, ReplicaStatus, RingStatus,
+        SealCounters, SealStatus, Status,
     };
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use wire::limits::{MAX_GROUPS, MAX_NAME};
+use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_RING_LINKS};
 use wire::{Duration, NodeId};
 
 use crate::realtime::{MAX_PRIORITY, MAX_SPIN};
@@ -76,6 +76,38 @@ pub enum Problem {
     /// Two nodes with the same address.
     #[error("[[nodes]] lists ring address {address} twice: give each node its own address")]
     RingAddressTwice {
+        /// Place in the list.
+        index: usize,
+        /// The address.
+        address: SocketAddr,
+    },
+    /// No address, or more than there are links.
+    #[error("a node with {links} ring addresses: give it 1 to {MAX_RING_LINKS}, one for each link")]
+    RingLinks {
+        /// Place in the list.
+        index: usize,
+        /// How many.
+        links: usize,
+    },
+    /// Nodes with different numbers of links.
+    #[error(
+        "a node with {links} ring addresses, this one has {mine}: give every node one for each \
+         link, in the same order of networks"
+    )]
+    RingLinksDiffer {
+        /// Place in the list.
+        index: usize,
+        /// How many it has.
+        links: usize,
+        /// How many this node has.
+        mine: usize,
+    },
+    /// Two links to the same address of a host.
+    #[error(
+        "ring address {address} is on the same network as an earlier one of this node: they would \
+         fail together; give the second link an address of another network"
+    )]
+    RingHostTwice {
         /// Place in the list.
         index: usize,
         /// The address.
@@ -234,6 +266,9 @@ impl Problem {
             Problem::NodeTwice { index, .. } => vec![Key("nodes"), Index(*index), Key("id")],
             Problem::RingAddressTwice { index, .. }
             | Problem::RingAddressUnusable { index, .. }
+            | Problem::RingLinks { index, .. }
+            | Problem::RingLinksDiffer { index, .. }
+            | Problem::RingHostTwice { index, .. }
             | Problem::RingPortZero { index }
             | Problem::Mixed { index, .. }
             | Problem::InsecureRing { index, .. } => {

@@ -15,7 +15,7 @@ use crate::Execution;
 use crate::realtime::Realtime;
 
 /// The timers' keys.
-pub(super) const TIMERS: [&str; 8] = [
+pub(super) const TIMERS: [&str; 10] = [
     "token_timeout_ms",
     "heartbeat_ms",
     "token_retransmit_ms",
@@ -24,6 +24,8 @@ pub(super) const TIMERS: [&str; 8] = [
     "join_interval_ms",
     "consensus_timeout_ms",
     "beacon_interval_ms",
+    "link_probe_ms",
+    "link_timeout_ms",
 ];
 
 #[derive(Serialize, Deserialize)]
@@ -93,7 +95,8 @@ struct SecurityFiles {
 #[serde(deny_unknown_fields)]
 struct NodeEntry {
     id: u32,
-    ring: SocketAddr,
+    #[serde(with = "super::nodes::addresses")]
+    ring: Vec<SocketAddr>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -107,6 +110,8 @@ struct Ring {
     join_interval_ms: f64,
     consensus_timeout_ms: f64,
     beacon_interval_ms: f64,
+    link_probe_ms: f64,
+    link_timeout_ms: f64,
     datagram: usize,
     window: usize,
     turn: usize,
@@ -149,7 +154,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
     let file: File = toml::from_str(text)?;
     let ring = RingKnobs::try_from(&file.ring)
         .map_err(|problem| ConfigError::Value { line: line_of(text, &problem.place()), problem })?;
-    let nodes = file.nodes.iter().map(|node| NodeAddress { id: NodeId(node.id), ring: node.ring });
+    let node = |node: NodeEntry| NodeAddress { id: NodeId(node.id), ring: node.ring };
     let replica = |replica: Replica| ReplicaConfig {
         group: replica.group,
         service: replica.service,
@@ -175,7 +180,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         admin_tls: file.listen.admin,
         client: file.listen.client,
         advertise: file.listen.advertise,
-        nodes: nodes.collect(),
+        nodes: file.nodes.into_iter().map(node).collect(),
         ring,
         realtime: file.realtime.into(),
         replicas: file.replica.into_iter().map(replica).collect(),
@@ -214,7 +219,7 @@ pub(super) fn print(config: &Config) -> String {
         nodes: config
             .nodes
             .iter()
-            .map(|node| NodeEntry { id: node.id.0, ring: node.ring })
+            .map(|node| NodeEntry { id: node.id.0, ring: node.ring.clone() })
             .collect(),
         ring: Ring::from(config.ring),
         realtime: RealtimeTable::from(&config.realtime),
@@ -237,6 +242,8 @@ impl From<RingKnobs> for Ring {
             join_interval_ms: ms(timing.join_interval),
             consensus_timeout_ms: ms(timing.consensus_timeout),
             beacon_interval_ms: ms(timing.beacon_interval),
+            link_probe_ms: ms(knobs.links.probe),
+            link_timeout_ms: ms(knobs.links.timeout),
             datagram: knobs.datagram,
             window: knobs.window,
             turn: knobs.turn,
@@ -266,6 +273,10 @@ impl TryFrom<&Ring> for RingKnobs {
                 join_interval: span("join_interval_ms", ring.join_interval_ms)?,
                 consensus_timeout: span("consensus_timeout_ms", ring.consensus_timeout_ms)?,
                 beacon_interval: span("beacon_interval_ms", ring.beacon_interval_ms)?,
+            },
+            links: ring::LinkTiming {
+                probe: span("link_probe_ms", ring.link_probe_ms)?,
+                timeout: span("link_timeout_ms", ring.link_timeout_ms)?,
             },
             datagram: ring.datagram,
             window: ring.window,

@@ -71,6 +71,32 @@ fn impossible_values_are_refused_with_line_and_remedy() {
 }
 
 #[test]
+fn a_node_has_an_address_on_each_link() {
+    let two = |second: &str| {
+        format!(
+            "node = 1\n[[nodes]]\nid = 1\nring = [\"127.0.0.1:7201\", \"127.0.0.2:7201\"]\n\
+             [[nodes]]\nid = 2\nring = {second}\n"
+        )
+    };
+    let config = Config::from_toml(&two("[\"127.0.0.1:7202\", \"127.0.0.2:7202\"]")).unwrap();
+    assert!(config.nodes.iter().all(|node| node.ring.len() == 2));
+    assert_eq!(config.ring_addresses()[1], "127.0.0.2:7201".parse().unwrap());
+    assert_eq!(Config::from_toml(&config.to_toml()).unwrap(), config, "printed and read alike");
+    let cases = [
+        ("\"127.0.0.1:7202\"", "line 7: a node with 1 ring addresses, this one has 2"),
+        ("[]", "line 7: a node with 0 ring addresses"),
+        ("[\"127.0.0.1:7202\", \"127.0.0.1:7203\"]", "line 7: ring address 127.0.0.1:7203 is on"),
+        ("[\"127.0.0.1:7202\", \"127.0.0.2:7201\"]", "line 7: [[nodes]] lists ring address"),
+        ("[\"127.0.0.1:7202\", \"10.0.0.2:7202\"]", "line 7: ring address 10.0.0.2:7202 and"),
+        ("[\"127.0.0.1:7202\", \"b:7202\"]", "names are not looked up"),
+    ];
+    for (second, expected) in cases {
+        let refusal = refusal(&two(second));
+        assert!(refusal.contains(expected), "{second} gives {refusal:?}");
+    }
+}
+
+#[test]
 fn listening_beyond_loopback_must_be_asked_for() {
     let open = MINIMAL.replace("127.0.0.1", "192.0.2.1");
     let refusal = refusal(&open);

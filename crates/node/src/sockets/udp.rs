@@ -1,4 +1,4 @@
-//! The ring's datagrams.
+//! The ring's datagrams on one link.
 //!
 //! Every peer has a socket of its own, connected to it and bound to the ring's port as all the
 //! others: only a connected socket is told that the other side's port is closed, which proves in
@@ -11,9 +11,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use seal::MAX_SEALED;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use wire::{Duration, Malformed, NodeId, Time};
+use wire::{Duration, Malformed, Time};
 
-use crate::config::NodeAddress;
 use crate::poller::{EventFlags, Poller, Source};
 use crate::status::Counters;
 
@@ -32,11 +31,12 @@ pub(crate) enum Received {
     /// A datagram.
     Datagram(Bytes),
     /// The peer's host says that nobody listens there.
-    Unreachable(NodeId),
+    Refused,
 }
 
 #[derive(Debug)]
 pub(crate) struct Udp {
+    link: usize,
     peers: Vec<Peer>,
     strangers: UdpSocket,
     address: SocketAddr,
@@ -45,7 +45,6 @@ pub(crate) struct Udp {
 
 #[derive(Debug)]
 struct Peer {
-    id: NodeId,
     socket: UdpSocket,
     refused: Option<Time>,
     /// A refusal that came while sending, to be told with the next reading.
@@ -53,18 +52,18 @@ struct Peer {
 }
 
 impl Udp {
-    /// Binds at `mine`, with a socket for each of `others`.
-    pub fn bind(mine: SocketAddr, others: &[NodeAddress]) -> io::Result<Udp> {
+    /// Binds at `mine`, with a socket for each of `others`, which are called by their numbers.
+    pub fn bind(link: usize, mine: SocketAddr, others: &[SocketAddr]) -> io::Result<Udp> {
         let strangers = bound(mine)?;
         let address = strangers.local_addr()?;
-        let peer = |node: &NodeAddress| {
+        let peer = |theirs: &SocketAddr| {
             let socket = bound(address)?;
-            socket.connect(node.ring)?;
-            Ok(Peer { id: node.id, socket, refused: None, untold: false })
+            socket.connect(theirs)?;
+            Ok(Peer { socket, refused: None, untold: false })
         };
         let peers = others.iter().map(peer).collect::<io::Result<_>>()?;
         let buffer = vec![0; MAX_SEALED + 1].into();
-        Ok(Udp { peers, strangers, address, buffer })
+        Ok(Udp { link, peers, strangers, address, buffer })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -72,9 +71,10 @@ impl Udp {
     }
 
     pub fn register(&self, poller: &Poller) -> io::Result<()> {
-        poller.add(&self.strangers, Source::Strangers, EventFlags::IN)?;
-        for (index, peer) in self.peers.iter().enumerate() {
-            poller.add(&peer.socket, Source::Peer(index), EventFlags::IN)?;
+        let link = self.link;
+        poller.add(&self.strangers, Source::Strangers(link), EventFlags::IN)?;
+        for (number, peer) in self.peers.iter().enumerate() {
+            poller.add(&peer.socket, Source::Peer { link, number }, EventFlags::IN)?;
         }
         Ok(())
     }
@@ -90,9 +90,9 @@ impl Udp {
         mut take: impl FnMut(Received),
     ) {
         let (socket, mut peer) = match source {
-            Source::Peer(index) => {
-                let peer = &mut self.peers[index];
-                (&peer.socket, Some((peer.id, &mut peer.refused)))
+            Source::Peer { number, .. } => {
+                let peer = &mut self.peers[number];
+                (&peer.socket, Some(&mut peer.refused))
             }
             _ => (&self.strangers, None),
         };
@@ -113,11 +113,10 @@ impl Udp {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // Reading it has cleared it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    if let Some((id, refused)) = &mut peer
+                    if let Some(refused) = &mut peer
                         && refusal_counts(refused, now)
                     {
-                        counters.unreachable += 1;
-                        take(Received::Unreachable(*id));
+                        take(Received::Refused);
                     }
                 }
                 // Other errors tell of one datagram's fate on its way: no reason to doubt a peer.
@@ -144,20 +143,11 @@ impl Udp {
         }
     }
 
-    /// Sends an empty datagram, which means nothing to a living node and is refused by the host of
-    /// a dead one.
-    pub fn probe(&mut self, to: NodeId, now: Time, counters: &mut Counters) {
-        if let Some(peer) = self.peers.iter().position(|peer| peer.id == to) {
-            self.send(peer, &[], now, counters);
-        }
-    }
-
-    /// The next peer of which a send was refused.
-    pub fn take_refused(&mut self, counters: &mut Counters) -> Option<NodeId> {
-        let peer = self.peers.iter_mut().find(|peer| peer.untold)?;
-        peer.untold = false;
-        counters.unreachable += 1;
-        Some(peer.id)
+    /// The number of the next peer of which a send was refused.
+    pub fn take_refused(&mut self) -> Option<usize> {
+        let number = self.peers.iter().position(|peer| peer.untold)?;
+        self.peers[number].untold = false;
+        Some(number)
     }
 }
 

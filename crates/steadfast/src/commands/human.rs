@@ -47,6 +47,7 @@ fn troubles(status: &Status) -> Vec<String> {
         }
         None => {}
     }
+    troubles.extend(lost_links(status));
     for group in &status.groups {
         if group.primary.is_none() {
             troubles.push(format!(
@@ -101,6 +102,27 @@ fn troubles(status: &Status) -> Vec<String> {
     troubles
 }
 
+/// What is said of links that do not carry: their numbers are those of the configuration, from 1.
+fn lost_links(status: &Status) -> impl Iterator<Item = String> + '_ {
+    status.ring.links.iter().filter(|peer| is_member(status, peer.node)).filter_map(|peer| {
+        let lost: Vec<String> = (1..)
+            .zip(&peer.links)
+            .filter(|(_, link)| !link.up)
+            .map(|(number, link)| match link.heard_ms {
+                Some(ms) => format!("link {number} (last heard {:.1} s ago)", ms / 1e3),
+                None => format!("link {number} (never heard)"),
+            })
+            .collect();
+        (!lost.is_empty()).then(|| {
+            format!(
+                "{} is not reached by {}: see to that network; the ring goes on by another",
+                peer.node,
+                lost.join(", ")
+            )
+        })
+    })
+}
+
 fn is_member(status: &Status, node: NodeId) -> bool {
     status.ring.members.iter().any(|member| member.node == node)
 }
@@ -132,6 +154,16 @@ fn ring(text: &mut String, status: &Status) {
             line(text, format_args!("sealed  with key {} ({})", seal.key, seal.fingerprint));
         }
         None => line(text, format_args!("sealed  no: nothing on the ring is encrypted")),
+    }
+    let links = ring.links.first().map_or(0, |peer| peer.links.len());
+    if links > 1 {
+        let here = || ring.links.iter().filter(|peer| is_member(status, peer.node));
+        let carry = |link: usize| {
+            let up = here().filter(|peer| peer.links.get(link).is_some_and(|it| it.up)).count();
+            format!("{} carries to {up} of {}", link + 1, here().count())
+        };
+        let all: Vec<String> = (0..links).map(carry).collect();
+        line(text, format_args!("links   {}", all.join(", ")));
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use steadfast::{NodeAddress, NodeConfig};
+use steadfast::{NodeConfig, NodeId};
 
 use super::{Finding, Verdict};
 
@@ -16,12 +16,12 @@ const DIAL_WITHIN: Duration = Duration::from_millis(500);
 pub fn examine(config: &NodeConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(receive_buffer(config));
-    findings.extend(own_address(config));
-    let others: Vec<NodeAddress> =
-        config.nodes.iter().filter(|node| node.id != config.node).cloned().collect();
+    findings.extend(own_addresses(config));
+    let others = config.nodes.iter().filter(|node| node.id != config.node);
+    let addresses = others.flat_map(|node| node.ring.iter().map(|address| (node.id, *address)));
     // All at once: each that does not answer takes its whole time.
     let dials: Vec<_> =
-        others.into_iter().map(|node| thread::spawn(move || other_node(&node))).collect();
+        addresses.map(|(id, address)| thread::spawn(move || other_node(id, address))).collect();
     findings.extend(dials.into_iter().filter_map(|dial| dial.join().ok()));
     findings
 }
@@ -47,24 +47,24 @@ fn receive_buffer(config: &NodeConfig) -> Option<Finding> {
 }
 
 /// An address that is not this host's cannot be listened at.
-fn own_address(config: &NodeConfig) -> Option<Finding> {
+fn own_addresses(config: &NodeConfig) -> Vec<Finding> {
     let name = "own address";
-    let mine = config.nodes.iter().find(|node| node.id == config.node)?.ring;
-    match UdpSocket::bind(SocketAddr::new(mine.ip(), 0)) {
-        Ok(_) => Some(Finding::good(name, format!("{} is this host's", mine.ip()))),
-        Err(error) => Some(Finding::new(
+    let finding = |mine: &SocketAddr| match UdpSocket::bind(SocketAddr::new(mine.ip(), 0)) {
+        Ok(_) => Finding::good(name, format!("{} is this host's", mine.ip())),
+        Err(error) => Finding::new(
             Verdict::Failure,
             name,
             format!("{} cannot be listened at: {error}", mine.ip()),
             "give [[nodes]] this host's own address, or bring the interface up",
-        )),
-    }
+        ),
+    };
+    let mine = config.nodes.iter().filter(|node| node.id == config.node);
+    mine.flat_map(|node| &node.ring).map(finding).collect()
 }
 
 /// The ring's port is used on TCP too, so that a node's death is seen: it can be dialled.
-fn other_node(node: &NodeAddress) -> Finding {
+fn other_node(id: NodeId, address: SocketAddr) -> Finding {
     let name = "other node";
-    let (id, address) = (node.id, node.ring);
     match TcpStream::connect_timeout(&address, DIAL_WITHIN) {
         Ok(_) => Finding::good(name, format!("{id} at {address} answers")),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Finding::new(

@@ -1,6 +1,7 @@
 use expect_test::{Expect, expect};
 use steadfast::status::{
-    Counters, GroupStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status,
+    Counters, GroupStatus, LinkStatus, NodeLinks, ReplicaStatus, RingStatus, SealCounters,
+    SealStatus, Status,
 };
 use steadfast::{Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
@@ -40,6 +41,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             quorate: Some(nodes.len() > 1),
             epoch: 4,
             delivered: 4_711,
+            links: Vec::new(),
         },
         groups,
         realtime: Default::default(),
@@ -140,4 +142,31 @@ fn what_the_seal_refused_is_told_and_so_is_its_absence() {
     assert!(!text.contains("  ! 5"), "the second link's copies are no trouble: {text}");
     status.seal = None;
     assert!(super::status(&status).contains("sealed  no"));
+}
+
+#[test]
+fn a_lost_link_is_told_with_its_number_and_when_it_was_heard() {
+    let mut status = seen(&[1, 2, 3], Vec::new());
+    let links = |second: LinkStatus| vec![LinkStatus { up: true, heard_ms: Some(2.5) }, second];
+    let lost = LinkStatus { up: false, heard_ms: Some(4_230.0) };
+    let never = LinkStatus { up: false, heard_ms: None };
+    status.ring.links = vec![
+        NodeLinks { node: NodeId(2), links: links(lost) },
+        NodeLinks { node: NodeId(3), links: links(never) },
+    ];
+    shown(
+        &status,
+        expect![[r#"
+            cluster lab, seen from n1 (clients at 127.0.0.1:7100)
+              ! n2 is not reached by link 2 (last heard 4.2 s ago): see to that network; the ring goes on by another
+              ! n3 is not reached by link 2 (never heard): see to that network; the ring goes on by another
+
+            ring    operational, quorate (epoch 4), r17@n1, 4711 delivered
+            nodes   3 of 3: n1 n2 n3
+            sealed  with key 1 (0123456789abcdef)
+            links   1 carries to 2 of 2, 2 carries to 0 of 2
+
+            no groups: nobody hosts a replica
+        "#]],
+    );
 }
