@@ -69,6 +69,8 @@ pub struct RingKnobs {
     pub window: usize,
     /// Datagrams that a holder may send in one turn while others want the token.
     pub turn: usize,
+    /// Of those, how many may leave after the token.
+    pub accelerated: usize,
     /// An idle token rests.
     pub parking: bool,
 }
@@ -84,6 +86,7 @@ impl Default for RingKnobs {
             datagram: ring.datagram,
             window: ring.window,
             turn: ring.turn,
+            accelerated: ring.accelerated,
             parking: ring.parking,
         }
     }
@@ -205,6 +208,7 @@ impl Config {
         ring.datagram = self.ring.datagram;
         ring.window = self.ring.window;
         ring.turn = self.ring.turn;
+        ring.accelerated = self.ring.accelerated;
         ring.parking = self.ring.parking;
         ring
     }

@@ -30,6 +30,8 @@ pub enum Bug {
     /// A recovery delivers in the regular configuration what this node knows to be stable, not what
     /// any of those does who go on with it.
     ForgetStability,
+    /// A holder sends all it has before the token goes on, whoever else wants it.
+    GreedyHolder,
     /// A message of which some parts were sent on the old ring goes on where it was.
     ResumeMessage,
     /// What is sent again goes by the link in use only, and raises no doubt about it.
@@ -41,7 +43,8 @@ pub enum Bug {
 #[cfg(feature = "planted-bugs")]
 impl Bug {
     /// Those that a swarm of seeds meets. `ForgetObligations` needs two crashes within a round
-    /// trip of each other after a loss: it has a scenario of its own (`tests/cluster/promise.rs`).
+    /// trip of each other after a loss: it has a scenario of its own (`tests/cluster/promise.rs`), and
+    /// so has `GreedyHolder` (`tests/cluster/fairness.rs`): a swarm checks what is delivered, not when.
     pub const ALL: [Bug; 12] = [
         Bug::AcceptOldToken,
         Bug::DeliverPastGap,

@@ -26,6 +26,12 @@ pub struct Config {
     pub window: usize,
     /// Datagrams that a holder may send in one turn while others want the token.
     pub turn: usize,
+    /// Of those, how many may leave after the token when it goes on at once, so that the next
+    /// member's turn begins while this one's still travels (the accelerated ring); 0 for none. As
+    /// many as leave while the token travels: its delay divided by the time that a datagram takes
+    /// to be sent. The same at all nodes: it also says how late a datagram may come before it is
+    /// missed.
+    pub accelerated: usize,
     /// An idle token rests with the last sender. Off: it circulates always, as in the paper.
     pub parking: bool,
     /// Seed of the jitter of timers.
@@ -46,6 +52,7 @@ impl Config {
             datagram: DEFAULT_DATAGRAM,
             window: 256,
             turn: 64,
+            accelerated: 16,
             parking: true,
             seed: me.incarnation.0 ^ u64::from(me.node.0),
             #[cfg(feature = "planted-bugs")]
@@ -79,7 +86,15 @@ impl Config {
         if !(1..=self.window).contains(&self.turn) {
             return Err(ConfigError::Turn(self.turn));
         }
+        if self.accelerated > MAX_WINDOW {
+            return Err(ConfigError::Accelerated(self.accelerated));
+        }
         self.timing.check()
+    }
+
+    /// How many datagrams of a turn may leave after the token.
+    pub(crate) fn overlap(&self) -> usize {
+        self.accelerated.min(self.turn)
     }
 }
 
@@ -107,6 +122,9 @@ pub enum ConfigError {
     /// Turn out of range.
     #[error("turn = {0} is not within 1 and the window")]
     Turn(usize),
+    /// Datagrams after the token out of range.
+    #[error("accelerated = {0} is more than {MAX_WINDOW} datagrams")]
+    Accelerated(usize),
     /// Timers that contradict each other.
     #[error("{0}")]
     Timing(&'static str),

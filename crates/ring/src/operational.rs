@@ -6,6 +6,7 @@ use wire::ring::{
 };
 use wire::{Duration, Member, Time};
 
+use crate::bug::planted;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
@@ -15,8 +16,10 @@ use crate::{Config, Route};
 /// What a node remembers of the present turn, its own or another's.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    /// Datagrams sent in this turn.
+    /// Datagrams sent in this turn, those that were sent again among them.
     sent: usize,
+    /// Those of them that wait to leave: the token may overtake the last ones.
+    burst: usize,
     /// Until when the holder waits for acknowledgements.
     ack_at: Option<Time>,
     /// When a resting token makes its next round.
@@ -35,6 +38,7 @@ impl Turn {
     pub fn new(now: Time, config: &Config) -> Self {
         Turn {
             sent: 0,
+            burst: 0,
             ack_at: None,
             heartbeat_at: None,
             want_at: None,
@@ -82,8 +86,11 @@ impl Operational<'_> {
     pub fn ack(&mut self, from: usize, ack: Ack) {
         let before = self.order.all();
         self.order.acknowledged(self.now, self.config, self.out, from, ack);
-        if self.order.all() > before {
-            // Everybody answers: a steady stream is not interrupted by a round of the token.
+        let others = self.order.everybody() & !self.order.my_bit();
+        let wanted = self.order.token.as_ref().is_some_and(|token| token.wants & others != 0);
+        if self.order.all() > before && !wanted {
+            // Everybody answers: a steady stream is not interrupted by a round of the token. But
+            // nobody is kept waiting for it longer than once.
             self.turn.ack_at = self.turn.ack_at.map(|_| self.now + self.config.timing.ack_wait);
         }
         self.progress();
@@ -126,8 +133,9 @@ impl Operational<'_> {
             }
             Verdict::Take => {
                 let places = (&mut *self.assembly, &mut *self.out);
-                self.order.take(self.now, self.config, places, token);
-                self.turn.sent = 0;
+                let again = self.order.take(self.now, self.config, places, token);
+                // They are part of the turn, but may not use it up.
+                self.turn.sent = again.min(self.config.turn - 1);
                 self.turn.ack_at = None;
                 self.turn.want_at = None;
                 self.turn.heartbeat_at = None;
@@ -142,8 +150,8 @@ impl Operational<'_> {
     pub fn queued(&mut self) {
         if self.order.token.is_some() {
             self.go_on();
-        } else if self.turn.want_at.is_none() {
-            self.ask(Route::Best);
+        } else if self.turn.want_at.is_none() && self.config.parking {
+            self.ask(Route::Best); // Without parking it comes anyway.
         }
     }
 
@@ -196,6 +204,7 @@ impl Operational<'_> {
         if self.order.token.is_none() {
             return;
         }
+        self.turn.burst = 0;
         self.send();
         let others = self.order.everybody() & !self.order.my_bit();
         let token = self.order.token.as_ref().expect("held");
@@ -207,14 +216,12 @@ impl Operational<'_> {
         // nor be lost on one that is dead.
         let ahead = token.sequence.saturating_sub(self.order.all());
         let wanter = self.order.next_of(wants).filter(|_| ahead < self.config.window as u64);
-        let to = if wanter.is_some() {
+        let to = if !self.config.parking {
+            next // As in the paper: always, and to everybody in turn.
+        } else if wanter.is_some() {
             wanter
         } else if self.order.settled() {
-            if !self.config.parking {
-                next
-            } else {
-                Some(home).filter(|home| *home != self.order.mine)
-            }
+            Some(home).filter(|home| *home != self.order.mine)
         } else if self.turn.ack_at.is_some_and(|at| self.now < at) {
             return;
         } else {
@@ -235,7 +242,8 @@ impl Operational<'_> {
             self.order.token.as_mut().expect("held").wants |= mine;
             self.turn.want_at = Some(self.now + self.config.timing.want_retry);
         }
-        self.order.pass(self.now, self.config, self.out, to);
+        let overtaken = self.turn.burst.min(self.config.overlap());
+        self.order.pass(self.now, self.config, self.out, to, overtaken);
     }
 
     /// The token stays. Those who passed it would otherwise send it again, for want of a sign.
@@ -257,31 +265,44 @@ impl Operational<'_> {
         }
     }
 
+    /// How many datagrams may be sent now: what the window leaves; and while others want the token,
+    /// what is left of the turn, and no more than an equal share of the window.
+    fn budget(&self) -> usize {
+        let token = self.order.token.as_ref().expect("only the holder sends");
+        let under_way = token.sequence.saturating_sub(self.order.all());
+        let room = (self.config.window as u64).saturating_sub(under_way) as usize;
+        let others = self.order.everybody() & !self.order.my_bit();
+        let wanters = (token.wants & others).count_ones() as usize;
+        let greedy = wanters == 0 && self.config.parking || planted!(self.config, GreedyHolder);
+        if others == 0 || greedy {
+            return room;
+        }
+        let share = (room + self.turn.sent).div_ceil(1 + wanters);
+        room.min(share.min(self.config.turn).saturating_sub(self.turn.sent))
+    }
+
     /// Sends what is queued, as far as the window and the others' wishes allow.
     fn send(&mut self) {
-        let window = self.config.window as u64;
-        let others = self.order.everybody() & !self.order.my_bit();
         let room = body_room(self.config);
         loop {
-            let token = self.order.token.as_ref().expect("only the holder sends");
-            let mut budget =
-                window.saturating_sub(token.sequence.saturating_sub(self.order.all())) as usize;
-            if token.wants & others != 0 {
-                budget = budget.min(self.config.turn.saturating_sub(self.turn.sent));
-            }
+            let budget = self.budget();
             if budget == 0 || self.queue.is_empty() {
                 return;
             }
             for left in (0..budget).rev() {
                 let Some(body) = self.queue.pack(room) else { break };
-                let last = left == 0 || self.queue.is_empty();
+                // A token that goes round always collects what is acknowledged.
+                let last = (left == 0 || self.queue.is_empty()) && self.config.parking;
                 self.order.transmit(self.config, self.out, body, None, last);
                 self.turn.sent += 1;
+                self.turn.burst += 1;
             }
             self.turn.unseen = false;
             self.turn.heartbeat_at = None;
-            let ack_at = self.now + self.config.timing.ack_wait;
-            self.turn.ack_at.get_or_insert(ack_at);
+            if self.config.parking {
+                let ack_at = self.now + self.config.timing.ack_wait;
+                self.turn.ack_at.get_or_insert(ack_at);
+            }
             self.progress();
         }
     }
@@ -303,7 +324,7 @@ impl Operational<'_> {
         self.order.pass_again(now, self.config, self.out);
         if due(self.turn.want_at) {
             self.turn.want_at = None;
-            if self.order.token.is_none() && !self.queue.is_empty() {
+            if self.order.token.is_none() && !self.queue.is_empty() && self.config.parking {
                 self.ask(Route::Every);
             }
         }

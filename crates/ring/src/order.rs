@@ -47,6 +47,8 @@ pub(crate) struct Order {
     announced: u64,
     /// The largest count of passes seen.
     pub hop: u64,
+    /// The newest turn of which something is seen: its hop, and the first number seen of it.
+    stream: (u64, u64),
     /// The token, while this node holds it.
     pub token: Option<Token>,
     /// The token that this node passed on, until somebody shows that it arrived.
@@ -77,6 +79,7 @@ impl Order {
             my_safe: 0,
             announced: 0,
             hop: 0,
+            stream: (0, 0),
             token: None,
             passed: None,
             asked: 0,
@@ -128,7 +131,8 @@ impl Order {
 
     /// Takes a member's word for how far it is. Nobody can have what was not sent.
     pub fn learn(&mut self, member: usize, aru: u64) {
-        if aru <= self.window.high() {
+        let sent = self.token.as_ref().map_or(0, |token| token.sequence);
+        if aru <= self.window.high().max(sent) {
             self.arus[member] = self.arus[member].max(aru);
         }
     }
@@ -176,6 +180,11 @@ impl Order {
             return false;
         }
         self.announced = self.announced.max(data.stable);
+        self.stream = match self.stream {
+            (hop, first) if data.hop == hop => (hop, first.min(data.sequence)),
+            (hop, _) if data.hop > hop => (data.hop, data.sequence),
+            newer => newer,
+        };
         self.keep(sender, data)
     }
 
@@ -189,10 +198,14 @@ impl Order {
         new
     }
 
-    /// "I have everything up to here, and miss these."
+    /// "I have everything up to here, and miss these." The last datagrams of the turn before may
+    /// have left after the token: they are not missed until another turn has begun.
     pub fn ack(&self, config: &Config) -> Message {
-        let missing =
-            self.window.missing(self.window.high()).take(MAX_RETRANSMIT_REQUESTS).collect();
+        let first = self.stream.1;
+        let late = first.saturating_sub(config.overlap() as u64)..first;
+        let missing = self.window.missing(self.window.high());
+        let missing = missing.filter(|sequence| !late.contains(sequence));
+        let missing = missing.take(MAX_RETRANSMIT_REQUESTS).collect();
         let aru = if planted!(config, AckHighest) { self.window.high() } else { self.window.aru() };
         Message::Ack(Ack { ring: self.id, hop: self.hop, aru, missing })
     }
@@ -258,14 +271,15 @@ impl Order {
         Verdict::Take
     }
 
-    /// Takes the token: merges what it knows, serves its request list, adds own requests.
+    /// Takes the token: merges what it knows, serves its request list, adds own requests. Returns how
+    /// many datagrams it sent again.
     pub fn take(
         &mut self,
         now: Time,
         config: &Config,
         (assembly, out): (&mut Assembly, &mut Out),
         mut token: Token,
-    ) {
+    ) -> usize {
         self.hop = self.hop.max(token.hop);
         self.evidence = now;
         self.passed = None;
@@ -280,7 +294,9 @@ impl Order {
         let (held, mut missing): (Vec<u64>, Vec<u64>) =
             requests.into_iter().partition(|sequence| self.window.has(*sequence));
         missing.retain(|sequence| *sequence <= token.sequence);
-        for sequence in self.window.missing(token.sequence) {
+        // What leaves after the token is on its way.
+        let sent = token.sequence.saturating_sub(token.following.into());
+        for sequence in self.window.missing(sent) {
             if missing.len() == MAX_RETRANSMIT_REQUESTS {
                 break;
             }
@@ -289,15 +305,18 @@ impl Order {
             }
         }
         token.missing = missing;
+        token.following = 0;
+        self.stream = (token.hop, token.sequence + 1);
         self.token = Some(token);
-        if !planted!(config, SkipRetransmission) {
-            self.retransmit(out, &held, None);
+        if planted!(config, SkipRetransmission) {
+            return 0;
         }
+        self.retransmit(out, &held, None)
     }
 
     /// Sends datagrams again, as they were sent first: to one node that told what it misses, or
     /// to all because the token's list does not say who asked.
-    fn retransmit(&self, out: &mut Out, sequences: &[u64], to: Option<NodeId>) {
+    fn retransmit(&self, out: &mut Out, sequences: &[u64], to: Option<NodeId>) -> usize {
         let mut count = 0;
         for (i, sequence) in sequences.iter().enumerate() {
             let Some(kept) = self.window.get(*sequence) else { continue };
@@ -312,8 +331,9 @@ impl Order {
             count += 1;
         }
         if count > 0 {
-            out.event(Event::Retransmitted(count));
+            out.event(Event::Retransmitted(count as u64));
         }
+        count
     }
 
     /// A member tells how far it is. What it misses is sent to it at once, by whoever is told.
@@ -341,18 +361,19 @@ impl Order {
         }
     }
 
-    /// Passes the token on.
-    pub fn pass(&mut self, now: Time, config: &Config, out: &mut Out, to: usize) {
+    /// Passes the token on, ahead of the last `overtaken` datagrams that wait to leave.
+    pub fn pass(&mut self, now: Time, config: &Config, out: &mut Out, to: usize, overtaken: usize) {
         let mut token = self.token.take().expect("only the holder passes the token");
         assert!(to != self.mine, "the token is passed to another member");
         token.hop = token.hop.max(self.hop).saturating_add(1);
         token.arus.copy_from_slice(&self.arus);
+        token.following = u16::try_from(overtaken).expect("a window is smaller");
         // `self.hop` stays: it may tell others only what has arrived, or an acknowledgement that
         // overtakes this token would make its receiver take it for a copy.
         self.evidence = now;
         let to = self.members[to].node;
         let datagram = out.encode(Message::Token(token));
-        out.send_bytes(to, datagram.clone(), Route::Best);
+        out.send_ahead(to, datagram.clone(), overtaken);
         let retry_at = now + config.timing.token_retransmit;
         self.passed = Some(Passed { to, datagram, retry_at });
     }

@@ -44,6 +44,16 @@ impl Out {
         self.send_all([to], datagram, route);
     }
 
+    /// Sends ahead of the last `overtaken` datagrams that wait to leave.
+    pub fn send_ahead(&mut self, to: NodeId, datagram: Bytes, overtaken: usize) {
+        let mut to_set = NodeSet::EMPTY;
+        to_set.insert(self.nodes.binary_search(&to).expect("members are configured"));
+        let sends = self.queue.iter().enumerate().rev();
+        let sends = sends.filter(|(_, output)| matches!(output, Output::Send { .. }));
+        let at = sends.take(overtaken).last().map_or(self.queue.len(), |(at, _)| at);
+        self.queue.insert(at, Output::Send { to: to_set, datagram, route: Route::Best });
+    }
+
     pub fn send(&mut self, to: NodeId, message: Message, route: Route) {
         let datagram = self.encode(message);
         self.send_bytes(to, datagram, route);

@@ -117,6 +117,7 @@ pub(crate) fn first_token(order: &Order, settled: bool) -> Token {
         wants: 0,
         home: order.mine as u8,
         missing: Vec::new(),
+        following: 0,
     }
 }
 
@@ -206,7 +207,7 @@ impl Recovering<'_> {
         let next = new.next_of(everybody & !bit).expect("a lone node has nothing to recover");
         // Nothing of a ring in recovery is delivered: all of it is the old ring's.
         new.advance(self.config, self.assembly, self.out);
-        new.pass(self.now, self.config, self.out, next);
+        new.pass(self.now, self.config, self.out, next, 0);
         false
     }
 

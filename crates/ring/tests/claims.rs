@@ -6,9 +6,10 @@ mod cluster;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use cluster::{CLUSTER, Cluster, Seen, Tune, check, micros, millis};
+use cluster::{CLUSTER, Cluster, Seen, Tune, check, fairness, micros, millis};
 use steadfast_ring::{Config, ConfigError, Event, Level, Output, Refused, Ring};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
+use wire::ring::Message;
 use wire::{Incarnation, Member, NodeId, Time};
 
 fn deliveries(cluster: &Cluster, life: usize) -> usize {
@@ -344,4 +345,156 @@ fn a_full_window_does_not_hide_a_dead_member() {
     cluster.run_until(100, Cluster::is_quiet);
     check::all(&cluster);
     check::converged(&cluster);
+}
+
+/// Totem (TOCS 1995), section 2, and EVS specification 7: when a member delivers a safe message in a
+/// regular configuration, all of that configuration have it. The sender knows after one round trip.
+#[test]
+fn a_safe_message_is_delivered_one_round_trip_after_an_agreed_one() {
+    let mut cluster = Cluster::started(4, Tune::default());
+    cluster.multicast(1, 0);
+    cluster.run(millis(1));
+    let before = deliveries(&cluster, 1);
+    cluster.multicast_safe(1);
+    assert_eq!(deliveries(&cluster, 1), before, "nobody is known to have it");
+    cluster.run(cluster.delay * 2);
+    assert_eq!(deliveries(&cluster, 1), before + 1, "one round trip later all are");
+    assert_eq!(deliveries(&cluster, 0), before, "and nobody else can know that");
+    cluster.run(cluster.delay);
+    assert!((0..4).all(|life| deliveries(&cluster, life) == before + 1));
+}
+
+/// One Stable to each member, however many safe messages and acknowledgements there are; and none
+/// while data goes out that says the same.
+#[test]
+fn stability_is_told_once_not_for_each_acknowledgement() {
+    let mut cluster = Cluster::started(4, Tune::default());
+    cluster.multicast(1, 0);
+    cluster.run(millis(1));
+    cluster.counts.clear();
+    for _ in 0..10 {
+        cluster.multicast_safe(1);
+    }
+    cluster.run(millis(1));
+    assert_eq!(cluster.counts["stable"], 3, "{:?}", cluster.counts);
+    cluster.counts.clear();
+    for _ in 0..40 {
+        cluster.multicast_safe(1);
+        cluster.run(cluster.delay / 2);
+    }
+    cluster.run(millis(1));
+    assert_eq!(cluster.counts["stable"], 3, "only the last: {:?}", cluster.counts);
+}
+
+/// There is one order: an agreed message waits for a safe one before it, and not for one behind.
+#[test]
+fn levels_do_not_change_the_order() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.multicast(0, 0);
+    cluster.run(millis(1));
+    let before = deliveries(&cluster, 0);
+    cluster.multicast(0, 0);
+    cluster.multicast_safe(0);
+    cluster.multicast(0, 0);
+    assert_eq!(deliveries(&cluster, 0), before + 1, "only the first can be delivered");
+    cluster.run(cluster.delay);
+    assert_eq!(deliveries(&cluster, 1), before + 1);
+    cluster.run(millis(1));
+    assert!((0..3).all(|life| deliveries(&cluster, life) == before + 3));
+    check::all(&cluster);
+}
+
+/// Without parking a safe message needs what the paper's needs: the token tells who has what.
+#[test]
+fn without_parking_stability_comes_with_the_token() {
+    let mut cluster = Cluster::started(3, Tune { parking: false, ..Tune::default() });
+    let before = deliveries(&cluster, 0);
+    cluster.multicast_safe(1);
+    cluster.run(cluster.delay * 3 * 3);
+    assert!((0..3).all(|life| deliveries(&cluster, life) == before + 1), "within three rotations");
+    assert_eq!(cluster.counts.get("ack"), None, "nobody acknowledges: {:?}", cluster.counts);
+    assert_eq!(cluster.counts.get("want"), None);
+}
+
+/// A slow member holds up safe messages, and what comes after them, for as long as it is silent; then
+/// it is left out, and the rest deliver them in the transitional configuration.
+#[test]
+fn a_silent_member_holds_up_safe_messages_until_it_is_left_out() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.refusals = false;
+    cluster.multicast(0, 0);
+    cluster.run(millis(1));
+    cluster.crash(2);
+    let before = deliveries(&cluster, 1);
+    cluster.multicast_safe(0);
+    cluster.multicast(0, 0);
+    cluster.run(millis(5));
+    assert_eq!(deliveries(&cluster, 1), before);
+    cluster.run_until(200, |cluster| cluster.is_one_ring() && cluster.ring(0).members().len() == 2);
+    assert_eq!(deliveries(&cluster, 1), before + 2);
+    check::all(&cluster);
+}
+
+/// Babay and Amir (ICDCS 2016): the next turn begins while the last datagrams of this one still
+/// leave, so several senders order more in the same time.
+#[test]
+fn the_accelerated_ring_orders_more() {
+    let ordered = |accelerated, parking| {
+        let tune = Tune { turn: 8, accelerated, parking, ..Tune::default() };
+        let mut cluster = Cluster::started(4, tune);
+        cluster.pace = micros(2);
+        for round in 0..12_000 {
+            cluster.multicast(round % 4, 1_000);
+        }
+        let before = cluster.ring(0).delivered();
+        cluster.run(millis(10));
+        check::all(&cluster);
+        let again = cluster.lives.iter().flat_map(|life| &life.events);
+        let again = again.filter(|(_, event)| matches!(event, Event::Retransmitted(_))).count();
+        assert_eq!(again, 0, "what is on its way is not asked for");
+        cluster.ring(0).delivered() - before
+    };
+    for parking in [true, false] {
+        let (classic, accelerated) = (ordered(0, parking), ordered(8, parking));
+        println!("parking {parking}: {classic} datagrams, accelerated {accelerated}");
+        assert!(accelerated * 10 >= classic * 12, "{accelerated} against {classic}");
+    }
+}
+
+/// Datagrams of the last turn that are lost after the token has overtaken them are found.
+#[test]
+fn a_lost_datagram_that_followed_the_token_is_sent_again() {
+    let mut cluster = Cluster::started(3, Tune { turn: 4, accelerated: 4, ..Tune::default() });
+    cluster.pace = micros(5);
+    cluster.filter = |from, to, message| {
+        let tail = |data: &wire::ring::Data| data.sequence % 4 == 1 && data.hop < 12;
+        from == 1 && to == 2 && matches!(message, Message::Data(data) if tail(data))
+    };
+    for round in 0..60 {
+        cluster.multicast(round % 3, 1_000);
+    }
+    cluster.run_until(100, Cluster::is_quiet);
+    check::all(&cluster);
+    check::converged(&cluster);
+    let again = cluster.lives.iter().flat_map(|life| &life.events);
+    assert!(again.clone().any(|(_, event)| matches!(event, Event::Retransmitted(_))));
+}
+
+/// docs/protocol/ring.md, "Who waits how long": whoever is in the token's `wants` gets the token
+/// before anybody has it twice, and nobody sends more than a turn meanwhile.
+#[test]
+fn nobody_is_passed_over_and_no_turn_is_longer_than_it_may_be() {
+    for seed in 0..60 {
+        fairness::run(seed, Tune::default());
+    }
+}
+
+/// The same bound in time, without loss.
+#[test]
+fn a_modest_sender_waits_no_longer_than_the_formula() {
+    for n in [2, 4, 7] {
+        for accelerated in [0, 8] {
+            fairness::modest(n, Tune { accelerated, ..Tune::default() });
+        }
+    }
 }

@@ -92,6 +92,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
                 wants: random.next_u64(),
                 home: random.below(n) as u8,
                 missing: missing(random, MAX_RETRANSMIT_REQUESTS as u64),
+                following: random.next_u64() as u16,
             })
         }
         2 => {

@@ -16,6 +16,7 @@ fn found_within(bug: Bug, seeds: u64) {
         let tune = Tune { bug: Some(bug), ..Tune::default() };
         let failure = panic::catch_unwind(move || match bug {
             Bug::ForgetObligations => drop(cluster::promise::run(tune)),
+            Bug::GreedyHolder => cluster::fairness::run(seed, tune),
             _ => drop(cluster::swarming::run(seed, tune)),
         })
         .err()?;
@@ -30,7 +31,7 @@ fn found_within(bug: Bug, seeds: u64) {
 
 #[test]
 fn every_planted_bug_is_found() {
-    for bug in Bug::ALL.into_iter().chain([Bug::ForgetObligations]) {
+    for bug in Bug::ALL.into_iter().chain([Bug::ForgetObligations, Bug::GreedyHolder]) {
         if std::env::var("BUG").is_ok_and(|name| name != format!("{bug:?}")) {
             continue;
         }

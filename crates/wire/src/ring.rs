@@ -263,7 +263,7 @@ fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
 /// The right to send, and what the ring knows of itself. Postcard, fields in this order.
 ///
 /// ```text
-/// | ring.seq | rep | hop | seq | arus: count, each | done | received | wants | home | missing: count, each |
+/// | ring.seq | rep | hop | seq | arus: count, each | done | received | wants | home | missing: count, each | following |
 /// ```
 ///
 /// Beyond the paper's token: it carries every member's own all-received-up-to instead of their
@@ -289,6 +289,9 @@ pub struct Token {
     pub home: u8,
     /// Sequence numbers that somebody misses and whoever has them is to send again.
     pub missing: Vec<u64>,
+    /// So many of the last numbers given out leave after the token (the accelerated ring): who
+    /// lacks one of them at the token's arrival does not miss it yet.
+    pub following: u16,
 }
 
 /// "I have everything up to `aru`, and miss these." Postcard, fields in this order.

@@ -38,6 +38,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
         wants: 1,
         home: 1,
         missing: vec![3],
+        following: 0,
     };
     let entry = |node| CommitMember {
         member: Member { node: NodeId(node), incarnation: Incarnation(1) },

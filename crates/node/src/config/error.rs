@@ -301,6 +301,7 @@ fn ring_place(error: &ring::ConfigError) -> Vec<Step> {
         ring::ConfigError::Datagram(_) => "datagram",
         ring::ConfigError::Window(_) => "window",
         ring::ConfigError::Turn(_) => "turn",
+        ring::ConfigError::Accelerated(_) => "accelerated",
         // A rule about timers begins with the name of the one that breaks it.
         ring::ConfigError::Timing(rule) => super::file::TIMERS
             .into_iter()

@@ -115,6 +115,7 @@ struct Ring {
     datagram: usize,
     window: usize,
     turn: usize,
+    accelerated: usize,
     parking: bool,
 }
 
@@ -247,6 +248,7 @@ impl From<RingKnobs> for Ring {
             datagram: knobs.datagram,
             window: knobs.window,
             turn: knobs.turn,
+            accelerated: knobs.accelerated,
             parking: knobs.parking,
         }
     }
@@ -281,6 +283,7 @@ impl TryFrom<&Ring> for RingKnobs {
             datagram: ring.datagram,
             window: ring.window,
             turn: ring.turn,
+            accelerated: ring.accelerated,
             parking: ring.parking,
         })
     }

@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 pub mod check;
+pub mod fairness;
 pub mod promise;
 pub mod swarming;
 
@@ -71,6 +72,8 @@ struct Host {
     life: usize,
     held_until: Time,
     waiting: Vec<Bytes>,
+    /// Until when its network card is busy with what was sent.
+    busy_until: Time,
 }
 
 enum Happening {
@@ -95,6 +98,8 @@ pub struct Cluster {
     /// Shortest delay, and how much longer one may take.
     pub delay: Duration,
     pub jitter: Duration,
+    /// How long a datagram takes to leave a host; the next one waits for it.
+    pub pace: Duration,
     /// One way from the first to the second nothing passes.
     pub cut: BTreeSet<(usize, usize)>,
     /// Hosts tell senders that nobody listens.
@@ -122,6 +127,7 @@ pub struct Tune {
     pub timing: Timing,
     pub window: usize,
     pub turn: usize,
+    pub accelerated: usize,
     pub parking: bool,
     #[cfg(feature = "planted-bugs")]
     pub bug: Option<steadfast_ring::Bug>,
@@ -133,6 +139,7 @@ impl Default for Tune {
             timing: quick(),
             window: 64,
             turn: 16,
+            accelerated: 8,
             parking: true,
             #[cfg(feature = "planted-bugs")]
             bug: None,
@@ -156,6 +163,7 @@ impl Cluster {
             doubled: 0,
             delay: micros(50),
             jitter: Duration::ZERO,
+            pace: Duration::ZERO,
             cut: BTreeSet::new(),
             refusals: true,
             configure: |_| {},
@@ -201,6 +209,7 @@ impl Cluster {
         config.timing = self.tune.timing;
         config.window = self.tune.window;
         config.turn = self.tune.turn;
+        config.accelerated = self.tune.accelerated;
         config.parking = self.tune.parking;
         #[cfg(feature = "planted-bugs")]
         {
@@ -217,7 +226,13 @@ impl Cluster {
             alive: true,
         });
         let life = self.lives.len() - 1;
-        self.hosts[node] = Some(Host { ring, life, held_until: Time::ZERO, waiting: vec![] });
+        self.hosts[node] = Some(Host {
+            ring,
+            life,
+            held_until: Time::ZERO,
+            waiting: vec![],
+            busy_until: Time::ZERO,
+        });
         self.collect(node);
     }
 
@@ -504,7 +519,9 @@ impl Cluster {
         });
         for _ in 0..copies {
             let jitter = self.random.below(self.jitter.as_nanos() as u64 + 1);
-            let at = self.now + self.delay + Duration::from_nanos(jitter);
+            let host = self.hosts[from].as_mut().expect("runs");
+            host.busy_until = host.busy_until.max(self.now) + self.pace;
+            let at = host.busy_until + self.delay + Duration::from_nanos(jitter);
             self.schedule(at, Happening::Arrive { from, to, datagram: datagram.clone() });
         }
     }
@@ -557,13 +574,17 @@ fn describe(message: &Message) -> String {
         }
         Message::Token(token) => {
             let all = u64::MAX >> (64 - token.arus.len());
+            let following = match token.following {
+                0 => String::new(),
+                n => format!(" following={n}"),
+            };
             let recovery = if token.received == all {
                 String::new()
             } else {
                 format!(" done={:b} received={:b}", token.done, token.received)
             };
             format!(
-                "token hop={} #{} arus={:?} wants={:b} home={} missing={:?}{recovery}",
+                "token hop={} #{} arus={:?} wants={:b} home={} missing={:?}{following}{recovery}",
                 token.hop, token.sequence, token.arus, token.wants, token.home, token.missing
             )
         }

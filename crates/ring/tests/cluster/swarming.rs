@@ -12,7 +12,9 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
     tune.parking = !random.one_in(4);
     tune.window = [4, 16, 64, 256][random.below(4) as usize];
     tune.turn = tune.window.min([1, 4, 16][random.below(3) as usize]);
+    tune.accelerated = [0, 1, 8, 64][random.below(4) as usize];
     let mut cluster = Cluster::new(n, random.next_u64(), tune);
+    cluster.pace = [micros(0), micros(5), micros(50)][random.below(3) as usize];
     let calm = random.one_in(4);
     if !calm {
         cluster.loss = [0, 5, 50, 200][random.below(4) as usize];

@@ -49,6 +49,7 @@ fn token(arus: usize, missing: usize) -> Token {
         wants: u64::MAX,
         home: 0,
         missing: vec![u64::MAX; missing],
+        following: u16::MAX,
     }
 }
 

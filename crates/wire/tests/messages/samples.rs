@@ -60,6 +60,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
         wants: 0b010,
         home: 2,
         missing: vec![0x1f, 0x1e],
+        following: 1,
     };
     let entry = |node| CommitMember {
         member: member(node),

@@ -70,8 +70,8 @@ fn data() -> impl Strategy<Value = Data> {
 fn token() -> impl Strategy<Value = Token> {
     let arus = vec(any::<u64>(), 1..=MAX_MEMBERS);
     let missing = vec(any::<u64>(), 0..=MAX_RETRANSMIT_REQUESTS);
-    (ring(), any::<[u64; 5]>(), arus, any::<prop::sample::Index>(), missing).prop_map(
-        |(ring, [hop, sequence, done, received, wants], arus, home, missing)| Token {
+    (ring(), any::<[u64; 5]>(), arus, any::<prop::sample::Index>(), missing, any::<u16>()).prop_map(
+        |(ring, [hop, sequence, done, received, wants], arus, home, missing, following)| Token {
             ring,
             hop,
             sequence,
@@ -81,6 +81,7 @@ fn token() -> impl Strategy<Value = Token> {
             received,
             wants,
             missing,
+            following,
         },
     )
 }
