@@ -1,4 +1,4 @@
-//! The admin socket: one JSON request a line, one JSON answer a line.
+//! The admin protocol, at a Unix socket and over TLS: one JSON request a line, one JSON answer a line.
 //!
 //! ```text
 //! {"status":{}}                                    -> Status
@@ -12,18 +12,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
@@ -33,11 +32,15 @@ use crate::bench::Ask;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::events::{EventRecord, Interest, Stamped};
+use crate::sockets::gate::{Gate, Guest, Manners};
 
 mod bench;
 mod client;
+mod stream;
 
 pub use client::{AdminError, Client, Events};
+
+use stream::{Closer, Stream, Tls, listen_privately};
 
 /// How often a connection that follows events is looked at: its other end may have gone.
 const GONE_CHECK: Duration = Duration::from_millis(500);
@@ -112,12 +115,13 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-type Connections = Arc<Mutex<BTreeMap<u64, UnixStream>>>;
+type Connections = Arc<Mutex<BTreeMap<u64, Closer>>>;
 
 /// The running server.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    path: PathBuf,
+    path: Option<PathBuf>,
+    gate: Option<Gate>,
     stop: Arc<AtomicBool>,
     connections: Connections,
     /// Ends when the last of the server's threads does.
@@ -125,41 +129,67 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    pub fn start(path: &Path, control: Arc<Control>) -> Result<Admin, StartError> {
-        let wrap = |source| StartError::Admin { path: path.into(), source };
-        remove_left_over(path)?;
-        let listener = UnixListener::bind(path).map_err(wrap)?;
-        // Whoever may run the node may look into it, nobody else.
-        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(wrap)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let connections = Connections::default();
+    /// Serves at a Unix socket, at a TCP port, at both, or nowhere.
+    pub fn start(
+        path: Option<&Path>,
+        port: Option<(SocketAddr, tls::Server)>,
+        control: Arc<Control>,
+    ) -> Result<Admin, StartError> {
         let (alive, running) = channel();
-        let (stopping, kept) = (stop.clone(), connections.clone());
-        let server = Server { control, stop: stopping, connections: kept, _running: alive };
-        thread::Builder::new()
-            .name("steadfast admin".into())
-            .spawn(move || server.accept(&listener))
-            .map_err(wrap)?;
-        Ok(Admin { path: path.into(), stop, connections, running })
+        let server = Server {
+            control: control.clone(),
+            stop: Arc::default(),
+            connections: Connections::default(),
+            next: Arc::default(),
+            _running: alive,
+        };
+        let (stop, connections) = (server.stop.clone(), server.connections.clone());
+        let gate = match port {
+            Some((address, tls)) => Some(server.clone().open_gate(address, tls)?),
+            None => None,
+        };
+        if let Some(gate) = &gate {
+            // The first and only time.
+            let _ = control.admin_tally.set(gate.tally());
+        }
+        if let Some(path) = path {
+            let wrap = |source| StartError::Admin { path: path.into(), source };
+            remove_left_over(path)?;
+            // Whoever may run the node may look into it, nobody else.
+            let listener = listen_privately(path).map_err(wrap)?;
+            thread::Builder::new()
+                .name("steadfast admin".into())
+                .spawn(move || server.accept(&listener))
+                .map_err(wrap)?;
+        }
+        Ok(Admin { path: path.map(PathBuf::from), gate, stop, connections, running })
+    }
+
+    /// Where the port is, if there is one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.gate.as_ref().map(Gate::address)
     }
 
     /// Ends all connections and removes the socket. Call when the data plane has ended: whoever
     /// follows the events then gets the last ones.
-    pub fn stop(self) {
+    pub fn stop(mut self) {
         self.stop.store(true, Ordering::Release);
-        // The thread waits for a connection: this is one.
-        let _ = UnixStream::connect(&self.path);
+        drop(self.gate.take());
+        if let Some(path) = &self.path {
+            // The thread waits for a connection: this is one.
+            let _ = UnixStream::connect(path);
+        }
         self.shut_connections(Shutdown::Read);
         // Ended by the last thread's end, unless somebody does not read what was asked for.
         let _ = self.running.recv_timeout(LAST_WORDS);
         self.shut_connections(Shutdown::Both);
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 
     fn shut_connections(&self, how: Shutdown) {
-        for connection in lock(&self.connections).values() {
-            let _ = connection.shutdown(how);
-        }
+        lock(&self.connections).values().for_each(|connection| connection.shutdown(how));
     }
 }
 
@@ -177,7 +207,7 @@ fn remove_left_over(path: &Path) -> Result<(), StartError> {
     fs::remove_file(path).map_err(|source| StartError::Admin { path: path.into(), source })
 }
 
-fn lock(connections: &Connections) -> std::sync::MutexGuard<'_, BTreeMap<u64, UnixStream>> {
+fn lock(connections: &Connections) -> std::sync::MutexGuard<'_, BTreeMap<u64, Closer>> {
     // No code that can panic runs while it is held.
     connections.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -187,13 +217,15 @@ struct Server {
     control: Arc<Control>,
     stop: Arc<AtomicBool>,
     connections: Connections,
+    /// The next connection's number.
+    next: Arc<AtomicU64>,
     /// Dropped when the thread ends.
     _running: Sender<()>,
 }
 
 impl Server {
     fn accept(self, listener: &UnixListener) {
-        for number in 0.. {
+        loop {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 // Out of descriptors, most likely. The pause keeps the thread from spinning.
@@ -205,18 +237,36 @@ impl Server {
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
-            self.admit(number, stream);
+            self.admit(Stream::Unix(stream));
         }
     }
 
-    fn admit(&self, number: u64, mut stream: UnixStream) {
+    /// Takes in, from other hosts too, those whose certificate is an administrator's.
+    fn open_gate(self, address: SocketAddr, tls: tls::Server) -> Result<Gate, StartError> {
+        let admit = move |guest: Guest| {
+            let Guest { stream, records, input, identity } = guest;
+            tracing::info!(peer = ?stream.peer_addr().ok(), %identity, "an administrator has come in");
+            if let Ok(stream) = Tls::new(stream, records, input) {
+                self.admit(Stream::Tls(stream));
+            }
+            true
+        };
+        let farewell = |reason: &str| line(&Refused { error: reason.into() }).into();
+        let manners = Manners { admit: Box::new(admit), farewell };
+        TcpListener::bind(address)
+            .and_then(|listener| Gate::open(listener, tls, manners))
+            .map_err(|source| StartError::Listen { what: "administrators (TCP)", address, source })
+    }
+
+    fn admit(&self, mut stream: Stream) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut connections = lock(&self.connections);
         if connections.len() >= MAX_ADMIN_CONNECTIONS {
             let error = format!("{MAX_ADMIN_CONNECTIONS} admin connections, the limit: close one");
             let _ = answer(&mut stream, &Refused { error });
             return;
         }
-        let Ok(kept) = stream.try_clone() else { return };
+        let Ok(kept) = stream.closer() else { return };
         connections.insert(number, kept);
         drop(connections);
         let server = self.clone();
@@ -230,8 +280,8 @@ impl Server {
         }
     }
 
-    fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
-        let mut reader = BufReader::new(stream.try_clone()?);
+    fn serve(&self, stream: Stream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -242,17 +292,17 @@ impl Server {
             }
             self.control.admin_requests.fetch_add(1, Ordering::Relaxed);
             if length > MAX_ADMIN_REQUEST {
-                self.refuse(&mut stream, "the request is too long")?;
+                self.refuse(reader.get_mut(), "the request is too long")?;
                 return Ok(());
             }
             match serde_json::from_slice(&line) {
-                Ok(request) => self.answer(&mut stream, request)?,
-                Err(error) => self.refuse(&mut stream, &error.to_string())?,
+                Ok(request) => self.answer(reader.get_mut(), request)?,
+                Err(error) => self.refuse(reader.get_mut(), &error.to_string())?,
             }
         }
     }
 
-    fn refuse(&self, stream: &mut UnixStream, reason: &str) -> io::Result<()> {
+    fn refuse(&self, stream: &mut Stream, reason: &str) -> io::Result<()> {
         self.control.admin_malformed.fetch_add(1, Ordering::Relaxed);
         let error = format!(
             "{reason}; one JSON request a line: {{\"status\":{{}}}}, \
@@ -261,7 +311,7 @@ impl Server {
         answer(stream, &Refused { error })
     }
 
-    fn answer(&self, stream: &mut UnixStream, request: Request) -> io::Result<()> {
+    fn answer(&self, stream: &mut Stream, request: Request) -> io::Result<()> {
         let control = &self.control;
         match request {
             Request::Status {} => answer(stream, &control.status()),
@@ -279,38 +329,36 @@ impl Server {
         }
     }
 
-    fn events(&self, stream: &mut UnixStream, follow: bool, calls: bool) -> io::Result<()> {
+    fn events(&self, stream: &mut Stream, follow: bool, calls: bool) -> io::Result<()> {
         let interest = if calls { Interest::All } else { Interest::Membership };
         let (past, events) = self.control.subscribe(interest);
         for stamped in past {
             self.tell(stream, &stamped)?;
         }
         if !follow {
-            return stream.shutdown(Shutdown::Both);
+            return stream.shutdown();
         }
         loop {
             match events.recv_timeout(GONE_CHECK) {
                 Ok(stamped) => self.tell(stream, &stamped)?,
-                Err(RecvTimeoutError::Timeout) if !is_gone(stream) => {}
-                Err(_) => return stream.shutdown(Shutdown::Both),
+                Err(RecvTimeoutError::Timeout) if !stream.is_gone() => {}
+                Err(_) => return stream.shutdown(),
             }
         }
     }
 
-    fn tell(&self, stream: &mut UnixStream, (time, event): &Stamped) -> io::Result<()> {
+    fn tell(&self, stream: &mut Stream, (time, event): &Stamped) -> io::Result<()> {
         answer(stream, &EventRecord::new(*time, self.control.me.node, event))
     }
 }
 
-fn answer(stream: &mut UnixStream, value: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+fn answer(stream: &mut Stream, value: &impl Serialize) -> io::Result<()> {
+    stream.write_all(&line(value))
 }
 
-fn is_gone(stream: &UnixStream) -> bool {
-    let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&at_once)).is_ok()
-        && fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+fn line(value: &impl Serialize) -> Vec<u8> {
+    // Our own types have a JSON form: no map has keys that are not texts.
+    let mut line = serde_json::to_vec(value).expect("an answer has a JSON form");
+    line.push(b'\n');
+    line
 }

@@ -11,6 +11,7 @@ use crate::error::{HostError, Stopped};
 use crate::events::{Interest, Stamped};
 use crate::plane::{BenchOutcome, Order};
 use crate::poller::Waker;
+use crate::sockets::gate::Tally;
 use crate::status::Status;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
@@ -30,6 +31,8 @@ pub(crate) struct Control {
     pub fate: OnceLock<Result<(), Stopped>>,
     pub admin_requests: AtomicU64,
     pub admin_malformed: AtomicU64,
+    /// Of the port for administrators, if there is one.
+    pub admin_tally: OnceLock<Arc<Tally>>,
 }
 
 impl Control {
@@ -77,6 +80,9 @@ impl Control {
             .unwrap_or_else(|_| Status::stopped(self.me, &self.cluster));
         status.counters.admin_requests = self.admin_requests.load(Ordering::Relaxed);
         status.counters.admin_malformed = self.admin_malformed.load(Ordering::Relaxed);
+        if let Some(tally) = self.admin_tally.get() {
+            status.counters.admin_handshakes = tally.read();
+        }
         status
     }
 

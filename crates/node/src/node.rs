@@ -86,11 +86,15 @@ impl Node {
             fate: OnceLock::new(),
             admin_requests: AtomicU64::new(0),
             admin_malformed: AtomicU64::new(0),
+            admin_tally: OnceLock::new(),
         });
-        let admin = match &config.admin {
-            Some(path) => Some(Admin::start(path, control.clone())?),
-            None => None,
+        let port = match (config.admin_tls, &credentials) {
+            (Some(address), Some(credentials)) => {
+                Some((address, Server::new(credentials, Port::Admin)?))
+            }
+            _ => None,
         };
+        let admin = Admin::start(config.admin.as_deref(), port, control.clone())?;
         let configured = config.ring_config(me).nodes;
         let priority = config.realtime.executor_priority;
         let plane = Plane {
@@ -114,6 +118,7 @@ impl Node {
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
         let results = Some(Results { sender, waker, priority, _running: alive });
         let _data_dir = life.data_dir;
+        let admin = Some(admin);
         Ok(Node { control, results, client_address, ring_address, admin, running, _data_dir })
     }
 
@@ -163,6 +168,11 @@ impl Node {
     /// Where clients connect, as they are told.
     pub fn client_address(&self) -> Option<SocketAddr> {
         self.client_address
+    }
+
+    /// Where administrators connect over TLS.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().and_then(Admin::address)
     }
 
     /// Where the ring's datagrams arrive.

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use daemon::program;
+use daemon::{Daemon, program};
 use steadfast::{NodeConfig, Tls};
 use tempfile::TempDir;
 use tls::{Credentials, Identity, Port, Server};
@@ -84,6 +84,47 @@ fn a_cluster_on_hosts_gets_all_that_its_nodes_need_to_listen_there() {
     assert!(String::from_utf8(key(1)).unwrap().contains("\nkey 1 "));
     assert!(Tls::from_dir(out.join("client-app")).is_ok());
     assert!(Tls::from_dir(out.join("admin-ops")).is_ok());
+}
+
+/// Three ports that nobody has at the moment.
+fn free_ports() -> [String; 3] {
+    let free = steadfast::free_ring_addresses(3);
+    [0, 1, 2].map(|index: usize| free[index].port().to_string())
+}
+
+#[test]
+fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
+    let (_kept, out) = plant();
+    let [ring, client, admin] = free_ports();
+    let ports = ["--ring-port", &ring, "--client-port", &client, "--admin-port", &admin];
+    made(&[&["--cluster", "plant", "--local", "3"], &ports[..]].concat(), &out);
+    let config = |id| out.join(format!("node-{id}/steadfast.toml"));
+    let nodes: Vec<Daemon> = (1..=3).map(|id| Daemon::of(&config(id))).collect();
+    for node in &nodes {
+        node.wait_for("STATUS=1 of 1 replicas have the state");
+    }
+    let run = |arguments: &[&str], tls: &str| {
+        program().args(arguments).arg("--tls").arg(out.join(tls)).output().unwrap()
+    };
+    let at = format!("127.0.0.1:{client},127.0.0.2:{client},127.0.0.3:{client}");
+    let call = ["call", "counter", "add", "[5]", "--deadline", "20s", "--at", &at];
+    let called = run(&call, "client-app");
+    assert!(called.status.success(), "{called:?}");
+    let connect = format!("127.0.0.2:{admin}");
+    let status = run(&["status", "--json", "--connect", &connect], "admin-ops");
+    assert!(status.status.success(), "{status:?}");
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["tls"]["certificate"], "node-2.plant.steadfast");
+    assert_eq!(status["ring"]["members"].as_array().unwrap().len(), 3);
+
+    let why = |output: Output| {
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let plain = why(program().args(call).output().unwrap());
+    assert!(plain.contains("takes TLS only"), "{plain}");
+    let client = why(run(&["status", "--connect", &connect], "client-app"));
+    assert!(client.contains("for administrators"), "{client}");
 }
 
 #[test]

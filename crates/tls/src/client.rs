@@ -82,6 +82,14 @@ impl Client {
         Client::new(Credentials::from_dir(folder.as_ref())?, Port::Client)
     }
 
+    /// For looking into nodes, from a folder that `steadfast init` made for an administrator.
+    ///
+    /// # Errors
+    /// A file cannot be used; which one, and why.
+    pub fn admin_from_dir(folder: impl AsRef<Path>) -> Result<Client, CredentialsError> {
+        Client::new(Credentials::from_dir(folder.as_ref())?, Port::Admin)
+    }
+
     /// For calls, from PEM texts.
     ///
     /// # Errors

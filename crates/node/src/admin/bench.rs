@@ -1,13 +1,13 @@
 //! Benchmarks at the admin socket: progress while one lasts, then its outcome. Who goes away ends it.
 
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::RecvTimeoutError;
 
 use serde::{Deserialize, Serialize};
 use wire::Duration;
 
-use super::{Refused, Server, answer, is_gone};
+use super::stream::Stream;
+use super::{Refused, Server, answer};
 use crate::bench::{Ask, Outcome, Progress};
 
 /// How often a benchmark's progress is told.
@@ -24,8 +24,8 @@ pub(super) enum Line {
 }
 
 impl Server {
-    pub(super) fn bench(&self, stream: &mut UnixStream, ask: &Ask) -> io::Result<()> {
-        let refuse = |stream: &mut UnixStream, error: String| answer(stream, &Refused { error });
+    pub(super) fn bench(&self, stream: &mut Stream, ask: &Ask) -> io::Result<()> {
+        let refuse = |stream: &mut Stream, error: String| answer(stream, &Refused { error });
         let outcome = match self.control.bench(ask) {
             Ok(outcome) => outcome,
             Err(stopped) => return refuse(stream, stopped.to_string()),
@@ -44,12 +44,12 @@ impl Server {
         }
     }
 
-    fn bench_goes_on(&self, stream: &mut UnixStream) -> io::Result<()> {
+    fn bench_goes_on(&self, stream: &mut Stream) -> io::Result<()> {
         let told = match self.control.bench_progress() {
             Some(progress) => answer(stream, &Line::Progress(progress)),
             None => Ok(()),
         };
-        if told.is_err() || is_gone(stream) {
+        if told.is_err() || stream.is_gone() {
             // Nobody is there to be told the outcome: the ring need not go on carrying the load.
             self.control.stop_bench();
             return Err(io::ErrorKind::BrokenPipe.into());

@@ -1,12 +1,16 @@
-//! The other end of a node's admin socket.
+//! The other end of a node's admin socket or port.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use bytes::BytesMut;
 use serde::de::DeserializeOwned;
 
 use super::bench::Line;
+use super::stream::{Distrusted, Stream, Tls};
 use super::{Refused, Request, StateAnswer};
 use crate::bench::{Ask, Outcome, Progress};
 use crate::events::EventRecord;
@@ -23,9 +27,22 @@ pub enum AdminError {
         /// The system's reason.
         source: io::Error,
     },
+    /// Nobody answers at this port.
+    #[error(
+        "no node answers at {address}: {source}; is it running, with this address as listen.admin?"
+    )]
+    Dial {
+        /// The port.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// TLS with the node failed: one side does not trust the other. The text says what to do.
+    #[error("the node cannot be talked with by TLS: {0}")]
+    Distrusted(String),
     /// The connection broke.
-    #[error("the admin socket failed: {0}; is the node still running?")]
-    Io(#[from] io::Error),
+    #[error("the admin connection failed: {0}; is the node still running?")]
+    Io(io::Error),
     /// The answer is none of this version.
     #[error("the node's answer is not understood ({0}): use programs of the same version")]
     Answer(#[from] serde_json::Error),
@@ -34,10 +51,19 @@ pub enum AdminError {
     Refused(String),
 }
 
-/// A connection to a node's admin socket.
+impl From<io::Error> for AdminError {
+    fn from(error: io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(Distrusted(words)) => AdminError::Distrusted(words.clone()),
+            None => AdminError::Io(error),
+        }
+    }
+}
+
+/// A connection to a node's admin socket or port.
 #[derive(Debug)]
 pub struct Client {
-    stream: BufReader<UnixStream>,
+    stream: BufReader<Stream>,
 }
 
 impl Client {
@@ -49,6 +75,28 @@ impl Client {
         let path = path.as_ref();
         let stream = UnixStream::connect(path)
             .map_err(|source| AdminError::Connect { path: path.into(), source })?;
+        Ok(Client { stream: BufReader::new(Stream::Unix(stream)) })
+    }
+
+    /// Connects to the node whose configuration says `listen.admin = address`, from any host, with
+    /// an administrator's certificate. `patience` bounds the dial and each step of the handshake.
+    ///
+    /// # Errors
+    /// Nobody answers there, or one side does not trust the other. That the node does not is found
+    /// out with the first question.
+    pub fn connect_tls(
+        address: SocketAddr,
+        tls: &tls::Client,
+        patience: Duration,
+    ) -> Result<Client, AdminError> {
+        let dial = |source| AdminError::Dial { address, source };
+        let socket = TcpStream::connect_timeout(&address, patience).map_err(dial)?;
+        socket.set_read_timeout(Some(patience))?;
+        socket.set_nodelay(true)?;
+        let mut stream = Tls::new(socket, Box::new(tls.connect(address)), BytesMut::new())?;
+        stream.shake()?;
+        let stream = Stream::Tls(stream);
+        stream.set_read_timeout(None)?;
         Ok(Client { stream: BufReader::new(stream) })
     }
 
@@ -56,7 +104,7 @@ impl Client {
     ///
     /// # Errors
     /// A zero time.
-    pub fn set_timeout(&self, timeout: Option<std::time::Duration>) -> Result<(), AdminError> {
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> Result<(), AdminError> {
         self.stream.get_ref().set_read_timeout(timeout)?;
         Ok(())
     }

@@ -128,6 +128,10 @@ impl Gate {
         self.address
     }
 
+    pub fn tally(&self) -> Arc<Tally> {
+        self.tally.clone()
+    }
+
     pub fn counters(&self) -> HandshakeCounters {
         self.tally.read()
     }

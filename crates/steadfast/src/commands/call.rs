@@ -1,10 +1,11 @@
 //! `steadfast call`: tries a method by hand.
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use steadfast::{BytesCallError, Client, MethodId};
+use steadfast::{BytesCallError, Client, MethodId, Tls};
 use wire::limits::MAX_DEADLINE;
 
 use super::{Failure, finish, print};
@@ -15,6 +16,7 @@ Examples:
   steadfast call counter add '[5]' --at 127.0.0.1:7100,127.0.0.1:7101
   steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
   steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
+  steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
 
 A method that the service does not have is refused with a list of those that it has.
 The result is JSON on standard output; exit code 1 tells that there is none.";
@@ -37,6 +39,9 @@ pub struct Args {
     /// Client addresses of one or more nodes. Any node finds the group.
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', required = true)]
     at: Vec<String>,
+    /// Talks TLS, as whoever this folder is for: one that `steadfast init` made for a client.
+    #[arg(long, value_name = "DIR")]
+    tls: Option<PathBuf>,
     /// How long to wait for the result, such as 250ms or 1.5s.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     deadline: Duration,
@@ -49,7 +54,11 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn call(args: &Args) -> Result<String, Failure> {
     let body = arguments(&args.arguments)?;
-    let client = Client::connect(&args.at).map_err(Failure::failed)?;
+    let mut builder = Client::builder();
+    if let Some(folder) = &args.tls {
+        builder = builder.tls(Tls::from_dir(folder).map_err(Failure::usage)?);
+    }
+    let client = builder.connect(&args.at).map_err(Failure::failed)?;
     let method = MethodId::of(&args.method);
     let answer = client.call(&args.group, method, true, body.into(), args.deadline);
     match answer {

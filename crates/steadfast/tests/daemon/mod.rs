@@ -58,15 +58,24 @@ impl Daemon {
         })
     }
 
+    /// Starts one with a configuration that is there already.
+    pub fn of(config: &Path) -> Daemon {
+        Daemon::run(config, tempfile::tempdir().expect("a directory"))
+    }
+
     fn with(configuration: impl FnOnce(&Path) -> String) -> Daemon {
         let directory = tempfile::tempdir().expect("a directory");
         let config = directory.path().join("node.toml");
         std::fs::write(&config, configuration(directory.path())).expect("written");
+        Daemon::run(&config, directory)
+    }
+
+    fn run(config: &Path, directory: TempDir) -> Daemon {
         let socket = directory.path().join("notify");
         let notify = UnixDatagram::bind(&socket).expect("a free name");
         notify.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         let mut command = program();
-        command.args(["node", "--config"]).arg(&config).args(["--log", "warn"]);
+        command.args(["node", "--config"]).arg(config).args(["--log", "warn"]);
         let child = command.env("NOTIFY_SOCKET", &socket).stderr(Stdio::piped()).spawn();
         Daemon { child: child.expect("the program can be run"), notify, directory }
     }

@@ -1,0 +1,111 @@
+//! Looking into a node from other hosts: administrators only, and whoever else comes is told so.
+
+mod plant;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use plant::{LONG, Plant, address, builder, start, until};
+use steadfast::admin::{AdminError, Client as AdminClient};
+use steadfast::{Node, NodeConfig, Tls};
+
+fn node(plant: &Plant) -> (Node, SocketAddr) {
+    let any = SocketAddr::new(plant::LOCALHOST, 0);
+    let socket = plant.path("node.sock");
+    let node = start(NodeConfig { admin: Some(socket), admin_tls: Some(any), ..plant.config() });
+    let admin = node.admin_address().unwrap();
+    (node, admin)
+}
+
+fn refusal(tls: &Tls, admin: SocketAddr) -> String {
+    let asked = AdminClient::connect_tls(admin, tls, LONG).and_then(|mut it| it.status());
+    match asked {
+        Err(AdminError::Refused(why) | AdminError::Distrusted(why)) => why,
+        other => panic!("it was let in, or failed otherwise: {other:?}"),
+    }
+}
+
+#[test]
+fn an_administrator_sees_from_afar_what_is_seen_at_the_socket() {
+    let plant = Plant::new();
+    let (node, admin) = node(&plant);
+    let tls = plant.admin_tls(&plant.admin_identity());
+    let mut afar = AdminClient::connect_tls(admin, &tls, LONG).unwrap();
+    let mut here = AdminClient::connect(plant.path("node.sock")).unwrap();
+    let (far, near) = (afar.status().unwrap(), here.status().unwrap());
+    assert_eq!(
+        (far.node, far.incarnation, far.ring.id),
+        (near.node, near.incarnation, near.ring.id)
+    );
+    assert_eq!(far.tls.certificate.as_deref(), Some("node-1.steadfast.steadfast"));
+    assert_eq!(near.counters.admin_handshakes.done, 1);
+    // A stream of events, from which the administrator goes away and the node notices.
+    let mut events = afar.events(true, false).unwrap();
+    assert!(events.next().unwrap().is_ok());
+    drop(events);
+    // The state of a replica is a long line.
+    let (answer, state) = here.state("echo").unwrap();
+    let mut afar = AdminClient::connect_tls(admin, &tls, LONG).unwrap();
+    assert_eq!(afar.state("echo").unwrap(), (answer, state));
+    assert_eq!(node.status().counters.admin_handshakes.resumed, 1);
+}
+
+#[test]
+fn whoever_is_no_administrator_is_told_so() {
+    let plant = Plant::new();
+    let (node, admin) = node(&plant);
+    let why = refusal(&plant.admin_tls(&plant.client_identity()), admin);
+    assert!(why.contains("client-hmi") && why.contains("for administrators"), "{why}");
+    let ops = plant.admin_identity();
+    let why = refusal(&Plant::new().admin_tls(&ops), admin);
+    assert!(why.contains("not by the authority"), "{why}");
+    // The two ports are not mistaken for each other.
+    let why = builder(&plant.tls()).connect([admin]).unwrap_err().to_string();
+    assert!(why.contains("this port is for something else"), "{why}");
+    let why = refusal(&plant.admin_tls(&ops), address(&node));
+    assert!(why.contains("this port is for something else"), "{why}");
+    // Plain JSON, as at the Unix socket, is answered in JSON.
+    let mut plain = TcpStream::connect(admin).unwrap();
+    plain.write_all(b"{\"status\":{}}\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(plain).read_line(&mut line).unwrap();
+    assert!(line.starts_with("{\"error\":\"this node takes TLS only"), "{line}");
+    until("all are counted", || {
+        let handshakes = node.status().counters.admin_handshakes;
+        (handshakes.refused, handshakes.plaintext) == (1, 1) && handshakes.failed >= 2
+    });
+    assert_eq!(node.status().counters.admin_requests, 0);
+    // An administrator may also call.
+    assert!(
+        builder(&plant.tls_of(&plant.authority.issue(&ops, &[]).unwrap()))
+            .connect([address(&node)])
+            .is_ok()
+    );
+}
+
+#[test]
+fn the_unix_socket_is_for_its_owner_alone() {
+    let plant = Plant::new();
+    let (_node, _) = node(&plant);
+    let mode = fs::metadata(plant.path("node.sock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_node_that_stops_ends_its_administrators_connections_and_frees_the_port() {
+    let plant = Plant::new();
+    let (node, admin) = node(&plant);
+    let tls = plant.admin_tls(&plant.admin_identity());
+    let client = AdminClient::connect_tls(admin, &tls, LONG).unwrap();
+    client.set_timeout(Some(LONG)).unwrap();
+    let events = client.events(true, false).unwrap();
+    node.stop().unwrap();
+    let ended = events.filter_map(Result::ok).last();
+    assert!(ended.is_some(), "the last events came before the end");
+    assert!(std::net::TcpListener::bind(admin).is_ok());
+    let gone = AdminClient::connect_tls(admin, &tls, Duration::from_secs(5)).unwrap_err();
+    assert!(matches!(gone, AdminError::Dial { .. }), "{gone}");
+}
