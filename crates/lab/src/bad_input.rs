@@ -14,6 +14,7 @@ use steadfast::{Client, NodeId};
 
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Plan, wall};
+use crate::protect::Protect;
 use crate::{Outcome, machine};
 
 use sweep::Sweep;
@@ -40,7 +41,8 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
-    let mut cluster = Cluster::start(Plan { nodes: 3, replicas: 3, groups: &[GROUP] })?;
+    let mut cluster =
+        Cluster::start(Plan { nodes: 3, replicas: 3, groups: &[GROUP], protect: Protect::None })?;
     let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
     caller.wait_steady(0)?;
     if options.json {

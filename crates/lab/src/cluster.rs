@@ -12,11 +12,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use node::{EventKind, EventRecord, free_ring_addresses};
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast::{NodeConfig, NodeId, ViewNumber};
+use steadfast::{Client, NodeConfig, NodeId, ViewNumber};
 use tempfile::TempDir;
 
 use crate::Outcome;
 use crate::child::{self, Line};
+use crate::protect::{Keys, Protect};
 
 /// How long the cluster may take for anything. Far beyond what is healthy.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -30,6 +31,8 @@ pub struct Plan {
     pub replicas: u32,
     /// The groups: `thread`, `inline`, or both.
     pub groups: &'static [&'static str],
+    /// What of it is protected.
+    pub protect: Protect,
 }
 
 /// A group's membership, as its nodes last told it.
@@ -47,6 +50,7 @@ pub struct View {
 pub struct Cluster {
     plan: Plan,
     folder: TempDir,
+    keys: Keys,
     rings: Vec<SocketAddr>,
     processes: BTreeMap<NodeId, Child>,
     clients: BTreeMap<NodeId, SocketAddr>,
@@ -66,9 +70,11 @@ impl Cluster {
     /// Starts the nodes and waits until every group has all its replicas.
     pub fn start(plan: Plan) -> Outcome<Cluster> {
         let (sender, lines) = channel();
+        let folder = TempDir::new()?;
         let mut cluster = Cluster {
             plan,
-            folder: TempDir::new()?,
+            keys: Keys::new(folder.path())?,
+            folder,
             rings: free_ring_addresses(plan.nodes as usize),
             processes: BTreeMap::new(),
             clients: BTreeMap::new(),
@@ -86,8 +92,9 @@ impl Cluster {
 
     /// Starts a node, for the first time or once more.
     pub fn start_node(&mut self, id: NodeId) -> Outcome<()> {
-        let config =
+        let mut config =
             NodeConfig { admin: Some(self.admin(id)), ..NodeConfig::member(id, &self.rings) };
+        config.security = self.keys.node(&config, self.plan.protect)?;
         let path = self.folder.path().join(format!("node-{}.toml", id.0));
         fs::write(&path, config.to_toml())?;
         let path = path.to_str().ok_or("the folder for temporary files is not UTF-8")?;
@@ -110,6 +117,15 @@ impl Cluster {
         self.clients.remove(&id);
         self.processes.insert(id, process);
         self.wait("a node to be ready", |cluster| cluster.clients.contains_key(&id))
+    }
+
+    /// A client of this cluster.
+    pub fn connect(&self) -> Outcome<Client> {
+        let builder = match self.plan.protect {
+            Protect::None => Client::builder(),
+            Protect::Tls | Protect::All => Client::builder().tls(self.keys.client()?),
+        };
+        Ok(builder.connect(self.clients())?)
     }
 
     /// Where clients connect.

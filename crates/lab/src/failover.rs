@@ -8,6 +8,7 @@ use steadfast::{Client, NodeId};
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Plan, wall};
 use crate::figures::median_and_worst;
+use crate::protect::Protect;
 use crate::{Outcome, machine};
 
 const GROUP: &str = "thread";
@@ -84,7 +85,12 @@ fn timeline(
 
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
-    let plan = Plan { nodes: options.nodes, replicas: options.replicas, groups: &[GROUP] };
+    let plan = Plan {
+        nodes: options.nodes,
+        replicas: options.replicas,
+        groups: &[GROUP],
+        protect: Protect::None,
+    };
     let mut cluster = Cluster::start(plan)?;
     let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
     caller.wait_steady(0)?;

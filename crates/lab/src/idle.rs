@@ -9,6 +9,7 @@ use steadfast::NodeId;
 use steadfast::admin::Client;
 
 use crate::cluster::{Cluster, Plan};
+use crate::protect::Protect;
 use crate::{Outcome, machine};
 
 /// After the start: what belongs to it is over by then.
@@ -56,7 +57,12 @@ fn usage(cluster: &Cluster, id: NodeId) -> Outcome<Usage> {
 }
 
 pub fn run(options: &Options) -> Outcome<()> {
-    let plan = Plan { nodes: options.nodes, replicas: options.nodes.min(3), groups: &["inline"] };
+    let plan = Plan {
+        nodes: options.nodes,
+        replicas: options.nodes.min(3),
+        groups: &["inline"],
+        protect: Protect::None,
+    };
     let cluster = Cluster::start(plan)?;
     thread::sleep(SETTLE);
     let ids: Vec<NodeId> = (1..=options.nodes).map(NodeId).collect();

@@ -21,6 +21,7 @@ use steadfast::{Client, NodeId};
 use crate::cluster::{Cluster, Plan};
 use crate::echo::{ECHO, Floor, Transport};
 use crate::figures::{Summary, Times};
+use crate::protect::Protect;
 use crate::{Outcome, child, machine};
 
 /// Calls of one kind before it is the next one's turn.
@@ -48,6 +49,10 @@ pub struct Options {
     /// Further calls of each kind, each after a pause of 200 ms: sparse traffic.
     #[arg(long, default_value_t = 0)]
     sparse: usize,
+    /// Measures a second cluster in turns, whose clients talk TLS (`tls`), and whose datagrams are
+    /// sealed too (`all`).
+    #[arg(long, value_enum, default_value_t = Protect::None)]
+    protect: Protect,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -160,11 +165,13 @@ const GROUPS: [(&str, &str); 4] = [
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
     let groups = &["agreed", "inline", "safe", "thread"];
-    let cluster =
-        Cluster::start(Plan { nodes: options.nodes, replicas: options.replicas, groups })?;
-    let processes: Vec<u32> =
-        (1..=options.nodes).filter_map(|id| cluster.process(NodeId(id))).collect();
-    let client = Client::connect(cluster.clients())?;
+    let plan =
+        Plan { nodes: options.nodes, replicas: options.replicas, groups, protect: Protect::None };
+    let (_cluster, processes, client) = start(plan)?;
+    let protected = match options.protect {
+        Protect::None => None,
+        protect => Some(start(Plan { groups: &["inline"], protect, ..plan })?),
+    };
     let body = Bytes::from(vec![7; options.size]);
     let cores = machine::two_cores()?;
     let (own, other) = cores.unzip();
@@ -194,12 +201,21 @@ pub fn run(options: &Options) -> Outcome<()> {
             "k": options.replicas, "nodes": options.nodes, "group": group, "cores": "free",
             "size": options.size,
         });
-        let (client, body) = (&client, &body);
-        let round = move || {
-            let reply = client.call(group, ECHO, false, body.clone(), DEADLINE)?;
-            if reply == *body { Ok(()) } else { Err("the echo is another".into()) }
-        };
+        let round = call(&client, group, &body);
         kinds.push(Kind { processes: &processes, ..Kind::new(title, names, Box::new(round)) });
+    }
+    if let Some((_, processes, client)) = &protected {
+        let title = match options.protect {
+            Protect::All => "majority, TLS, sealed",
+            _ => "majority, TLS",
+        };
+        let names = json!({
+            "peer": "steadfast", "measure": "invocation", "style": "semi-active",
+            "k": options.replicas, "nodes": options.nodes, "group": "inline", "cores": "free",
+            "size": options.size, "protect": format!("{:?}", options.protect).to_lowercase(),
+        });
+        let round = call(client, "inline", &body);
+        kinds.push(Kind { processes, ..Kind::new(title, names, Box::new(round)) });
     }
     // The first blocks find cold caches, unmapped memory and connections that are not made yet.
     let warm = 2;
@@ -215,6 +231,25 @@ pub fn run(options: &Options) -> Outcome<()> {
         }
     }
     report(options, &machine, &kinds)
+}
+
+/// A cluster with its processes and a client.
+fn start(plan: Plan) -> Outcome<(Cluster, Vec<u32>, Client)> {
+    let cluster = Cluster::start(plan)?;
+    let processes = (1..=plan.nodes).filter_map(|id| cluster.process(NodeId(id))).collect();
+    let client = cluster.connect()?;
+    Ok((cluster, processes, client))
+}
+
+fn call<'a>(
+    client: &'a Client,
+    group: &'static str,
+    body: &'a Bytes,
+) -> impl FnMut() -> Outcome<()> + 'a {
+    move || {
+        let reply = client.call(group, ECHO, false, body.clone(), DEADLINE)?;
+        if reply == *body { Ok(()) } else { Err("the echo is another".into()) }
+    }
 }
 
 fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {

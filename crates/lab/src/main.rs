@@ -13,6 +13,7 @@ mod figures;
 mod idle;
 mod latency;
 mod machine;
+mod protect;
 
 use std::error::Error;
 use std::process::ExitCode;

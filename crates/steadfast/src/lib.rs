@@ -84,8 +84,8 @@ pub use wire::{
 pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
-        Counters, GroupStatus, LinkStatus, MalformedCounters, NodeLinks, ReplicaStatus, RingStatus,
-        SealCounters, SealStatus, Status,
+        Counters, GroupStatus, HandshakeCounters, LinkStatus, MalformedCounters, NodeLinks,
+        ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
     };
 }
 

@@ -5,6 +5,9 @@ use std::fmt::Write;
 use steadfast::NodeId;
 use steadfast::status::{Grant, GroupStatus, Status};
 
+/// Names of clients that are told; `--json` tells more.
+const NAMES: usize = 8;
+
 /// The text.
 pub fn status(status: &Status) -> String {
     let mut text = String::new();
@@ -28,6 +31,26 @@ pub fn status(status: &Status) -> String {
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(text, "{arguments}").expect("a String takes everything");
+}
+
+/// Who may talk with the node. Loud where anybody may.
+fn clients(status: &Status) -> String {
+    let Some(certificate) = &status.tls.certificate else {
+        return "NOT AUTHENTICATED: whoever reaches the port may call (`steadfast init` makes keys)"
+            .to_owned();
+    };
+    let mut text = format!("by TLS with {certificate}");
+    // A name stands for as many connections as it has.
+    for (index, (name, connections)) in status.tls.clients.iter().take(NAMES).enumerate() {
+        let label = name.split('.').next().unwrap_or(name);
+        let times = if *connections > 1 { format!(" ({connections})") } else { String::new() };
+        text += if index == 0 { "; connected: " } else { ", " };
+        text += &format!("{label}{times}");
+    }
+    if status.tls.clients.len() > NAMES {
+        text += ", ...";
+    }
+    text
 }
 
 fn troubles(status: &Status) -> Vec<String> {
@@ -90,7 +113,24 @@ fn troubles(status: &Status) -> Vec<String> {
             }
         }
     }
+    if status.tls.expires_soon {
+        troubles.push(
+            "the node's certificate ends within two months: `steadfast init --renew` makes new ones"
+                .to_owned(),
+        );
+    }
+    let handshakes = [counters.handshakes, counters.admin_handshakes];
     for (count, what) in [
+        (handshakes.iter().map(|it| it.plaintext).sum(), "connections without TLS refused"),
+        (
+            handshakes.iter().map(|it| it.failed + it.refused).sum(),
+            "TLS handshakes refused: no certificate of this cluster, one out of its time, or of another \
+             role (the node's log at debug tells who)",
+        ),
+        (
+            handshakes.iter().map(|it| it.crowded).sum(),
+            "handshakes broken off for others: many connections begin one and do not end it",
+        ),
         (counters.handlers_panicked, "handlers panicked: see the node's log"),
         (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
         (counters.connections_refused, "client connections refused: a limit was reached"),
@@ -154,6 +194,9 @@ fn ring(text: &mut String, status: &Status) {
             line(text, format_args!("sealed  with key {} ({})", seal.key, seal.fingerprint));
         }
         None => line(text, format_args!("sealed  no: nothing on the ring is encrypted")),
+    }
+    if status.client.is_some() {
+        line(text, format_args!("clients {}", clients(status)));
     }
     let links = ring.links.first().map_or(0, |peer| peer.links.len());
     if links > 1 {

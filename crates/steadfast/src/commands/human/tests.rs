@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use steadfast::status::{
     Counters, GroupStatus, LinkStatus, NodeLinks, ReplicaStatus, RingStatus, SealCounters,
-    SealStatus, Status,
+    SealStatus, Status, TlsStatus,
 };
 use steadfast::{Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
@@ -45,7 +45,14 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         },
         groups,
         realtime: Default::default(),
-        tls: Default::default(),
+        tls: TlsStatus {
+            certificate: Some("node-1.lab.steadfast".to_owned()),
+            expires_soon: false,
+            clients: vec![
+                ("client-hmi.lab.steadfast".to_owned(), 3),
+                ("node-2.lab.steadfast".to_owned(), 1),
+            ],
+        },
         seal: Some(SealStatus {
             key: 1,
             fingerprint: "0123456789abcdef".to_owned(),
@@ -75,6 +82,7 @@ fn a_sound_cluster_shows_no_trouble() {
             ring    operational, quorate (epoch 4), r17@n1, 4711 delivered
             nodes   3 of 3: n1 n2 n3
             sealed  with key 1 (0123456789abcdef)
+            clients by TLS with node-1.lab.steadfast; connected: client-hmi (3), node-2
 
             GROUP                VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
             counter              v3    n2       n2 n1 n3  12        40961     majority
@@ -126,6 +134,7 @@ fn a_node_that_starts_says_so() {
             ring    gather, quorum not yet known (epoch 4), r17@n1, 4711 delivered
             nodes   0 of 3: none
             sealed  with key 1 (0123456789abcdef)
+            clients by TLS with node-1.lab.steadfast; connected: client-hmi (3), node-2
 
             no groups known: replicas join when there is a quorum
         "#]],
@@ -141,7 +150,18 @@ fn what_the_seal_refused_is_told_and_so_is_its_absence() {
     assert!(text.contains("3 forged datagrams") && text.contains("4 datagrams without"), "{text}");
     assert!(!text.contains("  ! 5"), "the second link's copies are no trouble: {text}");
     status.seal = None;
-    assert!(super::status(&status).contains("sealed  no"));
+    status.tls = TlsStatus::default();
+    let text = super::status(&status);
+    assert!(text.contains("sealed  no") && text.contains("clients NOT AUTHENTICATED"), "{text}");
+    status.tls.expires_soon = true;
+    status.counters.handshakes.plaintext = 2;
+    status.counters.admin_handshakes.refused = 3;
+    let text = super::status(&status);
+    assert!(text.contains("ends within two months"), "{text}");
+    assert!(
+        text.contains("2 connections without TLS") && text.contains("3 TLS handshakes"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -164,6 +184,7 @@ fn a_lost_link_is_told_with_its_number_and_when_it_was_heard() {
             ring    operational, quorate (epoch 4), r17@n1, 4711 delivered
             nodes   3 of 3: n1 n2 n3
             sealed  with key 1 (0123456789abcdef)
+            clients by TLS with node-1.lab.steadfast; connected: client-hmi (3), node-2
             links   1 carries to 2 of 2, 2 carries to 0 of 2
 
             no groups: nobody hosts a replica
