@@ -302,7 +302,9 @@ impl Group {
 /// Those of the group's replicas that are here with its state: who has taken the last request, and
 /// none beyond it. If there is nobody, who has taken more: requests that went into no history were
 /// never acknowledged, and their clients' retries find them executed. Of several the furthest,
-/// for the others lack what that one took: its place is then that of the group's last request.
+/// for the others lack what that one took: its place is then that of the group's last request. The
+/// same when all replicas are here and none has taken the last request: then nobody has executed
+/// it, or ever will.
 fn with_state(
     entry: &GroupEntry,
     known: &[Member],
@@ -318,7 +320,9 @@ fn with_state(
     if !exact.is_empty() {
         return (exact, entry.last);
     }
-    match known.iter().filter_map(taken).max().filter(|place| *place > entry.last) {
+    let everybody = known.iter().all(|member| announces.contains_key(member));
+    let furthest = known.iter().filter_map(taken).max();
+    match furthest.filter(|place| everybody || *place > entry.last) {
         Some(furthest) => (at(furthest), furthest),
         None => (Vec::new(), entry.last),
     }

@@ -156,8 +156,12 @@ impl<O: Ordering> Stack<O> {
         self.callers.expire(now);
         self.order_due(now);
         if self.joining_until.is_some_and(|until| until <= now) {
-            self.joining_until = None;
-            self.reconcile_unknown_groups(now);
+            // While a ring is formed nothing is ordered: what was on its way still is.
+            let ordering = self.ordering.state_name() == "operational";
+            self.joining_until = (!ordering).then(|| now + JOIN_GRACE);
+            if ordering {
+                self.reconcile_unknown_groups(now);
+            }
         }
         self.settle(now);
     }

@@ -34,6 +34,10 @@ pub enum Bug {
     GreedyHolder,
     /// A message of which some parts were sent on the old ring goes on where it was.
     ResumeMessage,
+    /// A resting token's heartbeat is a word to all that asks for no answer.
+    UnansweredHeartbeat,
+    /// Those who want the token pass it to and fro, past a member that does not answer.
+    HideTheSilent,
     /// What is sent again goes by the link in use only, and raises no doubt about it.
     EveryByBestLink,
     /// The first link is used whatever became of it.
@@ -59,6 +63,9 @@ impl Bug {
         Bug::ForgetStability,
         Bug::ResumeMessage,
     ];
+
+    /// Those that hide a dead member: found by the scenarios of `tests/detection.rs`.
+    pub const OF_DETECTION: [Bug; 2] = [Bug::UnansweredHeartbeat, Bug::HideTheSilent];
 
     /// Those that show where nodes have several links.
     pub const OF_LINKS: [Bug; 2] = [Bug::EveryByBestLink, Bug::KeepDeadLink];

@@ -133,11 +133,17 @@ pub enum ConfigError {
 /// The timers of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Without a sign of life from the token for this long, the ring is given up. Must exceed the
-    /// longest time that a healthy node may be held up: a shorter one gives false suspicions.
+    /// The shortest time for which a member may leave the token unanswered, or a resting token's
+    /// heartbeat may fail to come, before the ring is given up. The time-out follows what is
+    /// measured: `max(mean + 4 * deviation, 2 * longest)` of the waits of the last seconds, from
+    /// this to `token_timeout_max`. Must exceed the longest time that a healthy node is often held
+    /// up for: a shorter one gives false suspicions.
     pub token_timeout: Duration,
-    /// A resting token makes a round this often, so that its loss is seen. At most a third of
-    /// `token_timeout`: two rounds may be lost.
+    /// The longest that the time-out grows to where hosts are held up. Not above `token_timeout`:
+    /// the time-out is fixed.
+    pub token_timeout_max: Duration,
+    /// A resting token makes a round this often, so that its loss is seen. At most
+    /// `token_timeout`.
     pub heartbeat: Duration,
     /// A token that shows no sign of arrival is sent again after this long. At most a quarter of
     /// `token_timeout`.
@@ -149,6 +155,9 @@ pub struct Timing {
     pub want_retry: Duration,
     /// While a membership is gathered, the proposal is repeated this often.
     pub join_interval: Duration,
+    /// A member that did not answer the token, and does not answer the proposal for this long
+    /// either while others do, is left out. From `join_interval` to `consensus_timeout`.
+    pub suspect_wait: Duration,
     /// A node that has not agreed to the proposed membership for this long is left out.
     /// Several times `join_interval`.
     pub consensus_timeout: Duration,
@@ -159,12 +168,14 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Timing {
-            token_timeout: Duration::from_millis(100),
-            heartbeat: Duration::from_millis(25),
-            token_retransmit: Duration::from_millis(5),
+            token_timeout: Duration::from_millis(50),
+            token_timeout_max: Duration::from_millis(200),
+            heartbeat: Duration::from_millis(20),
+            token_retransmit: Duration::from_millis(3),
             ack_wait: Duration::from_millis(2),
             want_retry: Duration::from_millis(2),
             join_interval: Duration::from_millis(5),
+            suspect_wait: Duration::from_millis(10),
             consensus_timeout: Duration::from_millis(50),
             beacon_interval: Duration::from_millis(100),
         }
@@ -172,6 +183,11 @@ impl Default for Timing {
 }
 
 impl Timing {
+    /// The longest that the token's time-out may be.
+    pub(crate) fn ceiling(&self) -> Duration {
+        self.token_timeout_max.max(self.token_timeout)
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let rules = [
             (!self.ack_wait.is_zero(), "ack_wait must be longer than zero"),
@@ -180,10 +196,7 @@ impl Timing {
             (!self.beacon_interval.is_zero(), "beacon_interval must be longer than zero"),
             (!self.heartbeat.is_zero(), "heartbeat must be longer than zero"),
             (!self.token_retransmit.is_zero(), "token_retransmit must be longer than zero"),
-            (
-                self.heartbeat * 3 <= self.token_timeout,
-                "heartbeat must be at most a third of token_timeout",
-            ),
+            (self.heartbeat <= self.token_timeout, "heartbeat must be at most token_timeout"),
             (
                 self.token_retransmit * 4 <= self.token_timeout,
                 "token_retransmit must be at most a quarter of token_timeout",
@@ -191,6 +204,10 @@ impl Timing {
             (
                 self.join_interval * 3 <= self.consensus_timeout,
                 "join_interval must be at most a third of consensus_timeout",
+            ),
+            (
+                (self.join_interval..=self.consensus_timeout).contains(&self.suspect_wait),
+                "suspect_wait must be from join_interval to consensus_timeout",
             ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use wire::ring::Join;
-use wire::{Member, NodeId, Time};
+use wire::{Duration, Member, NodeId, Time};
 
 /// Nodes known to be about, and those among them held to have failed. At most one life per node,
 /// the newest known; both in order of id. Within one gathering both only grow, so nodes that hear
@@ -104,6 +104,8 @@ pub(crate) struct Suspect {
     pub member: Member,
     /// When it is held to have failed. [`Time::FAR`]: not before the consensus time-out.
     pub accuse_at: Time,
+    /// When it is asked again.
+    pub ask_at: Time,
 }
 
 #[derive(Debug)]
@@ -251,8 +253,15 @@ impl Gather {
 
     /// This member did not answer the token: unless it answers this node's proposal, it is held
     /// to have failed at `accuse_at`.
-    pub fn suspect(&mut self, member: Member, accuse_at: Time) {
-        self.suspect = Some(Suspect { member, accuse_at });
+    pub fn suspect(&mut self, member: Member, ask_at: Time, accuse_at: Time) {
+        self.suspect = Some(Suspect { member, accuse_at, ask_at });
+    }
+
+    /// The suspect, if it is to be asked again now.
+    pub fn to_ask(&mut self, now: Time, interval: Duration) -> Option<Member> {
+        let member = self.suspected().filter(|suspect| suspect.ask_at <= now)?.member;
+        self.suspect.as_mut().expect("suspected").ask_at = now + interval;
+        Some(member)
     }
 
     /// The suspect, while it may be in the ring and has not answered.
@@ -289,7 +298,8 @@ impl Gather {
 
     /// When something has to be done.
     pub fn next_timeout(&self) -> Time {
-        let suspect = self.suspected().map_or(Time::FAR, |suspect| suspect.accuse_at);
+        let suspect = self.suspected();
+        let suspect = suspect.map_or(Time::FAR, |suspect| suspect.accuse_at.min(suspect.ask_at));
         self.join_at.min(self.consensus_at).min(suspect)
     }
 

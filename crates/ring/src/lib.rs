@@ -30,6 +30,7 @@ mod output;
 mod packing;
 mod recovery;
 mod timers;
+mod watch;
 mod window;
 
 use alloc::boxed::Box;
@@ -175,7 +176,7 @@ impl Ring {
                     Message::Token(token) => operational.token(sender, token),
                     Message::Ack(ack) => operational.ack(from, ack),
                     Message::Want(_) => operational.want(from),
-                    Message::Stable(stable) => operational.stable(sender, stable),
+                    Message::Stable(stable) => operational.stable(from, stable),
                     Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
                 }
             }

@@ -22,9 +22,16 @@ const LIFE_STEPS: u64 = 1 << 24;
 impl Ring {
     /// Enters Gather with what is known, and tells all; or, when it was a proposal of this member
     /// that made it gather and there is nothing to add, only those who wait for an answer.
-    pub(crate) fn gather(&mut self, now: Time, gather: Gather, answers: Option<Member>) {
+    pub(crate) fn gather(&mut self, now: Time, mut gather: Gather, answers: Option<Member>) {
         if matches!(self.state, State::Operational(_)) {
             self.left_at = now;
+        }
+        // Others may be quicker to find that the token is lost: this node knows best where.
+        let unanswered = self.order.passed.as_ref().filter(|passed| passed.retries > 1);
+        let suspect = unanswered.and_then(|passed| gather.sets.life_of(passed.to));
+        let answers = answers.filter(|_| suspect.is_none());
+        if let Some(suspect) = suspect.filter(|suspect| !gather.agrees(*suspect)) {
+            gather.suspect(suspect, now, now + self.config.timing.suspect_wait);
         }
         // A token must not outlive the ring: whoever comes back to it does so by a new one.
         self.order.token = None;
@@ -224,6 +231,7 @@ impl Ring {
         let mut new = recovery::new_order(&commit, self.config.me, now);
         let settled = plan.settled || planted!(self.config, SkipRecovery);
         let first = commit.ring.representative == self.config.me.node;
+        new.watch.patience = self.order.watch.patience.clone();
         if first {
             let token = recovery::first_token(&new, settled);
             new.hop = token.hop;
@@ -321,6 +329,11 @@ impl Ring {
             Heard::Excluded => self.go_alone(now),
             Heard::Same => {
                 self.known = self.known.max(join.ring_sequence);
+                if !join.says(join.heard, self.config.me) {
+                    // It has heard nothing of this node yet, and may suspect it.
+                    let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+                    self.out.send_bytes(sender.node, datagram, Route::Every);
+                }
                 self.agree(now);
             }
             Heard::Changed => {

@@ -102,13 +102,14 @@ impl Operational<'_> {
     }
 
     /// What everybody has, says a member; or asks, if it knows less than this node.
-    pub fn stable(&mut self, sender: Member, stable: Stable) {
-        if !self.order.witness(self.now, stable.hop) {
+    pub fn stable(&mut self, from: usize, stable: Stable) {
+        if !self.order.witness(self.now, self.config, from, stable.hop) {
             return;
         }
         if stable.stable < self.order.all() {
             let answer = self.order.stable();
-            return self.out.send(sender.node, answer, Route::Every);
+            let to = self.order.members[from].node;
+            return self.out.send(to, answer, Route::Every);
         }
         self.order.learn_stable(stable.stable);
         self.progress();
@@ -207,6 +208,7 @@ impl Operational<'_> {
         self.turn.burst = 0;
         self.send();
         let others = self.order.everybody() & !self.order.my_bit();
+        self.visit_the_overdue();
         let token = self.order.token.as_ref().expect("held");
         let wants = token.wants & others;
         let home = usize::from(token.home);
@@ -230,6 +232,14 @@ impl Operational<'_> {
         match to {
             Some(to) => self.pass(to),
             None => self.rest(),
+        }
+    }
+
+    /// Where it was used last, the token is sent to those who did not answer.
+    fn visit_the_overdue(&mut self) {
+        let token = self.order.token.as_mut().expect("held");
+        if usize::from(token.home) == self.order.mine && !planted!(self.config, HideTheSilent) {
+            token.wants |= self.order.watch.overdue(self.now, &self.config.timing);
         }
     }
 
@@ -302,6 +312,8 @@ impl Operational<'_> {
             if self.config.parking {
                 let ack_at = self.now + self.config.timing.ack_wait;
                 self.turn.ack_at.get_or_insert(ack_at);
+                let others = self.order.everybody() & !self.order.my_bit();
+                self.order.watch.ask(self.now, others);
             }
             self.progress();
         }
@@ -332,7 +344,13 @@ impl Operational<'_> {
             self.ask_for_stability();
         }
         if self.order.token.is_some() && due(self.turn.heartbeat_at) {
-            self.make_a_round();
+            if planted!(self.config, UnansweredHeartbeat) {
+                self.turn.heartbeat_at = None;
+                self.turn.unseen = true;
+                self.rest();
+            } else {
+                self.make_a_round();
+            }
         }
         if self.order.token.is_some() && due(self.turn.ack_at) {
             self.turn.ack_at = None;
@@ -383,6 +401,7 @@ fn shows_itself(order: &Order, config: &Config) -> bool {
 
 /// The time after which an installed or recovering ring is given up: none for the holder, who
 /// has the token, and none for a node that is alone.
-pub(crate) fn loss_at(order: &Order, timeout: Duration) -> Option<Time> {
-    (order.token.is_none() && order.members.len() > 1).then(|| order.evidence + timeout)
+pub(crate) fn loss_at(order: &Order, config: &Config) -> Option<Time> {
+    (order.token.is_none() && order.members.len() > 1)
+        .then(|| order.watch.loss_at(&config.timing, order.passed.is_some()))
 }

@@ -14,6 +14,7 @@ use wire::{Member, NodeId, RingId, Time};
 use crate::bug::planted;
 use crate::out::Out;
 use crate::packing::Assembly;
+use crate::watch::Watch;
 use crate::window::{Kept, Window};
 use crate::{Config, Delivery, Event, Output, Route};
 
@@ -27,6 +28,8 @@ pub(crate) struct Passed {
     pub to: NodeId,
     pub datagram: Bytes,
     pub retry_at: Time,
+    /// How often it was sent again.
+    pub retries: u32,
 }
 
 #[derive(Debug)]
@@ -55,8 +58,8 @@ pub(crate) struct Order {
     pub passed: Option<Passed>,
     /// Members that asked for the token while this node did not hold it.
     pub asked: u64,
-    /// When the token was last seen to be alive.
-    pub evidence: Time,
+    /// What shows that the ring lives.
+    pub watch: Watch,
     /// For each member, when something was sent to it again, and up to which number: a burst of
     /// acknowledgements names the same losses many times.
     resent: Vec<(Time, u64)>,
@@ -83,7 +86,7 @@ impl Order {
             token: None,
             passed: None,
             asked: 0,
-            evidence: now,
+            watch: Watch::new(members.len(), mine, now),
             resent: vec![(Time::ZERO, 0); members.len()],
             obliged: 0,
             told: (0, 0),
@@ -148,16 +151,16 @@ impl Order {
 
     /// Whether a datagram that was sent after `hop` passes can be real, and if so what it shows:
     /// the token is alive, and one that this node passed on has arrived.
-    pub fn witness(&mut self, now: Time, hop: u64) -> bool {
+    pub fn witness(&mut self, now: Time, config: &Config, from: usize, hop: u64) -> bool {
         if hop > self.hop.saturating_add(MAX_HOP_JUMP) {
             return false;
         }
         if hop > self.hop {
             self.hop = hop;
-            self.evidence = now;
-            self.passed = None;
-        } else if hop == self.hop && self.passed.is_none() {
-            self.evidence = now;
+            let passed = self.passed.take().is_some();
+            self.watch.seen(now, &config.timing, from, passed);
+        } else if hop == self.hop && self.passed.is_none() && self.token.is_none() {
+            self.watch.seen(now, &config.timing, self.watch.holder, false);
         }
         true
     }
@@ -176,8 +179,12 @@ impl Order {
         }
         self.learn_stable(data.stable);
         self.advance(config, assembly, out);
-        if !self.window.admits(data.sequence) || !self.witness(now, data.hop) {
+        let Some(from) = self.index_of(sender) else { return false };
+        if !self.window.admits(data.sequence) || !self.witness(now, config, from, data.hop) {
             return false;
+        }
+        if data.hop >= self.hop {
+            self.watch.answered(from); // An older one may be sent again by somebody else.
         }
         self.announced = self.announced.max(data.stable);
         self.stream = match self.stream {
@@ -281,8 +288,9 @@ impl Order {
         mut token: Token,
     ) -> usize {
         self.hop = self.hop.max(token.hop);
-        self.evidence = now;
-        self.passed = None;
+        let passed = self.passed.take().is_some();
+        self.watch.seen(now, &config.timing, self.mine, passed);
+        self.watch.visited(token.wants);
         for (known, told) in self.arus.iter_mut().zip(&token.arus) {
             *known = (*known).max(*told);
         }
@@ -345,7 +353,8 @@ impl Order {
         from: usize,
         ack: Ack,
     ) {
-        if !self.witness(now, ack.hop) {
+        self.watch.answered(from);
+        if !self.witness(now, config, from, ack.hop) {
             return;
         }
         self.learn(from, ack.aru);
@@ -370,18 +379,20 @@ impl Order {
         token.following = u16::try_from(overtaken).expect("a window is smaller");
         // `self.hop` stays: it may tell others only what has arrived, or an acknowledgement that
         // overtakes this token would make its receiver take it for a copy.
-        self.evidence = now;
+        self.watch.evidence = now;
+        self.watch.holder = to;
         let to = self.members[to].node;
         let datagram = out.encode(Message::Token(token));
         out.send_ahead(to, datagram.clone(), overtaken);
         let retry_at = now + config.timing.token_retransmit;
-        self.passed = Some(Passed { to, datagram, retry_at });
+        self.passed = Some(Passed { to, datagram, retry_at, retries: 0 });
     }
 
     /// Sends a token again of which nothing was heard.
     pub fn pass_again(&mut self, now: Time, config: &Config, out: &mut Out) {
         if let Some(passed) = self.passed.as_mut().filter(|passed| passed.retry_at <= now) {
             passed.retry_at = now + config.timing.token_retransmit;
+            passed.retries += 1;
             out.send_bytes(passed.to, passed.datagram.clone(), Route::Every);
         }
     }

@@ -92,6 +92,8 @@ pub enum Event {
         ring: RingId,
         /// Since the last sign of it.
         silent: Duration,
+        /// Who had it, as far as this node saw.
+        suspect: Option<Member>,
     },
     /// A membership is being gathered.
     Gathering {

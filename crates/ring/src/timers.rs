@@ -2,25 +2,25 @@
 
 use alloc::vec::Vec;
 
+use wire::ring::Message;
 use wire::{Duration, Member, Time};
 
 use crate::gather::{Gather, Sets};
 use crate::operational::{Operational, loss_at};
-use crate::{Event, Ring, State};
+use crate::{Event, Ring, Route, State};
 
 impl Ring {
     /// When [`handle_timeout`](Ring::handle_timeout) is to be called next.
     pub fn next_timeout(&self) -> Option<Time> {
-        let timing = &self.config.timing;
         match &self.state {
             State::Gather(gather) => Some(gather.next_timeout()),
             State::Commit(forming) => Some(forming.retry_at.min(forming.give_up_at)),
             State::Recovery(recovery) => {
-                earlier(recovery.next_timeout(), loss_at(&recovery.new, timing.token_timeout))
+                earlier(recovery.next_timeout(), loss_at(&recovery.new, &self.config))
             }
             State::Operational(turn) => earlier(
                 Operational::next_timeout(&self.order, turn, &self.config),
-                loss_at(&self.order, timing.token_timeout),
+                loss_at(&self.order, &self.config),
             ),
             State::Left => None,
         }
@@ -29,7 +29,7 @@ impl Ring {
     /// The time that [`next_timeout`](Ring::next_timeout) named has come.
     pub fn handle_timeout(&mut self, now: Time) {
         if let Some(due) = self.next_timeout()
-            && now.since(due) > self.config.timing.token_timeout / 2
+            && now.since(due) > self.config.timing.token_timeout / 4
         {
             self.was_held_up(now, now.since(due));
         }
@@ -37,18 +37,14 @@ impl Ring {
             State::Gather(_) => self.gather_timeout(now),
             State::Commit(_) => self.commit_timeout(now),
             State::Recovery(recovery) => {
-                if loss_at(&recovery.new, self.config.timing.token_timeout)
-                    .is_some_and(|at| at <= now)
-                {
+                if loss_at(&recovery.new, &self.config).is_some_and(|at| at <= now) {
                     self.token_lost(now);
                 } else {
                     self.recovering(now).timeout();
                 }
             }
             State::Operational(_) => {
-                if loss_at(&self.order, self.config.timing.token_timeout)
-                    .is_some_and(|at| at <= now)
-                {
+                if loss_at(&self.order, &self.config).is_some_and(|at| at <= now) {
                     self.token_lost(now);
                 } else {
                     self.operational(now).timeout();
@@ -59,14 +55,20 @@ impl Ring {
     }
 
     /// This node itself was stopped for longer than a timer can be trusted: what it has not read
-    /// yet may tell another story. Every timer that accuses somebody gets one more period.
+    /// yet may tell another story, and it has asked nobody meanwhile. Every timer that accuses
+    /// somebody gets more time.
     fn was_held_up(&mut self, now: Time, late: Duration) {
-        let consensus_timeout = self.config.timing.consensus_timeout;
+        let timing = &self.config.timing;
         match &mut self.state {
-            State::Gather(gather) => gather.consensus_at = now + consensus_timeout,
-            State::Commit(forming) => forming.give_up_at = now + consensus_timeout,
-            State::Recovery(recovery) => recovery.new.evidence = now,
-            State::Operational(_) => self.order.evidence = now,
+            State::Gather(gather) => {
+                gather.consensus_at = now + timing.consensus_timeout;
+                if let Some(suspect) = gather.suspected() {
+                    gather.suspect(suspect.member, now, now + timing.suspect_wait);
+                }
+            }
+            State::Commit(forming) => forming.give_up_at = now + timing.consensus_timeout,
+            State::Recovery(recovery) => recovery.new.watch.was_held_up(now, late, timing),
+            State::Operational(_) => self.order.watch.was_held_up(now, late, timing),
             State::Left => return,
         }
         self.out.event(Event::HeldUp(late));
@@ -78,7 +80,11 @@ impl Ring {
             if gather.may_accuse(suspect.member) {
                 return self.accuse(now, &[suspect.member]);
             }
-            gather.suspect(suspect.member, Time::FAR);
+            gather.suspect(suspect.member, now, Time::FAR);
+        }
+        if let Some(suspect) = gather.to_ask(now, self.config.timing.join_interval / 4) {
+            let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+            self.out.send_bytes(suspect.node, datagram, Route::Every);
         }
         if gather.consensus_at <= now {
             let silent = gather.silent();
@@ -136,14 +142,22 @@ impl Ring {
         }
     }
 
+    /// Nothing was seen of the token for too long. Whoever had it is suspected: this node passed
+    /// it there and got no receipt, or saw it there last.
     fn token_lost(&mut self, now: Time) {
         let (order, sets) = match &self.state {
             State::Recovery(recovery) => (&recovery.new, recovery.sets.clone()),
             _ => (&self.order, Sets::of(&self.order.members)),
         };
-        let silent = now.since(order.evidence);
-        self.out.event(Event::TokenLost { ring: order.id, silent });
-        self.gather(now, Gather::new(self.config.me, sets), None);
+        let silent = now.since(order.watch.evidence);
+        let holder = order.members[order.watch.holder];
+        let suspect = (holder != self.config.me).then_some(holder);
+        self.out.event(Event::TokenLost { ring: order.id, silent, suspect });
+        let mut gather = Gather::new(self.config.me, sets);
+        if let Some(suspect) = suspect {
+            gather.suspect(suspect, now, now + self.config.timing.suspect_wait);
+        }
+        self.gather(now, gather, None);
     }
 }
 

@@ -7,6 +7,7 @@ mod cluster;
 use std::panic;
 
 use cluster::Tune;
+use cluster::detection::{LOADS, silent_host};
 use steadfast_ring::Bug;
 
 fn found_within(bug: Bug, seeds: u64) {
@@ -17,6 +18,10 @@ fn found_within(bug: Bug, seeds: u64) {
         let failure = panic::catch_unwind(move || match bug {
             Bug::ForgetObligations => drop(cluster::promise::run(tune)),
             Bug::GreedyHolder => cluster::fairness::run(seed, tune),
+            Bug::UnansweredHeartbeat | Bug::HideTheSilent => {
+                let load = LOADS[seed as usize % LOADS.len()];
+                let _ = silent_host(seed, 3, load, Tune { window: 256, ..tune });
+            }
             _ => drop(cluster::swarming::run(seed, tune)),
         })
         .err()?;
@@ -31,7 +36,9 @@ fn found_within(bug: Bug, seeds: u64) {
 
 #[test]
 fn every_planted_bug_is_found() {
-    for bug in Bug::ALL.into_iter().chain([Bug::ForgetObligations, Bug::GreedyHolder]) {
+    let scenarios = [Bug::ForgetObligations, Bug::GreedyHolder];
+    let scenarios = scenarios.into_iter().chain(Bug::OF_DETECTION);
+    for bug in Bug::ALL.into_iter().chain(scenarios) {
         if std::env::var("BUG").is_ok_and(|name| name != format!("{bug:?}")) {
             continue;
         }

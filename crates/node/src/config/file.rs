@@ -15,13 +15,15 @@ use crate::Execution;
 use crate::realtime::Realtime;
 
 /// The timers' keys.
-pub(super) const TIMERS: [&str; 10] = [
+pub(super) const TIMERS: [&str; 12] = [
     "token_timeout_ms",
+    "token_timeout_max_ms",
     "heartbeat_ms",
     "token_retransmit_ms",
     "ack_wait_ms",
     "want_retry_ms",
     "join_interval_ms",
+    "suspect_wait_ms",
     "consensus_timeout_ms",
     "beacon_interval_ms",
     "link_probe_ms",
@@ -103,11 +105,13 @@ struct NodeEntry {
 #[serde(deny_unknown_fields, default)]
 struct Ring {
     token_timeout_ms: f64,
+    token_timeout_max_ms: f64,
     heartbeat_ms: f64,
     token_retransmit_ms: f64,
     ack_wait_ms: f64,
     want_retry_ms: f64,
     join_interval_ms: f64,
+    suspect_wait_ms: f64,
     consensus_timeout_ms: f64,
     beacon_interval_ms: f64,
     link_probe_ms: f64,
@@ -236,11 +240,13 @@ impl From<RingKnobs> for Ring {
         let timing = knobs.timing;
         Ring {
             token_timeout_ms: ms(timing.token_timeout),
+            token_timeout_max_ms: ms(timing.token_timeout_max),
             heartbeat_ms: ms(timing.heartbeat),
             token_retransmit_ms: ms(timing.token_retransmit),
             ack_wait_ms: ms(timing.ack_wait),
             want_retry_ms: ms(timing.want_retry),
             join_interval_ms: ms(timing.join_interval),
+            suspect_wait_ms: ms(timing.suspect_wait),
             consensus_timeout_ms: ms(timing.consensus_timeout),
             beacon_interval_ms: ms(timing.beacon_interval),
             link_probe_ms: ms(knobs.links.probe),
@@ -268,11 +274,13 @@ impl TryFrom<&Ring> for RingKnobs {
         Ok(RingKnobs {
             timing: ring::Timing {
                 token_timeout: span("token_timeout_ms", ring.token_timeout_ms)?,
+                token_timeout_max: span("token_timeout_max_ms", ring.token_timeout_max_ms)?,
                 heartbeat: span("heartbeat_ms", ring.heartbeat_ms)?,
                 token_retransmit: span("token_retransmit_ms", ring.token_retransmit_ms)?,
                 ack_wait: span("ack_wait_ms", ring.ack_wait_ms)?,
                 want_retry: span("want_retry_ms", ring.want_retry_ms)?,
                 join_interval: span("join_interval_ms", ring.join_interval_ms)?,
+                suspect_wait: span("suspect_wait_ms", ring.suspect_wait_ms)?,
                 consensus_timeout: span("consensus_timeout_ms", ring.consensus_timeout_ms)?,
                 beacon_interval: span("beacon_interval_ms", ring.beacon_interval_ms)?,
             },

@@ -45,7 +45,7 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ("[ring]\nwindow = 0\n", "line 6: [ring] window"),
         ("[ring]\nturn = 9999\n", "line 6: [ring] turn"),
         ("[ring]\ndatagram = 100\n", "line 6: [ring] datagram"),
-        ("[ring]\nheartbeat_ms = 90\n", "line 6: [ring] heartbeat must be at most a third"),
+        ("[ring]\nheartbeat_ms = 90\n", "line 6: [ring] heartbeat must be at most token_timeout"),
         ("[ring]\nack_wait_ms = nan\n", "line 6: ring.ack_wait_ms"),
         ("[ring]\nack_wait_ms = -1\n", "line 6: ring.ack_wait_ms"),
         ("[[nodes]]\nid = 1\nring = \"127.0.0.1:7202\"\n", "line 6: [[nodes]] lists id 1 twice"),

@@ -72,8 +72,9 @@ impl Log {
                 tracing::info!(by = %by.node, whole, "the benchmark is over");
             }
             Event::Left => tracing::info!("left the ring"),
-            Event::Ring(Ring::TokenLost { ring, silent }) => {
-                tracing::warn!(%ring, ?silent, "token lost");
+            Event::Ring(Ring::TokenLost { ring, silent, suspect }) => {
+                let suspect = suspect.map(|member| member.node.0);
+                tracing::warn!(%ring, ?silent, suspect, "token lost");
             }
             Event::Ring(Ring::Unreachable(member)) => {
                 tracing::warn!(node = %member.node, "the node's process is gone");

@@ -23,7 +23,7 @@ pub struct EventRecord {
 #[expect(missing_docs, reason = "the engine's and the ring's events document the fields")]
 pub enum EventKind {
     /// The ring is given up: no sign of the token.
-    TokenLost { ring: RingId, silent_ns: u64 },
+    TokenLost { ring: RingId, silent_ns: u64, suspect: Option<Member> },
     /// A membership is being gathered.
     Gathering { proposed: Vec<Member>, failed: Vec<Member> },
     /// A node's process is gone, as its host says.
@@ -117,8 +117,8 @@ impl From<ring::Event> for EventKind {
     fn from(event: ring::Event) -> Self {
         let ns = |span: wire::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         match event {
-            ring::Event::TokenLost { ring, silent } => {
-                EventKind::TokenLost { ring, silent_ns: ns(silent) }
+            ring::Event::TokenLost { ring, silent, suspect } => {
+                EventKind::TokenLost { ring, silent_ns: ns(silent), suspect }
             }
             ring::Event::Gathering { proposed, failed } => {
                 EventKind::Gathering { proposed, failed }

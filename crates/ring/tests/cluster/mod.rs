@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 pub mod check;
+pub mod detection;
 pub mod fairness;
 pub mod promise;
 pub mod swarming;
@@ -33,11 +34,13 @@ pub fn millis(n: u64) -> Duration {
 pub fn quick() -> Timing {
     Timing {
         token_timeout: millis(20),
+        token_timeout_max: millis(80),
         heartbeat: millis(5),
         token_retransmit: millis(2),
         ack_wait: micros(1_000),
         want_retry: micros(1_000),
         join_interval: millis(2),
+        suspect_wait: millis(4),
         consensus_timeout: millis(10),
         beacon_interval: millis(20),
     }

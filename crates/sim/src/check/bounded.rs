@@ -48,7 +48,7 @@ pub fn idle(datagrams: u64, span: Duration, nodes: usize, parking: bool) -> Verd
     if !parking || nodes < 2 {
         return Ok(());
     }
-    let rounds = span.as_millis() as u64 / 25 + 2;
+    let rounds = span.as_millis() as u64 / 20 + 2;
     let limit = LEFT_OVER + rounds * nodes as u64 * 6;
     demand(datagrams <= limit, PROPERTY, || {
         format!(

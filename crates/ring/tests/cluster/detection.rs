@@ -1,0 +1,71 @@
+//! A host falls silent in a network that is otherwise good: it is out of the ring within the bound
+//! that docs/protocol/ring.md states, whatever the others are doing.
+
+use steadfast_ring::Timing;
+use wire::{Duration, Random};
+
+use super::{Cluster, Tune, micros, millis};
+
+/// What the others have to order meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    Idle,
+    /// One of them sends steadily.
+    One,
+    /// Two send by turns, so often that one always waits for the token.
+    Two,
+    /// All send, much.
+    All,
+}
+
+pub const LOADS: [Load; 4] = [Load::Idle, Load::One, Load::Two, Load::All];
+
+/// How long a silent host may stay in a ring of `n`: docs/protocol/ring.md, "Failure detection".
+pub fn bound(timing: &Timing, n: usize, delay: Duration) -> Duration {
+    let n = n as u32;
+    // Until the token is due at it, and has come there; until it is missed; until all agree.
+    let visit = timing.heartbeat + timing.ack_wait + delay * 2 * n;
+    visit + timing.token_timeout + timing.suspect_wait + delay * 10 + micros(500)
+}
+
+/// Runs one case, and tells how long it took until all survivors were in a ring without the
+/// silent one.
+pub fn silent_host(seed: u64, n: usize, load: Load, tune: Tune) -> Duration {
+    let mut random = Random::new(seed);
+    let mut cluster = Cluster::started(n, tune);
+    cluster.refusals = false;
+    let victim = random.below(n as u64) as usize;
+    let others: Vec<usize> = (0..n).filter(|node| *node != victim).collect();
+    let mut turn = 0;
+    let mut send = |cluster: &mut Cluster| {
+        turn += 1;
+        match load {
+            Load::Idle => {}
+            Load::One => cluster.multicast(others[0], 100),
+            Load::Two => cluster.multicast(others[turn % others.len().min(2)], 100),
+            Load::All => others.iter().for_each(|node| cluster.multicast(*node, 1_000)),
+        }
+    };
+    // The silent one had the token last in some of the cases.
+    cluster.multicast(random.below(n as u64) as usize, 10);
+    for _ in 0..random.below(60) {
+        send(&mut cluster);
+        cluster.run(micros(900));
+    }
+    let before = cluster.now;
+    let bound = bound(&cluster.tune.timing, n, cluster.delay);
+    cluster.crash(victim);
+    while !cluster.is_one_ring() {
+        let took = cluster.now.since(before);
+        assert!(
+            took <= bound,
+            "{load:?}, {n} nodes: a silent host is in the ring after {took:?}, the bound is {bound:?}"
+        );
+        send(&mut cluster);
+        cluster.run(micros(450));
+    }
+    let took = cluster.now.since(before);
+    cluster.run(millis(20));
+    assert_eq!(cluster.ring(others[0]).members().len(), n - 1, "and nobody else");
+    took
+}
