@@ -1,6 +1,7 @@
 //! What goes into a [`Stack`](crate::Stack) and what comes out of it.
 
 mod bench;
+mod keys;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,6 +10,7 @@ use core::net::SocketAddr;
 use bytes::Bytes;
 use ring::Route;
 use wire::client::{Frame, Refusal};
+use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::GroupOptions;
 use wire::{
@@ -17,6 +19,7 @@ use wire::{
 };
 
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
+pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 
 /// Which configurations may acknowledge anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -47,6 +50,8 @@ pub struct Config {
     pub first_life: bool,
     /// Where clients connect to this node, as told to them. `None`: it takes no clients.
     pub address: Option<SocketAddr>,
+    /// The key that seals this node's datagrams. `None`: they are not sealed.
+    pub sealing: Option<KeyName>,
     /// A mistake planted on purpose, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub bug: Option<crate::Bug>,
@@ -63,6 +68,7 @@ impl Config {
             quorum: Quorum::default(),
             first_life: false,
             address: None,
+            sealing: None,
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -105,6 +111,8 @@ pub enum Output {
     Probe(NodeId),
     /// What came of the benchmark that this node was asked for.
     Bench(Result<BenchResult, BenchError>),
+    /// Do this with the keys that seal this node's datagrams.
+    Key(KeyCommand),
     /// Something that logs, metrics and people want to know.
     Event(Event),
 }
@@ -288,6 +296,14 @@ pub enum Event {
         /// It came to its end; otherwise it was stopped, or the configuration changed.
         whole: bool,
     },
+    /// The cluster's next key is offered: every node is to keep it.
+    KeyOffered(KeyName),
+    /// Every node that is waited for has it: it seals from here on, and the last one still opens.
+    KeySwitched(KeyName),
+    /// Nobody seals with the last key any more: it is forgotten.
+    KeyRetired(KeyName),
+    /// The change to this key was given up.
+    KeyAborted(KeyName),
     /// This node has handed over its primaries and left the ring, as it was told to.
     Left,
 }
@@ -301,6 +317,8 @@ pub struct Status {
     pub ring: RingStatus,
     /// The groups that this node knows, in order of name.
     pub groups: Vec<GroupStatus>,
+    /// The keys that seal datagrams; `None` where they are not sealed.
+    pub keys: Option<KeyStatus>,
 }
 
 /// What a node knows of its ring.

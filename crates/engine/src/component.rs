@@ -121,6 +121,11 @@ impl Membership {
         matches!(self.phase, Phase::Active { effective: true, .. })
     }
 
+    /// The members of the component, once all have announced.
+    pub(crate) fn members(&self) -> impl Iterator<Item = Member> + '_ {
+        self.announces.keys().copied()
+    }
+
     /// Where the members' clients connect.
     pub(crate) fn address(&self, node: NodeId) -> Option<SocketAddr> {
         let member = self.announces.iter().find(|(member, _)| member.node == node);

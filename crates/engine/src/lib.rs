@@ -14,6 +14,7 @@ mod bug;
 mod callers;
 mod component;
 mod directory;
+mod keys;
 pub mod ordering;
 mod quorum;
 mod replica;
@@ -22,8 +23,8 @@ mod stack;
 
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Command, Config, Event, Executed,
-    GroupStatus, HostError, Output, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status,
-    Ticket,
+    GroupStatus, HostError, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, Output, Quorum,
+    ReplicaStatus, RingStatus, ServiceOutcome, Status, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

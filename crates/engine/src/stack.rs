@@ -5,11 +5,13 @@
 //! - `stack/clients.rs`: what clients ask
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/bench.rs`: benchmarks
+//! - `stack/keys.rs`: the keys that seal datagrams
 
 mod bench;
 mod clients;
 mod delivery;
 mod hosting;
+mod keys;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +30,7 @@ use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
 use crate::directory::{Directory, State};
+use crate::keys::Keys;
 use crate::ordering::{Delivery, Level, Ordering, Ring};
 use crate::replica::Replica;
 
@@ -84,6 +87,7 @@ pub struct Stack<O = Ring> {
     /// Messages that were ever handed in to be ordered.
     handed: u64,
     bench: Bench,
+    keys: Keys,
     delivered: u64,
     /// Until when groups that are not in the table may still be on their way.
     joining_until: Option<Time>,
@@ -104,7 +108,7 @@ impl<O: Ordering> Stack<O> {
         let membership = Membership::new(
             me,
             config.quorum,
-            config.nodes,
+            config.nodes.clone(),
             config.first_life,
             config.address,
             planted,
@@ -124,6 +128,7 @@ impl<O: Ordering> Stack<O> {
             unsent: VecDeque::new(),
             handed: 0,
             bench: Bench::new(me),
+            keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
             delivered: 0,
             joining_until: None,
             leaving: None,
@@ -298,6 +303,7 @@ impl<O: Ordering> Stack<O> {
                 delivered: self.delivered,
             },
             groups,
+            keys: self.keys.status(&self.present()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! {"status":{}}                                    -> Status
 //! {"state":{"group":"x","bytes":true}}             -> StateAnswer; without bytes only the digest
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
+//! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
@@ -71,12 +72,36 @@ pub enum Request {
         #[serde(default)]
         calls: bool,
     },
+    /// Do this with the cluster's key.
+    Key {
+        /// What.
+        ask: KeyAsk,
+    },
     /// How quick is the ring? Loads it meanwhile; ends when the connection does.
     Bench(Ask),
 }
 
 fn yes() -> bool {
     true
+}
+
+/// What can be asked of the cluster's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyAsk {
+    /// Make a new one, and change to it.
+    Rotate,
+    /// Let the change that is under way wait for nobody who is away.
+    Force,
+    /// Give it up.
+    Abort,
+}
+
+/// The answer to [`Request::Key`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyAnswer {
+    /// The number of the key that the change is about.
+    pub key: u8,
 }
 
 /// The answer to [`Request::State`].
@@ -325,6 +350,10 @@ impl Server {
                 Err(error) => answer(stream, &Refused { error: error.to_string() }),
             },
             Request::Events { follow, calls } => self.events(stream, follow, calls),
+            Request::Key { ask } => match control.key(ask) {
+                Ok(key) => answer(stream, &KeyAnswer { key }),
+                Err(error) => answer(stream, &Refused { error }),
+            },
             Request::Bench(ask) => self.bench(stream, &ask),
         }
     }

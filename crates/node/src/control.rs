@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use wire::{Duration, Member};
 
+use crate::admin::KeyAsk;
 use crate::bench::{Ask, Progress};
 use crate::error::{HostError, Stopped};
 use crate::events::{Interest, Stamped};
@@ -84,6 +85,12 @@ impl Control {
             status.counters.admin_handshakes = tally.read();
         }
         status
+    }
+
+    /// Does something about the cluster's key; says which it is about.
+    pub fn key(&self, ask: KeyAsk) -> Result<u8, String> {
+        let done = self.ask(ANSWER_WITHIN, |reply| Order::Key { ask, reply });
+        done.map_err(|stopped| stopped.to_string())?
     }
 
     /// Begins a benchmark; its outcome comes in time. An outcome that is not taken is dropped.

@@ -15,6 +15,7 @@ mod error;
 mod events;
 mod executor;
 mod incarnation;
+mod keeper;
 pub mod key_file;
 mod liveness;
 mod node;
@@ -40,6 +41,6 @@ pub use node::Node;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
-    Counters, GroupStatus, HandshakeCounters, LinkStatus, MalformedCounters, NodeLinks,
+    Counters, GroupStatus, HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks,
     ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };

@@ -21,6 +21,7 @@ use crate::error::{HostError, StartError, Stopped};
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation::{self, DataDir};
+use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
 use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
@@ -63,6 +64,7 @@ impl Node {
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
         let credentials = security::credentials(&config)?;
         let seal = security::seal(&config, me)?;
+        let keys = seal.as_ref().map(|seal| seal.keys().clone());
         let sockets = open_sockets(&config, me, seal, credentials.as_ref(), &waker)?;
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
@@ -72,6 +74,7 @@ impl Node {
         stack.quorum = config.quorum;
         stack.first_life = life.first;
         stack.address = client_address;
+        stack.sealing = keys.as_ref().map(|keys| keeper::name(keys.sealing()));
         let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
         let stack = Stack::new(stack, ring, monotonic());
 
@@ -95,6 +98,15 @@ impl Node {
             _ => None,
         };
         let admin = Admin::start(config.admin.as_deref(), port, control.clone())?;
+        let (alive, running) = channel();
+        let keeper = match (config.security.cluster_key.clone(), keys) {
+            (Some(path), Some(keys)) => {
+                let orders = control.orders.clone();
+                let keeper = Keeper::start(path, keys, orders, waker.clone(), alive.clone());
+                Some(keeper.map_err(system("a thread"))?)
+            }
+            _ => None,
+        };
         let configured = config.ring_config(me).nodes;
         let priority = config.realtime.executor_priority;
         let plane = Plane {
@@ -106,6 +118,7 @@ impl Node {
             sockets,
             inbox: Inbox { waker: waker.clone(), orders: order_queue, results: result_queue },
             executors: Default::default(),
+            keeper,
             bench: None,
             events: Events::new(configured.clone()),
             configured,
@@ -114,7 +127,6 @@ impl Node {
             realtime: RealtimeStatus::default(),
             stop: Stop::No,
         };
-        let (alive, running) = channel();
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
         let results = Some(Results { sender, waker, priority, _running: alive });
         let _data_dir = life.data_dir;

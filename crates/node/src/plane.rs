@@ -14,9 +14,11 @@ use rustix::io::Errno;
 use wire::ordered::GroupOptions;
 use wire::{Duration, GroupId, Member, NodeId, Time};
 
+use crate::admin::KeyAsk;
 use crate::error::HostError;
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Done, Executor, Overloaded, StateReply};
+use crate::keeper::{self, Keeper, Kept};
 use crate::liveness::Liveness;
 use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::realtime::{Realtime, RealtimeStatus, Spinner};
@@ -68,6 +70,13 @@ pub(crate) enum Order {
         interest: Interest,
         reply: SyncSender<(Vec<Stamped>, Receiver<Stamped>)>,
     },
+    /// What the admin asks of the cluster's key; the number of the key that it is about.
+    Key {
+        ask: KeyAsk,
+        reply: SyncSender<Result<u8, String>>,
+    },
+    /// The key file has this.
+    KeyKept(Kept),
     Stop,
 }
 
@@ -83,6 +92,8 @@ pub(crate) struct Plane {
     pub sockets: Sockets,
     pub inbox: Inbox,
     pub executors: HashMap<GroupId, Executor>,
+    /// Keeps the cluster's keys, if there are any.
+    pub keeper: Option<Keeper>,
     /// Who waits for the outcome of a benchmark.
     pub bench: Option<SyncSender<BenchOutcome>>,
     pub events: Events,
@@ -337,6 +348,15 @@ impl Plane {
                 let past = self.events.history();
                 let _ = reply.try_send((past, self.events.subscribe(interest)));
             }
+            Order::Key { ask, reply } => {
+                let _ = reply.try_send(self.change_key(now, ask));
+            }
+            Order::KeyKept(kept) => {
+                let kept = self.sockets.transport.seal().and_then(|seal| kept.apply(seal));
+                if let Some((key, sealing)) = kept {
+                    self.stack.handle_key_kept(now, key, sealing);
+                }
+            }
             Order::Stop => {
                 if self.stop == Stop::No {
                     self.stop = Stop::LeavingUntil(now + LEAVE_WITHIN);
@@ -344,6 +364,22 @@ impl Plane {
                 }
             }
         }
+    }
+
+    fn change_key(&mut self, now: Time, ask: KeyAsk) -> Result<u8, String> {
+        let sealing = self.stack.status().keys.ok_or(engine::KeyError::NotSealed);
+        let sealing = sealing.map_err(|error| error.to_string())?;
+        let under_way = sealing.change.map(|change| change.key.number);
+        let (number, done) = match ask {
+            KeyAsk::Rotate => {
+                let key = keeper::next_key(sealing.sealing);
+                let key = key.map_err(|error| format!("no random bytes: {error}"))?;
+                (Some(key.name.number), self.stack.change_key(now, key))
+            }
+            KeyAsk::Force => (under_way, self.stack.force_key_change(now)),
+            KeyAsk::Abort => (under_way, self.stack.abort_key_change(now)),
+        };
+        done.map(|()| number.unwrap_or_default()).map_err(|error| error.to_string())
     }
 
     fn status(&self) -> Status {
@@ -357,11 +393,13 @@ impl Plane {
         let configured = self.configured.clone();
         let (cluster, client) = (&self.cluster, self.client_address);
         let transport = &self.sockets.transport;
+        let status = self.stack.status();
+        let seal = transport.seal_status().map(|seal| seal.with_change(status.keys.as_ref()));
         let mut status = Status {
             realtime: self.realtime.clone(),
             tls,
-            seal: transport.seal_status(),
-            ..Status::new(self.stack.status(), cluster, configured, client, counters)
+            seal,
+            ..Status::new(status, cluster, configured, client, counters)
         };
         status.ring.links = transport.status(monotonic());
         status
@@ -420,6 +458,11 @@ impl Plane {
                 }
             }
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
+            Output::Key(command) => {
+                if let Some(keeper) = &self.keeper {
+                    keeper.carry_out(command);
+                }
+            }
             Output::Bench(outcome) => {
                 if let Some(reply) = self.bench.take() {
                     let _ = reply.try_send(outcome);

@@ -86,8 +86,26 @@ pub struct SealStatus {
     pub fingerprint: String,
     /// The numbers of all cluster keys that open.
     pub opens: Vec<u8>,
+    /// The change of the key that is under way.
+    #[serde(default)]
+    pub change: Option<KeyChange>,
     /// What was counted since the start.
     pub counters: SealCounters,
+}
+
+/// A change of the cluster's key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyChange {
+    /// The next key's number.
+    pub key: u8,
+    /// Its fingerprint, in hexadecimal digits.
+    pub fingerprint: String,
+    /// It seals already; the last one still opens.
+    pub switched: bool,
+    /// Nodes that are away are not waited for.
+    pub forced: bool,
+    /// Who is waited for.
+    pub lacking: Vec<NodeId>,
 }
 
 /// What became of sealed datagrams since the node's start.
@@ -128,8 +146,20 @@ impl SealStatus {
             key: key.number(),
             fingerprint: key.fingerprint().to_string(),
             opens: seal.keys().iter().map(seal::ClusterKey::number).collect(),
+            change: None,
             counters: SealCounters::from(seal.counters()),
         }
+    }
+
+    pub(crate) fn with_change(self, keys: Option<&engine::KeyStatus>) -> SealStatus {
+        let change = keys.and_then(|keys| keys.change.as_ref()).map(|change| KeyChange {
+            key: change.key.number,
+            fingerprint: seal::Fingerprint(change.key.fingerprint).to_string(),
+            switched: change.switched,
+            forced: change.forced,
+            lacking: change.lacking.clone(),
+        });
+        SealStatus { change, ..self }
     }
 }
 

@@ -86,6 +86,11 @@ impl Transport {
         self.sealing.status()
     }
 
+    /// The machine that seals, if there are keys.
+    pub fn seal(&mut self) -> Option<&mut Seal> {
+        self.sealing.seal()
+    }
+
     /// Sends a datagram to each node of `to`: sealed once, whatever the number of copies.
     pub fn send(
         &mut self,
@@ -174,10 +179,10 @@ impl Transport {
         }
     }
 
-    /// Sends these bytes as they are, by the links that lead to this place now.
+    /// Sends these bytes as they are, by all links: little is known of a node that was not met.
     fn copy_to(&mut self, place: usize, bytes: &[u8], now: Time, counters: &mut Counters) {
         let Some(peer) = self.peers[place] else { return };
-        let chosen = self.links.choose(now, NodeSet::one(place), Route::Best);
+        let chosen = self.links.choose(now, NodeSet::one(place), Route::Every);
         for (udp, to) in self.udp.iter_mut().zip(chosen) {
             if to.contains(place) {
                 udp.send(peer, bytes, now, counters);

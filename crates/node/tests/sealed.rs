@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use steadfast_node::admin::{Client, KeyAsk};
 use steadfast_node::{
     Config, HostOptions, Node, StartError, Status, free_ring_addresses, key_file,
 };
@@ -129,4 +130,65 @@ fn refusals_are_not_believed_of_a_node_whose_connection_stands() {
     drop((connection, alive));
     // What the ring makes of a closed port is tested where processes die (death.rs).
     drop(UdpSocket::bind(rings[1]).unwrap());
+}
+
+#[test]
+fn the_key_changes_at_all_nodes_while_they_answer() {
+    let folder = TempDir::new().unwrap();
+    let first = key(&folder, "cluster.key");
+    let rings = free_ring_addresses(3);
+    let file = |id: u32| folder.path().join(format!("{id}.key"));
+    let socket = |id: u32| folder.path().join(format!("{id}.sock"));
+    let start = |id: u32| {
+        let mut config = Config::member(NodeId(id), &rings);
+        config.security.cluster_key = Some(file(id));
+        config.admin = Some(socket(id));
+        let node = Node::start(config).unwrap();
+        node.host("journal", HostOptions::default(), Journal::default).unwrap();
+        node
+    };
+    for id in 1..=3 {
+        std::fs::copy(&first, file(id)).unwrap();
+    }
+    let mut nodes: Vec<Node> = (1..=3).map(start).collect();
+    for node in &nodes {
+        wait_for(node, "all replicas synced", |status| synced(status, "journal", 3));
+    }
+    let ring = nodes[0].status().ring.id;
+    // One is away: the others wait for it, and say so.
+    nodes.pop().unwrap().stop().unwrap();
+    wait_for(&nodes[0], "two nodes", |s| s.ring.members.len() == 2 && s.ring.quorate == Some(true));
+    let ask = |id: u32, ask| Client::connect(socket(id)).unwrap().key(ask);
+    // The installation of the two's component may still be on its way.
+    let deadline = Instant::now() + support::PATIENCE;
+    while let Err(error) = ask(2, KeyAsk::Rotate) {
+        assert!(Instant::now() < deadline, "{error}");
+    }
+    let waits = look_for(&nodes[0], "a change that waits for node 3", |status| {
+        let change = status.seal.as_ref().and_then(|seal| seal.change.as_ref());
+        change.is_some_and(|change| change.lacking == [NodeId(3)] && !change.switched)
+    });
+    assert_eq!(waits.seal.unwrap().key, 1);
+    let refused = ask(1, KeyAsk::Rotate).unwrap_err().to_string();
+    assert!(refused.contains("under way"), "{refused}");
+    // It comes, and all change.
+    nodes.push(start(3));
+    for node in &nodes {
+        let status = look_for(node, "the second key alone", |status| {
+            let seal = status.seal.as_ref().unwrap();
+            seal.key == 2 && seal.opens == [2] && seal.change.is_none()
+        });
+        assert_eq!(seal(&status).unknown_key, 0, "nobody was locked out for a moment");
+        assert!(seal(&status).opened > 0 && status.ring.id != ring);
+    }
+    for id in 1..=3 {
+        let keys = key_file::read(&file(id)).unwrap();
+        let numbers: Vec<u8> = keys.iter().map(|key| key.number()).collect();
+        assert_eq!(numbers, [2], "and on its disk, for its owner alone");
+    }
+    // What was written is what the next life starts with.
+    nodes.remove(0).stop().unwrap();
+    let back = start(1);
+    wait_for(&back, "all replicas synced", |status| synced(status, "journal", 3));
+    assert!(ask(1, KeyAsk::Abort).unwrap_err().to_string().contains("no change"));
 }

@@ -304,6 +304,7 @@ impl Cluster {
                 self.begin(node, group);
             }
             Output::Probe(to) => self.fabric.probe(node, to),
+            Output::Key(_) => unreachable!("no node of this world seals its datagrams"),
             Output::Bench(_) => unreachable!("no node of this world is asked for one"),
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);

@@ -84,8 +84,8 @@ pub use wire::{
 pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
-        Counters, GroupStatus, HandshakeCounters, LinkStatus, MalformedCounters, NodeLinks,
-        ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+        Counters, GroupStatus, HandshakeCounters, KeyChange, LinkStatus, MalformedCounters,
+        NodeLinks, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
     };
 }
 

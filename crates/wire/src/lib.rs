@@ -17,6 +17,7 @@ pub mod client;
 mod codec;
 pub mod histogram;
 mod ids;
+pub mod keys;
 pub mod limits;
 mod nodes;
 pub mod ordered;

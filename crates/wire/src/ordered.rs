@@ -14,6 +14,7 @@
 //! | 7 | [`Synced`] | a replica that has its state |
 //! | 8 | [`Bench`](bench::Word) | a node that was asked for a benchmark of the ring, and all while it lasts |
 //! | 9 | [`Load`](bench::Load) | the senders of a benchmark |
+//! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key, and all while it changes |
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,6 +28,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::bench;
 use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
+use crate::keys::{KeyStep, KeyTable, checked_step, checked_table};
 use crate::limits::{
     MAX_BODY, MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_SESSION_WINDOW, MAX_SESSIONS,
     STATE_CHUNK,
@@ -176,7 +178,7 @@ pub const MAX_ATTEMPTS: usize = 16;
 /// The groups as they stand after a configuration's announcements, from a member that knows.
 ///
 /// ```text
-/// | ring.seq | rep | epoch | groups: count, each group |
+/// | ring.seq | rep | epoch | groups: count, each group | keys: 0 or 1, the table |
 /// group   | name | options | view | last: place | replicas: count, each (member, synced) |
 ///                                                          asleep: count, each member |
 /// ```
@@ -188,6 +190,8 @@ pub struct Install {
     pub epoch: u64,
     /// Every group, in order of name.
     pub groups: Vec<GroupEntry>,
+    /// The keys that seal datagrams; `None` where they are not sealed.
+    pub keys: Option<KeyTable>,
 }
 
 /// One group.
@@ -367,6 +371,8 @@ pub enum Ordered {
     Synced(Synced),
     /// About a benchmark of the ring.
     Bench(bench::Word),
+    /// A step of a change of the cluster's key.
+    Key(KeyStep),
     /// A benchmark's load.
     Load(bench::Load),
 }
@@ -384,6 +390,7 @@ impl Ordered {
             Ordered::StateChunk(chunk) => encode_chunk(chunk),
             Ordered::Synced(synced) => append(start(7), synced),
             Ordered::Bench(word) => append(start(8), word),
+            Ordered::Key(step) => append(start(10), step),
             Ordered::Load(load) => return load.encode(),
         }
         .into()
@@ -405,6 +412,7 @@ impl Ordered {
             7 => Ordered::Synced(read(rest)?),
             8 => Ordered::Bench(bench::checked(read(rest)?)?),
             9 => Ordered::Load(bench::Load::decode(payload)?),
+            10 => Ordered::Key(checked_step(read(rest)?)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }
@@ -467,6 +475,7 @@ fn checked_install(install: Install) -> Result<Install, Malformed> {
         at_most(group.replicas.len(), MAX_REPLICAS, "replicas")?;
         at_most(group.asleep.len(), MAX_REPLICAS, "asleep")?;
     }
+    install.keys.as_ref().map_or(Ok(()), checked_table)?;
     Ok(install)
 }
 

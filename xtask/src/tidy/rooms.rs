@@ -12,7 +12,7 @@ const ENGINE: &str = "crates/engine/src/";
 const FLOORS: &[&[&str]] = &[
     &["bug", "ordering"],
     &["api"],
-    &["bench", "callers", "quorum", "session"],
+    &["bench", "callers", "keys", "quorum", "session"],
     &["component", "directory", "replica"],
     &["stack"],
 ];

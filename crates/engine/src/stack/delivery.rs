@@ -1,5 +1,7 @@
 //! What is delivered: configurations, ordered messages, and who holds them.
 
+use alloc::vec::Vec;
+
 use wire::ordered::{Hold, Install, Ordered, Place, Request};
 use wire::{GroupId, Member, RingId, Time};
 
@@ -91,7 +93,8 @@ impl<O: Ordering> Stack<O> {
             self.refuse_without_quorum();
         } else if install {
             let groups = self.directory.entries();
-            self.order(now, Ordered::Install(Install { ring, epoch, groups }));
+            let keys = self.keys.table();
+            self.order(now, Ordered::Install(Install { ring, epoch, groups, keys }));
         }
     }
 
@@ -100,6 +103,10 @@ impl<O: Ordering> Stack<O> {
         let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
         let Some(announces) = installed else { return };
         let changed = self.directory.install(&install.groups, announces);
+        let present = self.present();
+        let mut effects = Vec::new();
+        self.keys.install(install.keys.as_ref(), &present, &mut effects);
+        self.key_effects(effects);
         for id in changed {
             self.view_changed(id);
         }
@@ -157,6 +164,7 @@ impl<O: Ordering> Stack<O> {
                     replica.state_chunk(chunk, effects);
                 });
             }
+            Ordered::Key(step) => self.act_on_key(sender, step),
             Ordered::Announce(_) | Ordered::Install(_) | Ordered::Bench(_) | Ordered::Load(_) => {
                 unreachable!("these are not part of a history")
             }

@@ -92,7 +92,7 @@ impl Room {
     }
 
     fn install(&mut self, groups: Vec<GroupEntry>) {
-        let install = Install { ring: self.ring, epoch: 1, groups };
+        let install = Install { ring: self.ring, epoch: 1, groups, keys: None };
         self.deliver(1, Ordered::Install(install));
     }
 
@@ -233,7 +233,7 @@ fn an_installation_after_a_gap_is_not_taken() {
     let mut room = Room::new();
     room.configure(1);
     room.announce();
-    let install = Install { ring: room.ring, epoch: 1, groups: Vec::new() };
+    let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
     room.deliver_as(1, Ordered::Install(install), false);
     let ring = room.stack.status().ring;
     assert_eq!(ring.epoch, 0, "what was lost may have been part of the component's history");
@@ -296,7 +296,7 @@ fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
         room.deliver(node, Ordered::Announce(announce));
     }
     let groups = vec![entry(&[(2, true), (1, false)], GroupOptions::default())];
-    room.deliver(2, Ordered::Install(Install { ring: room.ring, epoch: 6, groups }));
+    room.deliver(2, Ordered::Install(Install { ring: room.ring, epoch: 6, groups, keys: None }));
     room.restore();
     room.outputs();
     room.request(2, 1);

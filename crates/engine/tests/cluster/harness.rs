@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
-    BenchError, BenchRequest, BenchResult, Command, Config, Event, Executed, Output,
-    ServiceOutcome, Stack,
+    BenchError, BenchRequest, BenchResult, Command, Config, Event, Executed, KeyCommand, KeyError,
+    Output, ServiceOutcome, Stack,
 };
 use wire::client::{Frame, Hello, Outcome, Reply, Request};
+use wire::keys::{KeyName, OfferedKey};
 use wire::ordered::GroupOptions;
 use wire::{
     Caller, ClientId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, Time, ViewNumber,
@@ -34,12 +35,15 @@ struct Node<O> {
     benches: Vec<Result<BenchResult, BenchError>>,
     alive: bool,
     paused: bool,
-    inbox: Vec<Bytes>,
+    inbox: Vec<Sealed>,
 }
 
 /// Ordered by time, then by number: what was sent first arrives first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Flight(std::cmp::Reverse<(Time, u64, u32, u32, Bytes)>);
+struct Flight(std::cmp::Reverse<(Time, u64, u32, u32, Sealed)>);
+
+/// A datagram with the key that sealed it.
+type Sealed = (KeyName, Bytes);
 
 /// A client's connection to a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +73,10 @@ pub struct Cluster<O: Base = Ring> {
     callers: u64,
     life: u64,
     size: u32,
+    /// The nodes' key files: they outlive the nodes.
+    pub vaults: BTreeMap<u32, Vault>,
+    /// Datagrams that a living node could not open.
+    pub unopened: usize,
 }
 
 fn member(node: u32, life: u64) -> Member {
@@ -134,6 +142,8 @@ impl<O: Base> Cluster<O> {
             callers: 0,
             life: 1,
             size,
+            vaults: (1..=size).map(|node| (node, Vault::default())).collect(),
+            unopened: 0,
         };
         for node in 1..=size {
             cluster.start(node, true);
@@ -147,6 +157,7 @@ impl<O: Base> Cluster<O> {
         let me = member(node, self.life);
         let mut config = Config::new(me, nodes.clone(), "test".into());
         config.first_life = first_life;
+        config.sealing = Some(self.vaults[&node].sealing());
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
         let ordering = O::start(&self.base, self.now, me, nodes);
         let stack = Stack::new(config, ordering, self.now);
@@ -192,7 +203,7 @@ impl<O: Base> Cluster<O> {
         let now = self.now;
         let state = self.nodes.get_mut(&node).unwrap();
         state.paused = false;
-        for datagram in std::mem::take(&mut state.inbox) {
+        for (_, datagram) in std::mem::take(&mut state.inbox) {
             state.stack.handle_datagram(now, &datagram);
         }
         self.drain(node);
@@ -413,14 +424,17 @@ impl<O: Base> Cluster<O> {
         true
     }
 
-    fn arrive(&mut self, from: u32, to: u32, datagram: Bytes) {
+    fn arrive(&mut self, from: u32, to: u32, (key, datagram): Sealed) {
         if self.island.contains(&from) != self.island.contains(&to) {
             return;
         }
         let now = self.now;
         let node = self.nodes.get_mut(&to).unwrap();
+        let opens = self.vaults[&to].keys.contains(&key);
         if node.paused {
-            node.inbox.push(datagram);
+            node.inbox.push((key, datagram));
+        } else if node.alive && !opens {
+            self.unopened += 1;
         } else if node.alive {
             node.stack.handle_datagram(now, &datagram);
             self.drain(to);
@@ -447,6 +461,7 @@ impl<O: Base> Cluster<O> {
                 }
                 Output::Close { .. } => {}
                 Output::Run { group, command } => self.run(id, group, command),
+                Output::Key(command) => self.keep(id, command),
                 Output::Bench(outcome) => self.nodes.get_mut(&id).unwrap().benches.push(outcome),
                 Output::Event(event) => self.nodes.get_mut(&id).unwrap().events.push(event),
             }
@@ -457,6 +472,7 @@ impl<O: Base> Cluster<O> {
     fn send(&mut self, from: u32, to: u32, datagram: Bytes) {
         self.sent += 1;
         let arrival = self.now + DELAY;
+        let datagram = (self.vaults[&from].sealing(), datagram);
         self.flights.push(Flight(std::cmp::Reverse((arrival, self.sent, from, to, datagram))));
     }
 
@@ -480,5 +496,110 @@ impl<O: Base> Cluster<O> {
             Command::Reset => return log.clear(),
         };
         node.stack.handle_executed(now, group, ticket, executed);
+    }
+}
+
+/// A node's key file, and what it still has to write there.
+pub struct Vault {
+    /// The last seals.
+    pub keys: Vec<KeyName>,
+    /// The disk takes its time.
+    pub held: bool,
+    waiting: Vec<KeyCommand>,
+}
+
+/// The key of this number that the tests use.
+pub fn key_name(number: u8) -> KeyName {
+    KeyName { number, fingerprint: [number; 8] }
+}
+
+impl Default for Vault {
+    fn default() -> Self {
+        Vault { keys: vec![key_name(1)], held: false, waiting: Vec::new() }
+    }
+}
+
+impl Vault {
+    /// What was not written is lost.
+    pub fn crash(&mut self) {
+        self.held = false;
+        self.waiting.clear();
+    }
+
+    pub fn sealing(&self) -> KeyName {
+        *self.keys.last().expect("a vault is never empty")
+    }
+
+    /// Does it, and says what to tell the stack.
+    fn carry_out(&mut self, command: KeyCommand) -> Option<(KeyName, bool)> {
+        match command {
+            KeyCommand::Store(key) => {
+                assert_eq!(key.secret.expose(), &[key.name.number; 32], "the key itself travels");
+                if !self.keys.contains(&key.name) {
+                    self.keys.insert(self.keys.len() - 1, key.name);
+                }
+                Some((key.name, false))
+            }
+            KeyCommand::SealWith(name) => {
+                let place = self.keys.iter().position(|key| *key == name)?;
+                let key = self.keys.remove(place);
+                self.keys.push(key);
+                Some((name, true))
+            }
+            KeyCommand::Keep(name) => {
+                self.keys.retain(|key| *key == name);
+                None
+            }
+            KeyCommand::Forget(name) => {
+                self.keys.retain(|key| *key != name);
+                None
+            }
+        }
+    }
+}
+
+impl<O: Base> Cluster<O> {
+    fn keep(&mut self, id: u32, command: KeyCommand) {
+        let vault = self.vaults.get_mut(&id).unwrap();
+        if vault.held {
+            return vault.waiting.push(command);
+        }
+        if let Some((name, sealing)) = vault.carry_out(command) {
+            let now = self.now;
+            self.nodes.get_mut(&id).unwrap().stack.handle_key_kept(now, name, sealing);
+        }
+    }
+
+    /// The disk of a node does all that it was told while it was held.
+    pub fn release_disk(&mut self, id: u32) {
+        let vault = self.vaults.get_mut(&id).unwrap();
+        vault.held = false;
+        for command in std::mem::take(&mut vault.waiting) {
+            self.keep(id, command);
+        }
+        self.drain(id);
+    }
+
+    /// What the asked node makes of it.
+    pub fn change_key(&mut self, node: u32, number: u8) -> Result<(), KeyError> {
+        let secret = wire::Secret::new([number; 32]);
+        let key = OfferedKey { name: key_name(number), secret };
+        self.ask(node, |stack, now| stack.change_key(now, key))
+    }
+
+    pub fn ask<T>(&mut self, node: u32, what: impl FnOnce(&mut Stack<O>, Time) -> T) -> T {
+        let now = self.now;
+        let answer = what(&mut self.nodes.get_mut(&node).unwrap().stack, now);
+        self.drain(node);
+        answer
+    }
+
+    /// The numbers of the keys that a node has.
+    pub fn keys(&self, node: u32) -> Vec<u8> {
+        self.vaults[&node].keys.iter().map(|key| key.number).collect()
+    }
+
+    pub fn saw(&self, node: u32, event: &Event) -> bool {
+        self.nodes[&node].events.contains(event)
     }
 }

@@ -4,6 +4,7 @@
 mod base;
 mod bench;
 mod harness;
+mod keys;
 mod tampered;
 
 use base::Base;

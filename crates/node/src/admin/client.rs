@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::bench::Line;
 use super::stream::{Distrusted, Stream, Tls};
-use super::{Refused, Request, StateAnswer};
+use super::{KeyAnswer, KeyAsk, Refused, Request, StateAnswer};
 use crate::bench::{Ask, Outcome, Progress};
 use crate::events::EventRecord;
 use crate::status::Status;
@@ -136,6 +136,15 @@ impl Client {
     /// It has none, or the connection broke.
     pub fn digest(&mut self, group: &str) -> Result<StateAnswer, AdminError> {
         self.ask(&Request::State { group: group.into(), bytes: false })
+    }
+
+    /// Has the cluster's key changed, or something done about the change that is under way. It has
+    /// begun when this returns; the status tells how far it is.
+    ///
+    /// # Errors
+    /// The node refuses, or the connection broke.
+    pub fn key(&mut self, ask: KeyAsk) -> Result<KeyAnswer, AdminError> {
+        self.ask(&Request::Key { ask })
     }
 
     /// The node's last events and, if `follow`, all from here on; `calls` adds to these those that

@@ -71,6 +71,18 @@ impl Log {
             Event::BenchEnded { by, whole } => {
                 tracing::info!(by = %by.node, whole, "the benchmark is over");
             }
+            Event::KeyOffered(key) => {
+                tracing::info!(key = key.number, "a new cluster key: every node keeps it");
+            }
+            Event::KeySwitched(key) => {
+                tracing::info!(key = key.number, "the new cluster key seals from here on");
+            }
+            Event::KeyRetired(key) => {
+                tracing::info!(key = key.number, "the last cluster key is forgotten");
+            }
+            Event::KeyAborted(key) => {
+                tracing::warn!(key = key.number, "the change of the cluster key was given up");
+            }
             Event::Left => tracing::info!("left the ring"),
             Event::Ring(Ring::TokenLost { ring, silent, suspect }) => {
                 let suspect = suspect.map(|member| member.node.0);

@@ -2,6 +2,7 @@
 
 use engine::Event;
 use serde::{Deserialize, Serialize};
+use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
 use wire::{ClientId, GroupId, Member, NodeId, RingId, ViewNumber};
 
@@ -64,6 +65,14 @@ pub enum EventKind {
     BenchBegan { by: Member, senders: Vec<NodeId>, size: u32 },
     /// It is over.
     BenchEnded { by: Member, whole: bool },
+    /// The cluster's next key is offered.
+    KeyOffered { key: u8, fingerprint: String },
+    /// It seals from here on.
+    KeySwitched { key: u8, fingerprint: String },
+    /// The last key is forgotten.
+    KeyRetired { key: u8, fingerprint: String },
+    /// The change to this key was given up.
+    KeyAborted { key: u8, fingerprint: String },
     /// This node has left the ring.
     Left,
 }
@@ -108,9 +117,25 @@ impl From<&Event> for EventKind {
             }
             Event::BenchBegan { by, senders, size } => EventKind::BenchBegan { by, senders, size },
             Event::BenchEnded { by, whole } => EventKind::BenchEnded { by, whole },
+            Event::KeyOffered(KeyName { number: key, fingerprint }) => {
+                EventKind::KeyOffered { key, fingerprint: shown(fingerprint) }
+            }
+            Event::KeySwitched(KeyName { number: key, fingerprint }) => {
+                EventKind::KeySwitched { key, fingerprint: shown(fingerprint) }
+            }
+            Event::KeyRetired(KeyName { number: key, fingerprint }) => {
+                EventKind::KeyRetired { key, fingerprint: shown(fingerprint) }
+            }
+            Event::KeyAborted(KeyName { number: key, fingerprint }) => {
+                EventKind::KeyAborted { key, fingerprint: shown(fingerprint) }
+            }
             Event::Left => EventKind::Left,
         }
     }
+}
+
+fn shown(fingerprint: [u8; 8]) -> String {
+    seal::Fingerprint(fingerprint).to_string()
 }
 
 impl From<ring::Event> for EventKind {

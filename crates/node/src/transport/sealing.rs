@@ -32,6 +32,11 @@ impl Sealing {
         Sealing { seal: seal.map(Box::new), nodes, unheard }
     }
 
+    /// The machine, if there are keys.
+    pub fn seal(&mut self) -> Option<&mut Seal> {
+        self.seal.as_deref_mut()
+    }
+
     /// Appends what is to be sent to `to` for this datagram. False if nothing can be sent.
     pub fn write(&mut self, now: Time, to: NodeSet, datagram: &Bytes, out: &mut Vec<u8>) -> bool {
         let Some(seal) = &mut self.seal else {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use steadfast::NodeId;
-use steadfast::status::{Grant, GroupStatus, Status};
+use steadfast::status::{Grant, GroupStatus, KeyChange, Status};
 
 /// Names of clients that are told; `--json` tells more.
 const NAMES: usize = 8;
@@ -192,6 +192,9 @@ fn ring(text: &mut String, status: &Status) {
     match &status.seal {
         Some(seal) => {
             line(text, format_args!("sealed  with key {} ({})", seal.key, seal.fingerprint));
+            if let Some(change) = &seal.change {
+                line(text, format_args!("        {}", key_change(change)));
+            }
         }
         None => line(text, format_args!("sealed  no: nothing on the ring is encrypted")),
     }
@@ -208,6 +211,14 @@ fn ring(text: &mut String, status: &Status) {
         let all: Vec<String> = (0..links).map(carry).collect();
         line(text, format_args!("links   {}", all.join(", ")));
     }
+}
+
+/// How far a change of the cluster's key is.
+pub fn key_change(change: &KeyChange) -> String {
+    let KeyChange { key, fingerprint, switched, forced, lacking } = change;
+    let stage = if *switched { "to seal with it" } else { "to keep it" };
+    let by_force = if *forced { ", without those that are away" } else { "" };
+    format!("changing to key {key} ({fingerprint}){by_force}: waits for {} {stage}", list(lacking))
 }
 
 fn groups(text: &mut String, status: &Status) {

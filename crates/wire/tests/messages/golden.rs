@@ -105,10 +105,13 @@ fn ordered_messages() {
               02 8b 14 01 01 04 81 14 02 02 01 81 02 02 82 02
               01 05 81 14 02 02 01 81 02 02 82 02 55 01 a1 01
               04 81 14 02 54 01 00 7f 00 00 01 bc 37
-            install: 35 bytes
+            install: 92 bytes
               03 8b 14 01 05 01 07 63 6f 75 6e 74 65 72 00 01
               06 04 81 14 02 54 02 01 81 02 01 02 82 02 00 01
-              03 83 02
+              03 83 02 01 01 f1 f1 f1 f1 f1 f1 f1 f1 01 02 f2
+              f2 f2 f2 f2 f2 f2 f2 5e 5e 5e 5e 5e 5e 5e 5e 5e
+              5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e
+              5e 5e 5e 5e 5e 5e 5e 00 01 02 01 03
             join group: 11 bytes
               04 07 63 6f 75 6e 74 65 72 00 01
             leave group: 3 bytes
@@ -118,6 +121,18 @@ fn ordered_messages() {
               06 00 00 00 00 00 00 00 73 74 61 74 65
             synced: 4 bytes
               07 a1 01 06
+            key offer: 43 bytes
+              0a 00 02 f2 f2 f2 f2 f2 f2 f2 f2 5e 5e 5e 5e 5e
+              5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e
+              5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e
+            key stored: 11 bytes
+              0a 01 02 f2 f2 f2 f2 f2 f2 f2 f2
+            key sealing: 11 bytes
+              0a 02 02 f2 f2 f2 f2 f2 f2 f2 f2
+            key force: 11 bytes
+              0a 03 02 f2 f2 f2 f2 f2 f2 f2 f2
+            key abort: 11 bytes
+              0a 04 02 f2 f2 f2 f2 f2 f2 f2 f2
             bench plan: 21 bytes
               08 00 b5 01 8b 14 01 02 01 03 80 08 ac 02 14 05
               00 01 00 11 02

@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
+use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
     MAX_BODY, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON, MAX_REPLICAS,
     MAX_RETRANSMIT_REQUESTS, MAX_SESSION_WINDOW, MAX_SESSIONS, MIN_DATAGRAM, STATE_CHUNK,
@@ -13,7 +14,7 @@ use wire::ordered::{
 use wire::ring::{
     Ack, Beacon, Commit, CommitMember, CommitStep, Datagram, Join, MAX_ENTRIES, Message, Token,
 };
-use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, ViewNumber};
+use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, Secret, ViewNumber};
 
 use crate::samples::{self, CLUSTER, RING, member};
 
@@ -151,7 +152,7 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
 }
 
 fn install(groups: Vec<GroupEntry>) -> Ordered {
-    Ordered::Install(Install { ring: WIDE_RING, epoch: u64::MAX, groups })
+    Ordered::Install(Install { ring: WIDE_RING, epoch: u64::MAX, groups, keys: None })
 }
 
 const WIDE_PLACE: Place = Place { epoch: u64::MAX, ring: WIDE_RING, sequence: u64::MAX };
@@ -297,4 +298,23 @@ fn a_count_without_its_elements_is_refused() {
     let mut bind = vec![10, 0, 0, 0, 3, 0, 0, 0];
     bind.extend_from_slice(&huge);
     assert_eq!(Frame::take(&mut BytesMut::from(&bind[..])), Err(Malformed::Length));
+}
+
+#[test]
+fn a_key_has_a_number_and_no_more_nodes_confirm_it_than_there_can_be() {
+    let named = |number| OfferedKey {
+        name: KeyName { number, fingerprint: [7; 8] },
+        secret: Secret::new([8; 32]),
+    };
+    assert_eq!(refused_ordered(Ordered::Key(KeyStep::Offer(named(0)))), "key number");
+    assert_eq!(refused_ordered(Ordered::Key(KeyStep::Abort(named(0).name))), "key number");
+    let with = |sealing, confirmed| {
+        let confirmed = vec![NodeId(1); confirmed];
+        let change = KeyChange { key: named(2), switched: true, forced: false, confirmed };
+        let keys = Some(KeyTable { sealing: named(sealing).name, change: Some(change) });
+        Ordered::Install(Install { ring: WIDE_RING, epoch: 1, groups: Vec::new(), keys })
+    };
+    assert!(Ordered::decode(&with(1, MAX_MEMBERS).encode()).is_ok());
+    assert_eq!(refused_ordered(with(1, MAX_MEMBERS + 1)), "confirmed");
+    assert_eq!(refused_ordered(with(0, 1)), "key number");
 }

@@ -5,14 +5,15 @@ use wire::bench::{Load, Measured, Pacing, Plan, Report, Until, Word};
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
 use wire::histogram::Times;
+use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
 use wire::ring::{Level, Origin, Stable, Token, Want, push_chunk};
 use wire::{
-    ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time,
-    ViewNumber,
+    ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
+    Time, ViewNumber,
 };
 
 pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
@@ -155,6 +156,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                     ],
                     asleep: vec![member(3)],
                 }],
+                keys: Some(key_table()),
             }),
         ),
         (
@@ -176,6 +178,11 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
+        ("key offer", Ordered::Key(KeyStep::Offer(offered_key()))),
+        ("key stored", Ordered::Key(KeyStep::Stored(offered_key().name))),
+        ("key sealing", Ordered::Key(KeyStep::Sealing(offered_key().name))),
+        ("key force", Ordered::Key(KeyStep::Force(offered_key().name))),
+        ("key abort", Ordered::Key(KeyStep::Abort(offered_key().name))),
         ("bench plan", Ordered::Bench(Word::Plan(plan()))),
         ("bench done", Ordered::Bench(Word::Done { id: 0xb5, sent: 300 })),
         ("bench report", Ordered::Bench(Word::Report(report()))),
@@ -191,6 +198,23 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
     ]
+}
+
+fn offered_key() -> OfferedKey {
+    let name = KeyName { number: 2, fingerprint: [0xf2; 8] };
+    OfferedKey { name, secret: Secret::new([0x5e; 32]) }
+}
+
+fn key_table() -> KeyTable {
+    KeyTable {
+        sealing: KeyName { number: 1, fingerprint: [0xf1; 8] },
+        change: Some(KeyChange {
+            key: offered_key(),
+            switched: false,
+            forced: true,
+            confirmed: vec![NodeId(1), NodeId(3)],
+        }),
+    }
 }
 
 fn plan() -> Plan {

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use wire::bench;
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
+use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS};
 use wire::ordered::{
     self, Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, Place,
@@ -17,7 +18,9 @@ use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, 
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
 use wire::ring::{Level, MAX_ENTRIES, Origin, Stable, Token, Want, push_chunk};
-use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber};
+use wire::{
+    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
+};
 
 use crate::samples::CLUSTER;
 
@@ -202,6 +205,24 @@ fn announce() -> impl Strategy<Value = Announce> {
     )
 }
 
+fn key_name() -> impl Strategy<Value = KeyName> {
+    (1..=u8::MAX, any::<[u8; 8]>())
+        .prop_map(|(number, fingerprint)| KeyName { number, fingerprint })
+}
+
+fn offered_key() -> impl Strategy<Value = OfferedKey> {
+    (key_name(), any::<[u8; 32]>())
+        .prop_map(|(name, secret)| OfferedKey { name, secret: Secret::new(secret) })
+}
+
+fn key_table() -> impl Strategy<Value = KeyTable> {
+    let confirmed = vec(any::<u32>().prop_map(NodeId), 0..=MAX_MEMBERS);
+    let change = (offered_key(), any::<bool>(), any::<bool>(), confirmed).prop_map(
+        |(key, switched, forced, confirmed)| KeyChange { key, switched, forced, confirmed },
+    );
+    (key_name(), option::of(change)).prop_map(|(sealing, change)| KeyTable { sealing, change })
+}
+
 fn install() -> impl Strategy<Value = Install> {
     let replica =
         (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
@@ -217,11 +238,8 @@ fn install() -> impl Strategy<Value = Install> {
             asleep,
         },
     );
-    (ring(), any::<u64>(), vec(group, 0..4)).prop_map(|(ring, epoch, groups)| Install {
-        ring,
-        epoch,
-        groups,
-    })
+    (ring(), any::<u64>(), vec(group, 0..4), option::of(key_table()))
+        .prop_map(|(ring, epoch, groups, keys)| Install { ring, epoch, groups, keys })
 }
 
 /// A call's number and a smaller or equal `unanswered`.
@@ -266,6 +284,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             .prop_map(|(id, sent)| Ordered::Bench(bench::Word::Done { id, sent })),
         ordered_request().prop_map(Ordered::Request),
         announce().prop_map(Ordered::Announce),
+        offered_key().prop_map(|key| Ordered::Key(KeyStep::Offer(key))),
+        key_name().prop_map(|name| Ordered::Key(KeyStep::Sealing(name))),
         install().prop_map(Ordered::Install),
         (name(), options())
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use steadfast::status::{
-    Counters, GroupStatus, LinkStatus, NodeLinks, ReplicaStatus, RingStatus, SealCounters,
-    SealStatus, Status, TlsStatus,
+    Counters, GroupStatus, KeyChange, LinkStatus, NodeLinks, ReplicaStatus, RingStatus,
+    SealCounters, SealStatus, Status, TlsStatus,
 };
 use steadfast::{Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
@@ -57,6 +57,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             key: 1,
             fingerprint: "0123456789abcdef".to_owned(),
             opens: vec![1],
+            change: None,
             counters: SealCounters::default(),
         }),
         counters: Counters::default(),
@@ -149,6 +150,18 @@ fn what_the_seal_refused_is_told_and_so_is_its_absence() {
     let text = super::status(&status);
     assert!(text.contains("3 forged datagrams") && text.contains("4 datagrams without"), "{text}");
     assert!(!text.contains("  ! 5"), "the second link's copies are no trouble: {text}");
+    status.seal.as_mut().unwrap().change = Some(KeyChange {
+        key: 2,
+        fingerprint: "fedcba9876543210".to_owned(),
+        switched: false,
+        forced: false,
+        lacking: vec![NodeId(3)],
+    });
+    let text = super::status(&status);
+    assert!(
+        text.contains("changing to key 2 (fedcba9876543210): waits for n3 to keep it"),
+        "{text}"
+    );
     status.seal = None;
     status.tls = TlsStatus::default();
     let text = super::status(&status);

@@ -1,0 +1,213 @@
+//! How the cluster changes the key that seals its datagrams: replicated state that changes only at
+//! places in the total order (`docs/protocol/seal.md`, "Changing the key").
+//!
+//! Nobody leads a change: each stage ends at the place of the last confirmation it waits for, which is
+//! the same everywhere, whoever began it and whether or not that node still lives.
+
+use alloc::vec::Vec;
+
+use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
+use wire::{Member, NodeId};
+
+use crate::api::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
+
+/// What a step leads to at this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Something to do with the keys.
+    Command(KeyCommand),
+    /// A stage has begun or ended, for people.
+    Told(Stage),
+}
+
+/// What happened to a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Offered(KeyName),
+    Switched(KeyName),
+    Retired(KeyName),
+    Aborted(KeyName),
+}
+
+/// The room.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    configured: Vec<NodeId>,
+    me: NodeId,
+    /// `None`: datagrams are not sealed here.
+    table: Option<KeyTable>,
+    /// What this node has confirmed, so that it is said once.
+    said: Option<KeyStep>,
+}
+
+impl Keys {
+    pub(crate) fn new(me: NodeId, configured: Vec<NodeId>, sealing: Option<KeyName>) -> Keys {
+        let table = sealing.map(|sealing| KeyTable { sealing, change: None });
+        Keys { configured, me, table, said: None }
+    }
+
+    /// What the installation of a component says of the keys.
+    pub(crate) fn table(&self) -> Option<KeyTable> {
+        self.table.clone()
+    }
+
+    /// A component is installed: its table is everybody's. Whoever was away learns what it missed.
+    pub(crate) fn install(
+        &mut self,
+        table: Option<&KeyTable>,
+        present: &[NodeId],
+        effects: &mut Vec<Effect>,
+    ) {
+        // Who does not seal has nothing to say about keys, nor anything to do.
+        let (Some(_), Some(table)) = (&self.table, table) else { return };
+        self.table = Some(table.clone());
+        self.said = None;
+        match &table.change {
+            None => effects.push(Effect::Command(KeyCommand::SealWith(table.sealing))),
+            Some(change) => {
+                effects.push(Effect::Command(KeyCommand::Store(change.key.clone())));
+                let sealing = if change.switched { change.key.name } else { table.sealing };
+                effects.push(Effect::Command(KeyCommand::SealWith(sealing)));
+            }
+        }
+        self.advance(present, effects);
+    }
+
+    /// A step is delivered at its place.
+    pub(crate) fn act(
+        &mut self,
+        sender: Member,
+        step: KeyStep,
+        present: &[NodeId],
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(table) = &mut self.table else { return };
+        match (step, &mut table.change) {
+            (KeyStep::Offer(key), None) if key.name.number != table.sealing.number => {
+                let name = key.name;
+                // The same key may have been offered and given up before.
+                self.said = None;
+                effects.push(Effect::Command(KeyCommand::Store(key.clone())));
+                effects.push(Effect::Told(Stage::Offered(name)));
+                let (switched, forced, confirmed) = (false, false, Vec::new());
+                table.change = Some(KeyChange { key, switched, forced, confirmed });
+            }
+            (KeyStep::Stored(name), Some(change)) if change.is(name) && !change.switched => {
+                confirm(change, sender.node);
+            }
+            (KeyStep::Sealing(name), Some(change)) if change.is(name) && change.switched => {
+                confirm(change, sender.node);
+            }
+            (KeyStep::Force(name), Some(change)) if change.is(name) => change.forced = true,
+            (KeyStep::Abort(name), Some(change)) if change.is(name) && !change.switched => {
+                table.change = None;
+                effects.push(Effect::Command(KeyCommand::Forget(name)));
+                effects.push(Effect::Told(Stage::Aborted(name)));
+            }
+            // Too late, or of a change that is over: whoever asked sees it in the status.
+            _ => {}
+        }
+        self.advance(present, effects);
+    }
+
+    /// Ends the stage if nobody is waited for any more.
+    fn advance(&mut self, present: &[NodeId], effects: &mut Vec<Effect>) {
+        let configured = &self.configured;
+        let Some(table) = &mut self.table else { return };
+        let Some(change) = &mut table.change else { return };
+        if !change.lacking(configured, present).is_empty() {
+            return;
+        }
+        let name = change.key.name;
+        if change.switched {
+            table.sealing = name;
+            table.change = None;
+            effects.push(Effect::Command(KeyCommand::Keep(name)));
+            effects.push(Effect::Told(Stage::Retired(name)));
+        } else {
+            change.switched = true;
+            change.confirmed.clear();
+            effects.push(Effect::Command(KeyCommand::SealWith(name)));
+            effects.push(Effect::Told(Stage::Switched(name)));
+        }
+    }
+
+    /// This node's file and its seal are as they were told to be: what to say of it, if anything.
+    pub(crate) fn kept(&mut self, name: KeyName, sealing: bool) -> Option<KeyStep> {
+        let change = self.table.as_ref()?.change.as_ref()?;
+        if !change.is(name) || change.switched != sealing || change.confirmed.contains(&self.me) {
+            return None;
+        }
+        let step = if sealing { KeyStep::Sealing(name) } else { KeyStep::Stored(name) };
+        if self.said.as_ref() == Some(&step) {
+            return None;
+        }
+        self.said = Some(step.clone());
+        Some(step)
+    }
+
+    /// Begins a change.
+    pub(crate) fn offer(&self, key: OfferedKey) -> Result<KeyStep, KeyError> {
+        let table = self.table.as_ref().ok_or(KeyError::NotSealed)?;
+        match &table.change {
+            Some(change) => Err(KeyError::UnderWay(change.key.name.number)),
+            None if key.name.number == table.sealing.number => {
+                Err(KeyError::NumberTaken(key.name.number))
+            }
+            None => Ok(KeyStep::Offer(key)),
+        }
+    }
+
+    /// Goes on without those that are away.
+    pub(crate) fn force(&self) -> Result<KeyStep, KeyError> {
+        Ok(KeyStep::Force(self.change()?.key.name))
+    }
+
+    /// Gives the change up.
+    pub(crate) fn abort(&self) -> Result<KeyStep, KeyError> {
+        match self.change()? {
+            change if change.switched => Err(KeyError::TooLate(change.key.name.number)),
+            change => Ok(KeyStep::Abort(change.key.name)),
+        }
+    }
+
+    fn change(&self) -> Result<&KeyChange, KeyError> {
+        let table = self.table.as_ref().ok_or(KeyError::NotSealed)?;
+        table.change.as_ref().ok_or(KeyError::NoChange)
+    }
+
+    pub(crate) fn status(&self, present: &[NodeId]) -> Option<KeyStatus> {
+        let table = self.table.as_ref()?;
+        let change = table.change.as_ref().map(|change| KeyChangeStatus {
+            key: change.key.name,
+            switched: change.switched,
+            forced: change.forced,
+            lacking: change.lacking(&self.configured, present),
+        });
+        Some(KeyStatus { sealing: table.sealing, change })
+    }
+}
+
+/// What the room asks of a change.
+trait Waiting {
+    fn is(&self, name: KeyName) -> bool;
+    fn lacking(&self, configured: &[NodeId], present: &[NodeId]) -> Vec<NodeId>;
+}
+
+impl Waiting for KeyChange {
+    fn is(&self, name: KeyName) -> bool {
+        self.key.name == name
+    }
+
+    /// Who is waited for in this stage.
+    fn lacking(&self, configured: &[NodeId], present: &[NodeId]) -> Vec<NodeId> {
+        let waited = if self.forced { present } else { configured };
+        waited.iter().filter(|node| !self.confirmed.contains(node)).copied().collect()
+    }
+}
+
+fn confirm(change: &mut KeyChange, node: NodeId) {
+    if let Err(place) = change.confirmed.binary_search(&node) {
+        change.confirmed.insert(place, node);
+    }
+}
