@@ -5,7 +5,8 @@ use steadfast_engine::{Event, KeyError, KeyStatus};
 use wire::NodeId;
 use wire::client::Outcome;
 
-use crate::harness::{Cluster, key_name, ms};
+use crate::harness::{Cluster, ms};
+use crate::vault::key_name;
 
 fn status(cluster: &Cluster<Ring>, node: u32) -> KeyStatus {
     cluster.node(node).status().keys.expect("its datagrams are sealed")

@@ -6,6 +6,7 @@ mod bench;
 mod harness;
 mod keys;
 mod tampered;
+mod vault;
 
 use base::Base;
 use harness::{Cluster, ms};
