@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use daemon::{Daemon, program};
-use steadfast::{NodeConfig, Tls};
+use steadfast::{Client, MethodId, NodeConfig, Tls};
 use tempfile::TempDir;
 use tls::{Credentials, Identity, Port, Server};
 use wire::NodeId;
@@ -99,7 +99,7 @@ fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
     let ports = ["--ring-port", &ring, "--client-port", &client, "--admin-port", &admin];
     made(&[&["--cluster", "plant", "--local", "3"], &ports[..]].concat(), &out);
     let config = |id| out.join(format!("node-{id}/steadfast.toml"));
-    let nodes: Vec<Daemon> = (1..=3).map(|id| Daemon::of(&config(id))).collect();
+    let mut nodes: Vec<Daemon> = (1..=3).map(|id| Daemon::of(&config(id))).collect();
     for node in &nodes {
         node.wait_for("STATUS=1 of 1 replicas have the state");
     }
@@ -117,6 +117,20 @@ fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
     assert_eq!(status["tls"]["certificate"], "node-2.plant.steadfast");
     assert_eq!(status["ring"]["members"].as_array().unwrap().len(), 3);
 
+    // A client goes on when the primary dies, over the connection that it has already.
+    let tls = Tls::from_dir(out.join("client-app")).unwrap();
+    let client = Client::builder().tls(tls).connect(at.split(',')).unwrap();
+    let add = || {
+        let deadline = std::time::Duration::from_secs(20);
+        let answer = client.call("counter", MethodId::of("add"), true, "[5]".into(), deadline);
+        String::from_utf8(answer.unwrap().to_vec()).unwrap()
+    };
+    assert_eq!(add(), "10");
+    let primary = status["groups"][0]["primary"]["node"].as_u64().unwrap() as usize;
+    nodes.remove(primary - 1).kill();
+    assert_eq!(add(), "15");
+
+    let connect = format!("127.0.0.{}:{admin}", if primary == 2 { 3 } else { 2 });
     let why = |output: Output| {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8(output.stderr).unwrap()

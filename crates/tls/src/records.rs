@@ -1,6 +1,6 @@
 //! One connection's records: plain bytes on one side, TLS on the other, no socket.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, BufRead, IoSlice, Write};
 
 use rustls::{Connection, Error, HandshakeKind};
 
@@ -30,13 +30,16 @@ impl Records {
     pub fn receive(&mut self, mut bytes: &[u8], mut plain: impl FnMut(&[u8])) -> Result<(), Error> {
         loop {
             let taken = self.connection.read_tls(&mut bytes).unwrap_or(0);
-            let state = self.connection.process_new_packets()?;
-            let mut left = state.plaintext_bytes_to_read();
-            while left > 0 {
-                let mut chunk = [0; 4 << 10];
-                let Ok(count) = self.connection.reader().read(&mut chunk) else { break };
-                plain(&chunk[..count]);
-                left -= count;
+            self.connection.process_new_packets()?;
+            let mut reader = self.connection.reader();
+            // An error says only that nothing is left.
+            while let Ok(piece) = reader.fill_buf() {
+                let count = piece.len();
+                if count == 0 {
+                    break;
+                }
+                plain(piece);
+                reader.consume(count);
             }
             // After its farewell the other side has nothing more to say.
             if bytes.is_empty() || taken == 0 {
