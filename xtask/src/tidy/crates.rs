@@ -41,6 +41,17 @@ const BELOW: &[(&str, &[&str])] = &[
     ),
     ("crates/sim", &["steadfast-client", "steadfast-engine", "steadfast-ring", "steadfast-wire"]),
     (
+        "crates/fuzz",
+        &[
+            "steadfast-client",
+            "steadfast-engine",
+            "steadfast-node",
+            "steadfast-ring",
+            "steadfast-seal",
+            "steadfast-wire",
+        ],
+    ),
+    (
         "crates/lab",
         &[
             "steadfast",
@@ -54,6 +65,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-wire",
         ],
     ),
+    ("fuzz", &["steadfast-fuzz"]),
     ("xtask", &[]),
 ];
 

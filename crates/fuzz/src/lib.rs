@@ -1,0 +1,49 @@
+//! Fuzz targets: each is a function of any bytes that must neither panic nor contradict itself.
+//!
+//! `cargo test -p steadfast-fuzz` runs every target over its corpus (`corpus/TARGET`), over mutations of it and over
+//! inputs from a fixed seed. `cargo xtask fuzz --seconds 60` runs libFuzzer on the same functions, where nightly and
+//! cargo-fuzz are installed (`fuzz/` wraps them). What libFuzzer finds becomes a file of the corpus, and so a test for
+//! ever. Why so: `docs/decisions/0015-oracle-and-fuzzing.md`.
+#![forbid(unsafe_code)]
+
+mod machines;
+mod parsers;
+mod source;
+
+pub use source::Source;
+
+/// A target: its name, and what it does with an input.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// As in `corpus/NAME` and `cargo fuzz run NAME`.
+    pub name: &'static str,
+    /// Panics if something is wrong with the code under test.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const ALL: [Target; 10] = [
+    Target { name: "datagram", run: parsers::datagram },
+    Target { name: "ordered", run: parsers::ordered },
+    Target { name: "frame", run: parsers::frame },
+    Target { name: "config", run: parsers::config },
+    Target { name: "admin", run: parsers::admin },
+    Target { name: "sealed", run: parsers::sealed },
+    Target { name: "ring", run: machines::ring },
+    Target { name: "schedule", run: machines::schedule },
+    Target { name: "stack", run: machines::stack },
+    Target { name: "session", run: machines::session },
+];
+
+/// The target of this name.
+pub fn named(name: &str) -> Option<Target> {
+    ALL.into_iter().find(|target| target.name == name)
+}
+
+/// Runs a target, for libFuzzer.
+///
+/// # Panics
+/// If there is no such target, or it found something.
+pub fn run(name: &str, bytes: &[u8]) {
+    (named(name).expect("a target of this name").run)(bytes);
+}

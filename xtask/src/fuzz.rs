@@ -1,0 +1,92 @@
+//! `cargo xtask fuzz`: libFuzzer on every target of `crates/fuzz`, one after the other.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// How a target ended.
+enum Ended {
+    Nothing(u64),
+    Found,
+}
+
+/// Runs each target for so many seconds, or those that are named. True if none found anything.
+///
+/// # Errors
+/// In words, what keeps libFuzzer from running here, and the remedy.
+pub fn run(root: &Path, seconds: u64, named: &[String]) -> Result<bool, String> {
+    let has = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if !has("cargo", &["+nightly", "--version"]) {
+        return Err("libFuzzer needs nightly: rustup toolchain install nightly".into());
+    }
+    if !has("cargo", &["fuzz", "--version"]) {
+        return Err("cargo-fuzz is not installed: cargo install cargo-fuzz --locked".into());
+    }
+    let all = targets(root).map_err(|error| format!("fuzz/fuzz_targets: {error}"))?;
+    if let Some(unknown) = named.iter().find(|name| !all.contains(name)) {
+        return Err(format!("{unknown} is no target; there are {}", all.join(", ")));
+    }
+    let chosen: Vec<&String> =
+        all.iter().filter(|name| named.is_empty() || named.contains(name)).collect();
+    let mut summary = Vec::new();
+    for name in chosen {
+        println!("== {name}: {seconds} s");
+        let started = Instant::now();
+        let ended = one(root, name, seconds)?;
+        let took = started.elapsed().as_secs();
+        summary.push(match ended {
+            Ended::Nothing(runs) => format!("{name:10} {runs:>12} inputs in {took} s, nothing found"),
+            Ended::Found => format!(
+                "{name:10} FOUND SOMETHING after {took} s: see above; the input is in fuzz/artifacts/{name}, and belongs into \
+                 crates/fuzz/corpus/{name} once it is mended"
+            ),
+        });
+    }
+    let well = summary.iter().all(|line| !line.contains("FOUND"));
+    println!("\n{}", summary.join("\n"));
+    Ok(well)
+}
+
+fn targets(root: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for file in fs::read_dir(root.join("fuzz/fuzz_targets"))? {
+        let name = file?.file_name().into_string().unwrap_or_default();
+        names.extend(name.strip_suffix(".rs").map(String::from));
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn one(root: &Path, name: &str, seconds: u64) -> Result<Ended, String> {
+    // What it learns goes into the first folder, which is not committed; the second is.
+    let own = root.join("fuzz/corpus").join(name);
+    fs::create_dir_all(&own).map_err(|error| format!("{}: {error}", own.display()))?;
+    let output = Command::new("cargo")
+        .args(["+nightly", "fuzz", "run", "--fuzz-dir", "fuzz", name])
+        .arg(&own)
+        .arg(root.join("crates/fuzz/corpus").join(name))
+        .args(["--", "-max_len=4096", "-print_final_stats=1", "-timeout=20"])
+        .arg(format!("-max_total_time={seconds}"))
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cargo fuzz: {error}"))?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    let runs = words
+        .lines()
+        .find_map(|line| line.strip_prefix("stat::number_of_executed_units:")?.trim().parse().ok());
+    match runs {
+        Some(runs) if output.status.success() => Ok(Ended::Nothing(runs)),
+        _ => {
+            eprintln!("{words}");
+            // A build that fails is no find.
+            let ran = words.contains("SUMMARY: libFuzzer") || words.contains("artifact_prefix");
+            if ran { Ok(Ended::Found) } else { Err(format!("{name} did not run")) }
+        }
+    }
+}
