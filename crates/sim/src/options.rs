@@ -84,6 +84,8 @@ pub struct Options {
     pub window: usize,
     /// The ring's turn.
     pub turn: usize,
+    /// How many datagrams of a turn leave after the token.
+    pub accelerated: usize,
     /// The ring's parking.
     pub parking: bool,
     /// The longest execution of a request.
@@ -127,6 +129,7 @@ impl Options {
             safe: draw.pick(&[0, 100, 500, 1_000]),
             window,
             turn: draw.pick(&[1, 4, 64]).min(window),
+            accelerated: draw.pick(&[0, 2, 16, 64]),
             parking: !draw.one_in(4),
             execution: draw.pick(&[20, 20, 200, 3_000]).pipe(Duration::from_micros),
             budget: draw.pick(&[3_000, 6_000, 6_000, 12_000, 12_000, 40_000]),

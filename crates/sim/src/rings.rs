@@ -232,6 +232,7 @@ pub fn ring_config(options: &Options, me: Member, plant: Plant) -> ring::Config 
     let mut config = ring::Config::new(CLUSTER_ID, me, nodes);
     config.window = options.window;
     config.turn = options.turn;
+    config.accelerated = options.accelerated;
     config.parking = options.parking;
     plant.into_ring(&mut config);
     config

@@ -8,6 +8,7 @@ pub mod detection;
 pub mod fairness;
 pub mod promise;
 pub mod swarming;
+mod words;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -17,8 +18,9 @@ use bytes::Bytes;
 use steadfast_ring::{
     Config, Configuration, ConfigurationKind, Delivery, Event, Level, Output, Ring, Timing,
 };
-use wire::ring::{CommitMember, CommitStep, Datagram, Message};
+use wire::ring::{Datagram, Message};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Random, RingId, Time};
+use words::{describe, kind};
 
 pub const CLUSTER: ClusterId = ClusterId(7);
 
@@ -542,79 +544,5 @@ impl Cluster {
     pub fn start_trace(&mut self) {
         self.trace_from = self.now;
         self.trace = Some(String::new());
-    }
-}
-
-fn kind(message: &Message) -> &'static str {
-    match message {
-        Message::Data(_) => "data",
-        Message::Token(_) => "token",
-        Message::Ack(_) => "ack",
-        Message::Want(_) => "want",
-        Message::Join(_) => "join",
-        Message::Commit(_) => "commit",
-        Message::Beacon(_) => "beacon",
-        Message::Stable(_) => "stable",
-    }
-}
-
-fn describe(message: &Message) -> String {
-    let nodes = |members: &[Member]| {
-        members.iter().map(|m| m.node.to_string()).collect::<Vec<_>>().join(",")
-    };
-    match message {
-        Message::Data(data) => {
-            let ack = if data.ack_wanted { " ack!" } else { "" };
-            let origin = data
-                .origin
-                .map(|o| format!(" was {}/{} of {}", o.ring, o.sequence, o.sender.node))
-                .unwrap_or_default();
-            let safe = if data.level() == Level::Safe { " safe" } else { "" };
-            format!(
-                "data #{}{safe} hop={} stable={}{ack}{origin}",
-                data.sequence, data.hop, data.stable
-            )
-        }
-        Message::Token(token) => {
-            let all = u64::MAX >> (64 - token.arus.len());
-            let following = match token.following {
-                0 => String::new(),
-                n => format!(" following={n}"),
-            };
-            let recovery = if token.received == all {
-                String::new()
-            } else {
-                format!(" done={:b} received={:b}", token.done, token.received)
-            };
-            format!(
-                "token hop={} #{} arus={:?} wants={:b} home={} missing={:?}{following}{recovery}",
-                token.hop, token.sequence, token.arus, token.wants, token.home, token.missing
-            )
-        }
-        Message::Ack(ack) => {
-            format!("ack hop={} aru={} missing={:?}", ack.hop, ack.aru, ack.missing)
-        }
-        Message::Want(_) => "want".to_owned(),
-        Message::Join(join) => {
-            let failed: Vec<_> = join.those(join.failed).collect();
-            format!("join [{}] failed [{}]", nodes(&join.proposed), nodes(&failed))
-        }
-        Message::Commit(commit) => {
-            let entry = |e: &CommitMember| {
-                let CommitMember { member, old_ring, aru, high, stable, .. } = e;
-                format!("{} {old_ring} {stable}/{aru}..{high}", member.node)
-            };
-            let step = match &commit.step {
-                CommitStep::Call(members) => format!("call [{}]", nodes(members)),
-                CommitStep::Entry(mine) => format!("entry [{}]", entry(mine)),
-                CommitStep::Entries(all) => {
-                    let all: Vec<_> = all.iter().map(entry).collect();
-                    format!("entries [{}]", all.join("; "))
-                }
-            };
-            format!("commit {} {step}", commit.ring)
-        }
-        Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
-        Message::Stable(stable) => format!("stable #{} hop={}", stable.stable, stable.hop),
     }
 }

@@ -1,0 +1,79 @@
+//! Datagrams in words, for golden traces.
+
+use steadfast_ring::Level;
+use wire::Member;
+use wire::ring::{CommitMember, CommitStep, Message};
+
+pub fn kind(message: &Message) -> &'static str {
+    match message {
+        Message::Data(_) => "data",
+        Message::Token(_) => "token",
+        Message::Ack(_) => "ack",
+        Message::Want(_) => "want",
+        Message::Join(_) => "join",
+        Message::Commit(_) => "commit",
+        Message::Beacon(_) => "beacon",
+        Message::Stable(_) => "stable",
+    }
+}
+
+pub fn describe(message: &Message) -> String {
+    let nodes = |members: &[Member]| {
+        members.iter().map(|m| m.node.to_string()).collect::<Vec<_>>().join(",")
+    };
+    match message {
+        Message::Data(data) => {
+            let ack = if data.ack_wanted { " ack!" } else { "" };
+            let origin = data
+                .origin
+                .map(|o| format!(" was {}/{} of {}", o.ring, o.sequence, o.sender.node))
+                .unwrap_or_default();
+            let safe = if data.level() == Level::Safe { " safe" } else { "" };
+            format!(
+                "data #{}{safe} hop={} stable={}{ack}{origin}",
+                data.sequence, data.hop, data.stable
+            )
+        }
+        Message::Token(token) => {
+            let all = u64::MAX >> (64 - token.arus.len());
+            let following = match token.following {
+                0 => String::new(),
+                n => format!(" following={n}"),
+            };
+            let recovery = if token.received == all {
+                String::new()
+            } else {
+                format!(" done={:b} received={:b}", token.done, token.received)
+            };
+            format!(
+                "token hop={} #{} arus={:?} wants={:b} home={} missing={:?}{following}{recovery}",
+                token.hop, token.sequence, token.arus, token.wants, token.home, token.missing
+            )
+        }
+        Message::Ack(ack) => {
+            format!("ack hop={} aru={} missing={:?}", ack.hop, ack.aru, ack.missing)
+        }
+        Message::Want(_) => "want".to_owned(),
+        Message::Join(join) => {
+            let failed: Vec<_> = join.those(join.failed).collect();
+            format!("join [{}] failed [{}]", nodes(&join.proposed), nodes(&failed))
+        }
+        Message::Commit(commit) => {
+            let entry = |e: &CommitMember| {
+                let CommitMember { member, old_ring, aru, high, stable, .. } = e;
+                format!("{} {old_ring} {stable}/{aru}..{high}", member.node)
+            };
+            let step = match &commit.step {
+                CommitStep::Call(members) => format!("call [{}]", nodes(members)),
+                CommitStep::Entry(mine) => format!("entry [{}]", entry(mine)),
+                CommitStep::Entries(all) => {
+                    let all: Vec<_> = all.iter().map(entry).collect();
+                    format!("entries [{}]", all.join("; "))
+                }
+            };
+            format!("commit {} {step}", commit.ring)
+        }
+        Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
+        Message::Stable(stable) => format!("stable #{} hop={}", stable.stable, stable.hop),
+    }
+}
