@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use steadfast::{Client, NodeId};
 
 use crate::caller::Caller;
-use crate::cluster::{Cluster, Plan, wall};
+use crate::cluster::{Cluster, Placement, Plan, wall};
 use crate::protect::Protect;
 use crate::{Outcome, machine};
 
@@ -41,8 +41,13 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
-    let mut cluster =
-        Cluster::start(Plan { nodes: 3, replicas: 3, groups: &[GROUP], protect: Protect::None })?;
+    let mut cluster = Cluster::start(Plan {
+        nodes: 3,
+        replicas: 3,
+        groups: &[GROUP],
+        protect: Protect::None,
+        placement: Placement::Loopback,
+    })?;
     let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
     caller.wait_steady(0)?;
     if options.json {

@@ -90,6 +90,33 @@ impl Caller {
         }
     }
 
+    /// Waits for so many more good replies.
+    pub fn wait_for(&self, more: usize) -> Outcome<()> {
+        let wanted = self.good() + more;
+        let deadline = Instant::now() + DEADLINE + PERIOD * 10 * more as u32;
+        while self.good() < wanted {
+            if Instant::now() > deadline {
+                return Err(format!("{more} calls were not answered in time").into());
+            }
+            thread::sleep(PERIOD * 10);
+        }
+        Ok(())
+    }
+
+    /// Ends the calls: how many were answered, and the errors of the others.
+    pub fn finish(mut self) -> (usize, Vec<String>) {
+        self.stop();
+        (self.good(), self.failed())
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed already.
+            let _ = thread.join();
+        }
+    }
+
     /// The first good reply after a time.
     pub fn first_after(&self, time: u64) -> Option<u64> {
         self.with(|log| log.replies.get(log.replies.partition_point(|at| *at < time)).copied())
@@ -107,10 +134,6 @@ impl Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been printed already.
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }

@@ -1,6 +1,6 @@
 //! A cluster of node processes on this machine, and what its nodes tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -12,15 +12,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use node::{EventKind, EventRecord, free_ring_addresses};
 use rustix::process::{Pid, Signal, kill_process};
+use steadfast::admin::Client as Admin;
 use steadfast::{Client, NodeConfig, NodeId, ViewNumber};
 use tempfile::TempDir;
 
 use crate::Outcome;
 use crate::child::{self, Line};
+use crate::hosts::Hosts;
 use crate::protect::{Keys, Protect};
 
 /// How long the cluster may take for anything. Far beyond what is healthy.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The ring's port on hosts of its own.
+const RING_PORT: u16 = 7_201;
 
 /// What a cluster consists of.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +34,43 @@ pub struct Plan {
     pub nodes: u32,
     /// Replicas of each group, on the first nodes.
     pub replicas: u32,
-    /// The groups: `thread`, `inline`, or both.
+    /// The groups, by names that a child knows.
     pub groups: &'static [&'static str],
     /// What of it is protected.
     pub protect: Protect,
+    /// Where the nodes are.
+    pub placement: Placement,
+}
+
+/// Where the nodes of a cluster are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// All on this host, talking by its loopback interface.
+    #[default]
+    Loopback,
+    /// Each on a host of its own, with so many links: see [`Hosts`].
+    Hosts {
+        /// Networks of the ring.
+        links: usize,
+    },
+}
+
+/// Where the nodes are to be, as an experiment is told.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Where {
+    /// Each node on a host of its own: a network namespace (needs root, `ip` and `nft`).
+    #[arg(long)]
+    pub hosts: bool,
+    /// Networks between these hosts, 1 to 4.
+    #[arg(long, default_value_t = 1, requires = "hosts")]
+    pub links: usize,
+}
+
+impl Where {
+    pub fn placement(self) -> Placement {
+        let Where { hosts, links } = self;
+        if hosts { Placement::Hosts { links } } else { Placement::Loopback }
+    }
 }
 
 /// A group's membership, as its nodes last told it.
@@ -51,13 +89,18 @@ pub struct Cluster {
     plan: Plan,
     folder: TempDir,
     keys: Keys,
-    rings: Vec<SocketAddr>,
+    /// Each node's address on each link.
+    rings: Vec<Vec<SocketAddr>>,
     processes: BTreeMap<NodeId, Child>,
     clients: BTreeMap<NodeId, SocketAddr>,
     lines: Receiver<(NodeId, Line)>,
     sender: Sender<(NodeId, Line)>,
     views: BTreeMap<String, View>,
+    /// How many members the last configuration of each node has.
+    members: BTreeMap<NodeId, usize>,
     events: Vec<EventRecord>,
+    /// Dropped last: the processes are on them.
+    hosts: Option<Hosts>,
 }
 
 /// The wall clock as events have it: nanoseconds since the Unix epoch.
@@ -70,18 +113,33 @@ impl Cluster {
     /// Starts the nodes and waits until every group has all its replicas.
     pub fn start(plan: Plan) -> Outcome<Cluster> {
         let (sender, lines) = channel();
+        let count = plan.nodes as usize;
+        let (hosts, rings) = match plan.placement {
+            Placement::Loopback => {
+                (None, free_ring_addresses(count).into_iter().map(|ring| vec![ring]).collect())
+            }
+            Placement::Hosts { links } => {
+                let hosts = Hosts::new(count, links)?;
+                let on = |place, link| SocketAddr::new(hosts.address(place, link), RING_PORT);
+                let ring = |place| (0..links).map(|link| on(place, link)).collect();
+                let rings = (1..=count).map(ring).collect();
+                (Some(hosts), rings)
+            }
+        };
         let folder = TempDir::new()?;
         let mut cluster = Cluster {
             plan,
             keys: Keys::new(folder.path())?,
             folder,
-            rings: free_ring_addresses(plan.nodes as usize),
+            rings,
             processes: BTreeMap::new(),
             clients: BTreeMap::new(),
             lines,
             sender,
             views: BTreeMap::new(),
+            members: BTreeMap::new(),
             events: Vec::new(),
+            hosts,
         };
         for id in 1..=plan.nodes {
             cluster.start_node(NodeId(id))?;
@@ -93,7 +151,13 @@ impl Cluster {
     /// Starts a node, for the first time or once more.
     pub fn start_node(&mut self, id: NodeId) -> Outcome<()> {
         let mut config =
-            NodeConfig { admin: Some(self.admin(id)), ..NodeConfig::member(id, &self.rings) };
+            NodeConfig { admin: Some(self.admin(id)), ..NodeConfig::linked(id, &self.rings) };
+        let place = id.0 as usize;
+        if let Some(hosts) = &self.hosts {
+            // Nobody but this cluster is on these networks.
+            config.insecure = true;
+            config.client = Some((hosts.address(place, hosts.clients_link()), 0).into());
+        }
         config.security = self.keys.node(&config, self.plan.protect)?;
         let path = self.folder.path().join(format!("node-{}.toml", id.0));
         fs::write(&path, config.to_toml())?;
@@ -102,7 +166,11 @@ impl Cluster {
         if id.0 <= self.plan.replicas {
             arguments.extend(self.plan.groups.iter().flat_map(|group| ["--host", group]));
         }
-        let (process, stdin, stdout) = child::spawn("node", &arguments)?;
+        let spawn = || child::spawn("node", &arguments);
+        let (process, stdin, stdout) = match &self.hosts {
+            Some(hosts) => hosts.within(place, spawn)?,
+            None => spawn()?,
+        };
         // The child ends by a signal, not by the end of its input.
         drop(stdin);
         let sender = self.sender.clone();
@@ -116,7 +184,11 @@ impl Cluster {
         });
         self.clients.remove(&id);
         self.processes.insert(id, process);
-        self.wait("a node to be ready", |cluster| cluster.clients.contains_key(&id))
+        self.wait("a node to be ready", |cluster| cluster.clients.contains_key(&id))?;
+        // It may have joined the ring before anybody listened to its events.
+        let members = Admin::connect(self.admin(id))?.status()?.ring.members.len();
+        self.members.entry(id).or_insert(members);
+        Ok(())
     }
 
     /// A client of this cluster.
@@ -138,9 +210,17 @@ impl Cluster {
         self.clients.get(&id).copied()
     }
 
-    /// A node's UDP address on the ring.
+    /// A node's UDP address on the ring's first link.
     pub fn ring(&self, id: NodeId) -> SocketAddr {
-        self.rings[id.0 as usize - 1]
+        self.rings[id.0 as usize - 1][0]
+    }
+
+    /// The hosts that the nodes are on.
+    ///
+    /// # Errors
+    /// They are on loopback.
+    pub fn hosts(&mut self) -> Outcome<&mut Hosts> {
+        Ok(self.hosts.as_mut().ok_or("these nodes have no hosts of their own (--hosts)")?)
     }
 
     /// The path of a node's admin socket.
@@ -175,6 +255,7 @@ impl Cluster {
         if signal == Signal::KILL {
             process.wait()?;
             self.processes.remove(&id);
+            self.members.remove(&id);
         }
         Ok(time)
     }
@@ -185,6 +266,31 @@ impl Cluster {
         self.wait("every group to have all its replicas", |cluster| {
             groups.iter().all(|group| cluster.view(group).synced == replicas as usize)
         })
+    }
+
+    /// Waits until all nodes but `away` are in a ring of themselves alone.
+    pub fn wait_for_ring_without(&mut self, away: Option<NodeId>) -> Outcome<()> {
+        let here = (1..=self.plan.nodes).map(NodeId).filter(|id| Some(*id) != away);
+        let here: Vec<NodeId> = here.collect();
+        self.wait("the ring of all that are there", |cluster| {
+            here.iter().all(|id| cluster.members.get(id) == Some(&here.len()))
+        })
+    }
+
+    /// All nodes but this one are in rings of at most so many members.
+    pub fn members_at_most(&self, away: NodeId, most: usize) -> bool {
+        self.members.iter().all(|(id, members)| *id == away || *members <= most)
+    }
+
+    /// How often such a thing was told since the events were taken last.
+    pub fn count(&self, wanted: impl Fn(&EventKind) -> bool) -> usize {
+        self.events.iter().filter(|event| wanted(&event.kind)).count()
+    }
+
+    /// The nodes that told such a thing since the events were taken last.
+    pub fn told(&self, wanted: impl Fn(&EventKind) -> bool) -> BTreeSet<NodeId> {
+        let events = self.events.iter().filter(|event| wanted(&event.kind));
+        events.map(|event| event.node).collect()
     }
 
     /// Waits until what the nodes tell makes `done` true.
@@ -206,6 +312,11 @@ impl Cluster {
                 self.clients.insert(id, ready);
             }
             Line::Event(event) => {
+                if let EventKind::Configuration { members, .. } = &event.kind
+                    && self.processes.contains_key(&event.node)
+                {
+                    self.members.insert(event.node, members.len());
+                }
                 if let EventKind::View { group, view, replicas, primary } = &event.kind {
                     let known = self.views.entry(group.clone()).or_default();
                     if *view >= known.number {

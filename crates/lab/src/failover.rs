@@ -6,8 +6,9 @@ use serde_json::json;
 use steadfast::{Client, NodeId};
 
 use crate::caller::Caller;
-use crate::cluster::{Cluster, Plan, wall};
+use crate::cluster::{Cluster, Placement, Plan, Where, wall};
 use crate::figures::median_and_worst;
+use crate::hosts::Way;
 use crate::protect::Protect;
 use crate::{Outcome, machine};
 
@@ -27,6 +28,8 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
+    #[command(flatten)]
+    at: Where,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -38,6 +41,8 @@ enum Fault {
     Kill,
     /// SIGSTOP: nothing is closed and nothing answers, as when a host dies.
     Stop,
+    /// All cables of its host are cut: the process runs on alone. Puts each node on a host of its own.
+    Cut,
 }
 
 /// What happened when, in milliseconds after the fault.
@@ -85,11 +90,16 @@ fn timeline(
 
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
+    let placement = match (options.fault, options.at.placement()) {
+        (Fault::Cut, Placement::Loopback) => Placement::Hosts { links: 1 },
+        (_, placement) => placement,
+    };
     let plan = Plan {
         nodes: options.nodes,
         replicas: options.replicas,
         groups: &[GROUP],
         protect: Protect::None,
+        placement,
     };
     let mut cluster = Cluster::start(plan)?;
     let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
@@ -122,8 +132,15 @@ fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timel
     cluster.take_events();
     let node = cluster.view(GROUP).primary.ok_or("the group has no primary")?;
     let view = cluster.view(GROUP).number;
-    let signal = if fault == Fault::Kill { Signal::KILL } else { Signal::STOP };
-    let time = cluster.signal(node, signal)?;
+    let time = match fault {
+        Fault::Kill => cluster.signal(node, Signal::KILL)?,
+        Fault::Stop => cluster.signal(node, Signal::STOP)?,
+        Fault::Cut => {
+            let time = wall();
+            cluster.hosts()?.isolate(node.0 as usize, Way::Both)?;
+            time
+        }
+    };
     cluster.wait("the next view", |cluster| cluster.view(GROUP).number > view)?;
     caller.wait_steady(time)?;
     let mut timeline = timeline(time, node, caller, &cluster.take_events())?;
@@ -134,6 +151,11 @@ fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timel
             back
         }
         Fault::Stop => cluster.signal(node, Signal::CONT)?,
+        Fault::Cut => {
+            let back = wall();
+            cluster.hosts()?.heal()?;
+            back
+        }
     };
     cluster.wait_until_whole()?;
     caller.wait_steady(wall())?;

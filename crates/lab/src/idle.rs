@@ -8,7 +8,7 @@ use serde_json::json;
 use steadfast::NodeId;
 use steadfast::admin::Client;
 
-use crate::cluster::{Cluster, Plan};
+use crate::cluster::{Cluster, Plan, Where};
 use crate::protect::Protect;
 use crate::{Outcome, machine};
 
@@ -23,6 +23,8 @@ pub struct Options {
     /// How long to watch, in seconds.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
+    #[command(flatten)]
+    at: Where,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -62,6 +64,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         replicas: options.nodes.min(3),
         groups: &["inline"],
         protect: Protect::None,
+        placement: options.at.placement(),
     };
     let cluster = Cluster::start(plan)?;
     thread::sleep(SETTLE);

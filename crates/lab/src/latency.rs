@@ -18,7 +18,7 @@ use bytes::Bytes;
 use serde_json::json;
 use steadfast::{Client, NodeId};
 
-use crate::cluster::{Cluster, Plan};
+use crate::cluster::{Cluster, Plan, Where};
 use crate::echo::{ECHO, Floor, Transport};
 use crate::figures::{Summary, Times};
 use crate::protect::Protect;
@@ -53,6 +53,8 @@ pub struct Options {
     /// sealed too (`all`).
     #[arg(long, value_enum, default_value_t = Protect::None)]
     protect: Protect,
+    #[command(flatten)]
+    at: Where,
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
@@ -165,8 +167,18 @@ const GROUPS: [(&str, &str); 4] = [
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
     let groups = &["agreed", "inline", "safe", "thread"];
-    let plan =
-        Plan { nodes: options.nodes, replicas: options.replicas, groups, protect: Protect::None };
+    if options.at.hosts && options.protect != Protect::None {
+        return Err(
+            "--protect measures two clusters in turns, and one thread is on one host".into()
+        );
+    }
+    let plan = Plan {
+        nodes: options.nodes,
+        replicas: options.replicas,
+        groups,
+        protect: Protect::None,
+        placement: options.at.placement(),
+    };
     let (_cluster, processes, client) = start(plan)?;
     let protected = match options.protect {
         Protect::None => None,

@@ -10,10 +10,13 @@ mod cluster;
 mod echo;
 mod failover;
 mod figures;
+mod growth;
+mod hosts;
 mod idle;
 mod latency;
 mod machine;
 mod protect;
+mod scenario;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -41,6 +44,10 @@ enum Experiment {
     Idle(idle::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.
     Badinput(bad_input::Options),
+    /// The time of a view change after one crash, by the number of nodes.
+    Growth(growth::Options),
+    /// Cut cables, deaf and mute hosts, random loss, two networks: checked on real sockets in network namespaces.
+    Hosts(scenario::Options),
     /// A process of an experiment.
     #[command(hide = true)]
     Child(child::Options),
@@ -52,6 +59,8 @@ fn main() -> ExitCode {
         Experiment::Failover(options) => failover::run(&options),
         Experiment::Idle(options) => idle::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
+        Experiment::Growth(options) => growth::run(&options),
+        Experiment::Hosts(options) => scenario::run(&options),
         Experiment::Child(options) => child::run(&options),
     };
     match outcome {

@@ -1,0 +1,264 @@
+//! What a cluster of hosts goes through, and what must hold: checked, not only measured.
+//!
+//! Four nodes, each on a host of its own; a client on another host calls a thousand times a second
+//! all along. At the end every replica must have executed exactly as many calls as were answered.
+
+use std::time::{Duration, Instant};
+
+use node::EventKind;
+use serde_json::json;
+use steadfast::admin::Client as Admin;
+use steadfast::{Client, NodeId};
+
+use crate::caller::Caller;
+use crate::cluster::{Cluster, Placement, Plan, wall};
+use crate::hosts::{self, Place, Way};
+use crate::protect::Protect;
+use crate::{Outcome, machine};
+
+const GROUP: &str = "thread";
+const NODES: u32 = 4;
+const REPLICAS: u32 = 3;
+
+/// A silent host may cost its callers this much: the detection bound of default settings, several
+/// times, because a test machine may be busy.
+const SILENT_HOST: f64 = 1_000.0;
+
+/// The loss of one of two networks may cost this much.
+const LOST_LINK: f64 = 50.0;
+
+/// Rings that may be installed because of a host that is heard or hears in one direction only, while
+/// some thousand calls are made. Generous: two for each beacon interval of that time.
+const ONE_WAY_RINGS: usize = 120;
+
+/// Replicas that are behind catch up within this.
+const CATCH_UP: Duration = Duration::from_secs(10);
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Which; all of them if none is named.
+    #[arg(value_enum)]
+    scenarios: Vec<Scenario>,
+    /// One JSON object a line instead of words.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Scenario {
+    /// The cables of the primary's host are cut, and mended.
+    Cut,
+    /// The primary's host hears nothing, but is heard.
+    Deaf,
+    /// The primary's host is not heard, but hears.
+    Mute,
+    /// One datagram in twenty is lost, each way.
+    Loss,
+    /// Two networks: one is cut and comes back, then the other.
+    Links,
+}
+
+impl Scenario {
+    const ALL: [Scenario; 5] =
+        [Scenario::Cut, Scenario::Deaf, Scenario::Mute, Scenario::Loss, Scenario::Links];
+
+    fn play(self, stage: &mut Stage) -> Outcome<()> {
+        match self {
+            Scenario::Cut => stage.cut(),
+            Scenario::Deaf => stage.one_way(Way::In),
+            Scenario::Mute => stage.one_way(Way::Out),
+            Scenario::Loss => stage.loss(),
+            Scenario::Links => stage.links(),
+        }
+    }
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    if let Some(missing) = hosts::missing() {
+        eprintln!("SKIPPED: hosts in network namespaces need {missing}");
+        return Ok(());
+    }
+    eprintln!("on {}", machine::description());
+    let chosen = if options.scenarios.is_empty() { &Scenario::ALL[..] } else { &options.scenarios };
+    for &scenario in chosen {
+        let mut stage = Stage::new(if scenario == Scenario::Links { 2 } else { 1 })?;
+        scenario.play(&mut stage)?;
+        let Stage { gap, rings, .. } = stage;
+        let calls = stage.audit()?;
+        let name = format!("{scenario:?}").to_lowercase();
+        if options.json {
+            let figures = json!({
+                "peer": "steadfast", "measure": "hosts", "scenario": name, "gap_ms": gap,
+                "rings": rings, "calls": calls,
+            });
+            println!("{figures}");
+        } else {
+            println!("{name}: {calls} calls, longest gap {gap:.1} ms, {rings} rings installed");
+        }
+    }
+    Ok(())
+}
+
+struct Stage {
+    cluster: Cluster,
+    caller: Caller,
+    /// The longest gap that the client has seen, in milliseconds.
+    gap: f64,
+    /// The most rings that a node whose network was sound has installed because of a fault.
+    rings: usize,
+}
+
+impl Stage {
+    fn new(links: usize) -> Outcome<Stage> {
+        let placement = Placement::Hosts { links };
+        let plan = Plan {
+            nodes: NODES,
+            replicas: REPLICAS,
+            groups: &[GROUP],
+            protect: Protect::None,
+            placement,
+        };
+        let mut cluster = Cluster::start(plan)?;
+        cluster.wait_for_ring_without(None)?;
+        let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
+        caller.wait_steady(0)?;
+        cluster.take_events();
+        Ok(Stage { cluster, caller, gap: 0.0, rings: 0 })
+    }
+
+    fn primary(&self) -> Outcome<NodeId> {
+        Ok(self.cluster.view(GROUP).primary.ok_or("the group has no primary")?)
+    }
+
+    /// Notes the gap since a fault, which must be within the bound.
+    fn check_gap(&mut self, fault: u64, bound: f64) -> Outcome<()> {
+        self.caller.wait_steady(wall())?;
+        let gap = self.caller.gap(fault).ok_or("no replies around the fault")?;
+        self.gap = self.gap.max(gap);
+        if gap > bound {
+            return Err(format!("a gap of {gap:.1} ms, at most {bound} are allowed").into());
+        }
+        Ok(())
+    }
+
+    /// Counts the rings that nodes but `victim` have installed since the last look.
+    fn count_rings(&mut self, victim: Option<NodeId>) -> usize {
+        let mut counts = [0; NODES as usize + 1];
+        for event in self.cluster.take_events() {
+            let installed = matches!(event.kind, EventKind::Installed { .. });
+            counts[event.node.0 as usize] += usize::from(installed && Some(event.node) != victim);
+        }
+        let most = counts.into_iter().max().unwrap_or(0);
+        self.rings += most;
+        most
+    }
+
+    fn no_ring(&mut self) -> Outcome<()> {
+        match self.count_rings(None) {
+            0 => Ok(()),
+            rings => Err(format!("{rings} rings were installed, and nobody was gone").into()),
+        }
+    }
+
+    /// The victim is out of the ring of the others, which serve.
+    fn wait_until_excluded(&mut self, victim: NodeId) -> Outcome<()> {
+        self.cluster.wait("the others to be a ring", |cluster| {
+            let moved = cluster.view(GROUP).primary.is_some_and(|primary| primary != victim);
+            moved && cluster.members_at_most(victim, NODES as usize - 1)
+        })
+    }
+
+    fn heal(&mut self) -> Outcome<()> {
+        self.cluster.hosts()?.heal()?;
+        self.cluster.wait_for_ring_without(None)?;
+        self.cluster.wait_until_whole()
+    }
+
+    fn cut(&mut self) -> Outcome<()> {
+        let victim = self.primary()?;
+        let fault = wall();
+        self.cluster.hosts()?.isolate(victim.0 as Place, Way::Both)?;
+        self.wait_until_excluded(victim)?;
+        self.check_gap(fault, SILENT_HOST)?;
+        let back = wall();
+        self.heal()?;
+        self.check_gap(back, SILENT_HOST)?;
+        self.count_rings(Some(victim));
+        Ok(())
+    }
+
+    fn one_way(&mut self, way: Way) -> Outcome<()> {
+        let victim = self.primary()?;
+        let fault = wall();
+        self.cluster.hosts()?.isolate(victim.0 as Place, way)?;
+        self.wait_until_excluded(victim)?;
+        self.caller.wait_steady(wall())?;
+        self.caller.wait_for(1_000)?;
+        let rings = self.count_rings(Some(victim));
+        if rings > ONE_WAY_RINGS {
+            return Err(
+                format!("{rings} rings while a host was {way:?}: it does not settle").into()
+            );
+        }
+        self.check_gap(fault, SILENT_HOST)?;
+        self.heal()?;
+        self.check_gap(wall(), SILENT_HOST)
+    }
+
+    fn loss(&mut self) -> Outcome<()> {
+        let fault = wall();
+        for node in 1..=NODES {
+            self.cluster.hosts()?.lose(node as Place, 0, Way::Out, 50)?;
+        }
+        self.caller.wait_for(3_000)?;
+        self.cluster.hosts()?.heal()?;
+        self.no_ring()?;
+        self.check_gap(fault, SILENT_HOST)
+    }
+
+    fn links(&mut self) -> Outcome<()> {
+        for network in 0..2 {
+            let fault = wall();
+            for node in 1..=NODES {
+                self.cluster.hosts()?.lose(node as Place, network, Way::Both, 1_000)?;
+            }
+            let gone = |kind: &EventKind| matches!(kind, EventKind::LinkLost { link, .. } if *link == network + 1);
+            let everybody = NODES as usize;
+            self.cluster.wait("all nodes to tell of the loss", |cluster| {
+                cluster.told(gone).len() == everybody
+            })?;
+            self.check_gap(fault, LOST_LINK)?;
+            self.cluster.hosts()?.heal()?;
+            let back = |kind: &EventKind| matches!(kind, EventKind::LinkBack { link, .. } if *link == network + 1);
+            let pairs = everybody * (everybody - 1);
+            self.cluster
+                .wait("the network to be back for all", |cluster| cluster.count(back) == pairs)?;
+            self.no_ring()?;
+        }
+        Ok(())
+    }
+
+    /// Every call was answered, and executed exactly once by every replica. Tells how many.
+    fn audit(self) -> Outcome<usize> {
+        let Stage { cluster, caller, .. } = self;
+        let (answered, failed) = caller.finish();
+        if let Some(error) = failed.first() {
+            return Err(format!("{} calls failed, the first: {error}", failed.len()).into());
+        }
+        let deadline = Instant::now() + CATCH_UP;
+        for id in (1..=REPLICAS).map(NodeId) {
+            let mut admin = Admin::connect(cluster.admin(id))?;
+            loop {
+                let (_, state) = admin.state(GROUP)?;
+                let count = u64::from_le_bytes(state.try_into().map_err(|_| "no count")?) as usize;
+                if count == answered {
+                    break;
+                }
+                if count > answered || Instant::now() > deadline {
+                    return Err(format!("{answered} calls answered, {id} executed {count}").into());
+                }
+            }
+        }
+        Ok(answered)
+    }
+}
