@@ -141,8 +141,15 @@ impl<O: Ordering> Stack<O> {
 
     /// A datagram came from another node.
     pub fn handle_datagram(&mut self, now: Time, bytes: &Bytes) {
-        if let Err(malformed) = self.ordering.handle_datagram(now, bytes) {
-            self.event(Event::Malformed(malformed));
+        self.handle_datagrams(now, core::slice::from_ref(bytes));
+    }
+
+    /// Datagrams of another node that arrived together: acknowledged once for all of them.
+    pub fn handle_datagrams(&mut self, now: Time, run: &[Bytes]) {
+        for bytes in run {
+            if let Err(malformed) = self.ordering.handle_datagram(now, bytes) {
+                self.event(Event::Malformed(malformed));
+            }
         }
         self.settle(now);
     }

@@ -36,6 +36,9 @@ use crate::transport::Transport;
 /// How long a stop may take: the data plane's own bound, and room for a busy host.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 
+/// What the kernel is asked to keep at least of what one peer sends, in bytes.
+const LEAST_RECEIVE_ROOM: usize = 4 << 20;
+
 /// A running node. Dropping it stops the node cleanly, as [`stop`](Node::stop) does.
 #[derive(Debug)]
 pub struct Node {
@@ -270,8 +273,8 @@ fn open_sockets(
     let first = *mine.first().ok_or(Problem::MeMissing(config.node))?;
     let liveness = Liveness::listen(mine, &others, monotonic())
         .map_err(|(address, error)| listen("liveness (TCP)", address)(error))?;
-    let transport = Transport::bind(config.links_config(me), &nodes, seal, monotonic())
-        .map_err(listen("the ring (UDP)", first))?;
+    let transport =
+        bind_transport(config, me, &nodes, seal).map_err(listen("the ring (UDP)", first))?;
     let callers = match (config.client, credentials) {
         (None, _) => None,
         (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),
@@ -284,6 +287,29 @@ fn open_sockets(
     let poller = Poller::new()
         .map_err(|error| StartError::System { what: "an epoll instance", source: error.into() })?;
     Ok(Sockets { transport, callers, liveness, poller })
+}
+
+/// The kernel must be able to keep what one peer sends while this node does not read: at most a full
+/// window, of which it charges up to twice each datagram's size. Each peer has a socket of its own,
+/// so senders do not share it.
+fn bind_transport(
+    config: &Config,
+    me: Member,
+    nodes: &[NodeAddress],
+    seal: Option<Seal>,
+) -> std::io::Result<Transport> {
+    let room = (2 * config.ring.window * config.ring.datagram).max(LEAST_RECEIVE_ROOM);
+    let transport = Transport::bind(config.links_config(me), nodes, room, seal, monotonic())?;
+    let granted = transport.sockets().receive_buffer;
+    if granted < room {
+        tracing::warn!(
+            granted,
+            wanted = room,
+            "the kernel keeps too little of what arrives for a full window: datagrams will be lost \
+             and repeated under load; raise net.core.rmem_max, or lower window or datagram in [ring]"
+        );
+    }
+    Ok(transport)
 }
 
 /// Clients cannot connect to "any address": they are told the ring's host instead.

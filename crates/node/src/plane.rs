@@ -214,8 +214,8 @@ impl Plane {
         match source {
             Source::Waker => self.handle_inbox(now),
             Source::Strangers(_) | Source::Peer { .. } => {
-                transport.receive(source, now, counters, liveness, |bytes| {
-                    stack.handle_datagram(now, &bytes);
+                transport.receive(source, now, counters, liveness, |run| {
+                    stack.handle_datagrams(now, run);
                 });
             }
             Source::Clients => {
@@ -398,6 +398,7 @@ impl Plane {
         let mut status = Status {
             realtime: self.realtime.clone(),
             tls,
+            sockets: transport.sockets(),
             seal,
             ..Status::new(status, cluster, configured, client, counters)
         };
@@ -413,6 +414,7 @@ impl Plane {
             }
             // Sending and writing may show that somebody is gone, and the stack then asks for more.
             let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
+            transport.flush(now, &mut self.counters);
             let counters = &mut self.counters;
             if let Some(event) = transport.take_event() {
                 self.handle_event(Event::Ring(event));
@@ -447,6 +449,8 @@ impl Plane {
             }
             Output::Run { group, command } => {
                 self.counters.commands += 1;
+                // A handler that runs here takes its time; others wait for what is to be sent.
+                transport.flush(now, &mut self.counters);
                 let Some(executor) = self.executors.get_mut(&group) else { return };
                 match executor.run(command) {
                     Ok(None) => {}

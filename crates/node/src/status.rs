@@ -32,8 +32,38 @@ pub struct Status {
     /// How the ring's datagrams are sealed; `None`: not at all.
     #[serde(default)]
     pub seal: Option<SealStatus>,
+    /// The ring's sockets.
+    #[serde(default)]
+    pub sockets: SocketStatus,
     /// What was counted since the start.
     pub counters: Counters,
+}
+
+/// What the system grants the ring's sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketStatus {
+    /// The other nodes, on each link.
+    pub peers: usize,
+    /// To so many of them runs of datagrams leave in one system call (`UDP_SEGMENT`); to the rest
+    /// one by one.
+    pub runs_out: usize,
+    /// Runs of datagrams are read in one system call (`UDP_GRO`).
+    pub runs_in: bool,
+    /// Bytes that the kernel keeps of what one peer has sent until it is read, its own
+    /// bookkeeping included.
+    pub receive_buffer: usize,
+}
+
+impl SocketStatus {
+    /// Of two links together.
+    pub(crate) fn and(self, other: SocketStatus) -> SocketStatus {
+        SocketStatus {
+            peers: self.peers + other.peers,
+            runs_out: self.runs_out + other.runs_out,
+            runs_in: self.runs_in && other.runs_in,
+            receive_buffer: self.receive_buffer.min(other.receive_buffer),
+        }
+    }
 }
 
 /// What a node knows of its ring.
@@ -222,6 +252,9 @@ pub struct Counters {
     pub datagrams_in: u64,
     /// Datagrams sent.
     pub datagrams_out: u64,
+    /// Runs of datagrams that left in one system call each.
+    #[serde(default)]
+    pub runs_out: u64,
     /// Datagrams that could not be sent: the socket was full, or the host knows no way.
     pub datagrams_unsent: u64,
     /// Datagrams dropped, by reason.
@@ -417,6 +450,7 @@ impl Status {
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
             seal: None,
+            sockets: SocketStatus::default(),
             counters,
         }
     }
@@ -434,6 +468,7 @@ impl Status {
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
             seal: None,
+            sockets: SocketStatus::default(),
             counters: Counters::default(),
         }
     }

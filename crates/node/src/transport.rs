@@ -1,5 +1,10 @@
 //! The ring's datagrams between the stack and the sockets of all links: sealed, then sent by those
 //! links that are to carry them, and the same backwards.
+//!
+//! What is sent during a turn of the loop is collected and goes out at its end, or when as much
+//! waits as the kernel takes at once: no timer, and nobody waits for company. Datagrams lie one
+//! after the other in one piece of memory, where they are also sealed; those of equal size that go
+//! the same ways are a run, which the kernel takes in one call for each receiver.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +13,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use engine::Route;
 use ring::{LinkOutput, Links, LinksConfig};
-use seal::Seal;
+use seal::{OVERHEAD, Seal};
 use wire::report::Report;
 use wire::{ClusterId, NodeId, NodeSet, Time};
 
@@ -16,10 +21,12 @@ use crate::config::NodeAddress;
 use crate::liveness::Liveness;
 use crate::poller::{Poller, Source};
 use crate::sockets::udp::{Received, Udp};
-use crate::status::{Counters, LinkStatus, NodeLinks, SealStatus};
+use crate::status::{Counters, LinkStatus, NodeLinks, SealStatus, SocketStatus};
 
+mod outgoing;
 mod sealing;
 
+use outgoing::{Outgoing, Run, Ways};
 use sealing::Sealing;
 
 /// The way of a datagram out of this node and into it.
@@ -33,8 +40,7 @@ pub(crate) struct Transport {
     /// The peer's number at each place of the configuration's list; none at this node's own.
     peers: Vec<Option<usize>>,
     sealing: Sealing,
-    /// A datagram as it is sent.
-    out: Vec<u8>,
+    outgoing: Outgoing,
     /// Nodes whose processes are gone, not yet told.
     unreachable: VecDeque<NodeId>,
     events: VecDeque<ring::Event>,
@@ -42,10 +48,12 @@ pub(crate) struct Transport {
 
 impl Transport {
     /// Binds at this node's address on each link, to talk to all others of `nodes`, in order of id.
+    /// The kernel is asked to keep `room` bytes of datagrams of each of them until they are read.
     /// With `seal`, nothing else leaves this node or is taken in.
     pub fn bind(
         config: LinksConfig,
         nodes: &[NodeAddress],
+        room: usize,
         seal: Option<Seal>,
         now: Time,
     ) -> io::Result<Transport> {
@@ -54,7 +62,7 @@ impl Transport {
         let bind = |(link, address): (usize, &SocketAddr)| {
             let others = nodes.iter().filter(|node| node.id != me);
             let others: Vec<SocketAddr> = others.map(|node| node.ring[link]).collect();
-            Udp::bind(link, *address, &others)
+            Udp::bind(link, *address, &others, room)
         };
         let mut numbers = 0..;
         let peers = nodes.iter().map(|node| (node.id != me).then(|| numbers.next()).flatten());
@@ -66,7 +74,7 @@ impl Transport {
             sealing: Sealing::new(seal, ids.clone()),
             nodes: ids,
             links: Links::new(config, now),
-            out: Vec::with_capacity(seal::MAX_SEALED),
+            outgoing: Outgoing::default(),
             unreachable: VecDeque::new(),
             events: VecDeque::new(),
         })
@@ -75,6 +83,11 @@ impl Transport {
     /// This node's address on the first link.
     pub fn address(&self) -> SocketAddr {
         self.udp[0].address()
+    }
+
+    /// What the system grants the sockets of all links.
+    pub fn sockets(&self) -> SocketStatus {
+        self.udp.iter().map(Udp::status).reduce(SocketStatus::and).unwrap_or_default()
     }
 
     pub fn register(&self, poller: &Poller) -> io::Result<()> {
@@ -91,7 +104,8 @@ impl Transport {
         self.sealing.seal()
     }
 
-    /// Sends a datagram to each node of `to`: sealed once, whatever the number of copies.
+    /// Takes a datagram for each node of `to`: sealed once, whatever the number of copies. It
+    /// leaves with [`flush`](Transport::flush).
     pub fn send(
         &mut self,
         to: NodeSet,
@@ -100,16 +114,35 @@ impl Transport {
         now: Time,
         counters: &mut Counters,
     ) {
-        self.out.clear();
-        if self.sealing.write(now, to, datagram, &mut self.out) {
-            let chosen = self.links.choose(now, to, route);
-            for (udp, to) in self.udp.iter_mut().zip(chosen) {
+        if self.outgoing.is_full_for(datagram.len() + OVERHEAD) {
+            self.flush(now, counters);
+        }
+        let ways = self.links.choose(now, to, route);
+        self.write(to, ways, datagram, now);
+        self.take_contacts(now);
+    }
+
+    /// Puts a datagram to the others that are to leave, sealed in its place.
+    fn write(&mut self, to: NodeSet, ways: Ways, datagram: &Bytes, now: Time) {
+        let start = self.outgoing.bytes.len();
+        if self.sealing.write(now, to, datagram, &mut self.outgoing.bytes) {
+            self.outgoing.push(ways, start);
+        } else {
+            self.outgoing.bytes.truncate(start);
+        }
+    }
+
+    /// Sends what was taken since the last time.
+    pub fn flush(&mut self, now: Time, counters: &mut Counters) {
+        let Outgoing { bytes, runs } = &mut self.outgoing;
+        for Run { ways, start, end, size } in runs.drain(..) {
+            for (udp, to) in self.udp.iter_mut().zip(ways) {
                 for peer in to.iter().filter_map(|place| self.peers[place]) {
-                    udp.send(peer, &self.out, now, counters);
+                    udp.send(peer, &bytes[start..end], size, now, counters);
                 }
             }
         }
-        self.send_contacts(now, counters);
+        bytes.clear();
     }
 
     /// Reads what one socket has, up to a batch, and gives what is the stack's to `take`.
@@ -119,7 +152,7 @@ impl Transport {
         now: Time,
         counters: &mut Counters,
         liveness: &mut Liveness,
-        mut take: impl FnMut(Bytes),
+        mut take: impl FnMut(&[Bytes]),
     ) {
         let (link, number) = match source {
             Source::Peer { link, number } => (link, Some(number)),
@@ -131,17 +164,25 @@ impl Transport {
         let (mut heard, mut doubted, mut malformed) = (false, 0, Vec::new());
         let open = |datagram: &mut [u8]| sealing.open(now, datagram);
         udp[link].receive(source, now, counters, open, |received| match (received, from) {
-            (Received::Datagram(bytes), from) => {
+            (Received::Datagrams(run), from) => {
                 heard = true;
                 if let Some((_, place)) = from {
                     links.handle_received(now, place, link);
                 }
-                if !Report::is_in(&bytes) {
-                    return take(bytes);
+                // Reports are few; what lies between two of them goes on together.
+                let mut rest = run;
+                while let Some(at) = rest.iter().position(|bytes| Report::is_in(bytes)) {
+                    match Report::decode(*cluster, &rest[at]) {
+                        Ok((sender, report)) => links.handle_report(now, sender, link, &report),
+                        Err(reason) => malformed.push(reason),
+                    }
+                    if at > 0 {
+                        take(&rest[..at]);
+                    }
+                    rest = &rest[at + 1..];
                 }
-                match Report::decode(*cluster, &bytes) {
-                    Ok((sender, report)) => links.handle_report(now, sender, link, &report),
-                    Err(reason) => malformed.push(reason),
+                if !rest.is_empty() {
+                    take(rest);
                 }
             }
             (Received::Refused, Some((number, place))) => {
@@ -159,33 +200,23 @@ impl Transport {
             liveness.heard(number, link, now);
         }
         self.carry_out(now, counters);
-        self.send_contacts(now, counters);
+        self.take_contacts(now);
     }
 
-    fn send_contacts(&mut self, now: Time, counters: &mut Counters) {
+    /// Puts what sealing has to say itself to the datagrams that are to leave.
+    fn take_contacts(&mut self, now: Time) {
         while let Some((place, contact)) = self.sealing.poll_contact() {
-            self.copy_to(place, &contact.bytes, now, counters);
+            let to = NodeSet::one(place);
+            // By all links: little is known of a node that was not met.
+            let ways = self.links.choose(now, to, Route::Every);
+            let start = self.outgoing.bytes.len();
+            self.outgoing.bytes.extend_from_slice(&contact.bytes);
+            self.outgoing.push(ways, start);
             // It has been answered: what comes behind it is opened.
             if contact.answers
                 && let Some(datagram) = self.sealing.take_unheard(place)
             {
-                let mut out = std::mem::take(&mut self.out);
-                out.clear();
-                if self.sealing.write(now, NodeSet::one(place), &datagram, &mut out) {
-                    self.copy_to(place, &out, now, counters);
-                }
-                self.out = out;
-            }
-        }
-    }
-
-    /// Sends these bytes as they are, by all links: little is known of a node that was not met.
-    fn copy_to(&mut self, place: usize, bytes: &[u8], now: Time, counters: &mut Counters) {
-        let Some(peer) = self.peers[place] else { return };
-        let chosen = self.links.choose(now, NodeSet::one(place), Route::Every);
-        for (udp, to) in self.udp.iter_mut().zip(chosen) {
-            if to.contains(place) {
-                udp.send(peer, bytes, now, counters);
+                self.write(to, ways, &datagram, now);
             }
         }
     }
@@ -195,7 +226,7 @@ impl Transport {
     pub fn probe(&mut self, to: NodeId, now: Time, counters: &mut Counters) {
         let place = self.nodes.binary_search(&to).ok();
         if let Some(peer) = place.and_then(|place| self.peers[place]) {
-            self.udp.iter_mut().for_each(|udp| udp.send(peer, &[], now, counters));
+            self.udp.iter_mut().for_each(|udp| udp.probe(peer, now, counters));
         }
     }
 
@@ -213,7 +244,7 @@ impl Transport {
     pub fn handle_timeout(&mut self, now: Time, counters: &mut Counters) {
         self.links.handle_timeout(now);
         self.carry_out(now, counters);
-        self.send_contacts(now, counters);
+        self.take_contacts(now);
     }
 
     /// The next node whose process is gone, as its host says.
@@ -261,11 +292,11 @@ impl Transport {
         while let Some(output) = self.links.poll_output() {
             match output {
                 LinkOutput::Report { to, link, datagram } => {
-                    self.report(link, to, &datagram, now, counters);
+                    self.report(link, to, &datagram, now);
                 }
                 LinkOutput::Probe { to, link } => {
                     if let Some(peer) = self.peers[to] {
-                        self.udp[link].send(peer, &[], now, counters);
+                        self.udp[link].probe(peer, now, counters);
                     }
                 }
                 LinkOutput::Unreachable(node) => {
@@ -283,19 +314,10 @@ impl Transport {
     }
 
     /// Sends a report by one link, sealed for itself: it is about this link.
-    fn report(
-        &mut self,
-        link: usize,
-        to: usize,
-        report: &Bytes,
-        now: Time,
-        counters: &mut Counters,
-    ) {
-        let Some(peer) = self.peers[to] else { return };
-        self.out.clear();
-        if self.sealing.write(now, NodeSet::one(to), report, &mut self.out) {
-            self.udp[link].send(peer, &self.out, now, counters);
-        }
+    fn report(&mut self, link: usize, to: usize, report: &Bytes, now: Time) {
+        let to = NodeSet::one(to);
+        let ways = std::array::from_fn(|l| if l == link { to } else { NodeSet::EMPTY });
+        self.write(to, ways, report, now);
     }
 }
 

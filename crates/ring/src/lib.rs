@@ -253,6 +253,9 @@ impl Ring {
 
     /// The next thing to do or to know, in order.
     pub fn poll_output(&mut self) -> Option<Output> {
+        if self.order.owed != 0 && matches!(self.state, State::Operational(_)) {
+            self.order.pay_acks(&self.config, &mut self.out);
+        }
         self.out.queue.pop_front()
     }
 

@@ -77,8 +77,7 @@ impl Operational<'_> {
             self.order.asked &= !(1 << from);
         }
         if ack_wanted && self.order.window.admits(sequence) {
-            let ack = self.order.ack(self.config);
-            self.out.send(sender.node, ack, Route::Best);
+            self.order.owed |= 1 << from;
         }
         self.progress();
     }
@@ -301,9 +300,10 @@ impl Operational<'_> {
             }
             for left in (0..budget).rev() {
                 let Some(body) = self.queue.pack(room) else { break };
+                let last = left == 0 || self.queue.is_empty();
                 // A token that goes round always collects what is acknowledged.
-                let last = (left == 0 || self.queue.is_empty()) && self.config.parking;
-                self.order.transmit(self.config, self.out, body, None, last);
+                let ack = (last || self.order.is_mark(self.config)) && self.config.parking;
+                self.order.transmit(self.config, self.out, body, None, ack);
                 self.turn.sent += 1;
                 self.turn.burst += 1;
             }

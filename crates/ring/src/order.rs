@@ -22,6 +22,11 @@ use crate::{Config, Delivery, Event, Output, Route};
 /// one, and far below the end of the numbers.
 const MAX_HOP_JUMP: u64 = 1 << 32;
 
+/// Acknowledgements asked for in a window. With fewer the sender waits for the last ones; each
+/// costs every receiver a datagram, so one for fewer than `LEAST_MARK` datagrams is not worth it.
+const MARKS_IN_WINDOW: usize = 4;
+const LEAST_MARK: usize = 16;
+
 /// A token that was passed on and may have been lost.
 #[derive(Debug)]
 pub(crate) struct Passed {
@@ -63,6 +68,8 @@ pub(crate) struct Order {
     /// For each member, when something was sent to it again, and up to which number: a burst of
     /// acknowledgements names the same losses many times.
     resent: Vec<(Time, u64)>,
+    /// Members that wait for an acknowledgement: one answers all that arrived together.
+    pub owed: u64,
     /// Members whose messages this node has promised to deliver in an unfinished recovery.
     pub obliged: u64,
     /// What was told upwards last: held by a majority, held by all.
@@ -88,6 +95,7 @@ impl Order {
             asked: 0,
             watch: Watch::new(members.len(), mine, now),
             resent: vec![(Time::ZERO, 0); members.len()],
+            owed: 0,
             obliged: 0,
             told: (0, 0),
             members,
@@ -215,6 +223,23 @@ impl Order {
         let missing = missing.take(MAX_RETRANSMIT_REQUESTS).collect();
         let aru = if planted!(config, AckHighest) { self.window.high() } else { self.window.aru() };
         Message::Ack(Ack { ring: self.id, hop: self.hop, aru, missing })
+    }
+
+    /// Acknowledges to those that asked since the last time, before anything else is done: they
+    /// wait, and for what is delivered here nobody does.
+    pub fn pay_acks(&mut self, config: &Config, out: &mut Out) {
+        let ack = out.encode(self.ack(config));
+        let owed = core::mem::take(&mut self.owed);
+        let asked = self.members.iter().enumerate().filter(|(i, _)| owed >> i & 1 == 1);
+        out.send_first(asked.map(|(_, member)| member.node), ack, Route::Best);
+    }
+
+    /// Whether the next datagram asks for an acknowledgement though more follow: as many times
+    /// in a window that a sender need not stop and wait for one at its end.
+    pub fn is_mark(&self, config: &Config) -> bool {
+        let token = self.token.as_ref().expect("only the holder sends");
+        let apart = (config.window / MARKS_IN_WINDOW).max(LEAST_MARK) as u64;
+        (token.sequence + 1).is_multiple_of(apart)
     }
 
     /// Gives the next sequence number to `body` and sends it to all. Only the holder may.
@@ -485,7 +510,7 @@ impl Order {
             assert!(self.arus.iter().all(|aru| *aru <= token.sequence));
             assert!(token.hop <= self.hop);
         }
-        assert!((self.asked | self.obliged) & !self.everybody() == 0);
+        assert!((self.asked | self.obliged | self.owed) & !self.everybody() == 0);
     }
 }
 

@@ -80,14 +80,32 @@ impl Out {
         }
     }
 
+    /// The same bytes to each of `nodes`, before all that waits already.
+    pub fn send_first(
+        &mut self,
+        nodes: impl IntoIterator<Item = NodeId>,
+        datagram: Bytes,
+        route: Route,
+    ) {
+        let to = self.places(nodes);
+        if !to.is_empty() {
+            self.queue.push_front(Output::Send { to, datagram, route });
+        }
+    }
+
     fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, datagram: Bytes, route: Route) {
+        let to = self.places(nodes);
+        if !to.is_empty() {
+            self.push(Output::Send { to, datagram, route });
+        }
+    }
+
+    fn places(&self, nodes: impl IntoIterator<Item = NodeId>) -> NodeSet {
         let mut to = NodeSet::EMPTY;
         for node in nodes {
             assert!(node != self.me.node, "a node does not send to itself");
             to.insert(self.nodes.binary_search(&node).expect("members are configured"));
         }
-        if !to.is_empty() {
-            self.push(Output::Send { to, datagram, route });
-        }
+        to
     }
 }

@@ -9,27 +9,26 @@ use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 
 use bytes::Bytes;
+use nix::errno::Errno;
 use seal::MAX_SEALED;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use wire::{Duration, Malformed, Time};
 
+use super::buffers::Buffers;
+use super::segments::{self, Arrival, Control};
 use crate::poller::{EventFlags, Poller, Source};
-use crate::status::Counters;
+use crate::status::{Counters, SocketStatus};
 
-/// A window of the largest datagrams, several times: what the kernel may hold while this
-/// process is not running. The system's limit (`net.core.rmem_max`) may allow less.
-const SOCKET_BUFFER: usize = 4 << 20;
-
-/// Datagrams read from one socket before the others have their turn.
-const BATCH: usize = 64;
+/// Readings from one socket before the others have their turn: each may bring a run of datagrams.
+const BATCH: usize = 16;
 
 /// A refusal is told at most this often for each peer, however many datagrams are refused.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a socket's reading brings.
-pub(crate) enum Received {
-    /// A datagram.
-    Datagram(Bytes),
+pub(crate) enum Received<'a> {
+    /// Datagrams of one sender, in the order in which they were sent.
+    Datagrams(&'a [Bytes]),
     /// The peer's host says that nobody listens there.
     Refused,
 }
@@ -40,7 +39,16 @@ pub(crate) struct Udp {
     peers: Vec<Peer>,
     strangers: UdpSocket,
     address: SocketAddr,
-    buffer: Box<[u8]>,
+    buffers: Buffers,
+    control: Control,
+    /// Where the datagrams of one reading are, as far as they are worth anything.
+    places: Vec<Range<usize>>,
+    /// The same, as what they are.
+    run: Vec<Bytes>,
+    /// What came as one is handed over as one.
+    joins: bool,
+    /// Bytes that the kernel keeps for one peer while this process does not read.
+    room: usize,
 }
 
 #[derive(Debug)]
@@ -49,25 +57,57 @@ struct Peer {
     refused: Option<Time>,
     /// A refusal that came while sending, to be told with the next reading.
     untold: bool,
+    /// Runs of datagrams go out in one call. Off once the way to this peer refuses them.
+    runs: bool,
 }
 
 impl Udp {
-    /// Binds at `mine`, with a socket for each of `others`, which are called by their numbers.
-    pub fn bind(link: usize, mine: SocketAddr, others: &[SocketAddr]) -> io::Result<Udp> {
+    /// Binds at `mine`, with a socket for each of `others`, which are called by their numbers. Each
+    /// keeps `room` bytes of datagrams that wait to be read, if the system lets it.
+    pub fn bind(
+        link: usize,
+        mine: SocketAddr,
+        others: &[SocketAddr],
+        room: usize,
+    ) -> io::Result<Udp> {
         let strangers = bound(mine)?;
         let address = strangers.local_addr()?;
-        let peer = |theirs: &SocketAddr| {
+        let mut granted = segments::make_room(&strangers, room);
+        let mut joins = segments::join_arrivals(&strangers);
+        let mut peer = |theirs: &SocketAddr| {
             let socket = bound(address)?;
+            granted = granted.min(segments::make_room(&socket, room));
+            joins &= segments::join_arrivals(&socket);
             socket.connect(theirs)?;
-            Ok(Peer { socket, refused: None, untold: false })
+            let runs = segments::takes_runs(&socket);
+            Ok(Peer { socket, refused: None, untold: false, runs })
         };
-        let peers = others.iter().map(peer).collect::<io::Result<_>>()?;
-        let buffer = vec![0; MAX_SEALED + 1].into();
-        Ok(Udp { link, peers, strangers, address, buffer })
+        let peers = others.iter().map(&mut peer).collect::<io::Result<_>>()?;
+        Ok(Udp {
+            link,
+            peers,
+            strangers,
+            address,
+            buffers: Buffers::new(),
+            control: Control::new(),
+            places: Vec::new(),
+            run: Vec::new(),
+            joins,
+            room: granted,
+        })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    pub fn status(&self) -> SocketStatus {
+        SocketStatus {
+            runs_out: self.peers.iter().filter(|peer| peer.runs).count(),
+            peers: self.peers.len(),
+            runs_in: self.joins,
+            receive_buffer: self.room,
+        }
     }
 
     pub fn register(&self, poller: &Poller) -> io::Result<()> {
@@ -80,41 +120,27 @@ impl Udp {
     }
 
     /// Reads what one socket has, up to a batch, and gives it to `take`. `open` sees each datagram
-    /// first, where it was read: what it leaves of it goes on, `None` is dropped.
+    /// first, in the memory into which it was read: what it leaves of it goes on, `None` is dropped.
     pub fn receive(
         &mut self,
         source: Source,
         now: Time,
         counters: &mut Counters,
         mut open: impl FnMut(&mut [u8]) -> Option<Range<usize>>,
-        mut take: impl FnMut(Received),
+        mut take: impl FnMut(Received<'_>),
     ) {
-        let (socket, mut peer) = match source {
-            Source::Peer { number, .. } => {
-                let peer = &mut self.peers[number];
-                (&peer.socket, Some(&mut peer.refused))
-            }
-            _ => (&self.strangers, None),
-        };
         for _ in 0..BATCH {
-            match socket.recv(&mut self.buffer) {
-                // A probe: it was sent for the refusal that a dead process would have answered.
-                Ok(0) => {}
-                Ok(length) if length > MAX_SEALED => {
-                    counters.datagrams_in += 1;
-                    counters.malformed.count(&Malformed::Length);
-                }
-                Ok(length) => {
-                    counters.datagrams_in += 1;
-                    if let Some(inside) = open(&mut self.buffer[..length]) {
-                        take(Received::Datagram(Bytes::copy_from_slice(&self.buffer[inside])));
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            let socket = match source {
+                Source::Peer { number, .. } => &self.peers[number].socket,
+                _ => &self.strangers,
+            };
+            match segments::receive_run(socket, self.buffers.room(), &mut self.control) {
+                Ok(arrival) => self.take_run(arrival, counters, &mut open, &mut take),
+                Err(Errno::EAGAIN) => return,
                 // Reading it has cleared it.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    if let Some(refused) = &mut peer
-                        && refusal_counts(refused, now)
+                Err(Errno::ECONNREFUSED) => {
+                    if let Source::Peer { number, .. } = source
+                        && refusal_counts(&mut self.peers[number].refused, now)
                     {
                         take(Received::Refused);
                     }
@@ -125,22 +151,74 @@ impl Udp {
         }
     }
 
-    /// Sends a datagram to the peer of this number. What the kernel does not take is lost, as on
-    /// the way: the ring repeats.
-    pub fn send(&mut self, peer: usize, datagram: &[u8], now: Time, counters: &mut Counters) {
-        let peer = &mut self.peers[peer];
-        let mut result = peer.socket.send(datagram);
-        if matches!(&result, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused) {
-            // An earlier datagram was refused; this one was not sent. The peer may be back.
-            if refusal_counts(&mut peer.refused, now) {
-                peer.untold = true;
+    fn take_run(
+        &mut self,
+        arrival: Arrival,
+        counters: &mut Counters,
+        open: &mut impl FnMut(&mut [u8]) -> Option<Range<usize>>,
+        take: &mut impl FnMut(Received<'_>),
+    ) {
+        // Nothing is a probe: it was sent for the refusal that a dead process would have answered.
+        let Arrival { length, size, cut } = arrival;
+        self.places.clear();
+        let mut start = 0;
+        while start < length {
+            let end = length.min(start + size);
+            counters.datagrams_in += 1;
+            if end - start > MAX_SEALED || cut && end == length {
+                counters.malformed.count(&Malformed::Length);
+            } else if let Some(inside) = open(&mut self.buffers.room()[start..end]) {
+                self.places.push(start + inside.start..start + inside.end);
             }
-            result = peer.socket.send(datagram);
+            start = end;
         }
-        match result {
-            Ok(_) => counters.datagrams_out += 1,
-            Err(_) => counters.datagrams_unsent += 1,
+        if self.places.is_empty() {
+            return;
         }
+        let bytes = self.buffers.share(length);
+        self.run.extend(self.places.drain(..).map(|place| bytes.slice(place)));
+        take(Received::Datagrams(&self.run));
+        self.run.clear();
+    }
+
+    /// Sends datagrams of `size` bytes each, the last may be shorter, to the peer of this number.
+    /// What the kernel does not take is lost, as on the way: the ring repeats.
+    pub fn send(
+        &mut self,
+        peer: usize,
+        run: &[u8],
+        size: usize,
+        now: Time,
+        counters: &mut Counters,
+    ) {
+        let peer = &mut self.peers[peer];
+        if run.len() > size && peer.runs {
+            match peer.offer(now, |socket| segments::send_run(socket, run, size)) {
+                Ok(()) => {
+                    counters.datagrams_out += run.len().div_ceil(size) as u64;
+                    counters.runs_out += 1;
+                    return;
+                }
+                Err(Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE | Errno::EOPNOTSUPP) => {
+                    tracing::info!(peer = ?peer.socket.peer_addr(), "runs of datagrams are refused on the way to \
+                        this node: they are sent one by one from here on");
+                    peer.runs = false;
+                }
+                Err(_) => {
+                    counters.datagrams_unsent += run.len().div_ceil(size) as u64;
+                    return;
+                }
+            }
+        }
+        for datagram in run.chunks(size) {
+            peer.send_one(datagram, now, counters);
+        }
+    }
+
+    /// Sends an empty datagram, which means nothing to a living node and is refused by the host of
+    /// a dead one.
+    pub fn probe(&mut self, peer: usize, now: Time, counters: &mut Counters) {
+        self.peers[peer].send_one(&[], now, counters);
     }
 
     /// The number of the next peer of which a send was refused.
@@ -148,6 +226,37 @@ impl Udp {
         let number = self.peers.iter().position(|peer| peer.untold)?;
         self.peers[number].untold = false;
         Some(number)
+    }
+}
+
+impl Peer {
+    fn send_one(&mut self, datagram: &[u8], now: Time, counters: &mut Counters) {
+        let send = |socket: &UdpSocket| match socket.send(datagram) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Errno::from_raw(error.raw_os_error().unwrap_or(0))),
+        };
+        match self.offer(now, send) {
+            Ok(()) => counters.datagrams_out += 1,
+            Err(_) => counters.datagrams_unsent += 1,
+        }
+    }
+
+    /// Sends, once more if an earlier datagram was refused: that is told instead of sending.
+    /// The peer may be back.
+    fn offer(
+        &mut self,
+        now: Time,
+        send: impl Fn(&UdpSocket) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        match send(&self.socket) {
+            Err(Errno::ECONNREFUSED) => {
+                if refusal_counts(&mut self.refused, now) {
+                    self.untold = true;
+                }
+                send(&self.socket)
+            }
+            result => result,
+        }
     }
 }
 
@@ -167,9 +276,112 @@ fn bound(address: SocketAddr) -> io::Result<UdpSocket> {
     // the TCP listener of the same number.
     socket.set_reuse_port(true)?;
     socket.set_reuse_address(true)?;
-    // Best effort: less room costs repeats under load, nothing else.
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
     socket.bind(&SockAddr::from(address))?;
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 1 << 20;
+    const PEER: Source = Source::Peer { link: 0, number: 0 };
+
+    /// Two nodes that know each other.
+    fn pair() -> (Udp, Udp) {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let reserved = bound(any).unwrap();
+        let second = reserved.local_addr().unwrap();
+        let first = Udp::bind(0, any, &[second], ROOM).unwrap();
+        let second = Udp::bind(0, second, &[first.address()], ROOM).unwrap();
+        (first, second)
+    }
+
+    fn wait_readable(udp: &Udp) {
+        let poller = Poller::new().unwrap();
+        udp.register(&poller).unwrap();
+        let now = crate::timer::monotonic();
+        let mut ready = Vec::new();
+        poller.wait(now, now + Duration::from_secs(10), &mut ready).unwrap();
+        assert!(!ready.is_empty(), "nothing arrived");
+    }
+
+    fn read(udp: &mut Udp, count: usize) -> Vec<Bytes> {
+        let mut counters = Counters::default();
+        let mut datagrams = Vec::new();
+        while datagrams.len() < count {
+            wait_readable(udp);
+            udp.receive(PEER, Time::ZERO, &mut counters, whole, |received| {
+                if let Received::Datagrams(run) = received {
+                    datagrams.extend_from_slice(run);
+                }
+            });
+        }
+        datagrams
+    }
+
+    fn whole(datagram: &mut [u8]) -> Option<Range<usize>> {
+        Some(0..datagram.len())
+    }
+
+    fn numbered(count: usize, size: usize, last: usize) -> Vec<u8> {
+        let bytes = |n: usize| vec![n as u8; if n + 1 == count { last } else { size }];
+        (0..count).flat_map(bytes).collect()
+    }
+
+    #[test]
+    fn a_run_arrives_as_the_datagrams_that_it_was_made_of() {
+        for runs in [true, false] {
+            let (mut first, mut second) = pair();
+            first.peers[0].runs &= runs;
+            for (count, size, last) in [(1, 9, 9), (2, 1_400, 1), (46, 1_400, 1_400), (64, 64, 63)]
+            {
+                let run = numbered(count, size, last);
+                let mut counters = Counters::default();
+                first.send(0, &run, size, Time::ZERO, &mut counters);
+                assert_eq!(counters.datagrams_out, count as u64);
+                let datagrams = read(&mut second, count);
+                assert_eq!(datagrams, run.chunks(size).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_opened_goes_no_further_and_the_rest_of_its_run_does() {
+        let (mut first, mut second) = pair();
+        let mut counters = Counters::default();
+        first.send(0, &numbered(8, 100, 100), 100, Time::ZERO, &mut counters);
+        wait_readable(&second);
+        let mut taken = Vec::new();
+        let odd = |datagram: &mut [u8]| (datagram[0] % 2 == 1).then_some(10..20);
+        second.receive(PEER, Time::ZERO, &mut counters, odd, |received| {
+            let Received::Datagrams(run) = received else { unreachable!("nobody died") };
+            taken.extend_from_slice(run);
+        });
+        assert_eq!(taken, [1, 3, 5, 7].map(|n| vec![n; 10]));
+        assert_eq!(counters.datagrams_in, 8);
+    }
+
+    #[test]
+    fn a_dead_peer_is_told_of_whether_datagrams_go_alone_or_in_runs() {
+        for count in [1, 40] {
+            let (mut first, second) = pair();
+            drop(second);
+            let mut counters = Counters::default();
+            let run = numbered(count, 1_000, 1_000);
+            // Over loopback the refusal is there when the call returns.
+            first.send(0, &run, 1_000, Time::ZERO, &mut counters);
+            let mut refused = 0;
+            first.receive(PEER, Time::ZERO, &mut counters, whole, |received| {
+                refused += usize::from(matches!(received, Received::Refused));
+            });
+            assert_eq!(refused, 1);
+            let later = Time::ZERO + 2 * REFUSAL_PAUSE;
+            first.send(0, &run, 1_000, later, &mut counters);
+            first.send(0, &run, 1_000, later, &mut counters);
+            assert_eq!(first.take_refused(), Some(0));
+            assert_eq!(first.take_refused(), None);
+            assert_eq!(counters.datagrams_unsent, 0, "the peer may be back: sent all the same");
+        }
+    }
 }

@@ -45,6 +45,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         },
         groups,
         realtime: Default::default(),
+        sockets: Default::default(),
         tls: TlsStatus {
             certificate: Some("node-1.lab.steadfast".to_owned()),
             expires_soon: false,
