@@ -38,6 +38,18 @@ fn a_short_run_with_both_kills_loses_and_repeats_nothing() {
 }
 
 #[test]
+fn a_secure_run_passes_the_same_audit() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--json", "--seconds", "4", "--rate", "100", "--kill", "primary", "--secure"];
+    let run = demo(folder.path(), &arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{errors}\n{}", String::from_utf8_lossy(&run.stdout));
+    let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!((&report["passed"], &report["plan"]["secure"]), (&true.into(), &true.into()));
+    assert_empty(folder.path());
+}
+
+#[test]
 fn an_interrupted_run_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = running(folder.path());

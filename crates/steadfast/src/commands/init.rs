@@ -6,7 +6,7 @@ mod plan;
 mod report;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tls::Identity;
@@ -38,6 +38,10 @@ What is made:
 
 Nothing that exists is overwritten without --force.";
 
+const RING_PORT: u16 = 7201;
+const CLIENT_PORT: u16 = 7100;
+const ADMIN_PORT: u16 = 7101;
+
 /// Makes keys, certificates and configurations for a cluster.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -68,13 +72,13 @@ pub struct Args {
     #[arg(long)]
     renew: bool,
     /// Port of the ring, UDP and TCP.
-    #[arg(long, value_name = "PORT", default_value_t = 7201)]
+    #[arg(long, value_name = "PORT", default_value_t = RING_PORT)]
     ring_port: u16,
     /// Port for clients.
-    #[arg(long, value_name = "PORT", default_value_t = 7100)]
+    #[arg(long, value_name = "PORT", default_value_t = CLIENT_PORT)]
     client_port: u16,
     /// Port for administrators.
-    #[arg(long, value_name = "PORT", default_value_t = 7101)]
+    #[arg(long, value_name = "PORT", default_value_t = ADMIN_PORT)]
     admin_port: u16,
     /// Overwrites what exists: the old authority and all that it made are then worth nothing.
     #[arg(long)]
@@ -107,6 +111,26 @@ fn make(args: &Args) -> Result<Report, Failure> {
         ));
     }
     extend(args, &folder)
+}
+
+/// All that a cluster of so many nodes on this machine needs, for the demo.
+pub fn trial(out: &Path, cluster: &str, nodes: u8) -> Result<(), Failure> {
+    let args = Args {
+        nodes: Vec::new(),
+        cluster: Some(cluster.to_owned()),
+        out: out.into(),
+        local: Some(nodes),
+        add: Vec::new(),
+        client: Vec::new(),
+        admin: Vec::new(),
+        renew: false,
+        ring_port: RING_PORT,
+        client_port: CLIENT_PORT,
+        admin_port: ADMIN_PORT,
+        force: false,
+        json: false,
+    };
+    make(&args).map(drop)
 }
 
 /// A new cluster.

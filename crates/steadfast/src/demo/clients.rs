@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast::{AsyncClient, Tls};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::message::{Order, Progress, Tale};
@@ -35,6 +36,9 @@ pub struct Assignment {
     /// Nodes to connect to.
     #[arg(long, value_delimiter = ',')]
     pub nodes: Vec<SocketAddr>,
+    /// The folder with this client's certificate, if it needs one.
+    #[arg(long)]
+    pub keys: Option<PathBuf>,
     /// How long calls are due.
     #[arg(long)]
     pub nanos: u64,
@@ -47,6 +51,19 @@ pub struct Assignment {
     /// Where calls are written down.
     #[arg(long)]
     pub records: PathBuf,
+}
+
+impl Assignment {
+    /// A session with the cluster.
+    pub async fn connect(&self) -> Result<AsyncClient, Failure> {
+        let wrap = |error: &dyn Display| Failure::Connect(error.to_string());
+        let mut builder = AsyncClient::builder();
+        if let Some(folder) = &self.keys {
+            builder = builder.tls(Tls::from_dir(folder).map_err(|error| wrap(&error))?);
+        }
+        let connecting = builder.connect_async(self.nodes.iter().copied());
+        connecting.await.map_err(|error| wrap(&error))
+    }
 }
 
 /// Runs a client process: on one thread, because all of them share two cores with five nodes.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use node::Status;
-use steadfast::Client;
+use steadfast::{Client, Tls};
 
 use super::message::Progress as Count;
 use super::network::{Network, StationId};
@@ -48,7 +48,7 @@ pub struct Run<'a> {
 /// Runs the whole demo.
 pub fn conduct(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Outcome, Failure> {
     let network = Network::porto();
-    let stage = Stage::new(plan.nodes, plan.replicas, interrupt.clone())?;
+    let stage = Stage::new(plan, interrupt.clone())?;
     let (progress, doing) = (Progress::new(), String::new());
     let mut run = Run { plan, stage, started: 0, progress, doing, interrupt };
     run.start_cluster()?;
@@ -155,7 +155,7 @@ impl Run<'_> {
                 // Most likely another program took one of the ports.
                 Err(Failure::Ended { who, why, .. }) if tries < TRIES => {
                     self.now(format!("{who} did not start ({why}): all anew on other ports"));
-                    self.stage = Stage::new(nodes, replicas, self.interrupt.clone())?;
+                    self.stage = Stage::new(self.plan, self.interrupt.clone())?;
                     tries += 1;
                 }
                 result => return result,
@@ -191,13 +191,17 @@ impl Run<'_> {
         let nanos = (self.plan.seconds * 1e9) as u64;
         let seed = self.plan.seed;
         let assignment = |who, rate: f64, stage: &Stage| {
-            vec![
+            let keys = stage.client_keys();
+            let keys = keys.map(|folder| format!("--keys={}", folder.display()));
+            let mut arguments = vec![
                 format!("--nodes={}", addresses.join(",")),
                 format!("--nanos={nanos}"),
                 format!("--rate={rate}"),
                 format!("--seed={seed}"),
                 format!("--records={}", stage.records(who).display()),
-            ]
+            ];
+            arguments.extend(keys);
+            arguments
         };
         let mut clients = Vec::new();
         for line in 0..network.lines.len() as u8 {
@@ -275,7 +279,12 @@ impl Run<'_> {
     /// The boards to show: the main interchange, and the station with most to tell.
     fn boards(&mut self, network: &Network) -> Result<Vec<Board>, Failure> {
         let answer = |why: String| Failure::Answer(format!("no board is shown: {why}"));
-        let client = Client::connect(self.stage.client_addresses());
+        let mut builder = Client::builder();
+        if let Some(folder) = self.stage.client_keys() {
+            let tls = Tls::from_dir(folder).map_err(|error| answer(error.to_string()))?;
+            builder = builder.tls(tls);
+        }
+        let client = builder.connect(self.stage.client_addresses());
         let client = client.map_err(|error| answer(error.to_string()))?;
         let passengers = PassengersClient::new(&client, GROUP);
         let mut boards = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use steadfast::{AsyncClient, Random};
+use steadfast::Random;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::clients::{Assignment, Calls, Failure, Intent, WINDOW};
@@ -23,8 +23,7 @@ async fn ask(assignment: Assignment, start: oneshot::Receiver<u64>) -> Result<()
     let stations = Network::porto().stations.len();
     let mut displays = Vec::new();
     for _ in 0..stations {
-        let client = AsyncClient::connect(assignment.nodes.iter().copied()).await;
-        let client = client.map_err(|error| Failure::Connect(error.to_string()))?;
+        let client = assignment.connect().await?;
         let client = PassengersAsyncClient::new(&client, GROUP);
         displays.push((client, Arc::new(Semaphore::new(WINDOW))));
     }

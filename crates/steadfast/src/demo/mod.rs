@@ -42,6 +42,9 @@ mod watch;
 use self::stage::Failure;
 use self::timeline::{Means, Role};
 
+/// The cluster's name.
+const CLUSTER: &str = "steadfast-demo";
+
 /// The name of the service's group.
 const GROUP: &str = "passengers";
 
@@ -77,6 +80,9 @@ pub struct Args {
     /// Decides which events are sent when.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// With keys made for the run: clients talk TLS, and datagrams are sealed.
+    #[arg(long)]
+    secure: bool,
     /// The report as one JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -132,6 +138,8 @@ pub struct Plan {
     pub means: Means,
     /// Of all random numbers.
     pub seed: u64,
+    /// With keys: TLS, and sealed datagrams.
+    pub secure: bool,
     /// The folder with records and logs outlasts the run.
     #[serde(skip)]
     pub keep: bool,
@@ -145,7 +153,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Args {
     /// Checks what the arguments mean together.
     fn plan(&self) -> Result<Plan, String> {
-        let Args { seconds, rate, nodes, replicas, seed, keep, .. } = *self;
+        let Args { seconds, rate, nodes, replicas, seed, secure, keep, .. } = *self;
         if replicas > nodes {
             return Err(format!(
                 "{replicas} replicas need {replicas} nodes: give --nodes {replicas} or more"
@@ -181,7 +189,8 @@ impl Args {
             Hit::Kill => Means::Kill,
             Hit::Stop => Means::Stop,
         };
-        Ok(Plan { seconds, rate: rate.into(), nodes, replicas, faults, means, seed, keep })
+        let rate = rate.into();
+        Ok(Plan { seconds, rate, nodes, replicas, faults, means, seed, secure, keep })
     }
 }
 

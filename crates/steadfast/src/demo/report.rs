@@ -326,6 +326,7 @@ mod tests {
                 faults: vec![Role::Primary, Role::Backup],
                 means: Means::Kill,
                 seed: 1,
+                secure: false,
                 keep: false,
             },
             boards: Vec::new(),

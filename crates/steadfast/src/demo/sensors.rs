@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use steadfast::{AsyncClient, Random};
+use steadfast::Random;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::clients::{Assignment, Calls, Failure, Intent, WINDOW};
@@ -80,8 +80,7 @@ async fn generate(arguments: Arguments, start: oneshot::Receiver<u64>) -> Result
 async fn connect(assignment: &Assignment, count: usize) -> Result<Vec<Session>, Failure> {
     let mut sessions = Vec::new();
     for _ in 0..count {
-        let client = AsyncClient::connect(assignment.nodes.iter().copied()).await;
-        let client = client.map_err(|error| Failure::Connect(error.to_string()))?;
+        let client = assignment.connect().await?;
         let client = PassengersAsyncClient::new(&client, GROUP);
         sessions.push(Session { client, window: Arc::new(Semaphore::new(WINDOW)) });
     }

@@ -16,7 +16,8 @@ use tempfile::TempDir;
 use super::message::{Order, Progress, Tale};
 use super::process::{Process, Who};
 use super::timeline::NodeEvent;
-use super::watch;
+use super::{CLUSTER, Plan, watch};
+use crate::commands::init;
 
 /// How often the conductor looks after its processes and draws its progress.
 const BEAT: Duration = Duration::from_millis(20);
@@ -104,17 +105,26 @@ pub struct Stage {
     interrupt: Arc<AtomicUsize>,
     rings: Vec<SocketAddr>,
     replicas: u32,
+    /// The folder that `steadfast init` made, if the run is a secure one.
+    keys: Option<PathBuf>,
     /// What nodes told so far.
     pub seen: Vec<NodeEvent>,
     folder: TempDir,
 }
 
 impl Stage {
-    /// An empty stage for this many nodes. All ends when `interrupt` is not 0 any more.
-    pub fn new(nodes: u32, replicas: u32, interrupt: Arc<AtomicUsize>) -> Result<Stage, Failure> {
+    /// An empty stage for a plan's nodes. All ends when `interrupt` is not 0 any more.
+    pub fn new(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Stage, Failure> {
+        let Plan { nodes, replicas, secure, .. } = *plan;
         let folder = tempfile::Builder::new().prefix("steadfast-demo-").tempdir();
         let folder = folder.map_err(Failure::io("no temporary folder can be made"))?;
         let rings = node::free_ring_addresses(nodes as usize);
+        let keys = secure.then(|| folder.path().join("keys"));
+        if let Some(keys) = &keys {
+            let count = u8::try_from(nodes).expect("a demo has few nodes");
+            init::trial(keys, CLUSTER, count)
+                .map_err(|error| Failure::Answer(format!("no keys can be made: {error:?}")))?;
+        }
         Ok(Stage {
             actors: BTreeMap::new(),
             tales: channel(),
@@ -123,6 +133,7 @@ impl Stage {
             interrupt,
             rings,
             replicas,
+            keys,
             seen: Vec::new(),
             folder,
         })
@@ -137,6 +148,11 @@ impl Stage {
     /// Where node `node` takes questions.
     pub fn admin(&self, node: u32) -> PathBuf {
         self.folder.path().join(format!("node-{node}.sock"))
+    }
+
+    /// What a client needs to come in, if it needs anything.
+    pub fn client_keys(&self) -> Option<PathBuf> {
+        self.keys.as_ref().map(|keys| keys.join("client-app"))
     }
 
     /// Where a client process writes down its calls.
@@ -158,6 +174,9 @@ impl Stage {
             format!("--admin={}", text(&self.admin(node))),
             format!("--data={}", text(&self.folder.path().join(format!("node-{node}")))),
         ];
+        if let Some(keys) = &self.keys {
+            arguments.push(format!("--keys={}", text(&keys.join(format!("node-{node}")))));
+        }
         if node <= self.replicas {
             arguments.push("--replica".to_owned());
         }
