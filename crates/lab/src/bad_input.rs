@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use steadfast::{Client, NodeId};
 
 use crate::caller::Caller;
-use crate::cluster::{Cluster, Placement, Plan, wall};
-use crate::protect::Protect;
+use crate::cluster::{Cluster, Plan, wall};
 use crate::{Outcome, machine};
 
 use sweep::Sweep;
@@ -41,13 +40,8 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
-    let mut cluster = Cluster::start(Plan {
-        nodes: 3,
-        replicas: 3,
-        groups: &[GROUP],
-        protect: Protect::None,
-        placement: Placement::Loopback,
-    })?;
+    let mut cluster =
+        Cluster::start(Plan { nodes: 3, replicas: 3, groups: &[GROUP], ..Plan::default() })?;
     let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
     caller.wait_steady(0)?;
     if options.json {

@@ -32,6 +32,8 @@ enum Role {
         #[arg(long)]
         host: Vec<String>,
     },
+    /// Takes all the processor time that it can get.
+    Spin,
     /// An echo on a bare socket.
     Echo {
         #[arg(long)]
@@ -71,6 +73,9 @@ pub fn run(options: &Options) -> Outcome<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     match &options.role {
         Role::Node { config, host } => run_node(config, host),
+        Role::Spin => loop {
+            std::hint::spin_loop();
+        },
         Role::Echo { transport, size, core } => {
             core.map_or(Ok(()), machine::run_on)?;
             echo::serve(*transport, *size, |ready| {

@@ -40,6 +40,21 @@ pub struct Plan {
     pub protect: Protect,
     /// Where the nodes are.
     pub placement: Placement,
+    /// SCHED_FIFO priority of the data planes, one more than that of handlers; 0: ordinary.
+    pub priority: u8,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            nodes: 3,
+            replicas: 3,
+            groups: &[],
+            protect: Protect::None,
+            placement: Placement::Loopback,
+            priority: 0,
+        }
+    }
 }
 
 /// Where the nodes of a cluster are.
@@ -158,6 +173,8 @@ impl Cluster {
             config.insecure = true;
             config.client = Some((hosts.address(place, hosts.clients_link()), 0).into());
         }
+        config.realtime.priority = self.plan.priority;
+        config.realtime.executor_priority = self.plan.priority.saturating_sub(1);
         config.security = self.keys.node(&config, self.plan.protect)?;
         let path = self.folder.path().join(format!("node-{}.toml", id.0));
         fs::write(&path, config.to_toml())?;

@@ -9,7 +9,6 @@ use crate::caller::Caller;
 use crate::cluster::{Cluster, Placement, Plan, Where, wall};
 use crate::figures::median_and_worst;
 use crate::hosts::Way;
-use crate::protect::Protect;
 use crate::{Outcome, machine};
 
 const GROUP: &str = "thread";
@@ -98,8 +97,8 @@ pub fn run(options: &Options) -> Outcome<()> {
         nodes: options.nodes,
         replicas: options.replicas,
         groups: &[GROUP],
-        protect: Protect::None,
         placement,
+        ..Plan::default()
     };
     let mut cluster = Cluster::start(plan)?;
     let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);

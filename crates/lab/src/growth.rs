@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, Plan, Where};
 use crate::figures::median_and_worst;
-use crate::protect::Protect;
 use crate::{Outcome, machine};
 
 const GROUP: &str = "thread";
@@ -43,13 +42,8 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     for &nodes in &options.nodes {
         let placement = options.at.placement();
-        let plan = Plan {
-            nodes,
-            replicas: nodes.min(3),
-            groups: &[GROUP],
-            protect: Protect::None,
-            placement,
-        };
+        let plan =
+            Plan { nodes, replicas: nodes.min(3), groups: &[GROUP], placement, ..Plan::default() };
         let mut cluster = Cluster::start(plan)?;
         let changes: Vec<Change> =
             (0..options.kills).map(|_| kill(&mut cluster)).collect::<Outcome<_>>()?;

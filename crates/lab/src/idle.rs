@@ -9,7 +9,6 @@ use steadfast::NodeId;
 use steadfast::admin::Client;
 
 use crate::cluster::{Cluster, Plan, Where};
-use crate::protect::Protect;
 use crate::{Outcome, machine};
 
 /// After the start: what belongs to it is over by then.
@@ -63,8 +62,8 @@ pub fn run(options: &Options) -> Outcome<()> {
         nodes: options.nodes,
         replicas: options.nodes.min(3),
         groups: &["inline"],
-        protect: Protect::None,
         placement: options.at.placement(),
+        ..Plan::default()
     };
     let cluster = Cluster::start(plan)?;
     thread::sleep(SETTLE);

@@ -176,8 +176,8 @@ pub fn run(options: &Options) -> Outcome<()> {
         nodes: options.nodes,
         replicas: options.replicas,
         groups,
-        protect: Protect::None,
         placement: options.at.placement(),
+        ..Plan::default()
     };
     let (_cluster, processes, client) = start(plan)?;
     let protected = match options.protect {

@@ -17,6 +17,7 @@ mod latency;
 mod machine;
 mod protect;
 mod scenario;
+mod suspicion;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -40,6 +41,8 @@ enum Experiment {
     Latency(latency::Options),
     /// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
     Failover(failover::Options),
+    /// Whether nodes are suspected wrongly while other programs take all processors.
+    Suspicion(suspicion::Options),
     /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
     Idle(idle::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().experiment {
         Experiment::Latency(options) => latency::run(&options),
         Experiment::Failover(options) => failover::run(&options),
+        Experiment::Suspicion(options) => suspicion::run(&options),
         Experiment::Idle(options) => idle::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),

@@ -13,7 +13,6 @@ use steadfast::{Client, NodeId};
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Placement, Plan, wall};
 use crate::hosts::{self, Place, Way};
-use crate::protect::Protect;
 use crate::{Outcome, machine};
 
 const GROUP: &str = "thread";
@@ -115,8 +114,8 @@ impl Stage {
             nodes: NODES,
             replicas: REPLICAS,
             groups: &[GROUP],
-            protect: Protect::None,
             placement,
+            ..Plan::default()
         };
         let mut cluster = Cluster::start(plan)?;
         cluster.wait_for_ring_without(None)?;
