@@ -61,10 +61,7 @@ impl Server {
         Ok(Server { config: Arc::new(config), verifier, identity, port })
     }
 
-    /// Whether the certificate will have expired after this time.
-    ///
-    /// # Errors
-    /// Only a certificate that is good now is asked after: never.
+    /// Whether a certificate that is good now will have expired after this time.
     pub fn expires_within(credentials: &Credentials, span: Duration) -> bool {
         let then = UnixTime::since_unix_epoch(
             Duration::from_secs(UnixTime::now().as_secs()).saturating_add(span),

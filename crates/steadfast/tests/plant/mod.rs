@@ -4,7 +4,7 @@
 use std::fs::{self, Permissions};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use steadfast::{Client, ClientBuilder};
@@ -135,8 +135,4 @@ impl steadfast::Service for Echo {
 
 pub fn node_id(number: u32) -> NodeId {
     NodeId(number)
-}
-
-pub fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap()
 }
