@@ -106,6 +106,8 @@ pub struct Cluster {
     keys: Keys,
     /// Each node's address on each link.
     rings: Vec<Vec<SocketAddr>>,
+    /// What each node takes for all nodes' addresses, where something stands between them.
+    seen: Option<Vec<Vec<Vec<SocketAddr>>>>,
     processes: BTreeMap<NodeId, Child>,
     clients: BTreeMap<NodeId, SocketAddr>,
     lines: Receiver<(NodeId, Line)>,
@@ -127,6 +129,37 @@ pub fn wall() -> u64 {
 impl Cluster {
     /// Starts the nodes and waits until every group has all its replicas.
     pub fn start(plan: Plan) -> Outcome<Cluster> {
+        let mut cluster = Cluster::prepare(plan)?;
+        cluster.start_all()?;
+        Ok(cluster)
+    }
+
+    /// As [`Cluster::start`], with something between the nodes: `seen` tells what a node (counted
+    /// from 0) takes for all nodes' addresses.
+    pub fn start_behind<T>(
+        plan: Plan,
+        between: impl FnOnce(&[SocketAddr]) -> Outcome<T>,
+        seen: impl Fn(&T, usize) -> Outcome<Vec<SocketAddr>>,
+    ) -> Outcome<(Cluster, T)> {
+        let mut cluster = Cluster::prepare(plan)?;
+        let rings: Vec<SocketAddr> = cluster.rings.iter().map(|links| links[0]).collect();
+        let between = between(&rings)?;
+        let on_one_link =
+            |rings: Vec<SocketAddr>| rings.into_iter().map(|ring| vec![ring]).collect();
+        let all = (0..rings.len()).map(|node| Ok(on_one_link(seen(&between, node)?)));
+        cluster.seen = Some(all.collect::<Outcome<_>>()?);
+        cluster.start_all()?;
+        Ok((cluster, between))
+    }
+
+    fn start_all(&mut self) -> Outcome<()> {
+        for id in 1..=self.plan.nodes {
+            self.start_node(NodeId(id))?;
+        }
+        self.wait_until_whole()
+    }
+
+    fn prepare(plan: Plan) -> Outcome<Cluster> {
         let (sender, lines) = channel();
         let count = plan.nodes as usize;
         let (hosts, rings) = match plan.placement {
@@ -142,11 +175,12 @@ impl Cluster {
             }
         };
         let folder = TempDir::new()?;
-        let mut cluster = Cluster {
+        Ok(Cluster {
             plan,
             keys: Keys::new(folder.path())?,
             folder,
             rings,
+            seen: None,
             processes: BTreeMap::new(),
             clients: BTreeMap::new(),
             lines,
@@ -155,18 +189,15 @@ impl Cluster {
             members: BTreeMap::new(),
             events: Vec::new(),
             hosts,
-        };
-        for id in 1..=plan.nodes {
-            cluster.start_node(NodeId(id))?;
-        }
-        cluster.wait_until_whole()?;
-        Ok(cluster)
+        })
     }
 
     /// Starts a node, for the first time or once more.
     pub fn start_node(&mut self, id: NodeId) -> Outcome<()> {
+        let seen = self.seen.as_ref().map(|seen| &seen[id.0 as usize - 1]);
+        let rings = seen.unwrap_or(&self.rings);
         let mut config =
-            NodeConfig { admin: Some(self.admin(id)), ..NodeConfig::linked(id, &self.rings) };
+            NodeConfig { admin: Some(self.admin(id)), ..NodeConfig::linked(id, rings) };
         let place = id.0 as usize;
         if let Some(hosts) = &self.hosts {
             // Nobody but this cluster is on these networks.

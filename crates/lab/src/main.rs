@@ -15,6 +15,7 @@ mod hosts;
 mod idle;
 mod latency;
 mod machine;
+mod outsider;
 mod protect;
 mod scenario;
 mod suspicion;
@@ -51,6 +52,8 @@ enum Experiment {
     Growth(growth::Options),
     /// Cut cables, deaf and mute hosts, random loss, two networks: checked on real sockets in network namespaces.
     Hosts(scenario::Options),
+    /// A million datagrams of somebody without the cluster key, who owns the network.
+    Outsider(outsider::Options),
     /// A process of an experiment.
     #[command(hide = true)]
     Child(child::Options),
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),
         Experiment::Hosts(options) => scenario::run(&options),
+        Experiment::Outsider(options) => outsider::run(&options),
         Experiment::Child(options) => child::run(&options),
     };
     match outcome {

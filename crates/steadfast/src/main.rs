@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{call, doctor, init, node, status};
+use crate::commands::{call, doctor, init, key, node, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +47,7 @@ enum Command {
     Call(call::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
+    Key(key::Args),
 }
 
 fn main() -> ExitCode {
@@ -57,5 +58,6 @@ fn main() -> ExitCode {
         Command::Call(args) => call::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Key(args) => key::run(&args),
     }
 }

@@ -4,6 +4,7 @@ pub mod call;
 pub mod doctor;
 mod human;
 pub mod init;
+pub mod key;
 pub mod node;
 mod notify;
 mod report;

@@ -1,0 +1,184 @@
+//! An outsider without the cluster key, who owns the network: he records, plays back, forges, cuts,
+//! changes and reorders datagrams while a client calls. Nothing may come of it.
+
+mod relay;
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use steadfast::NodeId;
+use steadfast::admin::Client as AdminClient;
+use steadfast::events::EventKind;
+use steadfast::status::{SealCounters, Status};
+use wire::Random;
+
+use crate::caller::Caller;
+use crate::cluster::{Cluster, Placement, Plan, wall};
+use crate::protect::Protect;
+use crate::{Outcome, machine};
+
+use relay::{Recorded, Relay};
+
+const GROUP: &str = "thread";
+const NODES: u32 = 3;
+
+/// Sent in a row before the clock is looked at.
+const BURST: usize = 50;
+
+/// What the outsider does, in turns.
+const KINDS: [&str; 8] = [
+    "played back",
+    "played back to another node",
+    "one bit changed",
+    "cut short",
+    "forged behind a genuine header",
+    "of an invented life",
+    "without an envelope",
+    "noise",
+];
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Datagrams of the outsider.
+    #[arg(long, default_value_t = 1_000_000)]
+    count: usize,
+    /// How many of them a second: as many as leave the nodes' sockets room for their own.
+    #[arg(long, default_value_t = 20_000)]
+    rate: u64,
+    /// From which they follow.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// One JSON object instead of a text.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    println!("on {}", machine::description());
+    let (protect, placement) = (Protect::All, Placement::Loopback);
+    let plan = Plan { nodes: NODES, replicas: NODES, groups: &[GROUP], protect, placement };
+    let (mut cluster, relay) = Cluster::start_behind(plan, Relay::start, Relay::seen_by)?;
+    let caller = Caller::start(cluster.connect()?, GROUP);
+    caller.wait_steady(0)?;
+    let before = statuses(&cluster)?;
+    cluster.take_events();
+    let (good, started) = (caller.good(), Instant::now());
+    let sent = attack(options, &relay)?;
+    let seconds = started.elapsed().as_secs_f64();
+    caller.wait_steady(wall())?;
+    let after = statuses(&cluster)?;
+    let (calls, failed) = (caller.good() - good, caller.failed());
+    let disturbed: Vec<EventKind> = cluster.take_events().into_iter().map(|it| it.kind).collect();
+    let disturbed: Vec<&EventKind> = disturbed.iter().filter(|kind| is_disturbance(kind)).collect();
+    let refused = refused(&before, &after);
+    let total: u64 = refused.iter().map(|(_, count)| count).sum();
+    if options.json {
+        println!(
+            "{}",
+            json!({
+                "peer": "steadfast", "measure": "outsider", "n": sent.iter().sum::<u64>(),
+                "seconds": seconds, "refused": total, "by_reason": refused, "calls": calls,
+                "failed_calls": failed.len(), "view_changes": disturbed.len(),
+            })
+        );
+    } else {
+        for (kind, count) in KINDS.iter().zip(sent) {
+            println!("sent      {count:9}  {kind}");
+        }
+        for (reason, count) in &refused {
+            println!("refused   {count:9}  {reason}");
+        }
+        println!("{seconds:.1} s; meanwhile {calls} calls answered, {} failed", failed.len());
+        println!("{} view changes, suspicions or lost tokens", disturbed.len());
+    }
+    let sent: u64 = sent.iter().sum();
+    if let Some(event) = disturbed.first() {
+        return Err(format!("the ring was disturbed: {event:?}").into());
+    }
+    if let Some(error) = failed.first() {
+        return Err(format!("a call failed: {error}").into());
+    }
+    // The kernel may have had no room for some; what came was refused.
+    if total < sent / 100 * 95 {
+        return Err(format!("of {sent} datagrams only {total} were counted as refused").into());
+    }
+    Ok(())
+}
+
+fn attack(options: &Options, relay: &Relay) -> Outcome<[u64; KINDS.len()]> {
+    let recorded = relay.recorded();
+    if recorded.len() < 1_000 {
+        return Err(format!("only {} datagrams were recorded", recorded.len()).into());
+    }
+    let mut random = Random::new(options.seed);
+    let mut sent = [0; KINDS.len()];
+    let start = Instant::now();
+    for number in 0..options.count {
+        let kind = number % KINDS.len();
+        let model = &recorded[random.below(recorded.len() as u64) as usize];
+        let Recorded { from, to, bytes } = worsen(kind, model, &mut random);
+        sent[kind] += u64::from(relay.inject(from, to, &bytes));
+        if number % BURST == 0 {
+            let due = Duration::from_nanos(number as u64 * 1_000_000_000 / options.rate.max(1));
+            std::thread::sleep(due.saturating_sub(start.elapsed()));
+        }
+    }
+    Ok(sent)
+}
+
+/// A datagram that the outsider makes of a recorded one.
+fn worsen(kind: usize, model: &Recorded, random: &mut Random) -> Recorded {
+    let Recorded { from, mut to, mut bytes } = model.clone();
+    let length = bytes.len() as u64;
+    match kind {
+        0 => {}
+        // In a cluster of three there is one that neither sent nor got it.
+        1 => to = 3 - from - to,
+        2 => bytes[random.below(length) as usize] ^= 1 << random.below(8),
+        3 => bytes.truncate(random.below(length) as usize + 1),
+        4 => {
+            // A counter that is still to come, and contents of his own.
+            bytes[28..36].copy_from_slice(&(1 << 40 | random.below(1 << 32)).to_le_bytes());
+            bytes[36..].fill_with(|| random.next_u64() as u8);
+        }
+        5 => bytes[12..28].fill_with(|| random.next_u64() as u8),
+        6 => bytes[..4].copy_from_slice(b"SF\x01\x02"),
+        _ => bytes.fill_with(|| random.next_u64() as u8),
+    }
+    Recorded { from, to, bytes }
+}
+
+fn statuses(cluster: &Cluster) -> Outcome<Vec<Status>> {
+    let status = |id| Ok(AdminClient::connect(cluster.admin(NodeId(id)))?.status()?);
+    (1..=NODES).map(status).collect()
+}
+
+fn is_disturbance(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::TokenLost { .. }
+            | EventKind::Gathering { .. }
+            | EventKind::Unreachable { .. }
+            | EventKind::Silent { .. }
+            | EventKind::Configuration { .. }
+            | EventKind::View { .. }
+    )
+}
+
+/// What all nodes refused meanwhile, by reason.
+fn refused(before: &[Status], after: &[Status]) -> Vec<(&'static str, u64)> {
+    let reasons: [(&str, fn(&SealCounters) -> u64); 8] = [
+        ("came before (duplicates)", |it| it.duplicates),
+        ("older than the window, or of before the contact (replayed)", |it| it.replayed),
+        ("for another node, or of none (misaddressed)", |it| it.misaddressed),
+        ("not made with the key (forged)", |it| it.forged),
+        ("made with a key of another number (unknown key)", |it| it.unknown_key),
+        ("without an envelope (plain)", |it| it.plain),
+        ("no datagram of this protocol (malformed)", |it| it.malformed),
+        ("of a life that was not met (unmet)", |it| it.unmet),
+    ];
+    let sum = |statuses: &[Status], of: fn(&SealCounters) -> u64| -> u64 {
+        statuses.iter().filter_map(|it| Some(of(&it.seal.as_ref()?.counters))).sum()
+    };
+    reasons.map(|(reason, of)| (reason, sum(after, of) - sum(before, of))).to_vec()
+}

@@ -1,0 +1,156 @@
+//! `steadfast key`: the key that seals the ring's datagrams.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Subcommand;
+use steadfast::admin::{Client as AdminClient, KeyAsk};
+use steadfast::key_file;
+use steadfast::status::SealStatus;
+
+use super::node::read_config;
+use super::{Failure, finish, human, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast key rotate                       a new key for the whole cluster, while it works
+  steadfast key status                       which key seals, and whom a change waits for
+  steadfast key rotate --force               go on without the nodes that are away
+  steadfast key abort                        give the change up, while nobody seals with the new key
+  steadfast key show cluster.key             numbers and fingerprints of a file's keys
+  steadfast key new cluster.key              a file with a new key, for a cluster's first start
+
+No command shows a key: fingerprints tell keys apart and cannot be turned back. A node that was away
+when a change was forced needs the new key file of another node before it can come back.";
+
+/// A node that lives answers at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a change is looked at.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Changes the cluster's key, or tells how it stands.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// The admin socket of a node of the cluster.
+    #[arg(long, global = true, value_name = "PATH", default_value = "/run/steadfast/node.sock")]
+    admin: PathBuf,
+    /// The node's configuration, which names its admin socket.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "admin")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Makes a new key, and changes to it: all nodes keep it, then all seal with it, then the old
+    /// one is forgotten. Waits for every configured node.
+    Rotate {
+        /// Let the change that is under way go on without nodes that are away.
+        #[arg(long)]
+        force: bool,
+        /// Seconds to wait for the end. The change goes on all the same.
+        #[arg(long, default_value_t = 30)]
+        wait: u64,
+    },
+    /// Tells which key seals, and how far a change is.
+    Status,
+    /// Gives the change up.
+    Abort,
+    /// Tells the numbers and fingerprints of a key file. The last key seals.
+    Show {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Makes a key file with one new key.
+    New {
+        /// The file; it must not exist.
+        file: PathBuf,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(match &args.what {
+        What::Rotate { force, wait } => rotate(args, *force, Duration::from_secs(*wait)),
+        What::Status => status(args),
+        What::Abort => abort(args),
+        What::Show { file } => show(file),
+        What::New { file } => new(file),
+    })
+}
+
+fn connect(args: &Args) -> Result<AdminClient, Failure> {
+    let path = match &args.config {
+        None => args.admin.clone(),
+        Some(config) => read_config(config)?.admin.ok_or_else(|| {
+            Failure::Usage("the configuration names no admin socket (admin = \"PATH\")".to_owned())
+        })?,
+    };
+    let client = AdminClient::connect(path).map_err(Failure::failed)?;
+    client.set_timeout(Some(PATIENCE)).map_err(Failure::failed)?;
+    Ok(client)
+}
+
+fn seal(client: &mut AdminClient) -> Result<SealStatus, Failure> {
+    let status = client.status().map_err(Failure::failed)?;
+    status.seal.ok_or_else(|| {
+        Failure::Failed(
+            "this node seals nothing: set [security] cluster_key at every node".to_owned(),
+        )
+    })
+}
+
+fn told(seal: &SealStatus) -> String {
+    let change = match &seal.change {
+        Some(change) => format!("{}\n", human::key_change(change)),
+        None => String::new(),
+    };
+    format!("key {} ({}) seals\n{change}", seal.key, seal.fingerprint)
+}
+
+fn rotate(args: &Args, force: bool, wait: Duration) -> Result<(), Failure> {
+    let mut client = connect(args)?;
+    let ask = if force { KeyAsk::Force } else { KeyAsk::Rotate };
+    let key = client.key(ask).map_err(Failure::failed)?.key;
+    let deadline = Instant::now() + wait;
+    loop {
+        let seal = seal(&mut client)?;
+        if seal.key == key && seal.change.is_none() && seal.opens == [key] {
+            return print(&told(&seal));
+        }
+        if Instant::now() >= deadline {
+            let how_far =
+                seal.change.as_ref().map_or("it was given up".to_owned(), human::key_change);
+            return Err(Failure::Failed(format!(
+                "not over yet: {how_far}. It goes on by itself when they come; `steadfast key rotate \
+                 --force` goes on without them, `steadfast key abort` gives it up"
+            )));
+        }
+        thread::sleep(GLANCE);
+    }
+}
+
+fn status(args: &Args) -> Result<(), Failure> {
+    print(&told(&seal(&mut connect(args)?)?))
+}
+
+fn abort(args: &Args) -> Result<(), Failure> {
+    let mut client = connect(args)?;
+    let key = client.key(KeyAsk::Abort).map_err(Failure::failed)?.key;
+    print(&format!("the change to key {key} is given up\n"))
+}
+
+fn show(file: &std::path::Path) -> Result<(), Failure> {
+    let keys = key_file::read(file).map_err(Failure::failed)?;
+    let line = |key: &_| format!("{key:?}\n");
+    print(&keys.iter().map(line).collect::<String>())
+}
+
+fn new(file: &std::path::Path) -> Result<(), Failure> {
+    let fingerprint = key_file::create(file).map_err(Failure::failed)?;
+    print(&format!("key 1 ({fingerprint}) in {}: give every node this file\n", file.display()))
+}
