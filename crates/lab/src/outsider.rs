@@ -13,7 +13,7 @@ use steadfast::status::{SealCounters, Status};
 use wire::Random;
 
 use crate::caller::Caller;
-use crate::cluster::{Cluster, Placement, Plan, wall};
+use crate::cluster::{Cluster, Plan, wall};
 use crate::protect::Protect;
 use crate::{Outcome, machine};
 
@@ -55,8 +55,13 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Outcome<()> {
     println!("on {}", machine::description());
-    let (protect, placement) = (Protect::All, Placement::Loopback);
-    let plan = Plan { nodes: NODES, replicas: NODES, groups: &[GROUP], protect, placement };
+    let plan = Plan {
+        nodes: NODES,
+        replicas: NODES,
+        groups: &[GROUP],
+        protect: Protect::All,
+        ..Plan::default()
+    };
     let (mut cluster, relay) = Cluster::start_behind(plan, Relay::start, Relay::seen_by)?;
     let caller = Caller::start(cluster.connect()?, GROUP);
     caller.wait_steady(0)?;
