@@ -8,7 +8,9 @@
 //! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
 //!   they could take themselves for a first start);
 //! - every group that has a synced replica keeps one on a life that runs, and is not stopped or cut off; and one
-//!   whose synced replicas are all away keeps all of them: only who was last can bring its state back.
+//!   whose synced replicas are all away keeps all of them: only who was last can bring its state back. When one has died, who is left
+//!   alone with the group is not stopped or cut off either before the next view: it may lack requests that only the dead one
+//!   had executed, and that others hold for it no longer than the ring lasts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +32,9 @@ pub struct Promise {
     leaving: BTreeSet<(GroupId, Member)>,
     /// Those among them of whom no view is known that is without them.
     pending: BTreeSet<(GroupId, Member)>,
+    /// Synced replicas that died, as long as no view is known that is without them: another may still have to be given, by
+    /// the nodes around it, what only the dead one had executed.
+    mourned: BTreeSet<(GroupId, Member)>,
 }
 
 /// The synced replicas of a group at a view of a component.
@@ -55,6 +60,8 @@ impl Promise {
     pub fn died(&mut self, member: Member) {
         self.alive.remove(&member);
         self.pending.retain(|(_, leaving)| *leaving != member);
+        let had = self.synced.iter().filter(|(_, synced)| synced.members.contains(&member));
+        self.mourned.extend(had.map(|(&group, _)| (group, member)));
     }
 
     /// A configuration was delivered somewhere: it may become a component.
@@ -80,6 +87,7 @@ impl Promise {
     /// A view was installed somewhere.
     pub fn view(&mut self, group: GroupId, at: (RingId, u64), members: Vec<Member>) {
         self.pending.retain(|&(of, member)| of != group || members.contains(&member));
+        self.mourned.retain(|&(of, member)| of != group || members.contains(&member));
         let known = self.synced.entry(group);
         let known = known.or_insert(Synced { at, members: Vec::new(), asleep: true });
         if known.at <= at {
@@ -100,6 +108,28 @@ impl Promise {
         };
         let synced = self.synced.get(&group);
         synced.is_some_and(|synced| !synced.asleep && synced.members.iter().any(near))
+    }
+
+    /// Nodes that alone can go on with a group of which a replica has just died: until they have its last requests, they
+    /// must not be stopped or cut off.
+    pub fn heirs(&self, away: &[NodeId]) -> Vec<NodeId> {
+        let heir = |group: &GroupId| {
+            let members = self.synced.get(group).map_or(&[][..], |synced| &synced.members);
+            let mut near = members
+                .iter()
+                .filter(|member| self.alive.contains(member) && !away.contains(&member.node));
+            near.next().filter(|_| near.next().is_none()).map(|member| member.node)
+        };
+        self.mourned.iter().filter_map(|(group, _)| heir(group)).collect()
+    }
+
+    /// With this life a group would lose its last synced replica but one.
+    pub fn leaves_one(&self, victim: Member) -> bool {
+        self.synced.values().any(|synced| {
+            let left = synced.members.iter().filter(|member| self.alive.contains(member));
+            synced.members.contains(&victim)
+                && left.filter(|member| **member != victim).count() <= 1
+        })
     }
 
     /// A node gives its replica of a group up.
@@ -191,6 +221,18 @@ mod tests {
         promise.view(GroupId(7), (ring(1), 4), vec![]);
         assert!(!promise.covers(member(2), &[]), "it alone can bring the state back");
         assert!(promise.covers(member(1), &[]));
+    }
+
+    #[test]
+    fn who_is_left_with_a_group_is_its_heir_until_a_view_says_so() {
+        let mut promise = five();
+        promise.view(GroupId(7), (ring(1), 3), vec![member(2), member(4)]);
+        assert!(promise.heirs(&[]).is_empty());
+        assert!(promise.leaves_one(member(2)) && !promise.leaves_one(member(5)));
+        promise.died(member(2));
+        assert_eq!(promise.heirs(&[]), [NodeId(4)]);
+        promise.view(GroupId(7), (ring(1), 4), vec![member(4)]);
+        assert!(promise.heirs(&[]).is_empty());
     }
 
     #[test]

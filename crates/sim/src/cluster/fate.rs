@@ -6,6 +6,7 @@ use wire::{Duration, GroupId, Member};
 use super::{Cluster, Epilogue, Extra};
 use crate::check::{Verdict, bounded, liveness};
 use crate::executor::Executor;
+use crate::fabric::node_id;
 use crate::faults::FaultKind;
 use crate::network::Place;
 use crate::options::GroupPlan;
@@ -33,9 +34,13 @@ impl Cluster {
         }
         let places = self.options.clocks.len();
         let promise = &self.watch.promise;
-        let covered = |victim, away: &[_]| promise.covers(victim, away);
+        // Who is to be left alone with a group must be able to come by what it lacks.
+        let whole = self.is_whole();
+        let covered = |victim, away: &[_]| {
+            promise.covers(victim, away) && (whole || !promise.leaves_one(victim))
+        };
         let chosen = choose(kind, &self.fabric, places, &mut self.faults, covered);
-        let Some(fault) = chosen else { return Ok(()) };
+        let Some(fault) = chosen.filter(|fault| !self.bereaves(fault)) else { return Ok(()) };
         self.fabric.trace.say(self.fabric.now(), || format!("FAULT {fault:?}"));
         let plan = &self.options.faults;
         let (span, relief) = strike(&fault, &mut self.fabric, plan, &mut self.faults);
@@ -60,12 +65,38 @@ impl Cluster {
         Ok(())
     }
 
+    /// All nodes hear each other as the seed's weather lets them, and will for a while.
+    fn is_whole(&self) -> bool {
+        let calm = self.fabric.network.weather() == self.options.weather;
+        let never = [FaultKind::Flap, FaultKind::Ambush];
+        away(&self.fabric).is_empty()
+            && self.fabric.network.is_whole()
+            && calm
+            && !self.options.faults.has(&never)
+    }
+
+    /// It would take away who alone can go on with a group.
+    fn bereaves(&self, fault: &Strike) -> bool {
+        let heirs = self.watch.promise.heirs(&away(&self.fabric));
+        let is_heir = |node: usize| heirs.contains(&node_id(node));
+        match fault {
+            Strike::Pause(node) | Strike::Lag(node, _) => is_heir(*node),
+            Strike::Cut(_) | Strike::Flap(_) | Strike::Storm(_) | Strike::Ambush(_) => {
+                !heirs.is_empty()
+            }
+            _ => false,
+        }
+    }
+
     /// Several processes are killed at once, as far as the promise survives it, and start again together.
     fn burst(&mut self, nodes: &[usize]) {
         for &node in nodes {
             let away = away(&self.fabric);
             let runs = self.fabric.hosts[node].process.is_some();
-            if runs && self.watch.promise.covers(self.fabric.member(node), &away) {
+            let me = self.fabric.member(node);
+            let promise = &self.watch.promise;
+            let orphans = promise.leaves_one(me) && !self.is_whole();
+            if runs && promise.covers(me, &away) && !orphans {
                 self.end(node, false);
                 let soon = self.faults.span(Duration::ZERO, Duration::from_millis(20));
                 self.fabric.later(soon, Extra::Relief(Relief::Boot(node)));
@@ -79,10 +110,8 @@ impl Cluster {
         let id = GroupId::of(&plan.name);
         let me = self.fabric.member(node);
         // Without a quorum a part may find itself with the last replica, and a group without any is no group.
-        let whole = away(&self.fabric).is_empty() && self.fabric.network.is_whole();
         let spared = self.options.quorum == Quorum::Majority
-            && whole
-            && !self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush])
+            && self.is_whole()
             && self.watch.promise.spares(id, me, &away(&self.fabric));
         if !spared || !self.fabric.hosts[node].runs() || !self.executors[node].contains_key(&id) {
             return Ok(());
