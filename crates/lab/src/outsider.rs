@@ -48,6 +48,9 @@ pub struct Options {
     /// From which they follow.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Send nothing, for as long: what the machine's load alone does to the ring.
+    #[arg(long)]
+    control: bool,
     /// One JSON object instead of a text.
     #[arg(long)]
     json: bool,
@@ -97,6 +100,9 @@ pub fn run(options: &Options) -> Outcome<()> {
         println!("{} view changes, suspicions or lost tokens", disturbed.len());
     }
     let sent: u64 = sent.iter().sum();
+    if options.control {
+        return Ok(());
+    }
     if let Some(event) = disturbed.first() {
         return Err(format!("the ring was disturbed: {event:?}").into());
     }
@@ -122,7 +128,7 @@ fn attack(options: &Options, relay: &Relay) -> Outcome<[u64; KINDS.len()]> {
         let kind = number % KINDS.len();
         let model = &recorded[random.below(recorded.len() as u64) as usize];
         let Recorded { from, to, bytes } = worsen(kind, model, &mut random);
-        sent[kind] += u64::from(relay.inject(from, to, &bytes));
+        sent[kind] += u64::from(!options.control && relay.inject(from, to, &bytes));
         if number % BURST == 0 {
             let due = Duration::from_nanos(number as u64 * 1_000_000_000 / options.rate.max(1));
             std::thread::sleep(due.saturating_sub(start.elapsed()));
