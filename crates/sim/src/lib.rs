@@ -12,6 +12,7 @@ pub mod draw;
 pub mod executor;
 pub mod fabric;
 pub mod faults;
+pub mod links;
 pub mod network;
 pub mod options;
 pub mod oracle;

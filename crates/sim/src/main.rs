@@ -53,6 +53,7 @@ struct Arguments {
 enum WorldName {
     Cluster,
     Rings,
+    Links,
 }
 
 impl Arguments {
@@ -65,6 +66,7 @@ impl Arguments {
         let world = self.world.map(|name| match name {
             WorldName::Cluster => World::Cluster,
             WorldName::Rings => World::Rings,
+            WorldName::Links => World::Links,
         });
         Settings { world, ..Settings::default() }
     }
@@ -85,6 +87,7 @@ impl Arguments {
             None => "",
             Some(WorldName::Cluster) => " --world cluster",
             Some(WorldName::Rings) => " --world rings",
+            Some(WorldName::Links) => " --world links",
         };
         format!("cargo run --release -p steadfast-sim -- --seed {seed}{world}")
     }

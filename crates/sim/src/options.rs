@@ -27,6 +27,8 @@ pub enum World {
     Cluster,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
+    /// Rings over two networks, of which one at a time is faulty.
+    Links,
 }
 
 /// One group.

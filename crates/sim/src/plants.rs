@@ -12,6 +12,7 @@ pub const WITHIN: u64 = 2_000;
 pub fn all() -> Vec<(String, Plant)> {
     let ring = ring::Bug::ALL
         .iter()
+        .chain(&ring::Bug::OF_LINKS)
         .map(|&bug| (format!("ring::{bug:?}"), Plant { ring: Some(bug), ..Plant::default() }));
     let engine = engine::Bug::ALL
         .iter()
@@ -44,7 +45,8 @@ pub struct Find {
 
 /// Runs the campaign's seeds with this mistake planted until a checker objects.
 pub fn find(plant: Plant, campaign: &Campaign) -> Option<Find> {
-    let settings = Settings { plant, ..campaign.settings };
+    let world = plant.world().or(campaign.settings.world);
+    let settings = Settings { plant, world, ..campaign.settings };
     let campaign = Campaign { failures: 1, settings, ..*campaign };
     let (seed, outcome) = run(&campaign, &()).failed.into_iter().next()?;
     let violation = outcome.verdict.err()?;

@@ -8,7 +8,7 @@ use wire::Time;
 use crate::check::{Verdict, Violation};
 use crate::draw::Draw;
 use crate::options::{Options, World};
-use crate::{cluster, rings};
+use crate::{cluster, links, rings};
 
 /// How a seed is run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,6 +79,19 @@ pub struct Plant {
 }
 
 impl Plant {
+    /// The world in which it shows, where there is but one.
+    #[cfg(feature = "planted-bugs")]
+    pub fn world(self) -> Option<World> {
+        let of_links = self.ring.is_some_and(|bug| ring::Bug::OF_LINKS.contains(&bug));
+        of_links.then_some(World::Links)
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn world(self) -> Option<World> {
+        None
+    }
+
     /// Plants the mistake in a ring.
     #[cfg(feature = "planted-bugs")]
     pub fn into_ring(self, config: &mut ring::Config) {
@@ -100,9 +113,14 @@ impl Plant {
     pub fn into_engine(self, _: &mut engine::Config) {}
 }
 
-/// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings.
+/// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings, and
+/// every eighth of those has two networks.
 pub fn world_of(seed: u64) -> World {
-    if seed % 4 == 3 { World::Rings } else { World::Cluster }
+    match (seed % 4, seed % 32) {
+        (_, 31) => World::Links,
+        (3, _) => World::Rings,
+        _ => World::Cluster,
+    }
 }
 
 /// Runs one seed.
@@ -115,6 +133,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     match options.world {
         World::Cluster => cluster::run(options, &mut draw, settings.plant, settings.aloud),
         World::Rings => rings::run(options, &mut draw, settings.plant, settings.aloud),
+        World::Links => links::run(&mut draw, settings.plant, settings.aloud),
     }
 }
 

@@ -7,9 +7,11 @@ use steadfast_sim::run::Settings;
 use steadfast_sim::run::catch_panics;
 
 /// Mistakes that a few dozen seeds find.
-const QUICK: [&str; 6] = [
+const QUICK: [&str; 8] = [
     "ring::SkipRetransmission",
     "ring::SkipRecovery",
+    "ring::EveryByBestLink",
+    "ring::KeepDeadLink",
     "engine::ForgetSessions",
     "engine::ExecuteRetries",
     "engine::OwnRandom",
