@@ -1,6 +1,11 @@
 //! Benchmarks of the ring, as tools ask for them and read what they gave: JSON at the admin socket.
 
+mod line;
+
+use std::fmt;
+
 use engine::{BenchProgress, BenchRequest, BenchResult};
+pub use line::own_cost;
 use serde::{Deserialize, Serialize};
 pub use wire::bench::Until;
 use wire::bench::{LOAD_HEADER, Measured, Pacing, Plan};
@@ -18,6 +23,17 @@ pub enum Pace {
     Full,
     /// One in every so many microseconds, whatever became of those before.
     EveryUs(u64),
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pace::Window(1) => f.write_str("one"),
+            Pace::Window(window) => write!(f, "window={window}"),
+            Pace::Full => f.write_str("full"),
+            Pace::EveryUs(us) => write!(f, "every={}ms", *us as f64 / 1_000.0),
+        }
+    }
 }
 
 /// What is to be measured.
@@ -289,6 +305,13 @@ mod tests {
         assert_eq!(outcome.times.all, None);
         let json = serde_json::to_string(&outcome).unwrap();
         assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome);
+        let line = outcome.line();
+        let figure = |name: &str| line[name].as_f64();
+        assert_eq!(
+            (figure("n"), figure("p50_us"), figure("own_max_us")),
+            (Some(5.0), Some(3.0), Some(5.0))
+        );
+        assert_eq!((&line["level"], &line["pace"]), (&"agreed".into(), &"one".into()));
     }
 
     #[test]

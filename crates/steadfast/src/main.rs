@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{call, doctor, init, key, node, status};
+use crate::commands::{bench, call, doctor, init, key, node, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,8 +22,9 @@ Examples:
   Look at its cluster, and call a built-in service:
       steadfast status --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
-  See whether this host lets a node be in time:
+  See whether this host lets a node be in time, and how quick the ring is:
       steadfast doctor --config node.toml
+      steadfast bench ring --config node.toml
 
 Exit codes:
   0  it did what was asked
@@ -48,6 +49,8 @@ enum Command {
     Demo(demo::Args),
     Doctor(doctor::Args),
     Key(key::Args),
+    /// Measures a running cluster.
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -59,5 +62,6 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Key(args) => key::run(&args),
+        Command::Bench(args) => bench::run(&args),
     }
 }

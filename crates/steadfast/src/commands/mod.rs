@@ -1,5 +1,7 @@
 //! The commands of the program, one module each, and how they end.
 
+mod at;
+pub mod bench;
 pub mod call;
 pub mod doctor;
 mod human;

@@ -1,0 +1,76 @@
+//! Which running node a command talks to, and how.
+
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use steadfast::admin::{AdminError, Client as AdminClient};
+use steadfast::{NodeConfig, Tls};
+
+use super::Failure;
+use super::node::read_config;
+
+/// A node that lives answers at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The node: of this host by its admin socket, of another by its port for administrators.
+#[derive(clap::Args)]
+pub struct At {
+    /// The node's admin socket.
+    #[arg(long, value_name = "PATH", default_value = "/run/steadfast/node.sock")]
+    admin: PathBuf,
+    /// The node's configuration, which names its admin socket and the nodes to expect.
+    #[arg(long, value_name = "FILE", conflicts_with = "admin")]
+    config: Option<PathBuf>,
+    /// The node's port for administrators (listen.admin), over TLS.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["admin", "config"], requires = "tls")]
+    connect: Option<String>,
+    /// The folder that `steadfast init` made for an administrator.
+    #[arg(long, value_name = "DIR", requires = "connect")]
+    tls: Option<PathBuf>,
+}
+
+impl At {
+    /// Connects; the node has some seconds for each answer.
+    pub fn connect(&self) -> Result<AdminClient, Failure> {
+        let node = match (&self.connect, &self.tls) {
+            (Some(port), Some(folder)) => reach(port, folder)?,
+            _ => self.connect_socket()?,
+        };
+        node.set_timeout(Some(PATIENCE)).map_err(Failure::failed)?;
+        Ok(node)
+    }
+
+    fn connect_socket(&self) -> Result<AdminClient, Failure> {
+        let path = match &self.config {
+            Some(config) => admin_path(&read_config(config)?)?,
+            None => self.admin.clone(),
+        };
+        AdminClient::connect(path).map_err(|error| match (&error, &self.config) {
+            (AdminError::Connect { .. }, None) => Failure::Failed(format!(
+                "{error} `--config FILE` or `--admin PATH` names another node's socket"
+            )),
+            _ => Failure::failed(error),
+        })
+    }
+}
+
+/// Connects to a node's port for administrators.
+fn reach(port: &str, folder: &Path) -> Result<AdminClient, Failure> {
+    let tls = Tls::admin_from_dir(folder).map_err(Failure::usage)?;
+    let found = port.to_socket_addrs().ok().and_then(|mut found| found.next());
+    let address = found.ok_or_else(|| {
+        Failure::Usage(format!("`{port}` is no address: write HOST:PORT, such as 10.0.0.1:7101"))
+    })?;
+    AdminClient::connect_tls(address, &tls, PATIENCE).map_err(Failure::failed)
+}
+
+fn admin_path(config: &NodeConfig) -> Result<PathBuf, Failure> {
+    config.admin.clone().ok_or_else(|| {
+        Failure::Usage(
+            "the configuration names no admin socket: set admin = \"/run/steadfast/node.sock\" and \
+             start the node again"
+                .to_owned(),
+        )
+    })
+}
