@@ -266,9 +266,13 @@ impl<O: Ordering> Stack<O> {
 
     /// Hands a message in. False if it was refused: then nothing has happened.
     fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> bool {
-        let taken = self.ordering.multicast(now, payload, level).is_ok();
-        self.handed += u64::from(taken);
-        taken
+        if self.ordering.multicast(now, payload, level).is_err() {
+            return false;
+        }
+        // Not `+= u64::from(taken)`: rustc 1.95 loses that addition when it optimizes, as
+        // `the_wait_for_the_flow_control_is_told_apart` shows in a release build.
+        self.handed += 1;
+        true
     }
 
     /// What orders this node's messages.

@@ -72,6 +72,19 @@ fn three_nodes_measure_their_ring_and_verify_every_message() {
 }
 
 #[test]
+fn what_waits_for_the_flow_control_has_not_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rings = free_ring_addresses(4);
+    let nodes: Vec<Node> = (1..=4).map(|id| start(id, &rings, folder.path())).collect();
+    nodes.iter().for_each(|node| whole(node, 4));
+    let many = Ask { size: 1_024, count: 4_000, ..ask(&[1], Pace::Window(800), Until::Own) };
+    let outcome = bench(&socket(1, folder.path()), &many);
+    let (send, own) = (outcome.times.send.unwrap(), outcome.times.own.unwrap());
+    assert!(send.p50_us > 0.0, "{outcome:?}");
+    assert!(send.p50_us <= own.p50_us && send.max_us <= own.max_us, "{outcome:?}");
+}
+
+#[test]
 fn a_node_that_stops_in_the_middle_ends_the_benchmark_with_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let rings = free_ring_addresses(3);

@@ -44,9 +44,13 @@ impl Receiving {
             return;
         };
         self.received[place] += 1;
-        self.disordered += u64::from(load.number != self.next[place]);
+        if load.number != self.next[place] {
+            self.disordered += 1;
+        }
         self.next[place] = load.number.wrapping_add(1);
-        self.corrupt += u64::from(!load.is_right());
+        if !load.is_right() {
+            self.corrupt += 1;
+        }
     }
 
     pub fn total(&self) -> u64 {

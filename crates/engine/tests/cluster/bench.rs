@@ -249,3 +249,14 @@ fn calls_are_answered_while_a_benchmark_fills_the_ring() {
     assert!(cluster.node(4).bench_progress().is_some(), "it is still under way");
     assert_eq!(cluster.state(1, "log"), cluster.state(3, "log"));
 }
+
+#[test]
+fn the_wait_for_the_flow_control_is_told_apart() {
+    let mut cluster = Cluster::new(3);
+    let window = Pacing::Window(800);
+    let request = BenchRequest { size: 1_200, count: 3_000, ..request(&[1], window, Until::Own) };
+    let result = run(&mut cluster, 1, request);
+    let measured = result.reports[0].1.measured.as_ref().expect("node 1 sends");
+    assert!(median_us(&measured.send) >= 60, "the window of the ring is full");
+    assert_eq!(median_us(&measured.send), median_us(&measured.own), "what is sent is ordered");
+}
