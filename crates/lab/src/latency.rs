@@ -61,13 +61,14 @@ pub struct Options {
 }
 
 /// An echo process on a bare socket, and the connection to it.
-struct EchoProcess {
+pub struct EchoProcess {
     process: Child,
     floor: Floor,
 }
 
 impl EchoProcess {
-    fn start(transport: Transport, size: usize, core: Option<usize>) -> Outcome<EchoProcess> {
+    /// Starts it, on the processor `core` if that is given.
+    pub fn start(transport: Transport, size: usize, core: Option<usize>) -> Outcome<EchoProcess> {
         let name = transport.name();
         let (size, core) = (size.to_string(), core.map(|core| core.to_string()));
         let mut arguments = vec!["--transport", name, "--size", &size];
@@ -82,7 +83,8 @@ impl EchoProcess {
         Ok(EchoProcess { process, floor: Floor::connect(transport, address)? })
     }
 
-    fn rounds(&mut self, size: usize) -> Box<dyn FnMut() -> Outcome<()> + '_> {
+    /// One round trip, again and again.
+    pub fn rounds(&mut self, size: usize) -> Box<dyn FnMut() -> Outcome<()> + '_> {
         let mut buffer = vec![7; size];
         Box::new(move || self.floor.round(&mut buffer))
     }

@@ -17,6 +17,7 @@ mod latency;
 mod machine;
 mod outsider;
 mod protect;
+mod ring;
 mod scenario;
 mod suspicion;
 
@@ -42,7 +43,9 @@ enum Experiment {
     Latency(latency::Options),
     /// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
     Failover(failover::Options),
+    /// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
     /// Whether nodes are suspected wrongly while other programs take all processors.
+    Ring(ring::Options),
     Suspicion(suspicion::Options),
     /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
     Idle(idle::Options),
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().experiment {
         Experiment::Latency(options) => latency::run(&options),
         Experiment::Failover(options) => failover::run(&options),
+        Experiment::Ring(options) => ring::run(&options),
         Experiment::Suspicion(options) => suspicion::run(&options),
         Experiment::Idle(options) => idle::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),

@@ -73,7 +73,8 @@ pub use client::{
 pub use node::{
     Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory,
     HostError, HostOptions, Node, NodeAddress, ReplicaConfig, RingKnobs, Service, ServiceOutcome,
-    StartError, Stopped, admin, bench, free_ring_addresses, free_ring_addresses_at, key_file, realtime,
+    StartError, Stopped, admin, bench, free_ring_addresses, free_ring_addresses_at, key_file,
+    realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{GroupOptions, Hold, Style};

@@ -17,7 +17,9 @@ impl Outcome {
         let mut line = Map::new();
         let mut put = |name: &str, value: Value| line.insert(name.into(), value);
         put("peer", json!("steadfast"));
-        put("measure", json!("ring"));
+        // One at a time is measured for its latency, many for their number.
+        let many = matches!(ask.pace, Pace::Window(2..) | Pace::Full);
+        put("measure", json!(if many { "ring-throughput" } else { "ring-latency" }));
         put("nodes", json!(self.nodes.len()));
         put("senders", json!(ask.senders.len()));
         put("size", json!(ask.size));
