@@ -170,10 +170,11 @@ fn asks(options: &Options) -> Vec<Ask> {
 fn show(variant: Variant, outcome: &Measured) {
     let mut line = outcome.line();
     line.insert("ring".into(), json!(variant.name));
-    let figure = |name: &str| line.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    // A measure that was too short for its first messages to be over has none.
+    let figure = |name: &str| line.get(name).map_or("-".into(), Value::to_string);
     let ask = &outcome.ask;
     eprintln!(
-        "{:8}{:>12}{:>7}{:>9}{:>8}{:>10.0}{:>9.0}{:>9.1}{:>9.1}{:>9.0}{:>9.1}{:>10}",
+        "{:8}{:>12}{:>7}{:>9}{:>8}{:>10.0}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}",
         variant.name,
         ask.pace.to_string(),
         ask.size,
