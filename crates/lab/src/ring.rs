@@ -122,6 +122,7 @@ fn measure(options: &Options, variant: Variant) -> Outcome<()> {
         replicas: options.nodes,
         groups: &["inline"],
         protect: options.protect,
+        placement: options.at.placement(),
     };
     let parking = variant.parking;
     let cluster = Cluster::start_tuned(plan, move |config| config.ring.parking = parking)?;
