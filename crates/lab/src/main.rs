@@ -43,10 +43,10 @@ enum Experiment {
     Latency(latency::Options),
     /// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
     Failover(failover::Options),
-    /// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
     /// Whether nodes are suspected wrongly while other programs take all processors.
-    Ring(ring::Options),
     Suspicion(suspicion::Options),
+    /// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
+    Ring(ring::Options),
     /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
     Idle(idle::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.

@@ -11,7 +11,7 @@ use node::bench::{Ask, Level, Outcome as Measured, Pace, Until};
 use serde_json::{Value, json};
 use steadfast::NodeId;
 
-use crate::cluster::{Cluster, Plan};
+use crate::cluster::{Cluster, Plan, Where};
 use crate::echo::Transport;
 use crate::figures::Times;
 use crate::latency::EchoProcess;
@@ -44,6 +44,8 @@ pub struct Options {
     /// What of the cluster is protected.
     #[arg(long, value_enum, default_value_t)]
     protect: Protect,
+    #[command(flatten)]
+    at: Where,
 }
 
 /// Which way the token goes when nobody wants it.
@@ -122,6 +124,7 @@ fn measure(options: &Options, variant: Variant) -> Outcome<()> {
         replicas: options.nodes,
         groups: &["inline"],
         protect: options.protect,
+        priority: ,
         placement: options.at.placement(),
     };
     let parking = variant.parking;
