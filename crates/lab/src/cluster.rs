@@ -42,6 +42,8 @@ pub struct Plan {
     pub placement: Placement,
     /// SCHED_FIFO priority of the data planes, one more than that of handlers; 0: ordinary.
     pub priority: u8,
+    /// The token rests when nobody wants it.
+    pub parking: bool,
 }
 
 impl Default for Plan {
@@ -53,6 +55,7 @@ impl Default for Plan {
             protect: Protect::None,
             placement: Placement::Loopback,
             priority: 0,
+            parking: true,
         }
     }
 }
@@ -204,6 +207,7 @@ impl Cluster {
             config.insecure = true;
             config.client = Some((hosts.address(place, hosts.clients_link()), 0).into());
         }
+        config.ring.parking = self.plan.parking;
         config.realtime.priority = self.plan.priority;
         config.realtime.executor_priority = self.plan.priority.saturating_sub(1);
         config.security = self.keys.node(&config, self.plan.protect)?;

@@ -124,11 +124,11 @@ fn measure(options: &Options, variant: Variant) -> Outcome<()> {
         replicas: options.nodes,
         groups: &["inline"],
         protect: options.protect,
-        priority: ,
         placement: options.at.placement(),
+        parking: variant.parking,
+        ..Plan::default()
     };
-    let parking = variant.parking;
-    let cluster = Cluster::start_tuned(plan, move |config| config.ring.parking = parking)?;
+    let cluster = Cluster::start(plan)?;
     let mut node = Admin::connect(cluster.admin(NodeId(1)))?;
     node.set_timeout(Some(PATIENCE))?;
     for ask in asks(options) {
