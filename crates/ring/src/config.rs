@@ -163,6 +163,9 @@ pub struct Timing {
     pub consensus_timeout: Duration,
     /// How often a ring's representative shows itself to nodes outside.
     pub beacon_interval: Duration,
+    /// A member that is lost again and again is held off for `beacon_interval * 2^(times - 1)`,
+    /// and at most for this long. Zero: it is always taken back at once.
+    pub hold_off_max: Duration,
 }
 
 impl Default for Timing {
@@ -178,6 +181,7 @@ impl Default for Timing {
             suspect_wait: Duration::from_millis(10),
             consensus_timeout: Duration::from_millis(50),
             beacon_interval: Duration::from_millis(100),
+            hold_off_max: Duration::from_secs(10),
         }
     }
 }

@@ -176,8 +176,7 @@ impl Gather {
             // Its ring will be without us, and soon. To hold it to have failed in return, as the
             // paper does, would accuse it before third nodes that work with both; they would then
             // fail it too, and so on, until each is alone. It hears us again when its ring stands.
-            self.agreed.retain(|member| *member != sender);
-            self.excluded_by.push(sender);
+            self.excluded_by(sender);
             return Heard::Excluded;
         }
         let changed = if theirs.has_failed(sender) {
@@ -197,6 +196,13 @@ impl Gather {
             self.agreed.push(sender);
         }
         if changed { Heard::Changed } else { Heard::Same }
+    }
+
+    /// This one goes on without this node.
+    pub fn excluded_by(&mut self, member: Member) {
+        self.agreed.retain(|agreed| *agreed != member);
+        self.excluded_by.retain(|other| other.node != member.node);
+        self.excluded_by.push(member);
     }
 
     fn remember(&mut self, sender: Member, join: &Join) {
@@ -258,7 +264,7 @@ impl Gather {
     }
 
     /// The suspect, if it is to be asked again now.
-    pub fn to_ask(&mut self, now: Time, interval: Duration) -> Option<Member> {
+    pub fn ask_again(&mut self, now: Time, interval: Duration) -> Option<Member> {
         let member = self.suspected().filter(|suspect| suspect.ask_at <= now)?.member;
         self.suspect.as_mut().expect("suspected").ask_at = now + interval;
         Some(member)

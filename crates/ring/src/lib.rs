@@ -23,6 +23,8 @@ mod config;
 mod gather;
 mod links;
 mod membership;
+mod merging;
+mod neighbours;
 mod operational;
 mod order;
 mod out;
@@ -50,6 +52,7 @@ pub use wire::ring::Level;
 
 use commit::{Complete, Forming};
 use gather::{Gather, Sets};
+use neighbours::Neighbours;
 use operational::{Operational, Turn};
 use order::Order;
 use out::Out;
@@ -96,6 +99,7 @@ pub struct Ring {
     /// The complete commit of the ring that is being recovered or was installed, for members
     /// that missed it.
     committed: Option<Complete>,
+    neighbours: Neighbours,
     /// When the last ring was left.
     left_at: Time,
     state: State,
@@ -122,6 +126,7 @@ impl Ring {
             past: [nowhere; 4],
             known,
             committed: None,
+            neighbours: Neighbours::new(&config.nodes, me.node),
             left_at: now,
             state: State::Left,
             config,
@@ -152,7 +157,7 @@ impl Ring {
         match message {
             Message::Join(join) => return self.on_join(now, sender, join),
             Message::Commit(commit) => return self.on_commit(now, sender, commit),
-            Message::Beacon(beacon) => return self.on_stranger(now, sender, beacon.ring),
+            Message::Beacon(beacon) => return self.on_beacon(now, sender, &beacon),
             _ => {}
         }
         let ring = ring_of(&message);

@@ -247,13 +247,13 @@ impl Ring {
     /// The new ring takes the old one's place.
     pub(crate) fn install_recovered(&mut self, now: Time) {
         let State::Recovery(recovery) =
-            mem::replace(&mut self.state, State::Operational(Turn::new(now, &self.config)))
+            mem::replace(&mut self.state, State::Operational(Turn::new()))
         else {
             unreachable!("only a ring in recovery is installed")
         };
         let recovered = recovery.recovered();
         let opens = recovery.closed || recovery.plan.settled;
-        let Recovery { plan, new, .. } = *recovery;
+        let Recovery { plan, new, sets, .. } = *recovery;
         recovery::finish(
             &self.config,
             &plan,
@@ -264,8 +264,16 @@ impl Ring {
         );
         self.past.rotate_right(1);
         self.past[0] = self.order.id;
+        let mut before = sets.proposed;
+        if self.installed {
+            before
+                .extend(self.order.members.iter().filter(|member| !new.members.contains(*member)));
+            before.sort_unstable();
+            before.dedup();
+        }
         self.order = new;
         self.installed = true;
+        self.strike_the_lost(now, &before);
         if !planted!(self.config, ResumeMessage) {
             self.queue.rewind();
         }
@@ -303,14 +311,8 @@ impl Ring {
                 join.ring_sequence >= self.known
                     || gather.is_news(&self.config.nodes, sender, &join)
             }
-            // A stranger that holds one of us to have failed would tear the ring apart: it goes
-            // its own way, and meets us by a beacon. One that comes while a ring is being formed
-            // comes again when it stands.
-            _ => {
-                let ours = |member: &Member| self.order.index_of(*member).is_some();
-                matches!(self.state, State::Operational(_))
-                    && !join.those(join.failed).any(|member| ours(&member) || member == sender)
-            }
+            // One that comes while a ring is being formed comes again when it stands.
+            _ => matches!(self.state, State::Operational(_)) && self.admits(now, sender, &join),
         };
         if follows && gather.hear(&self.config.nodes, sender, &join) != Heard::Ignored {
             self.known = self.known.max(join.ring_sequence);
@@ -322,6 +324,10 @@ impl Ring {
         let State::Gather(gather) = &mut self.state else { return };
         // In the ring that was left, this sender knew a larger number than it names here.
         if self.order.index_of(sender).is_some() && join.ring_sequence < self.order.id.sequence {
+            return;
+        }
+        let stranger = gather.sets.life_of(sender.node) != Some(sender);
+        if stranger && self.neighbours.holds_off(now, sender) {
             return;
         }
         match gather.hear(&self.config.nodes, sender, &join) {
@@ -340,34 +346,6 @@ impl Ring {
                 self.known = self.known.max(join.ring_sequence);
                 self.propose(now, Some(sender));
             }
-        }
-    }
-
-    /// A message of a ring that this node is not in.
-    pub(crate) fn on_stranger(&mut self, now: Time, sender: Member, ring: RingId) {
-        // A ring that this node was in itself: the message is late, or its sender will gather
-        // as this node did.
-        if ring == self.order.id || self.past.contains(&ring) {
-            return;
-        }
-        match &mut self.state {
-            State::Gather(gather) => {
-                if !gather.sets.has_failed(sender) && gather.sets.propose(sender) {
-                    gather.forget_agreement();
-                    self.propose(now, None);
-                }
-            }
-            State::Operational(_) => {
-                let member = self.order.index_of(sender).is_some();
-                if member && ring.sequence < self.order.id.sequence {
-                    return; // Late, from before it came to this ring.
-                }
-                let mut sets = Sets::of(&self.order.members);
-                if sets.propose(sender) || member {
-                    self.gather(now, Gather::new(self.config.me, sets), None);
-                }
-            }
-            State::Commit(_) | State::Recovery(_) | State::Left => {}
         }
     }
 
@@ -403,7 +381,7 @@ impl Ring {
 
     /// Everybody else goes on without this node: it need not wait to find that out. Nobody is
     /// left who works with both it and them, so that its word against them can do no harm.
-    fn go_alone(&mut self, now: Time) {
+    pub(crate) fn go_alone(&mut self, now: Time) {
         let State::Gather(gather) = &mut self.state else { return };
         if gather.is_excluded() {
             let others: Vec<_> =

@@ -30,12 +30,10 @@ pub(crate) struct Turn {
     safe_at: Option<Time>,
     /// The token came, and nothing that was sent since shows it.
     unseen: bool,
-    /// When a ring's representative shows itself next.
-    beacon_at: Time,
 }
 
 impl Turn {
-    pub fn new(now: Time, config: &Config) -> Self {
+    pub fn new() -> Self {
         Turn {
             sent: 0,
             burst: 0,
@@ -44,7 +42,6 @@ impl Turn {
             want_at: None,
             safe_at: None,
             unseen: false,
-            beacon_at: now + config.timing.beacon_interval,
         }
     }
 }
@@ -320,10 +317,9 @@ impl Operational<'_> {
     }
 
     /// The next thing that happens by itself; the token's loss is the caller's.
-    pub fn next_timeout(order: &Order, turn: &Turn, config: &Config) -> Option<Time> {
-        let beacon = shows_itself(order, config).then_some(turn.beacon_at);
+    pub fn next_timeout(order: &Order, turn: &Turn) -> Option<Time> {
         let passed = order.passed.as_ref().map(|passed| passed.retry_at);
-        let next = earlier(earlier(beacon, passed), earlier(turn.want_at, turn.safe_at));
+        let next = earlier(passed, earlier(turn.want_at, turn.safe_at));
         if order.token.is_none() {
             return next;
         }
@@ -356,17 +352,6 @@ impl Operational<'_> {
             self.turn.ack_at = None;
             self.go_on();
         }
-        if shows_itself(self.order, self.config) && self.turn.beacon_at <= now {
-            self.turn.beacon_at = now + self.config.timing.beacon_interval;
-            let beacon = wire::ring::Beacon {
-                ring: self.order.id,
-                members: self.order.members.iter().map(|member| member.node).collect(),
-                heard: alloc::vec::Vec::new(),
-                welcome: 0,
-            };
-            let beacon = self.out.encode(Message::Beacon(beacon));
-            self.out.send_to_configured(beacon, &self.order.members);
-        }
     }
 
     /// The ring has just been installed. Whoever did so first shows the token to all: the others
@@ -393,10 +378,6 @@ impl Operational<'_> {
         }
         self.go_on();
     }
-}
-
-fn shows_itself(order: &Order, config: &Config) -> bool {
-    order.mine == 0 && order.members.len() < config.nodes.len()
 }
 
 /// The time after which an installed or recovering ring is given up: none for the holder, who

@@ -93,6 +93,11 @@ impl Out {
         }
     }
 
+    /// The same bytes to each of these nodes.
+    pub fn send_to(&mut self, nodes: Vec<NodeId>, datagram: Bytes, route: Route) {
+        self.send_all(nodes, datagram, route);
+    }
+
     fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, datagram: Bytes, route: Route) {
         let to = self.places(nodes);
         if !to.is_empty() {

@@ -106,6 +106,13 @@ pub enum Event {
     Unreachable(Member),
     /// A node did not agree to the membership in time and is left out.
     Silent(Member),
+    /// A member was lost again: it is not taken into a ring before this has passed.
+    HeldOff {
+        /// Who.
+        member: Member,
+        /// For how long.
+        span: Duration,
+    },
     /// This node was held up for so long that it does not trust its own suspicion.
     HeldUp(Duration),
     /// A ring is installed.

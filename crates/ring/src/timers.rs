@@ -12,18 +12,19 @@ use crate::{Event, Ring, Route, State};
 impl Ring {
     /// When [`handle_timeout`](Ring::handle_timeout) is to be called next.
     pub fn next_timeout(&self) -> Option<Time> {
-        match &self.state {
+        let state = match &self.state {
             State::Gather(gather) => Some(gather.next_timeout()),
             State::Commit(forming) => Some(forming.retry_at.min(forming.give_up_at)),
             State::Recovery(recovery) => {
                 earlier(recovery.next_timeout(), loss_at(&recovery.new, &self.config))
             }
             State::Operational(turn) => earlier(
-                Operational::next_timeout(&self.order, turn, &self.config),
+                Operational::next_timeout(&self.order, turn),
                 loss_at(&self.order, &self.config),
             ),
             State::Left => None,
-        }
+        };
+        earlier(state, self.show_at())
     }
 
     /// The time that [`next_timeout`](Ring::next_timeout) named has come.
@@ -32,6 +33,9 @@ impl Ring {
             && now.since(due) > self.config.timing.token_timeout / 4
         {
             self.was_held_up(now, now.since(due));
+        }
+        if self.show_at().is_some_and(|at| at <= now) {
+            self.show(now);
         }
         match &self.state {
             State::Gather(_) => self.gather_timeout(now),
@@ -82,7 +86,7 @@ impl Ring {
             }
             gather.suspect(suspect.member, now, Time::FAR);
         }
-        if let Some(suspect) = gather.to_ask(now, self.config.timing.join_interval / 4) {
+        if let Some(suspect) = gather.ask_again(now, self.config.timing.join_interval / 4) {
             let datagram = self.out.encode(Message::Join(gather.join(self.known)));
             self.out.send_bytes(suspect.node, datagram, Route::Every);
         }

@@ -165,7 +165,7 @@ mod tests {
         let mut patience = Patience::default();
         let mut now = Time::ZERO;
         for span in spans_ms {
-            now = now + timing.heartbeat;
+            now += timing.heartbeat;
             patience.waited(now, Duration::from_millis(*span), timing);
         }
         patience.waited(now + timing.heartbeat, Duration::ZERO, timing);

@@ -232,6 +232,7 @@ fn a_message_of_a_dead_sender_is_recovered() {
             400  us  n0 Regular r3943028@n0 [n0, n1]
             400  us  n0 held r3943028@n0 majority=1 all=1
             400  us  n0 -> n1 token hop=4 #1 arus=[1, 1] wants=10 home=1 missing=[]
+            400  us  n0 -> n2 beacon r3943028@n0
             450  us  n1 Transitional r3943027@n0 [n0, n1]
             450  us  n1 Regular r3943028@n0 [n0, n1]
             450  us  n1 held r3943028@n0 majority=1 all=1
@@ -266,32 +267,38 @@ fn two_halves_of_a_split_ring_merge() {
         &mut cluster,
         expect![[r#"
             12150 us  n0 -> n2 beacon r3943028@n0
-            12200 us  n2 Gathering { proposed: [n0.i1000, n2.i3000], failed: [] }
-            12200 us  n2 -> n0 join [n0,n2] failed []
-            12200 us  n2 -> n1 join [n0,n2] failed []
-            12250 us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
-            12250 us  n0 -> n1 join [n0,n1,n2] failed []
-            12250 us  n0 -> n2 join [n0,n1,n2] failed []
-            12250 us  n1 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
-            12250 us  n1 -> n0 join [n0,n1,n2] failed []
-            12250 us  n1 -> n2 join [n0,n1,n2] failed []
-            12300 us  n1 -> n0 join [n0,n1,n2] failed []
-            12300 us  n2 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
-            12300 us  n2 -> n0 join [n0,n1,n2] failed []
-            12300 us  n0 -> n1 join [n0,n1,n2] failed []
-            12350 us  n0 -> n1 commit r3943029@n0 call [n0,n1,n2]
-            12350 us  n0 -> n2 commit r3943029@n0 call [n0,n1,n2]
-            12400 us  n1 -> n0 commit r3943029@n0 entry [n1 r3943028@n0 1/1..1]
-            12400 us  n2 -> n0 commit r3943029@n0 entry [n2 r3943028@n2 1/1..1]
-            12450 us  n0 -> n1 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
-            12450 us  n0 -> n2 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
-            12450 us  n0 Transitional r3943028@n0 [n0, n1]
-            12450 us  n0 Regular r3943029@n0 [n0, n1, n2]
-            12450 us  n0 -> n1 token hop=2 #0 arus=[0, 0, 0] wants=110 home=0 missing=[]
-            12500 us  n1 Transitional r3943028@n0 [n0, n1]
-            12500 us  n1 Regular r3943029@n0 [n0, n1, n2]
-            12500 us  n2 Transitional r3943028@n2 [n2]
-            12500 us  n2 Regular r3943029@n0 [n0, n1, n2]
+            12200 us  n2 -> n0 beacon r3943028@n2
+            12200 us  n2 -> n1 beacon r3943028@n2
+            12650 us  n0 -> n2 beacon r3943028@n0
+            12700 us  n1 -> n2 beacon r3943028@n0
+            12700 us  n2 -> n0 beacon r3943028@n2
+            12700 us  n2 -> n1 beacon r3943028@n2
+            13200 us  n2 -> n0 beacon r3943028@n2
+            13200 us  n2 -> n1 beacon r3943028@n2
+            13250 us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
+            13250 us  n0 -> n1 join [n0,n1,n2] failed []
+            13250 us  n0 -> n2 join [n0,n1,n2] failed []
+            13250 us  n1 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
+            13250 us  n1 -> n0 join [n0,n1,n2] failed []
+            13250 us  n1 -> n2 join [n0,n1,n2] failed []
+            13300 us  n1 -> n0 join [n0,n1,n2] failed []
+            13300 us  n2 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
+            13300 us  n2 -> n0 join [n0,n1,n2] failed []
+            13300 us  n0 -> n1 join [n0,n1,n2] failed []
+            13300 us  n2 -> n1 join [n0,n1,n2] failed []
+            13350 us  n0 -> n1 commit r3943029@n0 call [n0,n1,n2]
+            13350 us  n0 -> n2 commit r3943029@n0 call [n0,n1,n2]
+            13400 us  n1 -> n0 commit r3943029@n0 entry [n1 r3943028@n0 1/1..1]
+            13400 us  n2 -> n0 commit r3943029@n0 entry [n2 r3943028@n2 1/1..1]
+            13450 us  n0 -> n1 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
+            13450 us  n0 -> n2 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
+            13450 us  n0 Transitional r3943028@n0 [n0, n1]
+            13450 us  n0 Regular r3943029@n0 [n0, n1, n2]
+            13450 us  n0 -> n1 token hop=2 #0 arus=[0, 0, 0] wants=110 home=0 missing=[]
+            13500 us  n1 Transitional r3943028@n0 [n0, n1]
+            13500 us  n1 Regular r3943029@n0 [n0, n1, n2]
+            13500 us  n2 Transitional r3943028@n2 [n2]
+            13500 us  n2 Regular r3943029@n0 [n0, n1, n2]
         "#]],
     );
 }

@@ -226,6 +226,9 @@ impl Rings {
     }
 }
 
+/// Shorter than by default: faults come thick here, and all must be together soon after the last.
+const HOLD_OFF_MAX: Duration = Duration::from_secs(1);
+
 /// The ring's configuration at a node.
 pub fn ring_config(options: &Options, me: Member, plant: Plant) -> ring::Config {
     let nodes = (0..options.nodes).map(node_id).collect();
@@ -234,6 +237,7 @@ pub fn ring_config(options: &Options, me: Member, plant: Plant) -> ring::Config 
     config.turn = options.turn;
     config.accelerated = options.accelerated;
     config.parking = options.parking;
+    config.timing.hold_off_max = HOLD_OFF_MAX;
     plant.into_ring(&mut config);
     config
 }

@@ -164,9 +164,12 @@ fn a_minority_acknowledges_nothing_and_the_majority_goes_on<O: Base>(mut cluster
     assert_eq!(cluster.reply(kept), Outcome::Ok("1:kept".into()));
     cluster.heal();
     cluster.run_until_synced("log", 3);
-    for node in [1, 2, 3] {
-        assert_eq!(cluster.state(node, "log"), ["kept"]);
-    }
+    // The client of "lost" may still be waiting when the parts meet: then it is ordered after all.
+    let state = cluster.state(1, "log");
+    assert!(state == ["kept"] || state == ["kept", "lost"], "{state:?}");
+    cluster.run_for(ms(20));
+    assert_eq!(cluster.state(2, "log"), cluster.state(1, "log"));
+    assert_eq!(cluster.state(3, "log"), cluster.state(1, "log"));
 }
 
 fn a_group_cut_off_from_the_majority_goes_on_when_it_is_back<O: Base>(mut cluster: Cluster<O>) {

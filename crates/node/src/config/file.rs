@@ -15,7 +15,7 @@ use crate::Execution;
 use crate::realtime::Realtime;
 
 /// The timers' keys.
-pub(super) const TIMERS: [&str; 12] = [
+pub(super) const TIMERS: [&str; 13] = [
     "token_timeout_ms",
     "token_timeout_max_ms",
     "heartbeat_ms",
@@ -26,6 +26,7 @@ pub(super) const TIMERS: [&str; 12] = [
     "suspect_wait_ms",
     "consensus_timeout_ms",
     "beacon_interval_ms",
+    "hold_off_max_ms",
     "link_probe_ms",
     "link_timeout_ms",
 ];
@@ -114,6 +115,7 @@ struct Ring {
     suspect_wait_ms: f64,
     consensus_timeout_ms: f64,
     beacon_interval_ms: f64,
+    hold_off_max_ms: f64,
     link_probe_ms: f64,
     link_timeout_ms: f64,
     datagram: usize,
@@ -249,6 +251,7 @@ impl From<RingKnobs> for Ring {
             suspect_wait_ms: ms(timing.suspect_wait),
             consensus_timeout_ms: ms(timing.consensus_timeout),
             beacon_interval_ms: ms(timing.beacon_interval),
+            hold_off_max_ms: ms(timing.hold_off_max),
             link_probe_ms: ms(knobs.links.probe),
             link_timeout_ms: ms(knobs.links.timeout),
             datagram: knobs.datagram,
@@ -283,6 +286,7 @@ impl TryFrom<&Ring> for RingKnobs {
                 suspect_wait: span("suspect_wait_ms", ring.suspect_wait_ms)?,
                 consensus_timeout: span("consensus_timeout_ms", ring.consensus_timeout_ms)?,
                 beacon_interval: span("beacon_interval_ms", ring.beacon_interval_ms)?,
+                hold_off_max: span("hold_off_max_ms", ring.hold_off_max_ms)?,
             },
             links: ring::LinkTiming {
                 probe: span("link_probe_ms", ring.link_probe_ms)?,

@@ -94,6 +94,10 @@ impl Log {
             Event::Ring(Ring::Silent(member)) => {
                 tracing::warn!(node = %member.node, "the node does not answer");
             }
+            Event::Ring(Ring::HeldOff { member, span }) => {
+                let node = member.node.0;
+                tracing::warn!(node, ?span, "the node was lost again: it is held off for a while");
+            }
             Event::Ring(Ring::HeldUp(span)) => {
                 tracing::warn!(?span, "this node was held up: it does not trust its suspicion");
             }

@@ -33,6 +33,8 @@ pub enum EventKind {
     Silent { member: Member },
     /// This node was held up.
     HeldUp { span_ns: u64 },
+    /// A node that was lost again may not come back before this has passed.
+    HeldOff { member: Member, span_ns: u64 },
     /// A ring is installed.
     Installed { ring: RingId, took_ns: u64, recovered: u64 },
     /// Datagrams were sent again.
@@ -150,6 +152,9 @@ impl From<ring::Event> for EventKind {
             }
             ring::Event::Unreachable(member) => EventKind::Unreachable { member },
             ring::Event::Silent(member) => EventKind::Silent { member },
+            ring::Event::HeldOff { member, span } => {
+                EventKind::HeldOff { member, span_ns: ns(span) }
+            }
             ring::Event::HeldUp(span) => EventKind::HeldUp { span_ns: ns(span) },
             ring::Event::Installed { ring, took, recovered } => {
                 EventKind::Installed { ring, took_ns: ns(took), recovered }

@@ -45,6 +45,7 @@ pub fn quick() -> Timing {
         suspect_wait: millis(4),
         consensus_timeout: millis(10),
         beacon_interval: millis(20),
+        hold_off_max: millis(400),
     }
 }
 
