@@ -296,11 +296,11 @@ impl Operational<'_> {
                 return;
             }
             for left in (0..budget).rev() {
-                let Some(body) = self.queue.pack(room) else { break };
+                let Some(draft) = self.queue.pack(room, &mut self.out.arena) else { break };
                 let last = left == 0 || self.queue.is_empty();
                 // A token that goes round always collects what is acknowledged.
                 let ack = (last || self.order.is_mark(self.config)) && self.config.parking;
-                self.order.transmit(self.config, self.out, body, None, ack);
+                self.order.transmit(self.config, self.out, draft, None, ack);
                 self.turn.sent += 1;
                 self.turn.burst += 1;
             }

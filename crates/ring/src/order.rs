@@ -6,9 +6,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS, MAX_WINDOW};
-use wire::ring::{Ack, Data, Datagram, Level, Message, Origin, Stable, Token};
+use wire::ring::{Ack, Data, Level, Message, Origin, Stable, Token};
 use wire::{Member, NodeId, RingId, Time};
 
 use crate::bug::planted;
@@ -242,12 +242,12 @@ impl Order {
         (token.sequence + 1).is_multiple_of(apart)
     }
 
-    /// Gives the next sequence number to `body` and sends it to all. Only the holder may.
+    /// Gives the next sequence number to `draft` and sends it to all. Only the holder may.
     pub fn transmit(
         &mut self,
         config: &Config,
         out: &mut Out,
-        body: Bytes,
+        draft: BytesMut,
         origin: Option<Origin>,
         ack: bool,
     ) {
@@ -263,15 +263,12 @@ impl Order {
             sequence: token.sequence,
             stable,
             origin,
-            body,
+            body: Bytes::new(),
         };
-        let datagram =
-            Datagram { cluster: out.cluster, sender: out.me, message: Message::Data(data) };
+        let (data, datagram) = data.finish(out.cluster, out.me, draft);
         if self.members.len() > 1 {
-            let bytes = datagram.encode();
-            out.fan(&self.members, bytes, Route::Best);
+            out.fan(&self.members, datagram, Route::Best);
         }
-        let Message::Data(data) = datagram.message else { unreachable!("made above") };
         if data.level() == Level::Safe {
             self.my_safe = data.sequence;
         }

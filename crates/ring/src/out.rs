@@ -3,9 +3,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
-use wire::ring::{Data, Datagram, Message};
-use wire::{ClusterId, Member, NodeId, NodeSet};
+use bytes::{BufMut, Bytes, BytesMut};
+use wire::ring::{DATA_OVERHEAD, Data, Datagram, Message, ORIGIN_OVERHEAD};
+use wire::{Arena, ClusterId, Member, NodeId, NodeSet};
 
 use crate::{Event, Output, Route};
 
@@ -15,11 +15,16 @@ pub(crate) struct Out {
     /// The configured nodes, in order of id.
     nodes: Vec<NodeId>,
     pub queue: VecDeque<Output>,
+    /// Where datagrams are written: what is sent is what the window keeps.
+    pub arena: Arena,
 }
+
+/// Datagrams lie one after the other in pieces of this many bytes.
+const PIECE: usize = 1 << 16;
 
 impl Out {
     pub fn new(cluster: ClusterId, me: Member, nodes: Vec<NodeId>) -> Self {
-        Out { cluster, me, nodes, queue: VecDeque::new() }
+        Out { cluster, me, nodes, queue: VecDeque::new(), arena: Arena::new(PIECE) }
     }
 
     pub fn push(&mut self, output: Output) {
@@ -30,14 +35,24 @@ impl Out {
         self.push(Output::Event(event));
     }
 
-    pub fn encode(&self, message: Message) -> Bytes {
-        Datagram { cluster: self.cluster, sender: self.me, message }.encode()
+    pub fn encode(&mut self, message: Message) -> Bytes {
+        let datagram = Datagram { cluster: self.cluster, sender: self.me, message };
+        datagram.encode_in(&mut self.arena)
+    }
+
+    /// A recovered body, behind room for what comes first in its datagram.
+    pub fn draft(&mut self, body: &[u8]) -> BytesMut {
+        let draft = self.arena.room(DATA_OVERHEAD + ORIGIN_OVERHEAD + body.len());
+        draft.put_bytes(0, DATA_OVERHEAD + ORIGIN_OVERHEAD);
+        draft.put_slice(body);
+        self.arena.draft()
     }
 
     /// The bytes of `data` as `sender` sent them first: a retransmission is not signed by whoever
     /// happens to send it, because its receivers put parts together by sender.
-    pub fn encode_as(&self, sender: Member, data: Data) -> Bytes {
-        Datagram { cluster: self.cluster, sender, message: Message::Data(data) }.encode()
+    pub fn encode_as(&mut self, sender: Member, data: Data) -> Bytes {
+        let message = Message::Data(data);
+        Datagram { cluster: self.cluster, sender, message }.encode_in(&mut self.arena)
     }
 
     pub fn send_bytes(&mut self, to: NodeId, datagram: Bytes, route: Route) {

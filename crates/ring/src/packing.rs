@@ -3,10 +3,10 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
-use wire::Member;
+use bytes::{BufMut, Bytes, BytesMut};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE, MAX_SEND_QUEUE_BYTES};
-use wire::ring::{CHUNK_OVERHEAD, Chunk, Level, push_chunk};
+use wire::ring::{CHUNK_OVERHEAD, Chunk, DATA_OVERHEAD, Level, push_chunk};
+use wire::{Arena, Member};
 
 use crate::Refused;
 
@@ -52,32 +52,36 @@ impl SendQueue {
     /// into no datagram. A message that would fit into the next one is not cut: two datagrams
     /// would have to arrive for it instead of one. All have the same level: an agreed message must
     /// not wait for a safe one behind it.
-    pub fn pack(&mut self, room: usize) -> Option<Bytes> {
+    ///
+    /// It is written into `arena`, behind room for what comes first in its datagram.
+    pub fn pack(&mut self, room: usize, arena: &mut Arena) -> Option<BytesMut> {
         assert!(room > CHUNK_OVERHEAD, "a datagram has room for a chunk");
-        let (first, level) = self.messages.front()?;
-        let level = *level;
-        let wanted = CHUNK_OVERHEAD + first.len() - self.sent;
-        let mut body = Vec::with_capacity(wanted.min(room));
+        let level = self.messages.front()?.1;
+        let draft = arena.room(DATA_OVERHEAD + room);
+        draft.put_bytes(0, DATA_OVERHEAD);
+        let room = DATA_OVERHEAD + room;
         while let Some((message, _)) = self.messages.front().filter(|(_, next)| *next == level) {
-            let left = room.saturating_sub(body.len() + CHUNK_OVERHEAD);
+            let left = room.saturating_sub(draft.len() + CHUNK_OVERHEAD);
             let rest = &message[self.sent..];
             if rest.len() <= left {
-                push_chunk(&mut body, self.sent == 0, true, level, rest);
+                push_chunk(draft, self.sent == 0, true, level, rest);
                 self.bytes -= message.len();
                 self.sent = 0;
                 self.messages.pop_front();
-                if room.saturating_sub(body.len()) <= CHUNK_OVERHEAD {
+                if room.saturating_sub(draft.len()) <= CHUNK_OVERHEAD {
                     break;
                 }
-            } else if body.is_empty() || message.len() > room - CHUNK_OVERHEAD && left > 0 {
-                push_chunk(&mut body, self.sent == 0, false, level, &rest[..left]);
+            } else if draft.len() == DATA_OVERHEAD
+                || message.len() > room - DATA_OVERHEAD - CHUNK_OVERHEAD && left > 0
+            {
+                push_chunk(draft, self.sent == 0, false, level, &rest[..left]);
                 self.sent += left;
                 break;
             } else {
                 break;
             }
         }
-        Some(body.into())
+        Some(arena.draft())
     }
 
     pub fn check(&self) {
@@ -153,6 +157,12 @@ mod tests {
         chunks.into_iter().filter_map(|chunk| assembly.add(SENDER, chunk)).collect()
     }
 
+    /// The next body of at most 100 bytes.
+    fn pack(queue: &mut SendQueue) -> Option<Bytes> {
+        let draft = queue.pack(100, &mut Arena::new(1_000))?;
+        Some(draft.freeze().slice(DATA_OVERHEAD..))
+    }
+
     #[test]
     fn messages_of_every_size_come_out_as_they_went_in() {
         let mut queue = SendQueue::default();
@@ -164,7 +174,7 @@ mod tests {
             queue.push(message.clone(), Level::Agreed).unwrap();
         }
         let mut out = Vec::new();
-        while let Some(body) = queue.pack(100) {
+        while let Some(body) = pack(&mut queue) {
             queue.check();
             assert!(body.len() <= 100);
             out.extend(unpack(&mut assembly, body));
@@ -177,12 +187,12 @@ mod tests {
         let mut queue = SendQueue::default();
         let mut assembly = Assembly::default();
         queue.push(Bytes::from(vec![7; 250]), Level::Safe).unwrap();
-        let first = queue.pack(100).unwrap();
+        let first = pack(&mut queue).unwrap();
         assert!(unpack(&mut assembly, first).is_empty());
         queue.rewind();
         assembly.clear();
         let mut out = Vec::new();
-        while let Some(body) = queue.pack(100) {
+        while let Some(body) = pack(&mut queue) {
             out.extend(unpack(&mut assembly, body));
         }
         assert_eq!(out, [Bytes::from(vec![7; 250])]);
@@ -195,7 +205,7 @@ mod tests {
         for level in levels {
             queue.push(Bytes::from_static(b"x"), level).unwrap();
         }
-        let counts: Vec<_> = core::iter::from_fn(|| queue.pack(100))
+        let counts: Vec<_> = core::iter::from_fn(|| pack(&mut queue))
             .map(|body| body.len() / (CHUNK_OVERHEAD + 1))
             .collect();
         assert_eq!(counts, [2, 2, 1]);

@@ -231,7 +231,8 @@ impl Recovering<'_> {
             budget -= 1;
             seen.insert(old);
             let origin = Origin { ring: self.old.id, sender: kept.sender, sequence: old };
-            new.transmit(self.config, self.out, kept.data.body.clone(), Some(origin), false);
+            let draft = self.out.draft(&kept.data.body);
+            new.transmit(self.config, self.out, draft, Some(origin), false);
         }
         true
     }

@@ -1,7 +1,5 @@
 //! The few helpers that the message modules share.
 
-use alloc::vec::Vec;
-
 use serde::{Serialize, de::DeserializeOwned};
 
 /// The version of everything in this crate. Nodes and clients of another version are refused
@@ -37,7 +35,7 @@ pub enum Malformed {
 }
 
 /// Appends the postcard form of `value`.
-pub(crate) fn append<T: Serialize>(buffer: Vec<u8>, value: &T) -> Vec<u8> {
+pub(crate) fn append<B: Extend<u8>, T: Serialize>(buffer: B, value: &T) -> B {
     // Writing to memory cannot fail, and our own types have no unsizable parts.
     postcard::to_extend(value, buffer).expect("postcard writes to memory")
 }

@@ -12,6 +12,7 @@
 
 extern crate alloc;
 
+mod arena;
 pub mod bench;
 pub mod client;
 mod codec;
@@ -27,6 +28,7 @@ pub mod ring;
 mod secret;
 mod time;
 
+pub use arena::Arena;
 pub use codec::{Malformed, PROTOCOL_VERSION};
 pub use ids::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,

@@ -27,12 +27,14 @@ mod membership;
 
 use alloc::vec::Vec;
 use core::mem::offset_of;
+use core::ops::Range;
 
-use bytes::{BufMut, Bytes};
+use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::arena::Arena;
 use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
 use crate::{ClusterId, Incarnation, Malformed, Member, NodeId, PROTOCOL_VERSION, RingId};
@@ -70,7 +72,7 @@ impl Header {
         }
     }
 
-    pub fn append(&self, buffer: &mut Vec<u8>) {
+    pub fn append(&self, buffer: &mut impl BufMut) {
         buffer.put_slice(self.as_bytes());
     }
 
@@ -172,6 +174,9 @@ struct ChunkHeader {
     reserved: u8,
 }
 
+/// Room that is made for what has lists; a longer one makes its buffer grow.
+const LONGEST: usize = 1_024;
+
 const ACK_WANTED: u8 = 1;
 const RECOVERED: u8 = 2;
 const FIRST: u8 = 1;
@@ -216,20 +221,66 @@ pub struct Chunk {
 ///
 /// # Panics
 /// If `bytes` is longer than 65,535.
-pub fn push_chunk(body: &mut Vec<u8>, first: bool, last: bool, level: Level, bytes: &[u8]) {
+pub fn push_chunk(body: &mut impl BufMut, first: bool, last: bool, level: Level, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).expect("a chunk fits in a datagram");
     let safe = level == Level::Safe;
     let part = (u8::from(first) * FIRST) | (u8::from(last) * LAST) | (u8::from(safe) * SAFE);
     let header = ChunkHeader { length: length.into(), part, reserved: 0 };
-    body.extend_from_slice(header.as_bytes());
-    body.extend_from_slice(bytes);
+    body.put_slice(header.as_bytes());
+    body.put_slice(bytes);
 }
 
 impl Data {
     /// The chunks, in order. [`Datagram::decode`] has checked that they fill the body exactly.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
-        let mut rest = self.body.clone();
-        core::iter::from_fn(move || next_chunk(&mut rest).ok().flatten())
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let (part, place) = chunk_at(&self.body, at).ok().flatten()?;
+            at = place.end;
+            let (first, last) = (part & FIRST != 0, part & LAST != 0);
+            Some(Chunk { first, last, level: level_of(part), bytes: self.body.slice(place) })
+        })
+    }
+
+    /// Makes a datagram of `draft`, which ends with the body: before it there is room, of whatever
+    /// content, for what comes first ([`Data::overhead`]). The body of what is returned shares it.
+    ///
+    /// # Panics
+    /// If there is not so much room.
+    pub fn finish(
+        mut self,
+        cluster: ClusterId,
+        sender: Member,
+        mut draft: BytesMut,
+    ) -> (Data, Bytes) {
+        let overhead = self.overhead();
+        let mut room = &mut draft[..overhead];
+        Header::new(cluster, sender, 1).append(&mut room);
+        room.put_slice(self.header().as_bytes());
+        if let Some(origin) = self.origin {
+            room.put_slice(origin.header().as_bytes());
+        }
+        let datagram = draft.freeze();
+        self.body = datagram.slice(overhead..);
+        (self, datagram)
+    }
+
+    /// Bytes of its datagram before the body.
+    pub fn overhead(&self) -> usize {
+        DATA_OVERHEAD + if self.origin.is_some() { ORIGIN_OVERHEAD } else { 0 }
+    }
+
+    fn header(&self) -> DataHeader {
+        let recovered = u8::from(self.origin.is_some()) * RECOVERED;
+        DataHeader {
+            ring_sequence: self.ring.sequence.into(),
+            representative: self.ring.representative.0.into(),
+            flags: (u8::from(self.ack_wanted) * ACK_WANTED) | recovered,
+            reserved: [0; 3],
+            hop: self.hop.into(),
+            sequence: self.sequence.into(),
+            stable: self.stable.into(),
+        }
     }
 
     /// The level of all messages in it.
@@ -238,15 +289,29 @@ impl Data {
     }
 }
 
+impl Origin {
+    fn header(&self) -> OriginHeader {
+        OriginHeader {
+            ring_sequence: self.ring.sequence.into(),
+            representative: self.ring.representative.0.into(),
+            sender: self.sender.node.0.into(),
+            incarnation: self.sender.incarnation.0.into(),
+            sequence: self.sequence.into(),
+        }
+    }
+}
+
 fn level_of(part: u8) -> Level {
     if part & SAFE == 0 { Level::Agreed } else { Level::Safe }
 }
 
-fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
+/// The header of the chunk that starts at `at`, and where its bytes are; `None` at the body's end.
+fn chunk_at(body: &[u8], at: usize) -> Result<Option<(u8, Range<usize>)>, Malformed> {
+    let rest = &body[at..];
     if rest.is_empty() {
         return Ok(None);
     }
-    let (header, after) = ChunkHeader::read_from_prefix(rest).map_err(|_| Malformed::Length)?;
+    let (header, after) = ChunkHeader::ref_from_prefix(rest).map_err(|_| Malformed::Length)?;
     let length = usize::from(header.length.get());
     if length > after.len() {
         return Err(Malformed::Length);
@@ -254,10 +319,8 @@ fn next_chunk(rest: &mut Bytes) -> Result<Option<Chunk>, Malformed> {
     if header.part & !(FIRST | LAST | SAFE) != 0 || header.reserved != 0 {
         return Err(Malformed::Field("chunk part"));
     }
-    let _ = rest.split_to(CHUNK_OVERHEAD);
-    let bytes = rest.split_to(length);
-    let (first, last) = (header.part & FIRST != 0, header.part & LAST != 0);
-    Ok(Some(Chunk { first, last, level: level_of(header.part), bytes }))
+    let start = at + CHUNK_OVERHEAD;
+    Ok(Some((header.part, start..start + length)))
 }
 
 /// The right to send, and what the ring knows of itself. Postcard, fields in this order.
@@ -374,25 +437,46 @@ pub struct Datagram {
 impl Datagram {
     /// The bytes to send.
     pub fn encode(&self) -> Bytes {
-        let header = |kind, room| {
-            let mut buffer = Vec::with_capacity(size_of::<Header>() + room);
-            Header::new(self.cluster, self.sender, kind).append(&mut buffer);
-            buffer
+        self.encode_in(&mut Arena::new(0))
+    }
+
+    /// The bytes to send, written into `arena`.
+    pub fn encode_in(&self, arena: &mut Arena) -> Bytes {
+        let header = |arena: &mut Arena, kind, room| {
+            let buffer = arena.room(size_of::<Header>() + room);
+            Header::new(self.cluster, self.sender, kind).append(buffer);
         };
-        let buffer = match &self.message {
+        match &self.message {
             Message::Data(data) => {
-                let room = DATA_OVERHEAD + ORIGIN_OVERHEAD + data.body.len();
-                encode_data(header(1, room), data)
+                header(arena, 1, DATA_OVERHEAD + ORIGIN_OVERHEAD + data.body.len());
+                let buffer = arena.written();
+                buffer.put_slice(data.header().as_bytes());
+                if let Some(origin) = data.origin {
+                    buffer.put_slice(origin.header().as_bytes());
+                }
+                buffer.put_slice(&data.body);
+                return arena.take();
             }
-            Message::Token(token) => append(header(2, 256), token),
-            Message::Ack(ack) => append(header(3, 64), ack),
-            Message::Want(want) => append(header(4, 16), want),
-            Message::Join(join) => append(header(5, 256), join),
-            Message::Commit(commit) => append(header(6, 256), commit),
-            Message::Beacon(beacon) => append(header(7, 64), beacon),
-            Message::Stable(stable) => append(header(9, 24), stable),
+            Message::Token(_) => header(arena, 2, LONGEST),
+            Message::Ack(_) => header(arena, 3, LONGEST),
+            Message::Want(_) => header(arena, 4, 32),
+            Message::Join(_) => header(arena, 5, LONGEST),
+            Message::Commit(_) => header(arena, 6, LONGEST),
+            Message::Beacon(_) => header(arena, 7, 32),
+            Message::Stable(_) => header(arena, 9, 64),
+        }
+        let tail = Tail(arena.written());
+        match &self.message {
+            Message::Data(_) => unreachable!("done above"),
+            Message::Token(token) => append(tail, token),
+            Message::Ack(ack) => append(tail, ack),
+            Message::Want(want) => append(tail, want),
+            Message::Join(join) => append(tail, join),
+            Message::Commit(commit) => append(tail, commit),
+            Message::Beacon(beacon) => append(tail, beacon),
+            Message::Stable(stable) => append(tail, stable),
         };
-        buffer.into()
+        arena.take()
     }
 
     /// Reads a datagram that belongs to `cluster`. The body of a [`Data`] shares `bytes`.
@@ -416,31 +500,13 @@ impl Datagram {
     }
 }
 
-fn encode_data(mut buffer: Vec<u8>, data: &Data) -> Vec<u8> {
-    let flags =
-        (u8::from(data.ack_wanted) * ACK_WANTED) | (u8::from(data.origin.is_some()) * RECOVERED);
-    let header = DataHeader {
-        ring_sequence: data.ring.sequence.into(),
-        representative: data.ring.representative.0.into(),
-        flags,
-        reserved: [0; 3],
-        hop: data.hop.into(),
-        sequence: data.sequence.into(),
-        stable: data.stable.into(),
-    };
-    buffer.put_slice(header.as_bytes());
-    if let Some(origin) = data.origin {
-        let header = OriginHeader {
-            ring_sequence: origin.ring.sequence.into(),
-            representative: origin.ring.representative.0.into(),
-            sender: origin.sender.node.0.into(),
-            incarnation: origin.sender.incarnation.0.into(),
-            sequence: origin.sequence.into(),
-        };
-        buffer.put_slice(header.as_bytes());
+/// The end of a buffer, for postcard.
+struct Tail<'a>(&'a mut BytesMut);
+
+impl Extend<u8> for Tail<'_> {
+    fn extend<I: IntoIterator<Item = u8>>(&mut self, bytes: I) {
+        bytes.into_iter().for_each(|byte| self.0.put_u8(byte));
     }
-    buffer.put_slice(&data.body);
-    buffer
 }
 
 fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
@@ -481,11 +547,12 @@ fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
         origin,
         body,
     };
-    let (level, mut rest) = (data.level(), data.body.clone());
-    while let Some(chunk) = next_chunk(&mut rest)? {
-        if chunk.level != level {
+    let (level, mut at) = (data.level(), 0);
+    while let Some((part, place)) = chunk_at(&data.body, at)? {
+        if level_of(part) != level {
             return Err(Malformed::Field("chunk level"));
         }
+        at = place.end;
     }
     Ok(data)
 }
