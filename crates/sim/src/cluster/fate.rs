@@ -36,8 +36,10 @@ impl Cluster {
         let promise = &self.watch.promise;
         // Who is to be left alone with a group must be able to come by what it lacks.
         let whole = self.is_whole();
+        // Without a quorum each part of a split has views of its own, and nobody can say who is the last.
+        let quorum = self.options.quorum == Quorum::Majority;
         let covered = |victim, away: &[_]| {
-            promise.covers(victim, away) && (whole || !promise.leaves_one(victim))
+            quorum && promise.covers(victim, away) && (whole || !promise.leaves_one(victim))
         };
         let chosen = choose(kind, &self.fabric, places, &mut self.faults, covered);
         let Some(fault) = chosen.filter(|fault| !self.bereaves(fault)) else { return Ok(()) };
@@ -65,14 +67,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// All nodes hear each other as the seed's weather lets them, and will for a while.
+    /// All nodes hear each other as the seed's weather lets them.
     fn is_whole(&self) -> bool {
         let calm = self.fabric.network.weather() == self.options.weather;
-        let never = [FaultKind::Flap, FaultKind::Ambush];
-        away(&self.fabric).is_empty()
-            && self.fabric.network.is_whole()
-            && calm
-            && !self.options.faults.has(&never)
+        away(&self.fabric).is_empty() && self.fabric.network.is_whole() && calm
     }
 
     /// It would take away who alone can go on with a group.
@@ -96,7 +94,8 @@ impl Cluster {
             let me = self.fabric.member(node);
             let promise = &self.watch.promise;
             let orphans = promise.leaves_one(me) && !self.is_whole();
-            if runs && promise.covers(me, &away) && !orphans {
+            let quorum = self.options.quorum == Quorum::Majority;
+            if quorum && runs && promise.covers(me, &away) && !orphans {
                 self.end(node, false);
                 let soon = self.faults.span(Duration::ZERO, Duration::from_millis(20));
                 self.fabric.later(soon, Extra::Relief(Relief::Boot(node)));
@@ -112,6 +111,7 @@ impl Cluster {
         // Without a quorum a part may find itself with the last replica, and a group without any is no group.
         let spared = self.options.quorum == Quorum::Majority
             && self.is_whole()
+            && !self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush])
             && self.watch.promise.spares(id, me, &away(&self.fabric));
         if !spared || !self.fabric.hosts[node].runs() || !self.executors[node].contains_key(&id) {
             return Ok(());
@@ -172,6 +172,11 @@ impl Cluster {
 
     pub(super) fn relieve(&mut self, relief: Relief) -> Verdict {
         self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
+        let cuts = matches!(relief, Relief::Split | Relief::Flap(..)) && self.calm.is_none();
+        if cuts && !self.watch.promise.heirs(&away(&self.fabric)).is_empty() {
+            self.fabric.later(Duration::from_millis(20), Extra::Relief(relief));
+            return Ok(());
+        }
         match relief {
             Relief::Boot(node) => return self.boot(node),
             Relief::Host(node, group) => return self.host(node, group),
