@@ -26,9 +26,9 @@ const SILENT_HOST: f64 = 1_000.0;
 /// The loss of one of two networks may cost this much.
 const LOST_LINK: f64 = 50.0;
 
-/// Rings that may be installed because of a host that is heard or hears in one direction only, while
-/// some thousand calls are made. Generous: two for each beacon interval of that time.
-const ONE_WAY_RINGS: usize = 120;
+/// Rings that may be installed because of a host that is heard or hears in one direction only: whoever
+/// is lost again and again is held off, so they do not grow with the time that it lasts.
+const ONE_WAY_RINGS: usize = 10;
 
 /// Replicas that are behind catch up within this.
 const CATCH_UP: Duration = Duration::from_secs(10);
