@@ -176,9 +176,12 @@ fn is_disturbance(kind: &EventKind) -> bool {
     )
 }
 
+/// One of the counts.
+type Count = fn(&SealCounters) -> u64;
+
 /// What all nodes refused meanwhile, by reason.
 fn refused(before: &[Status], after: &[Status]) -> Vec<(&'static str, u64)> {
-    let reasons: [(&str, fn(&SealCounters) -> u64); 8] = [
+    let reasons: [(&str, Count); 8] = [
         ("came before (duplicates)", |it| it.duplicates),
         ("older than the window, or of before the contact (replayed)", |it| it.replayed),
         ("for another node, or of none (misaddressed)", |it| it.misaddressed),
@@ -188,7 +191,7 @@ fn refused(before: &[Status], after: &[Status]) -> Vec<(&'static str, u64)> {
         ("no datagram of this protocol (malformed)", |it| it.malformed),
         ("of a life that was not met (unmet)", |it| it.unmet),
     ];
-    let sum = |statuses: &[Status], of: fn(&SealCounters) -> u64| -> u64 {
+    let sum = |statuses: &[Status], of: Count| -> u64 {
         statuses.iter().filter_map(|it| Some(of(&it.seal.as_ref()?.counters))).sum()
     };
     reasons.map(|(reason, of)| (reason, sum(after, of) - sum(before, of))).to_vec()
