@@ -54,7 +54,7 @@
 //! | run it in your own program | [`Node`], [`NodeConfig`], [`HostOptions`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
-//! | measure a cluster | [`bench`], [`admin::Client::bench`], `steadfast bench ring` |
+//! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
 //! | work with bytes instead of types | [`Service`], [`Client::call`] |
 //!
 //! The program `steadfast` (feature `program`, on by default) runs nodes as daemons, shows a
