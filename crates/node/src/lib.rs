@@ -3,7 +3,7 @@
 //! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop.
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
 //! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
-//! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`bench`] are what it
+//! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`mod@bench`] are what it
 //!   tells.
 #![forbid(unsafe_code)]
 

@@ -164,7 +164,7 @@ pub enum Problem {
     InsecureClient {
         /// The address.
         address: SocketAddr,
-        /// What [security] lacks.
+        /// What `[security]` lacks.
         missing: String,
     },
     /// The admin protocol would be open to other hosts.
@@ -175,7 +175,7 @@ pub enum Problem {
     InsecureAdmin {
         /// The address.
         address: SocketAddr,
-        /// What [security] lacks.
+        /// What `[security]` lacks.
         missing: String,
     },
     /// The admin protocol without TLS.
@@ -207,7 +207,7 @@ pub enum Problem {
         index: usize,
         /// The address.
         address: SocketAddr,
-        /// What [security] lacks.
+        /// What `[security]` lacks.
         missing: String,
     },
     /// More replicas than a cluster has groups.
