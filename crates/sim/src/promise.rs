@@ -7,6 +7,7 @@
 //!   become one, still run (exactly half is enough if the member with the smallest id is among them);
 //! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
 //!   they could take themselves for a first start);
+//! - no host of a group dies before the group's first view is known: it may be the only one with the state;
 //! - every group that has a synced replica keeps one on a life that runs, and is not stopped or cut off; and one
 //!   whose synced replicas are all away keeps all of them: only who was last can bring its state back. When one has died, who is left
 //!   alone with the group is not stopped or cut off either before the next view: it may lack requests that only the dead one
@@ -121,6 +122,11 @@ impl Promise {
             near.next().filter(|_| near.next().is_none()).map(|member| member.node)
         };
         self.mourned.iter().filter_map(|(group, _)| heir(group)).collect()
+    }
+
+    /// A view of the group is known. Before its first, its replicas may be ordered already and nobody can say which.
+    pub fn knows(&self, group: GroupId) -> bool {
+        self.synced.contains_key(&group)
     }
 
     /// With this life a group would lose its last synced replica but one.

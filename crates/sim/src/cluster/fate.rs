@@ -6,10 +6,11 @@ use wire::{Duration, GroupId, Member};
 use super::{Cluster, Epilogue, Extra};
 use crate::check::{Verdict, bounded, liveness};
 use crate::executor::Executor;
-use crate::fabric::node_id;
+use crate::fabric::{node_id, place_of};
 use crate::faults::FaultKind;
 use crate::network::Place;
 use crate::options::GroupPlan;
+use crate::promise::Promise;
 use crate::service::Entry;
 use crate::strike::{Relief, Strike, away, choose, relieve, strike};
 use crate::trace::mix;
@@ -39,7 +40,10 @@ impl Cluster {
         // Without a quorum each part of a split has views of its own, and nobody can say who is the last.
         let quorum = self.options.quorum == Quorum::Majority;
         let covered = |victim, away: &[_]| {
-            quorum && promise.covers(victim, away) && (whole || !promise.leaves_one(victim))
+            quorum
+                && promise.covers(victim, away)
+                && (whole || !promise.leaves_one(victim))
+                && knows_groups_of(promise, &self.options.groups, victim)
         };
         let chosen = choose(kind, &self.fabric, places, &mut self.faults, covered);
         let Some(fault) = chosen.filter(|fault| !self.bereaves(fault)) else { return Ok(()) };
@@ -95,7 +99,9 @@ impl Cluster {
             let promise = &self.watch.promise;
             let orphans = promise.leaves_one(me) && !self.is_whole();
             let quorum = self.options.quorum == Quorum::Majority;
-            if quorum && runs && promise.covers(me, &away) && !orphans {
+            let known = knows_groups_of(promise, &self.options.groups, me);
+            let covered = quorum && known && promise.covers(me, &away);
+            if runs && covered && !orphans {
                 self.end(node, false);
                 let soon = self.faults.span(Duration::ZERO, Duration::from_millis(20));
                 self.fabric.later(soon, Extra::Relief(Relief::Boot(node)));
@@ -324,6 +330,13 @@ impl Cluster {
         }
         Ok(())
     }
+}
+
+/// Every group that this node hosts has had a view.
+fn knows_groups_of(promise: &Promise, groups: &[GroupPlan], member: Member) -> bool {
+    let place = place_of(member.node);
+    let mut hosted = groups.iter().filter(|plan| plan.hosts.contains(&place));
+    hosted.all(|plan| promise.knows(GroupId::of(&plan.name)))
 }
 
 fn find<'a>(status: &'a Status, name: &str) -> Option<&'a GroupStatus> {
