@@ -75,6 +75,15 @@ pub struct RingKnobs {
     pub parking: bool,
 }
 
+impl RingKnobs {
+    /// Bytes that the kernel must be able to keep of what one peer sends while this node does not
+    /// read: at most a full window, of which it charges up to twice each datagram's size. Each peer
+    /// has a socket of its own, so senders do not share it.
+    pub fn receive_room(&self) -> usize {
+        2 * self.window * self.datagram
+    }
+}
+
 impl Default for RingKnobs {
     fn default() -> Self {
         // The ring owns its defaults; who and where do not matter to them.

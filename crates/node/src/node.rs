@@ -73,7 +73,8 @@ impl Node {
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
         let ring = config.ring_config(me);
-        let mut stack = engine::Config::new(me, ring.nodes.clone(), config.cluster.clone());
+        let configured = ring.nodes.clone();
+        let mut stack = engine::Config::new(me, configured.clone(), config.cluster.clone());
         stack.quorum = config.quorum;
         stack.first_life = life.first;
         stack.address = client_address;
@@ -110,7 +111,6 @@ impl Node {
             }
             _ => None,
         };
-        let configured = config.ring_config(me).nodes;
         let priority = config.realtime.executor_priority;
         let plane = Plane {
             stack,
@@ -289,16 +289,14 @@ fn open_sockets(
     Ok(Sockets { transport, callers, liveness, poller })
 }
 
-/// The kernel must be able to keep what one peer sends while this node does not read: at most a full
-/// window, of which it charges up to twice each datagram's size. Each peer has a socket of its own,
-/// so senders do not share it.
+/// Binds the ring's sockets, and warns where the kernel keeps less than a window needs.
 fn bind_transport(
     config: &Config,
     me: Member,
     nodes: &[NodeAddress],
     seal: Option<Seal>,
 ) -> std::io::Result<Transport> {
-    let room = (2 * config.ring.window * config.ring.datagram).max(LEAST_RECEIVE_ROOM);
+    let room = config.ring.receive_room().max(LEAST_RECEIVE_ROOM);
     let transport = Transport::bind(config.links_config(me), nodes, room, seal, monotonic())?;
     let granted = transport.sockets().receive_buffer;
     if granted < room {

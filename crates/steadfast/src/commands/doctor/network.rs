@@ -26,13 +26,12 @@ pub fn examine(config: &NodeConfig) -> Vec<Finding> {
     findings
 }
 
-/// While the process is held up, the kernel keeps what the others send: at most a window of the
-/// largest datagrams, each counted with the kernel's own overhead, which is about its size again.
+/// While the process is held up, the kernel keeps what the others send, as far as it is permitted.
 fn receive_buffer(config: &NodeConfig) -> Option<Finding> {
     let name = "receive buffer";
     let text = read_to_string("/proc/sys/net/core/rmem_max").ok()?;
     let limit: usize = text.trim().parse().ok()?;
-    let needed = 2 * config.ring.window * config.ring.datagram;
+    let needed = config.ring.receive_room();
     let says = format!("net.core.rmem_max = {limit}, a full window may need {needed} bytes");
     Some(if limit < needed {
         Finding::new(
