@@ -42,7 +42,8 @@ pub use ring::{Configuration, ConfigurationKind, Delivery, Level, Output, Refuse
 /// 5. **Virtual synchrony.** Members that go together from one regular configuration to the next have
 ///    delivered the same messages in the former.
 /// 6. **Held.** [`Output::Held`] tells for the present regular configuration up to which number a
-///    majority, or all, of its members have everything. It never says too much, never shrinks within a
+///    majority, or all, of its members have everything, and that [`reached`](Ordering::reached) says more of a
+///    single one. It never says too much, never shrinks within a
 ///    configuration, and while a configuration lasts it comes to cover every message delivered in it,
 ///    without further messages. What a member has, it delivers, unless it fails: so what a
 ///    majority holds is delivered in any later configuration that has one of the holders that go on.
@@ -89,6 +90,11 @@ pub trait Ordering {
     /// Its members; before the first, this node alone.
     fn members(&self) -> &[Member];
 
+    /// Up to which number this member of `ring` is known to have everything: 0 of any configuration but the
+    /// last, and of whoever is not in it. As true as [`Output::Held`], which comes whenever this grows for
+    /// another member.
+    fn reached(&self, ring: RingId, member: Member) -> u64;
+
     /// What the engine is doing, for people: `operational` while it orders messages.
     fn state_name(&self) -> &'static str;
 
@@ -134,6 +140,10 @@ impl Ordering for Ring {
 
     fn members(&self) -> &[Member] {
         Ring::members(self)
+    }
+
+    fn reached(&self, ring: RingId, member: Member) -> u64 {
+        Ring::reached(self, ring, member)
     }
 
     fn state_name(&self) -> &'static str {

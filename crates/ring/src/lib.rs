@@ -285,6 +285,13 @@ impl Ring {
         &self.order.members
     }
 
+    /// This member of `ring` is known to have everything up to this sequence number. Nothing is known of
+    /// any but the ring that was installed last.
+    pub fn reached(&self, ring: RingId, member: Member) -> u64 {
+        let known = self.order.index_of(member).filter(|_| ring == self.order.id);
+        known.map_or(0, |index| self.order.arus[index])
+    }
+
     /// Everything up to this sequence number of the ring has been delivered.
     pub fn delivered(&self) -> u64 {
         self.order.delivered

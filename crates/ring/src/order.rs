@@ -72,8 +72,9 @@ pub(crate) struct Order {
     pub owed: u64,
     /// Members whose messages this node has promised to deliver in an unfinished recovery.
     pub obliged: u64,
-    /// What was told upwards last: held by a majority, held by all.
-    told: (u64, u64),
+    /// What was told upwards last: held by a majority, by all, and the sum of the others' places,
+    /// which grows with each of them.
+    told: (u64, u64, u64),
 }
 
 impl Order {
@@ -97,7 +98,7 @@ impl Order {
             resent: vec![(Time::ZERO, 0); members.len()],
             owed: 0,
             obliged: 0,
-            told: (0, 0),
+            told: (0, 0, 0),
             members,
         }
     }
@@ -487,9 +488,10 @@ impl Order {
 
     /// Tells upwards when more is known to be held by others. True when more is held by all.
     pub fn tell(&mut self, out: &mut Out) -> bool {
-        let held = (self.majority(), self.all());
+        let others = self.arus.iter().sum::<u64>() - self.arus[self.mine];
+        let held = (self.majority(), self.all(), others);
         let grown = held.1 > self.told.1;
-        if held.0 > self.told.0 || held.1 > self.told.1 {
+        if held != self.told {
             self.told = held;
             out.push(Output::Held { ring: self.id, majority: held.0, all: held.1 });
         }

@@ -22,7 +22,8 @@ pub enum Output {
     Deliver(Delivery),
     /// Messages from here on are delivered in this configuration.
     Configuration(Configuration),
-    /// What is known to be held by others has grown.
+    /// What is known to be held by others has grown: by a majority, by all, or by a single member
+    /// ([`Ring::reached`](crate::Ring::reached) tells how far each is).
     Held {
         /// The ring of which this is said.
         ring: RingId,

@@ -185,6 +185,7 @@ fn a_safe_message_that_only_its_dead_sender_delivered() {
             450  us  n2 Transitional r3943027@n0 [n1, n2]
             450  us  n2 delivers safe r3943027@n0/2 n0.i1000#1
             450  us  n2 Regular r3943028@n1 [n1, n2]
+            450  us  n2 held r3943028@n1 majority=0 all=0
             450  us  n2 -> n1 token hop=3 #1 arus=[1, 0] wants=0 home=0 missing=[]
             450  us  n2 -> n1 ack hop=2 aru=1 missing=[]
             450  us  n2 delivers r3943028@n1/1 n1.i2000#0
@@ -244,6 +245,7 @@ fn a_safe_message_that_one_survivor_knows_to_be_stable() {
             500  us  n2 delivers safe r3943027@n0/2 n0.i1000#1
             500  us  n2 Transitional r3943027@n0 [n1, n2]
             500  us  n2 Regular r3943028@n1 [n1, n2]
+            500  us  n2 held r3943028@n1 majority=0 all=0
             500  us  n2 -> n1 token hop=3 #1 arus=[1, 0] wants=0 home=0 missing=[]
             500  us  n2 -> n1 ack hop=2 aru=1 missing=[]
             500  us  n2 delivers r3943028@n1/1 n1.i2000#0

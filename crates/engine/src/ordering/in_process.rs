@@ -28,6 +28,8 @@ pub struct InProcess {
     /// The last regular configuration that came out here.
     ring: RingId,
     members: Vec<Member>,
+    /// What all of them have, as far as it came out here.
+    held: u64,
     ready: VecDeque<Output>,
 }
 
@@ -75,7 +77,7 @@ impl Sequencer {
         shared.configure(now, &[me.node]);
         let members = Vec::from([me]);
         let shared = self.shared.clone();
-        InProcess { shared, me, ring: nowhere, members, ready: VecDeque::new() }
+        InProcess { shared, me, ring: nowhere, members, held: 0, ready: VecDeque::new() }
     }
 
     /// From now on these are one component, without anybody else. Those that they were with stay
@@ -188,11 +190,15 @@ impl InProcess {
         }
         while seat.inbox.front().is_some_and(|(due, _)| *due <= now) {
             let (_, output) = seat.inbox.pop_front().expect("there is a first");
-            if let Output::Configuration(Configuration { kind, ring, members }) = &output
-                && *kind == ConfigurationKind::Regular
-            {
-                self.ring = *ring;
-                self.members.clone_from(members);
+            match &output {
+                Output::Configuration(Configuration { kind, ring, members })
+                    if *kind == ConfigurationKind::Regular =>
+                {
+                    (self.ring, self.held) = (*ring, 0);
+                    self.members.clone_from(members);
+                }
+                Output::Held { all, .. } => self.held = *all,
+                _ => {}
             }
             self.ready.push_back(output);
         }
@@ -248,6 +254,10 @@ impl Ordering for InProcess {
 
     fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    fn reached(&self, ring: RingId, member: Member) -> u64 {
+        if ring == self.ring && self.members.contains(&member) { self.held } else { 0 }
     }
 
     fn state_name(&self) -> &'static str {

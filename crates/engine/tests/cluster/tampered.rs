@@ -119,6 +119,10 @@ impl Ordering for Tampered {
         self.inner.members()
     }
 
+    fn reached(&self, ring: RingId, member: Member) -> u64 {
+        self.inner.reached(ring, member)
+    }
+
     fn state_name(&self) -> &'static str {
         self.inner.state_name()
     }

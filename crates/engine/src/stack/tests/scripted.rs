@@ -1,6 +1,6 @@
 //! An order that the test writes.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use wire::{Malformed, Member, NodeId, RingId, Time};
@@ -11,6 +11,8 @@ use crate::ordering::{Level, Ordering, Output, Refused};
 #[derive(Default)]
 pub(super) struct Scripted {
     pub script: VecDeque<Output>,
+    /// How far those are that do not have all.
+    pub reached: BTreeMap<NodeId, u64>,
 }
 
 impl Ordering for Scripted {
@@ -42,6 +44,10 @@ impl Ordering for Scripted {
 
     fn members(&self) -> &[Member] {
         &[]
+    }
+
+    fn reached(&self, _: RingId, member: Member) -> u64 {
+        self.reached.get(&member.node).copied().unwrap_or(u64::MAX)
     }
 
     fn state_name(&self) -> &'static str {
