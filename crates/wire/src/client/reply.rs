@@ -1,0 +1,182 @@
+//! The answer to a call: how it ended, or why it did not.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::Targets;
+use crate::codec::{append, at_most, read};
+use crate::limits::MAX_REASON;
+use crate::{GroupId, Malformed, ViewNumber};
+
+/// Why a node did not do what a client asked. The numbers never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Refusal {
+    /// A limit is reached; try again later.
+    Busy = 1,
+    /// The request is larger than a limit.
+    TooLarge = 2,
+    /// The service has no such method.
+    NoSuchMethod = 3,
+    /// The arguments are not what the method takes.
+    BadArguments = 4,
+    /// The service failed in this request (it panicked) and says nothing more.
+    Failed = 5,
+    /// The request's number is below the session's window: the client broke its own order.
+    Stale = 6,
+    /// The service's reply is larger than a limit.
+    ReplyTooLarge = 7,
+}
+
+impl Refusal {
+    fn from_number(number: u8) -> Option<Self> {
+        use Refusal::*;
+        [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge]
+            .into_iter()
+            .find(|refusal| *refusal as u8 == number)
+    }
+}
+
+/// How a call ended, or why it did not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Executed: the method's result.
+    Ok(Bytes),
+    /// Executed: the service's own error.
+    Service(Bytes),
+    /// Not executed: why, in words with the remedy.
+    Refused(Refusal, String),
+    /// Not executed here: this node is not the primary. The reply's targets say who is.
+    NotPrimary,
+    /// Not executed: the cluster has no such group.
+    NoSuchGroup,
+    /// Not executed: no replica with the group's state can be reached, or the quorum is lost.
+    NoReplica,
+}
+
+impl Outcome {
+    /// The number in a reply's header, that of the refusal, and the bytes that follow.
+    fn parts(&self) -> (u8, u8, &[u8]) {
+        match self {
+            Outcome::Ok(bytes) => (1, 0, bytes),
+            Outcome::Service(bytes) => (2, 0, bytes),
+            Outcome::Refused(refusal, reason) => (3, *refusal as u8, reason.as_bytes()),
+            Outcome::NotPrimary => (4, 0, &[]),
+            Outcome::NoSuchGroup => (5, 0, &[]),
+            Outcome::NoReplica => (6, 0, &[]),
+        }
+    }
+
+    fn decode(number: u8, refusal: u8, bytes: Bytes) -> Result<Outcome, Malformed> {
+        let bare = |outcome| {
+            if bytes.is_empty() { Ok(outcome) } else { Err(Malformed::Length) }
+        };
+        if number != 3 && refusal != 0 {
+            return Err(Malformed::Field("refusal"));
+        }
+        match number {
+            1 => Ok(Outcome::Ok(bytes)),
+            2 => Ok(Outcome::Service(bytes)),
+            3 => {
+                at_most(bytes.len(), MAX_REASON, "reason")?;
+                let refusal = Refusal::from_number(refusal).ok_or(Malformed::Field("refusal"))?;
+                let reason =
+                    core::str::from_utf8(&bytes).map_err(|_| Malformed::Field("reason"))?;
+                Ok(Outcome::Refused(refusal, reason.into()))
+            }
+            4 => bare(Outcome::NotPrimary),
+            5 => bare(Outcome::NoSuchGroup),
+            6 => bare(Outcome::NoReplica),
+            _ => Err(Malformed::Field("outcome")),
+        }
+    }
+}
+
+/// The answer to a request.
+///
+/// ```text
+///  0        8       16     24        25        26  28
+/// +--------+-------+------+---------+---------+---+---------+--------------
+/// | number | group | view | outcome | refusal | 0 | targets | bytes or text
+/// |        |       |      |         |         |   | length 4| then targets
+/// +--------+-------+------+---------+---------+---+---------+--------------
+/// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica
+/// targets  postcard (view, nodes) at the end, of that many bytes; 0: the client's are right
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The request's number.
+    pub number: u64,
+    /// The group that was called.
+    pub group: GroupId,
+    /// The group's view at the node that answers.
+    pub view: ViewNumber,
+    /// Sent when the request's view is older than the node's.
+    pub targets: Option<Targets>,
+    /// How the call ended.
+    pub outcome: Outcome,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct ReplyHeader {
+    number: U64,
+    group: U64,
+    view: U64,
+    outcome: u8,
+    refusal: u8,
+    reserved: [u8; 2],
+    targets: U32,
+}
+
+impl Reply {
+    /// Its body, behind what is in `buffer`.
+    pub(super) fn append(&self, mut buffer: Vec<u8>) -> Vec<u8> {
+        let targets =
+            self.targets.as_ref().map_or_else(Vec::new, |targets| append(Vec::new(), targets));
+        let (outcome, refusal, bytes) = self.outcome.parts();
+        let header = ReplyHeader {
+            number: self.number.into(),
+            group: self.group.0.into(),
+            view: self.view.0.into(),
+            outcome,
+            refusal,
+            reserved: [0; 2],
+            targets: u32::try_from(targets.len()).expect("targets are limited").into(),
+        };
+        buffer.reserve(size_of::<ReplyHeader>() + bytes.len() + targets.len());
+        buffer.extend_from_slice(header.as_bytes());
+        buffer.extend_from_slice(bytes);
+        buffer.extend_from_slice(&targets);
+        buffer
+    }
+
+    /// Reads a body, which the result shares.
+    pub(super) fn decode(body: &Bytes) -> Result<Reply, Malformed> {
+        let (header, rest) = ReplyHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
+        if header.reserved != [0; 2] {
+            return Err(Malformed::Field("reserved"));
+        }
+        let targets_length = header.targets.get() as usize;
+        let bytes_length = rest.len().checked_sub(targets_length).ok_or(Malformed::Length)?;
+        let start = size_of::<ReplyHeader>();
+        let bytes = body.slice(start..start + bytes_length);
+        let targets = match targets_length {
+            0 => None,
+            _ => Some(read::<Targets>(&body[start + bytes_length..])?.checked()?),
+        };
+        let outcome = Outcome::decode(header.outcome, header.refusal, bytes)?;
+        Ok(Reply {
+            number: header.number.get(),
+            group: GroupId(header.group.get()),
+            view: ViewNumber(header.view.get()),
+            targets,
+            outcome,
+        })
+    }
+}

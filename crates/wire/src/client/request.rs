@@ -1,0 +1,101 @@
+//! A call, as a client sends it.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::{ClientId, GroupId, Malformed, MethodId, ViewNumber};
+
+const JSON: u8 = 1;
+
+/// A call.
+///
+/// ```text
+///  0       8        16       24           32     40       44         48      49   52
+/// +-------+--------+--------+------------+------+--------+----------+-------+----+------
+/// | group | client | number | unanswered | view | method | patience | flags | 0  | body
+/// |       |        |        |            |      |        |  in µs   |       |    |
+/// +-------+--------+--------+------------+------+--------+----------+-------+----+------
+/// flags  bit 0: the body is JSON, and so shall the reply be
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The group that is called.
+    pub group: GroupId,
+    /// The caller's session.
+    pub client: ClientId,
+    /// Which of its calls, from 1. A retry has the number of the first attempt.
+    pub number: u64,
+    /// The client has the replies to all calls below this number.
+    pub unanswered: u64,
+    /// The view by which the client chose this node.
+    pub view: ViewNumber,
+    /// The method that is called.
+    pub method: MethodId,
+    /// What is left of the deadline, in microseconds. Nobody waits for a reply after it.
+    pub patience_us: u32,
+    /// Body and reply are JSON instead of postcard.
+    pub json: bool,
+    /// The arguments.
+    pub body: Bytes,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RequestHeader {
+    group: U64,
+    client: U64,
+    number: U64,
+    unanswered: U64,
+    view: U64,
+    method: U32,
+    patience_us: U32,
+    flags: u8,
+    reserved: [u8; 3],
+}
+
+impl Request {
+    /// Its body, behind what is in `buffer`.
+    pub(super) fn append(&self, mut buffer: Vec<u8>) -> Vec<u8> {
+        let header = RequestHeader {
+            group: self.group.0.into(),
+            client: self.client.0.into(),
+            number: self.number.into(),
+            unanswered: self.unanswered.into(),
+            view: self.view.0.into(),
+            method: self.method.0.into(),
+            patience_us: self.patience_us.into(),
+            flags: u8::from(self.json) * JSON,
+            reserved: [0; 3],
+        };
+        buffer.reserve(size_of::<RequestHeader>() + self.body.len());
+        buffer.extend_from_slice(header.as_bytes());
+        buffer.extend_from_slice(&self.body);
+        buffer
+    }
+
+    /// Reads a body, which the arguments share.
+    pub(super) fn decode(body: &Bytes) -> Result<Request, Malformed> {
+        let (header, _) = RequestHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
+        if header.flags & !JSON != 0 || header.reserved != [0; 3] {
+            return Err(Malformed::Field("request flags"));
+        }
+        if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
+            return Err(Malformed::Field("request number"));
+        }
+        // The body's own limit is the node's to check: it can answer with a reason.
+        Ok(Request {
+            group: GroupId(header.group.get()),
+            client: ClientId(header.client.get()),
+            number: header.number.get(),
+            unanswered: header.unanswered.get(),
+            view: ViewNumber(header.view.get()),
+            method: MethodId(header.method.get()),
+            patience_us: header.patience_us.get(),
+            json: header.flags & JSON != 0,
+            body: body.slice(size_of::<RequestHeader>()..),
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! What a new configuration's members tell each other: who brings what, and how the groups stand.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::GroupOptions;
+use crate::codec::at_most;
+use crate::keys::{KeyTable, checked_table};
+use crate::limits::{MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS};
+use crate::{GroupId, Malformed, Member, RingId, ViewNumber};
+
+/// A configuration that had the quorum: its number, and who was in it.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Component {
+    /// Grows by one from each component to the next. 0: there was none.
+    pub epoch: u64,
+    /// Its ring. Of two components with one epoch, that of the larger ring came later.
+    pub ring: RingId,
+    /// Its members, in order of id.
+    pub members: Vec<Member>,
+}
+
+/// A place in the history of the components. A later one compares as larger.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Place {
+    /// The component.
+    pub epoch: u64,
+    /// Its ring.
+    pub ring: RingId,
+    /// The sequence number there.
+    pub sequence: u64,
+}
+
+/// What a member brings to a new configuration, said by each of its members.
+///
+/// ```text
+/// | ring.seq | rep | first life | last: component | attempts: count, each component | position |
+///                                                  replicas: count, each (group, place) | address |
+/// component   | epoch | ring.seq | rep | members: count, each (node, incarnation) |
+/// place       | epoch | ring.seq | rep | sequence |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announce {
+    /// The configuration that this is about.
+    pub ring: RingId,
+    /// The sender knows that its node never ran before: it cannot have forgotten anything.
+    pub first_life: bool,
+    /// The last component that the sender knows to have been installed by all its members.
+    pub last: Component,
+    /// Later components, oldest first, that the sender installed without learning whether all
+    /// their members did.
+    pub attempts: Vec<Component>,
+    /// The sender has executed all that was ordered, up to this sequence number, in the newest
+    /// component named here.
+    pub position: u64,
+    /// The groups of which the sender has a replica with the state, in order, each with the place
+    /// of the last request that it took.
+    pub replicas: Vec<(GroupId, Place)>,
+    /// Where the sender's clients connect.
+    pub address: Option<SocketAddr>,
+}
+
+/// Attempts that an announcement may carry.
+pub const MAX_ATTEMPTS: usize = 16;
+
+impl Announce {
+    /// Refuses lists that are longer than their limits.
+    pub(super) fn checked(self) -> Result<Announce, Malformed> {
+        at_most(self.attempts.len(), MAX_ATTEMPTS, "attempts")?;
+        at_most(self.replicas.len(), MAX_GROUPS, "announced replicas")?;
+        for component in core::iter::once(&self.last).chain(&self.attempts) {
+            at_most(component.members.len(), MAX_MEMBERS, "component")?;
+        }
+        Ok(self)
+    }
+}
+
+/// The groups as they stand after a configuration's announcements, from a member that knows.
+///
+/// ```text
+/// | ring.seq | rep | epoch | groups: count, each group | keys: 0 or 1, the table |
+/// group   | name | options | view | last: place | replicas: count, each (member, synced) |
+///                                                          asleep: count, each member |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Install {
+    /// The configuration that this is about.
+    pub ring: RingId,
+    /// The number of the component that is hereby installed.
+    pub epoch: u64,
+    /// Every group, in order of name.
+    pub groups: Vec<GroupEntry>,
+    /// The keys that seal datagrams; `None` where they are not sealed.
+    pub keys: Option<KeyTable>,
+}
+
+impl Install {
+    /// Refuses lists that are longer than their limits.
+    pub(super) fn checked(self) -> Result<Install, Malformed> {
+        at_most(self.groups.len(), MAX_GROUPS, "groups")?;
+        for group in &self.groups {
+            at_most(group.name.len(), MAX_NAME, "name")?;
+            at_most(group.replicas.len(), MAX_REPLICAS, "replicas")?;
+            at_most(group.asleep.len(), MAX_REPLICAS, "asleep")?;
+        }
+        self.keys.as_ref().map_or(Ok(()), checked_table)?;
+        Ok(self)
+    }
+}
+
+/// One group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupEntry {
+    /// Its name.
+    pub name: String,
+    /// What its members agreed on.
+    pub options: GroupOptions,
+    /// The number of its view.
+    pub view: ViewNumber,
+    /// The place of the last request to it: who has taken that has the group's state.
+    pub last: Place,
+    /// Its replicas in order of rank: the first that is synced is the primary.
+    pub replicas: Vec<ReplicaEntry>,
+    /// While no replica in the component has the group's state: who had it, in order of rank. The
+    /// group goes on when one of them comes back in the same life, and with all that was ordered.
+    pub asleep: Vec<Member>,
+}
+
+/// One replica of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaEntry {
+    /// The node that hosts it, in the life in which it joined.
+    pub member: Member,
+    /// It has the group's state.
+    pub synced: bool,
+}

@@ -1,0 +1,166 @@
+//! A replica's state on its way to those that have none.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::client::Refusal;
+use crate::codec::{append, at_most, read};
+use crate::limits::{MAX_SESSION_WINDOW, MAX_SESSIONS, STATE_CHUNK};
+use crate::{ClientId, GroupId, Malformed, Time, ViewNumber};
+
+/// A piece of a replica's state for those that have none.
+///
+/// ```text
+///  0      1      2        4       8       16         24
+/// +------+------+--------+-------+-------+----------+------
+/// | kind | last |   0    | index | group | transfer | bytes      at most STATE_CHUNK
+/// |  6   | 0, 1 |        |       |       |          |
+/// +------+------+--------+-------+-------+----------+------
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateChunk {
+    /// Which group.
+    pub group: GroupId,
+    /// The view at whose installation the state was taken: names the transfer.
+    pub transfer: ViewNumber,
+    /// Place of the chunk, from 0.
+    pub index: u32,
+    /// No chunk follows.
+    pub last: bool,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct ChunkHeader {
+    kind: u8,
+    last: u8,
+    reserved: U16,
+    index: U32,
+    group: U64,
+    transfer: U64,
+}
+
+impl StateChunk {
+    /// The payload to multicast.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let header = ChunkHeader {
+            kind: 6,
+            last: u8::from(self.last),
+            reserved: 0.into(),
+            index: self.index.into(),
+            group: self.group.0.into(),
+            transfer: self.transfer.0.into(),
+        };
+        let mut buffer = Vec::with_capacity(size_of::<ChunkHeader>() + self.bytes.len());
+        buffer.extend_from_slice(header.as_bytes());
+        buffer.extend_from_slice(&self.bytes);
+        buffer
+    }
+
+    /// Reads it; its bytes share `payload`.
+    pub(super) fn decode(payload: &Bytes) -> Result<StateChunk, Malformed> {
+        let (header, bytes) =
+            ChunkHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
+        if header.last > 1 || header.reserved.get() != 0 {
+            return Err(Malformed::Field("chunk flags"));
+        }
+        at_most(bytes.len(), STATE_CHUNK, "bytes")?;
+        Ok(StateChunk {
+            group: GroupId(header.group.get()),
+            transfer: ViewNumber(header.transfer.get()),
+            index: header.index.get(),
+            last: header.last == 1,
+            bytes: payload.slice(size_of::<ChunkHeader>()..),
+        })
+    }
+}
+
+/// All that a replica knows, as the chunks of a transfer carry it.
+///
+/// ```text
+/// | length of the head 4 | head: executed, clock, sessions | the service's own state |
+/// session   | client | unanswered | last used | replies: count, each (number, kept) |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaState {
+    /// What is kept beside the service's state.
+    pub head: StateHead,
+    /// The service's own state.
+    pub service: Bytes,
+}
+
+/// The part of a replica's state that is not the service's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateHead {
+    /// Requests executed in the group's history.
+    pub executed: u64,
+    /// Ordered time.
+    pub clock: Time,
+    /// In order of client.
+    pub sessions: Vec<SessionState>,
+}
+
+impl StateHead {
+    /// Refuses lists that are longer than their limits.
+    fn checked(self) -> Result<StateHead, Malformed> {
+        at_most(self.sessions.len(), MAX_SESSIONS, "sessions")?;
+        for session in &self.sessions {
+            at_most(session.replies.len(), MAX_SESSION_WINDOW as usize, "replies")?;
+        }
+        Ok(self)
+    }
+}
+
+/// One client's session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// Whose.
+    pub client: ClientId,
+    /// No reply below this number is wanted any more.
+    pub unanswered: u64,
+    /// Ordered time of its last request.
+    pub last_used: Time,
+    /// Replies by number, in order.
+    pub replies: Vec<(u64, KeptReply)>,
+}
+
+/// A reply that a replica keeps for retries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeptReply {
+    /// The method's result.
+    Ok(Vec<u8>),
+    /// The service's own error.
+    Service(Vec<u8>),
+    /// The request could not be executed.
+    Refused(Refusal, String),
+}
+
+impl ReplicaState {
+    /// The bytes that the chunks carry.
+    pub fn encode(&self) -> Bytes {
+        let mut buffer = append(alloc::vec![0; 4], &self.head);
+        let length = u32::try_from(buffer.len() - 4).expect("kept replies are limited");
+        buffer[..4].copy_from_slice(&length.to_le_bytes());
+        buffer.extend_from_slice(&self.service);
+        buffer.into()
+    }
+
+    /// Reads what [`ReplicaState::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &Bytes) -> Result<ReplicaState, Malformed> {
+        let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
+        let length = length.get() as usize;
+        let head = rest.get(..length).ok_or(Malformed::Length)?;
+        let head = read::<StateHead>(head)?.checked()?;
+        Ok(ReplicaState { head, service: bytes.slice(4 + length..) })
+    }
+}
