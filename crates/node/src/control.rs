@@ -1,8 +1,10 @@
 //! How other threads talk with the data plane.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Instant;
 
 use wire::{Duration, Member};
 
@@ -17,6 +19,9 @@ use crate::status::Status;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Pause before an order is offered again to a queue that is full.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// A replica's state comes after all that it has to execute before.
 const STATE_WITHIN: Duration = Duration::from_secs(60);
@@ -37,10 +42,29 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Gives the data plane an order.
+    ///
+    /// # Errors
+    /// It has ended, or its queue is full of orders that it does not take.
     pub fn order(&self, order: Order) -> Result<(), Stopped> {
-        self.orders.send(order).map_err(|_| self.stopped())?;
-        self.waker.wake();
-        Ok(())
+        self.order_by(Instant::now() + ANSWER_WITHIN, order)
+    }
+
+    fn order_by(&self, deadline: Instant, mut order: Order) -> Result<(), Stopped> {
+        loop {
+            order = match self.orders.try_send(order) {
+                Ok(()) => {
+                    self.waker.wake();
+                    return Ok(());
+                }
+                Err(TrySendError::Disconnected(_)) => return Err(self.stopped()),
+                Err(TrySendError::Full(_)) if Instant::now() >= deadline => {
+                    return Err(Stopped::Hung);
+                }
+                Err(TrySendError::Full(order)) => order,
+            };
+            thread::sleep(FULL_PAUSE);
+        }
     }
 
     /// Why nobody answers.
@@ -57,8 +81,10 @@ impl Control {
         order: impl FnOnce(SyncSender<T>) -> Order,
     ) -> Result<T, Stopped> {
         let (reply, answer) = sync_channel(1);
-        self.order(order(reply))?;
-        answer.recv_timeout(within).map_err(|error| match error {
+        let deadline = Instant::now() + within;
+        self.order_by(deadline, order(reply))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        answer.recv_timeout(left).map_err(|error| match error {
             RecvTimeoutError::Timeout => Stopped::Hung,
             RecvTimeoutError::Disconnected => self.stopped(),
         })
@@ -116,5 +142,35 @@ impl Control {
     pub fn subscribe(&self, interest: Interest) -> (Vec<Stamped>, Receiver<Stamped>) {
         self.ask(ANSWER_WITHIN, |reply| Order::Subscribe { interest, reply })
             .unwrap_or_else(|_| (Vec::new(), sync_channel(1).1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{Incarnation, NodeId};
+
+    use super::*;
+
+    #[test]
+    fn who_asks_a_data_plane_that_is_stuck_gets_an_answer_even_if_its_queue_is_full() {
+        let (orders, queue) = sync_channel(1);
+        let control = Control {
+            me: Member { node: NodeId(1), incarnation: Incarnation(1) },
+            cluster: "test".into(),
+            orders,
+            waker: Arc::new(Waker::new().unwrap()),
+            fate: OnceLock::new(),
+            admin_requests: AtomicU64::new(0),
+            admin_malformed: AtomicU64::new(0),
+            admin_tally: OnceLock::new(),
+        };
+        let ask = || {
+            let within = Duration::from_millis(20);
+            control.ask(within, |reply| Order::BenchProgress { reply }).unwrap_err()
+        };
+        assert_eq!(ask(), Stopped::Hung, "it is in the queue, and nobody answers");
+        assert_eq!(ask(), Stopped::Hung, "there is no place in the queue");
+        drop(queue);
+        assert_eq!(ask(), Stopped::Stopped);
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Done {
     /// The handler panicked.
     pub panicked: bool,
     /// Bytes of the request that wait no more.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 enum Job {

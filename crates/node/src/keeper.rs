@@ -122,6 +122,8 @@ impl Desk {
                 }
                 if is_changed(&self.keys, &keys) {
                     match commands.recv_timeout(RETRY) {
+                        // As at a full queue: the next component's installation says it again.
+                        Ok(_) if backlog.len() >= MAX_ORDERS => {}
                         Ok(later) => backlog.push_back(later),
                         Err(RecvTimeoutError::Timeout) => {}
                         Err(RecvTimeoutError::Disconnected) => return,

@@ -119,7 +119,7 @@ impl Node {
             client_address,
             tls: security::status(credentials.as_ref()),
             sockets,
-            inbox: Inbox { waker: waker.clone(), orders: order_queue, results: result_queue },
+            inbox: Inbox::new(waker.clone(), order_queue, result_queue),
             executors: Default::default(),
             keeper,
             bench: None,

@@ -29,20 +29,23 @@
 extern crate alloc;
 
 mod contact;
+mod counters;
 mod derive;
 mod envelope;
 mod keys;
 mod opener;
+mod peer;
 mod seal;
 mod sealer;
 mod window;
 
 pub use contact::{Contact, Nonce};
+pub use counters::Counters;
 pub use derive::{ClusterKey, Fingerprint};
 pub use envelope::{Envelope, HEADER, MAX_SEALED, OVERHEAD, TAG, is_sealed};
 pub use keys::{KeyFileError, Keys, MAX_KEYS, NoSuchKey};
 pub use opener::Opener;
-pub use seal::{Config, Counters, Seal, SealedContact};
+pub use seal::{Config, Seal, SealedContact};
 pub use sealer::{Exhausted, Sealer};
 pub use window::{Fresh, WINDOW, Window};
 

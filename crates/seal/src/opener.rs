@@ -34,6 +34,9 @@ pub struct Opener {
     /// The last other life of which something authentic came: it may be going on, or recorded. Its
     /// key is kept so that it need not be derived for every datagram.
     unmet: Option<(Life, LifeKey)>,
+    /// The largest incarnation of such a life: only a larger one is somebody new. Recordings of
+    /// several lives, sent in turn, are not.
+    newest_unmet: Option<Incarnation>,
 }
 
 struct Met {
@@ -48,14 +51,14 @@ struct Met {
 pub(crate) enum Standing {
     /// It has proved to be going on, and this datagram is new.
     Met,
-    /// It has not; `first` if nothing of it was known until now.
+    /// It has not; `first` if nothing of it, nor of a later life, was known until now.
     Unmet { first: bool },
 }
 
 impl Opener {
     /// Nothing is known of the node yet.
     pub fn new(cluster: ClusterId, node: NodeId) -> Opener {
-        Opener { cluster, node, met: None, unmet: None }
+        Opener { cluster, node, met: None, unmet: None, newest_unmet: None }
     }
 
     /// The life of the node that has proved to be going on.
@@ -99,10 +102,10 @@ impl Opener {
         let key = cluster_key.life(self.cluster, envelope.sender, envelope.salt);
         let opened = decrypt(&key.aead, nonce).ok_or(Refused::Forged)?;
         // Only what is authentic is remembered: lives can be invented without end.
-        let newest =
-            self.unmet.as_ref().is_none_or(|(known, _)| known.incarnation < life.incarnation);
         self.unmet = Some((life, key));
-        Ok((Standing::Unmet { first: newest }, opened))
+        let first = self.newest_unmet < Some(life.incarnation);
+        self.newest_unmet = self.newest_unmet.max(Some(life.incarnation));
+        Ok((Standing::Unmet { first }, opened))
     }
 
     /// The life that sealed this has proved to be going on. What it sealed before, it or anybody

@@ -5,27 +5,17 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce as AeadNonce};
-use wire::{ClusterId, Duration, Member, NodeId, Secret, Time};
+use wire::{ClusterId, Member, NodeId, Secret, Time};
 
 use crate::Refused;
-use crate::contact::{Contact, Nonce};
+use crate::contact::Contact;
+use crate::counters::Counters;
 use crate::derive::{ClusterKey, Entropy};
 use crate::envelope::{Envelope, HEADER, MAX_SEALED, OVERHEAD, TAG, is_sealed};
 use crate::keys::{Keys, NoSuchKey};
-use crate::opener::{Life, Opener, Standing};
+use crate::opener::{Life, Standing};
+use crate::peer::Peer;
 use crate::sealer::{Exhausted, Sealer};
-
-/// A challenge is not answered for longer than this: a recording of an answer is worth nothing
-/// after it. Many times what a loaded network takes for a round trip.
-const CHALLENGE_LIFE: Duration = Duration::from_secs(1);
-
-/// Pause before a node that is silent is challenged again, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(64);
-
-/// A challenge that comes again within this time, by another link or from a recording, is not
-/// answered again. Shorter than any node's pause.
-const SAME_CHALLENGE: Duration = Duration::from_micros(500);
 
 /// Contact messages that wait to be sent. Polled after every batch of datagrams, of which each
 /// asks for one at most.
@@ -58,50 +48,6 @@ pub struct SealedContact {
     pub answers: bool,
 }
 
-/// What was done with datagrams. All counts are since the node's start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Datagrams sealed.
-    pub sealed: u64,
-    /// Datagrams opened.
-    pub opened: u64,
-    /// Contact messages opened.
-    pub contacts_in: u64,
-    /// Contact messages sealed.
-    pub contacts_out: u64,
-    /// Lives of other nodes that proved to be going on.
-    pub met: u64,
-    /// [`Refused::Malformed`].
-    pub malformed: u64,
-    /// [`Refused::Plain`].
-    pub plain: u64,
-    /// [`Refused::UnknownKey`].
-    pub unknown_key: u64,
-    /// [`Refused::Stranger`] and [`Refused::Misaddressed`].
-    pub misaddressed: u64,
-    /// [`Refused::Forged`].
-    pub forged: u64,
-    /// [`Refused::Duplicate`].
-    pub duplicates: u64,
-    /// [`Refused::Replayed`] and [`Refused::Stale`].
-    pub replayed: u64,
-    /// [`Refused::Unmet`].
-    pub unmet: u64,
-}
-
-struct Peer {
-    node: NodeId,
-    opener: Opener,
-    challenge: Nonce,
-    challenged_first: Option<Time>,
-    /// When it may be challenged again, and the pause after that.
-    challenge_at: Time,
-    pause: Duration,
-    /// The life that was given an answer last: it takes what this node sends.
-    answered: Option<Life>,
-    last_answers: [Option<(Nonce, Time)>; 4],
-}
-
 /// The machine. See the head of the crate.
 pub struct Seal {
     me: Member,
@@ -121,16 +67,7 @@ impl Seal {
         let salt = u64::from_le_bytes(entropy.draw());
         let sealer = Sealer::new(cluster, me, salt, keys.sealing());
         let others = nodes.into_iter().filter(|&node| node != me.node);
-        let peer = |node| Peer {
-            node,
-            opener: Opener::new(cluster, node),
-            challenge: Nonce(entropy.draw()),
-            challenged_first: None,
-            challenge_at: Time::ZERO,
-            pause: FIRST_PAUSE,
-            answered: None,
-            last_answers: [None; 4],
-        };
+        let peer = |node| Peer::new(cluster, node, &mut entropy);
         let mut peers: Vec<Peer> = others.map(peer).collect();
         peers.sort_by_key(|peer| peer.node);
         let contacts = VecDeque::with_capacity(MAX_CONTACTS);
@@ -243,8 +180,7 @@ impl Seal {
         let peer = &mut self.peers[index];
         let (standing, opened) = peer.opener.open(envelope, &self.keys, decrypt)?;
         if let Standing::Unmet { first: true } = standing {
-            // Somebody new: it is not to wait for what its predecessor's silence has led to.
-            (peer.challenge_at, peer.pause) = (now, FIRST_PAUSE);
+            peer.hurry(now);
         }
         if let Some(contact) = Contact::decode(opened) {
             // An answer to everybody answers nobody.
@@ -262,23 +198,17 @@ impl Seal {
     }
 
     fn handle_contact(&mut self, now: Time, index: usize, envelope: &Envelope, contact: Contact) {
-        let life = Life::of(envelope);
-        let peer = &mut self.peers[index];
-        let is_met = |peer: &Peer| peer.opener.life() == Some(life);
-        if contact.answer == Some(peer.challenge) && !is_met(peer) && peer.is_challenged(now) {
-            peer.opener.meet(envelope);
-            peer.renew(&mut self.entropy);
-            (peer.challenge_at, peer.pause) = (now, FIRST_PAUSE);
+        let Seal { peers, entropy, .. } = self;
+        let peer = &mut peers[index];
+        if let Some(answer) = contact.answer
+            && peer.take_answer(now, envelope, answer, entropy)
+        {
             self.counters.met += 1;
         }
-        let Some(challenge) = contact.challenge else { return };
-        if !peer.is_to_answer(challenge, now) {
-            return;
-        }
-        peer.answered = Some(life);
-        // It has to prove itself too: then both know each other after three messages.
-        let mine = (!is_met(peer)).then(|| peer.challenge(now, &mut self.entropy));
-        self.push(index, Contact { challenge: mine, answer: Some(challenge) });
+        let answer = contact
+            .challenge
+            .and_then(|challenge| peer.answer(now, Life::of(envelope), challenge, entropy));
+        self.push(index, answer);
     }
 
     /// Something is to be sent to a node: if it has not been met, now is the time.
@@ -291,19 +221,13 @@ impl Seal {
     }
 
     fn challenge(&mut self, now: Time, index: usize) {
-        let peer = &mut self.peers[index];
-        if now < peer.challenge_at {
-            return;
-        }
-        peer.challenge_at = now + peer.pause;
-        peer.pause = (peer.pause * 2).min(LONGEST_PAUSE);
-        let challenge = Some(peer.challenge(now, &mut self.entropy));
-        self.push(index, Contact { challenge, answer: None });
+        let challenge = self.peers[index].challenge_if_due(now, &mut self.entropy);
+        self.push(index, challenge);
     }
 
-    fn push(&mut self, index: usize, contact: Contact) {
+    fn push(&mut self, index: usize, contact: Option<Contact>) {
         if self.contacts.len() < MAX_CONTACTS {
-            self.contacts.push_back((self.peers[index].node, contact));
+            self.contacts.extend(contact.map(|contact| (self.peers[index].node, contact)));
         }
     }
 
@@ -321,10 +245,7 @@ impl Seal {
     /// The node has been met, and takes what this node sends, as far as known. If not, what is
     /// sent to it now may be worth sending again after the next contact.
     pub fn is_in_touch(&self, node: NodeId) -> bool {
-        self.place(node).is_some_and(|index| {
-            let peer = &self.peers[index];
-            peer.answered.is_some() && peer.answered == peer.opener.life()
-        })
+        self.place(node).is_some_and(|index| self.peers[index].is_in_touch())
     }
 
     /// The life of a node that has proved to be going on.
@@ -381,52 +302,5 @@ impl Seal {
 
     fn place(&self, node: NodeId) -> Option<usize> {
         self.peers.binary_search_by_key(&node, |peer| peer.node).ok()
-    }
-}
-
-impl Peer {
-    /// The challenge to send: one for all until it is answered or too old, so that a repeat that
-    /// overtakes an answer does not spoil it.
-    fn challenge(&mut self, now: Time, entropy: &mut Entropy) -> Nonce {
-        if self.challenged_first.is_some_and(|first| now.since(first) > CHALLENGE_LIFE) {
-            self.renew(entropy);
-        }
-        self.challenged_first.get_or_insert(now);
-        self.challenge
-    }
-
-    fn renew(&mut self, entropy: &mut Entropy) {
-        self.challenge = Nonce(entropy.draw());
-        self.challenged_first = None;
-    }
-
-    fn is_challenged(&self, now: Time) -> bool {
-        self.challenged_first.is_some_and(|first| now.since(first) <= CHALLENGE_LIFE)
-    }
-
-    /// False if it was answered a moment ago.
-    fn is_to_answer(&mut self, challenge: Nonce, now: Time) -> bool {
-        let recent = |(_, at): &&(Nonce, Time)| now.since(*at) < SAME_CHALLENGE;
-        if self.last_answers.iter().flatten().filter(recent).any(|(nonce, _)| *nonce == challenge) {
-            return false;
-        }
-        self.last_answers.rotate_right(1);
-        self.last_answers[0] = Some((challenge, now));
-        true
-    }
-}
-
-impl Counters {
-    fn refused(&mut self, refused: Refused) {
-        *match refused {
-            Refused::Malformed => &mut self.malformed,
-            Refused::Plain => &mut self.plain,
-            Refused::UnknownKey => &mut self.unknown_key,
-            Refused::Stranger | Refused::Misaddressed => &mut self.misaddressed,
-            Refused::Forged => &mut self.forged,
-            Refused::Duplicate => &mut self.duplicates,
-            Refused::Replayed | Refused::Stale => &mut self.replayed,
-            Refused::Unmet => &mut self.unmet,
-        } += 1;
     }
 }

@@ -5,40 +5,36 @@
 //! that crowd the gate most. What is handed in is open, and known by name.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tls::{Identity, Records, Server, Visitor};
+use tls::{Identity, Records, Server};
+use wire::Time;
 use wire::limits::MAX_HANDSHAKES;
-use wire::{Duration, Time};
 
+use super::listener::{ACCEPT_PAUSE, matters_to_all, prepare};
 use crate::poller::Waker;
 use crate::status::HandshakeCounters;
 use crate::timer::{monotonic, timeout};
 
-/// A handshake that is not over after this long never will be: clients give up after a second.
-const SHAKE_WITHIN: Duration = Duration::from_secs(2);
+mod tally;
+mod waiting;
 
-/// How long whoever was refused may take to read why.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) use tally::Tally;
+use tally::count;
+use waiting::{Verdict, Waiting};
 
 /// Connections accepted before those at the gate have their turn.
 const ACCEPT_BATCH: usize = 16;
 
-/// How long to wait for descriptors to become free when the system has none left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 /// Bytes read at a time: a client's flight with its chain, and its first words.
 const READ: usize = 16 << 10;
-
-/// The first byte of whoever begins with TLS (RFC 8446, 5.1: a handshake record).
-const TLS: u8 = 22;
 
 /// A connection that has come through.
 #[derive(Debug)]
@@ -60,37 +56,6 @@ pub(crate) struct Manners {
     pub farewell: fn(&str) -> Bytes,
 }
 
-/// What the gate has counted, for other threads to read.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    done: AtomicU64,
-    resumed: AtomicU64,
-    plaintext: AtomicU64,
-    failed: AtomicU64,
-    refused: AtomicU64,
-    late: AtomicU64,
-    crowded: AtomicU64,
-}
-
-impl Tally {
-    pub fn read(&self) -> HandshakeCounters {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        HandshakeCounters {
-            done: read(&self.done),
-            resumed: read(&self.resumed),
-            plaintext: read(&self.plaintext),
-            failed: read(&self.failed),
-            refused: read(&self.refused),
-            late: read(&self.late),
-            crowded: read(&self.crowded),
-        }
-    }
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 /// A gate that is open. It closes when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -107,7 +72,7 @@ impl Gate {
         let address = listener.local_addr()?;
         let waker = Arc::new(Waker::new()?);
         let (tally, closed) = <(Arc<Tally>, Arc<AtomicBool>)>::default();
-        let keeper = Keeper {
+        let porter = Porter {
             listener,
             server,
             manners,
@@ -120,7 +85,7 @@ impl Gate {
             scratch: vec![0; READ].into(),
         };
         let thread =
-            thread::Builder::new().name("steadfast gate".into()).spawn(move || keeper.run())?;
+            thread::Builder::new().name("steadfast gate".into()).spawn(move || porter.run())?;
         Ok(Gate { address, tally, closed, waker, thread: Some(thread) })
     }
 
@@ -148,32 +113,8 @@ impl Drop for Gate {
     }
 }
 
-/// Somebody at the gate.
-#[derive(Debug)]
-struct Waiting {
-    stream: TcpStream,
-    records: Box<Records>,
-    input: BytesMut,
-    /// Where from: handshakes under way are counted by it.
-    origin: u128,
-    until: Time,
-    /// Bytes have come.
-    begun: bool,
-    /// It was refused: what is left of this in plain bytes, then it only has to read it.
-    leaving: bool,
-    last_words: Bytes,
-    silent: bool,
-}
-
-/// What is to become of a visitor.
-enum Verdict {
-    Stay,
-    Enter,
-    Go,
-}
-
 /// The gate's thread.
-struct Keeper {
+struct Porter {
     listener: TcpListener,
     server: Server,
     manners: Manners,
@@ -186,7 +127,7 @@ struct Keeper {
     scratch: Box<[u8]>,
 }
 
-impl Keeper {
+impl Porter {
     fn run(mut self) {
         while !self.closed.load(Ordering::Acquire) {
             let (accept, ready) = self.wait();
@@ -231,7 +172,7 @@ impl Keeper {
             match self.listener.accept() {
                 Ok((stream, address)) => self.receive(stream, address.ip()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if super::tcp::matters_to_all(&error) => {
+                Err(error) if matters_to_all(&error) => {
                     tracing::warn!(%error, "no more clients for now: raise the limit of open files");
                     self.paused_until = monotonic() + ACCEPT_PAUSE;
                     return;
@@ -246,32 +187,15 @@ impl Keeper {
         if self.visitors.len() >= MAX_HANDSHAKES {
             self.make_room();
         }
-        let ready = stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
-        let (true, Ok(records)) = (ready, self.server.accept()) else { return };
-        let visitor = Waiting {
-            stream,
-            records: Box::new(records),
-            input: BytesMut::new(),
-            origin: origin(address),
-            until: monotonic() + SHAKE_WITHIN,
-            begun: false,
-            leaving: false,
-            last_words: Bytes::new(),
-            silent: false,
-        };
+        let (Ok(()), Ok(records)) = (prepare(&stream), self.server.accept()) else { return };
+        let visitor = Waiting::new(stream, records, address, monotonic());
         self.visitors.insert(self.next, visitor);
         self.next += 1;
     }
 
-    /// Whoever crowds the gate competes with himself: of the origin with most, the oldest goes.
     fn make_room(&mut self) {
-        let mut counts: BTreeMap<u128, usize> = BTreeMap::new();
-        for visitor in self.visitors.values() {
-            *counts.entry(visitor.origin).or_default() += 1;
-        }
-        let most = counts.iter().max_by_key(|(_, count)| **count).map(|(origin, _)| *origin);
-        let of_most = |(_, visitor): &(&u64, &Waiting)| Some(visitor.origin) == most;
-        if let Some(number) = self.visitors.iter().find(of_most).map(|(number, _)| *number) {
+        let origins = self.visitors.iter().map(|(number, visitor)| (*number, visitor.origin));
+        if let Some(number) = most_crowding(origins) {
             self.visitors.remove(&number);
             count(&self.tally.crowded);
         }
@@ -312,102 +236,32 @@ impl Keeper {
     }
 }
 
-impl Waiting {
-    fn wants_to_write(&self) -> bool {
-        self.records.wants_to_write() || !self.last_words.is_empty()
+/// Whoever crowds the gate competes with himself: of the origins with most visitors, all alike, the
+/// oldest visitor. Visitors are given in order of age.
+fn most_crowding(visitors: impl Iterator<Item = (u64, u128)> + Clone) -> Option<u64> {
+    let mut counts: BTreeMap<u128, usize> = BTreeMap::new();
+    for (_, origin) in visitors.clone() {
+        *counts.entry(origin).or_default() += 1;
     }
-
-    fn go_on(
-        &mut self,
-        scratch: &mut [u8],
-        server: &Server,
-        tally: &Tally,
-        manners: &Manners,
-    ) -> Verdict {
-        let read = match self.stream.read(scratch) {
-            Ok(0) => {
-                if !self.leaving {
-                    count(&tally.failed);
-                }
-                return Verdict::Go;
-            }
-            Ok(length) => &scratch[..length],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => &[],
-            Err(_) => return Verdict::Go,
-        };
-        if !read.is_empty() && !self.leaving {
-            self.take(read, server, tally, manners);
-        }
-        if self.write().is_err() {
-            return Verdict::Go;
-        }
-        if self.leaving && !self.wants_to_write() && !self.silent {
-            // The connection is closed by the other side, or later: what it still sends must not
-            // make its host throw away our last words.
-            self.silent = true;
-            let _ = self.stream.shutdown(Shutdown::Write);
-        }
-        if !self.leaving && self.records.is_open() { Verdict::Enter } else { Verdict::Stay }
-    }
-
-    fn take(&mut self, read: &[u8], server: &Server, tally: &Tally, manners: &Manners) {
-        if !self.begun && read[0] != TLS {
-            count(&tally.plaintext);
-            self.last_words = (manners.farewell)(
-                "this node takes TLS only: give the client the cluster's authority and a certificate \
-                 (`steadfast init --client NAME` makes one; `--tls DIR` or Client::builder use it)",
-            );
-            return self.leave();
-        }
-        self.begun = true;
-        let input = &mut self.input;
-        if let Err(error) = self.records.receive(read, |plain| input.extend_from_slice(plain)) {
-            count(&tally.failed);
-            tracing::debug!(peer = ?self.stream.peer_addr().ok(), %error, "a TLS handshake failed");
-            // What waits to be written says it to the other side.
-            return self.leave();
-        }
-        if self.records.is_open()
-            && let Visitor::Refused(why) = server.admit(&self.records)
-        {
-            count(&tally.refused);
-            tracing::info!(peer = ?self.stream.peer_addr().ok(), why, "a connection is refused");
-            let words = (manners.farewell)(&why);
-            self.records.seal(&[io::IoSlice::new(&words)]);
-            self.records.say_goodbye();
-            self.leave();
-        }
-    }
-
-    fn leave(&mut self) {
-        self.leaving = true;
-        self.until = monotonic() + LINGER;
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        let result = self.write_some();
-        match result {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            result => result,
-        }
-    }
-
-    fn write_some(&mut self) -> io::Result<()> {
-        while !self.last_words.is_empty() {
-            let written = self.stream.write(&self.last_words)?;
-            let _ = self.last_words.split_to(written);
-        }
-        while self.records.wants_to_write() {
-            self.records.write(&mut self.stream)?;
-        }
-        Ok(())
-    }
+    let most = counts.values().max().copied();
+    visitors
+        .into_iter()
+        .find(|(_, origin)| counts.get(origin).copied() == most)
+        .map(|(number, _)| number)
 }
 
-/// Whoever has one IPv6 address has the other 2^64 of its network too (RFC 6177).
-fn origin(address: IpAddr) -> u128 {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_crowds_the_gate_makes_room_himself_and_no_address_is_worse_than_another() {
+        let crowd = [(1, 9), (2, 5), (3, 7), (4, 5), (5, 9), (6, 5)];
+        assert_eq!(most_crowding(crowd.into_iter()), Some(2), "the oldest of the busiest origin");
+        let each_alone = [(1, 3), (2, 9), (3, 5)];
+        assert_eq!(most_crowding(each_alone.into_iter()), Some(1), "not whose address is largest");
+        let two_alike = [(1, 3), (2, 9), (3, 7), (4, 9), (5, 7)];
+        assert_eq!(most_crowding(two_alike.into_iter()), Some(2));
+        assert_eq!(most_crowding([].into_iter()), None);
     }
 }

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use rustix::io::Errno;
-use wire::client::{Farewell, Frame, Hello};
-use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES, MAX_GUESTS};
-use wire::{Caller, Duration, Malformed, PROTOCOL_VERSION, Time};
+use wire::client::{Frame, Hello};
+use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
+use wire::{Caller, Malformed, PROTOCOL_VERSION, Time};
 
-use super::connection::{Connection, Secure, Taken};
-use super::gate::{Gate, Guest, Manners};
+use super::connection::{Connection, Taken};
+use super::door::{Door, farewell};
 use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::status::{Counters, HandshakeCounters};
 
@@ -22,9 +21,6 @@ const READ: usize = 64 << 10;
 
 /// Connections accepted before the others have their turn.
 const ACCEPT_BATCH: usize = 16;
-
-/// How long to wait for descriptors to become free when the system has none left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a connection's reading brings.
 pub(crate) enum Arrived {
@@ -44,58 +40,34 @@ pub(crate) struct Callers {
     buffered: usize,
     /// Connections with frames that no write was tried for yet.
     unwritten: Vec<u64>,
-    paused_until: Option<Time>,
     scratch: Box<[u8]>,
-}
-
-/// Where clients come in.
-#[derive(Debug)]
-enum Door {
-    /// Whoever connects is in.
-    Open(TcpListener),
-    /// Those who are in have shaken hands. The guests' end is dropped first, so that the gate's
-    /// thread, which may wait for a place there, sees that it is closed.
-    Gated { guests: Receiver<Guest>, gate: Gate },
 }
 
 impl Callers {
     /// Takes clients who speak plain frames.
     pub fn listen(address: SocketAddr) -> io::Result<Callers> {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Callers::new(Door::Open(listener), address))
+        Callers::new(Door::open(address)?)
     }
 
-    /// Takes clients who speak TLS and have a certificate.
+    /// Takes clients who speak TLS and have a certificate. The waker tells of those who have come in.
     pub fn listen_gated(
         address: SocketAddr,
         server: tls::Server,
         waker: Arc<Waker>,
     ) -> io::Result<Callers> {
-        let (sender, guests) = sync_channel(MAX_GUESTS);
-        let admit = move |guest| {
-            let taken = sender.send(guest).is_ok();
-            waker.wake();
-            taken
-        };
-        let manners = Manners { admit: Box::new(admit), farewell };
-        let gate = Gate::open(TcpListener::bind(address)?, server, manners)?;
-        let address = gate.address();
-        Ok(Callers::new(Door::Gated { guests, gate }, address))
+        Callers::new(Door::gated(address, server, waker)?)
     }
 
-    fn new(door: Door, address: SocketAddr) -> Callers {
-        Callers {
+    fn new(door: Door) -> io::Result<Callers> {
+        Ok(Callers {
+            address: door.address()?,
             door,
-            address,
             connections: BTreeMap::new(),
             next: 1,
             buffered: 0,
             unwritten: Vec::new(),
-            paused_until: None,
             scratch: vec![0; READ].into(),
-        }
+        })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -104,10 +76,7 @@ impl Callers {
 
     /// Handshakes, if clients come through a gate.
     pub fn handshakes(&self) -> Option<HandshakeCounters> {
-        match &self.door {
-            Door::Open(_) => None,
-            Door::Gated { gate, .. } => Some(gate.counters()),
-        }
+        self.door.handshakes()
     }
 
     /// How many connections each name in clients' certificates has.
@@ -124,79 +93,39 @@ impl Callers {
     }
 
     pub fn register(&self, poller: &Poller) -> Result<(), Errno> {
-        match &self.door {
-            Door::Open(listener) => poller.add(listener, Source::Clients, EventFlags::IN),
-            Door::Gated { .. } => Ok(()),
-        }
+        self.door.register(poller)
     }
 
-    /// When `resume` is due.
+    /// When [`resume`](Callers::resume) is due.
     pub fn next_timeout(&self) -> Time {
-        self.paused_until.unwrap_or(Time::FAR)
+        self.door.next_timeout()
     }
 
-    /// Accepts again after a pause.
+    /// Accepts again after a rest.
     pub fn resume(&mut self, now: Time, poller: &Poller) {
-        if let Door::Open(listener) = &self.door
-            && self.paused_until.is_some_and(|until| until <= now)
-        {
-            let again = poller.modify(listener, Source::Clients, EventFlags::IN);
-            self.paused_until = again.is_err().then_some(now + ACCEPT_PAUSE);
-        }
+        self.door.resume(now, poller);
     }
 
-    /// Accepts new connections. Tells of those that had to go for them.
+    /// Whether it is the waker, and not epoll, that tells of new connections.
+    pub fn is_gated(&self) -> bool {
+        matches!(self.door, Door::Gated { .. })
+    }
+
+    /// Takes in those who have come, up to a batch, and tells of those that had to go for them. True
+    /// if there may be more.
     pub fn accept(
         &mut self,
         now: Time,
         poller: &Poller,
         counters: &mut Counters,
         mut take: impl FnMut(Arrived),
-    ) {
-        for _ in 0..ACCEPT_BATCH {
-            let Door::Open(listener) = &self.door else { return };
-            match listener.accept() {
-                Ok((stream, _)) => {
-                    let ready =
-                        stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
-                    if ready {
-                        let connection = Connection::new(stream, None, BytesMut::new());
-                        self.admit(connection, poller, counters, &mut take);
-                    } else {
-                        counters.connections_refused += 1;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if matters_to_all(&error) => {
-                    // The listener stays ready, so epoll would report it without end.
-                    tracing::warn!(%error, "no more clients for now: raise the limit of open files");
-                    counters.connections_refused += 1;
-                    let _ = poller.modify(listener, Source::Clients, EventFlags::empty());
-                    self.paused_until = Some(now + ACCEPT_PAUSE);
-                    return;
-                }
-                // This one connection ended before it was accepted.
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// Takes in those whom the gate has let through, up to a batch. True if there may be more.
-    pub fn take_guests(
-        &mut self,
-        poller: &Poller,
-        counters: &mut Counters,
-        mut take: impl FnMut(Arrived),
     ) -> bool {
         for _ in 0..ACCEPT_BATCH {
-            let Door::Gated { guests, .. } = &self.door else { return false };
-            let Ok(guest) = guests.try_recv() else { return false };
-            let Guest { stream, records, input, identity } = guest;
-            let connection = Connection::new(stream, Some(Secure::new(records, identity)), input);
+            let Some(connection) = self.door.next(now, poller, counters) else { return false };
             let Some(number) = self.admit(connection, poller, counters, &mut take) else {
                 continue;
             };
-            // Its first words came with the handshake's last, so epoll does not tell of them.
+            // Its first words may have come with the handshake's last: epoll does not tell of them.
             let caller = Caller(number);
             if !self.take_frames(number, counters, |frame| take(Arrived::Frame(caller, frame))) {
                 self.remove(number);
@@ -415,15 +344,4 @@ fn is_no_greeting(input: &[u8]) -> bool {
     const HELLO: std::ops::RangeInclusive<u8> = 1..=1;
     let header = [LENGTH, ZERO, ZERO, ZERO, HELLO];
     input.iter().zip(&header).any(|(byte, possible)| !possible.contains(byte))
-}
-
-fn farewell(reason: &str) -> Bytes {
-    Frame::Farewell(Farewell { version: PROTOCOL_VERSION, reason: reason.into() }).encode()
-}
-
-pub(super) fn matters_to_all(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
-    )
 }

@@ -181,3 +181,22 @@ fn contact_messages_are_for_one_node() {
     assert_eq!(Contact::decode(&contact.encode()), Some(contact));
     assert_eq!(Contact::decode(&contact.encode()[1..]), None);
 }
+
+#[test]
+fn recordings_of_several_lives_sent_in_turn_do_not_make_a_node_talk() {
+    let recorded: Vec<Vec<u8>> = [11, 12, 13]
+        .map(|incarnation| sealed(&mut seal(1, incarnation, 5), Envelope::ALL, b"long ago"))
+        .to_vec();
+    let mut b = seal(2, 20, 2);
+    let mut challenges = 0;
+    for round in 0..1_000 {
+        for datagram in &recorded {
+            // All within one millisecond, the shortest pause.
+            assert_eq!(open(&mut b, at(round), datagram), Err(Refused::Unmet));
+            while b.poll_contact().is_some() {
+                challenges += 1;
+            }
+        }
+    }
+    assert_eq!(challenges, 3, "one for each life that was new");
+}

@@ -1,0 +1,108 @@
+//! What the stack asks for, carried out.
+
+use engine::{Event, Output};
+use wire::{GroupId, Time};
+
+use super::{Plane, Sockets, Stop};
+use crate::executor::Overloaded;
+use crate::timer::{monotonic, wall_clock};
+
+impl Plane {
+    /// Carries out all that the stack asks for, and what comes of it.
+    pub(super) fn do_what_the_stack_asks(&mut self) {
+        loop {
+            let now = monotonic();
+            while let Some(output) = self.stack.poll_output() {
+                self.do_output(now, output);
+            }
+            // Sending and writing may show that somebody is gone, and the stack then asks for more.
+            let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
+            transport.flush(now, &mut self.counters);
+            let counters = &mut self.counters;
+            if let Some(event) = transport.take_event() {
+                self.handle_event(Event::Ring(event));
+            } else if let Some(node) = transport.take_unreachable(now, counters, liveness) {
+                self.stack.handle_unreachable(now, node);
+            } else if let Some(gone) =
+                callers.as_mut().and_then(|callers| callers.flush(poller, &mut self.counters))
+            {
+                self.stack.handle_disconnect(now, gone);
+            } else {
+                break;
+            }
+        }
+        self.counters.events_dropped += self.events.deliver();
+    }
+
+    fn do_output(&mut self, now: Time, output: Output) {
+        let Sockets { transport, callers, .. } = &mut self.sockets;
+        match output {
+            Output::Send { to, datagram, route } => {
+                transport.send(to, &datagram, route, now, &mut self.counters);
+            }
+            Output::Frame { caller, frame } => {
+                if let Some(callers) = callers {
+                    callers.push(caller, &frame);
+                }
+            }
+            Output::Close { caller } => {
+                if let Some(callers) = callers {
+                    callers.close(caller);
+                }
+            }
+            Output::Run { group, command } => {
+                self.counters.commands += 1;
+                // A handler that runs here takes its time; others wait for what is to be sent.
+                transport.flush(now, &mut self.counters);
+                let Some(executor) = self.executors.get_mut(&group) else { return };
+                match executor.run(command) {
+                    Ok(None) => {}
+                    Ok(Some(done)) => {
+                        self.counters.handlers_panicked += u64::from(done.panicked);
+                        self.stack.handle_executed(now, group, done.ticket, done.executed);
+                    }
+                    Err(Overloaded) => self.take_out_overloaded(now, group),
+                }
+            }
+            Output::Probe(node) => transport.probe(node, now, &mut self.counters),
+            Output::Key(command) => {
+                if let Some(keeper) = &self.keeper {
+                    keeper.carry_out(command);
+                }
+            }
+            Output::Bench(outcome) => {
+                if let Some(reply) = self.bench.take() {
+                    let _ = reply.try_send(outcome);
+                }
+            }
+            Output::Event(event) => self.handle_event(event),
+        }
+    }
+
+    /// A replica that cannot keep up must not stay: it would answer too late as primary, and
+    /// leaving commands out would make it differ.
+    fn take_out_overloaded(&mut self, now: Time, group: GroupId) {
+        self.counters.replicas_overloaded += 1;
+        tracing::error!(%group, "this node's replica has fallen too far behind: it is taken out");
+        self.executors.remove(&group);
+        self.stack.abandon(now, group);
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        match &event {
+            Event::Malformed(reason) => self.counters.malformed.count(reason),
+            Event::Left if self.stop != Stop::No => self.stop = Stop::Done,
+            Event::JoinRefused { name, .. } => {
+                self.executors.remove(&GroupId::of(name));
+            }
+            Event::View { group, replicas, .. } => {
+                let gone = !replicas.iter().any(|(member, _)| *member == self.me);
+                if gone && self.executors.get(group).is_some_and(|executor| executor.leaving) {
+                    self.executors.remove(group);
+                }
+            }
+            _ => {}
+        }
+        self.events.push(wall_clock(), event);
+    }
+}
