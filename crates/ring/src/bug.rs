@@ -38,6 +38,10 @@ pub enum Bug {
     UnansweredHeartbeat,
     /// Those who want the token pass it to and fro, past a member that does not answer.
     HideTheSilent,
+    /// Whoever is heard is welcome, whether it hears this node or not.
+    WelcomeOneWay,
+    /// Who was lost again and again may come back at once, every time.
+    NeverHoldOff,
     /// What is sent again goes by the link in use only, and raises no doubt about it.
     EveryByBestLink,
     /// The first link is used whatever became of it.
@@ -47,8 +51,7 @@ pub enum Bug {
 #[cfg(feature = "planted-bugs")]
 impl Bug {
     /// Those that a swarm of seeds meets. `ForgetObligations` needs two crashes within a round
-    /// trip of each other after a loss: it has a scenario of its own (`tests/cluster/promise.rs`), and
-    /// so has `GreedyHolder` (`tests/cluster/fairness.rs`): a swarm checks what is delivered, not when.
+    /// trip of each other after a loss: it has a scenario of its own (`tests/cluster/promise.rs`).
     pub const ALL: [Bug; 12] = [
         Bug::AcceptOldToken,
         Bug::DeliverPastGap,
@@ -66,6 +69,12 @@ impl Bug {
 
     /// Those that hide a dead member: found by the scenarios of `tests/detection.rs`.
     pub const OF_DETECTION: [Bug; 2] = [Bug::UnansweredHeartbeat, Bug::HideTheSilent];
+
+    /// Those that let somebody wait too long: found by who looks at every token, as `tests/cluster/fairness.rs` does.
+    pub const OF_WAITING: [Bug; 1] = [Bug::GreedyHolder];
+
+    /// Those that let rings come and go without end where a network is bad: the simulator counts configurations.
+    pub const OF_SHAPES: [Bug; 2] = [Bug::WelcomeOneWay, Bug::NeverHoldOff];
 
     /// Those that show where nodes have several links.
     pub const OF_LINKS: [Bug; 2] = [Bug::EveryByBestLink, Bug::KeepDeadLink];

@@ -92,6 +92,15 @@ impl Config {
         self.timing.check()
     }
 
+    /// The longest that one of so many `members` waits for the token while the others have more to send than they can,
+    /// and no message is lost: `D + window * t + (members - 1) * (D + turn * t + ack_wait)`, where `D` is the longest
+    /// one-way `delay` and `t` the time that a `datagram` takes to leave for all. A Want that is lost, or overtaken by an
+    /// older datagram of its sender, adds `want_retry`. See docs/protocol/ring.md, "Who waits how long".
+    pub fn longest_wait(&self, members: usize, delay: Duration, datagram: Duration) -> Duration {
+        let visit = delay + datagram * self.turn as u32 + self.timing.ack_wait;
+        delay + datagram * self.window as u32 + visit * (members.saturating_sub(1) as u32)
+    }
+
     /// How many datagrams of a turn may leave after the token.
     pub(crate) fn overlap(&self) -> usize {
         self.accelerated.min(self.turn)
@@ -187,6 +196,29 @@ impl Default for Timing {
 }
 
 impl Timing {
+    /// The longest that a silent host stays in a ring of so many `members`, from its last datagram to the next ring at
+    /// all the others, in a network that is otherwise good: `heartbeat + ack_wait + 2 n d + T + suspect_wait + 10 d`,
+    /// where `d` is the longest one-way `delay` and `T` the `time_out` in force: `token_timeout`, or up to
+    /// `token_timeout_max` where longer waits have been measured. See docs/protocol/ring.md, "Failure detection".
+    pub fn silent_host(&self, members: usize, delay: Duration, time_out: Duration) -> Duration {
+        // Until the token is due at it, and has come there; until it is missed; until all agree.
+        let visit = self.heartbeat + self.ack_wait + delay * 2 * members as u32;
+        visit + time_out + self.suspect_wait + delay * 10
+    }
+
+    /// The most configurations that a node sees in a time `span` in which one link fails and works by turns:
+    /// `2 * (2 + d + span / hold_off_max)`, where `d` is how often `beacon_interval` doubles until it is `hold_off_max`. Two
+    /// for each time that somebody is lost and comes back; the first time it may do so at once. See
+    /// docs/protocol/ring.md, "Holding off".
+    pub fn flapping(&self, span: Duration) -> usize {
+        if self.hold_off_max.is_zero() {
+            return usize::MAX; // Nobody is held off.
+        }
+        let doubled = |times: &u32| self.beacon_interval * (1 << times) >= self.hold_off_max;
+        let doublings = (0..16).find(doubled).unwrap_or(16) as usize;
+        2 * (2 + doublings + span.as_nanos().div_ceil(self.hold_off_max.as_nanos()) as usize)
+    }
+
     /// The longest that the token's time-out may be.
     pub(crate) fn ceiling(&self) -> Duration {
         self.token_timeout_max.max(self.token_timeout)

@@ -131,6 +131,10 @@ impl Ring {
             state: State::Left,
             config,
         };
+        #[cfg(feature = "planted-bugs")]
+        {
+            ring.neighbours.bug = ring.config.bug;
+        }
         let mut gather = Gather::new(me, Sets::of(&[me]));
         gather.alone_at = now + ring.config.timing.consensus_timeout;
         ring.gather(now, gather, None);

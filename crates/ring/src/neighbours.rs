@@ -10,6 +10,7 @@ use wire::ring::Beacon;
 use wire::{Duration, Member, NodeId, NodeSet, RingId, Time};
 
 use crate::Timing;
+use crate::bug::planted;
 
 /// What a node said of itself last.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub(crate) struct Neighbours {
     /// When this node showed itself last, and when it does so next.
     shown_at: Time,
     pub show_at: Time,
+    #[cfg(feature = "planted-bugs")]
+    pub bug: Option<crate::Bug>,
 }
 
 /// What was heard or said is believed for so many beacon intervals: two may be lost.
@@ -77,6 +80,8 @@ impl Neighbours {
             all: nodes.iter().map(|_| Neighbour::default()).collect(),
             shown_at: Time::ZERO,
             show_at: Time::FAR,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
         }
     }
 
@@ -118,7 +123,7 @@ impl Neighbours {
             at: now,
             ring: beacon.ring,
             members: self.places(beacon.members.iter().copied()),
-            heard_me: beacon.heard.contains(&me),
+            heard_me: beacon.heard.contains(&me) || planted!(self, WelcomeOneWay),
             welcome: self.places(welcome),
         };
         let Some(neighbour) = self.at(sender).filter(|n| n.life == Some(sender)) else {
@@ -225,6 +230,7 @@ impl Neighbours {
     /// back at once, as after a partition; then it is held off for twice as long each time. Returns
     /// for how long.
     pub fn strike(&mut self, now: Time, timing: &Timing, member: Member) -> Duration {
+        let forgives = planted!(self, NeverHoldOff);
         let Some(neighbour) = self.at(member) else { return Duration::ZERO };
         let forgotten = now >= neighbour.struck_at + timing.hold_off_max * 4;
         if neighbour.struck != Some(member) || forgotten {
@@ -234,6 +240,7 @@ impl Neighbours {
         neighbour.struck_at = now;
         neighbour.strikes += 1;
         let span = match neighbour.strikes {
+            _ if forgives => Duration::ZERO,
             1 => Duration::ZERO,
             more => timing.beacon_interval * (1 << (more - 1).min(16)),
         };

@@ -15,11 +15,12 @@ use ring::Ring;
 use wire::client::Frame;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
+use crate::check::wait::Wait;
 use crate::check::{Verdict, bounded, demand};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
 use crate::executor::{Effect, Executor};
-use crate::fabric::{Fabric, Step};
+use crate::fabric::{Fabric, Step, node_id};
 use crate::network::{Network, Place};
 use crate::options::{CLUSTER, Options};
 use crate::rings::ring_config;
@@ -98,7 +99,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         slow: vec![false; nodes],
         customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
         streams: BTreeMap::new(),
-        watch: Watch::new(nodes, options.loose()),
+        watch: Watch::new(nodes, options.loose(), Wait::new(options.turn, options.parking)),
         faults: draw.fork(),
         load: draw.fork(),
         calm: None,
@@ -292,6 +293,9 @@ impl Cluster {
         match output {
             Output::Send { to, datagram, .. } => {
                 bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
+                if let Some(to) = to.iter().next() {
+                    self.watch.wait.sent(now, node_id(to), &datagram)?;
+                }
                 self.fabric.send(node, to, &datagram);
             }
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,

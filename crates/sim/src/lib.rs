@@ -26,4 +26,5 @@ pub mod service;
 pub mod streams;
 pub mod strike;
 pub mod trace;
+pub mod trial;
 pub mod watch;

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
+use crate::trial::Trial;
 
 /// The name of every simulated cluster.
 pub const CLUSTER: &str = "sim";
@@ -95,6 +96,8 @@ pub struct Options {
     /// The faults are over after so many happenings at the latest: a busy network would else spend a hundred times the
     /// others' work on one seed, and find less by it than other seeds do.
     pub budget: u64,
+    /// What bare rings are put to when their faults are over.
+    pub trial: Option<Trial>,
 }
 
 impl Options {
@@ -119,7 +122,7 @@ impl Options {
         let plan = fault_plan(&mut faults, world);
         let mut clocks = draw.fork();
         let window = draw.pick(&[4, 16, 64, 256, 256]);
-        Options {
+        let options = Options {
             world,
             nodes,
             groups: groups(&mut draw.fork(), nodes),
@@ -135,7 +138,31 @@ impl Options {
             parking: !draw.one_in(4),
             execution: draw.pick(&[20, 20, 200, 3_000]).pipe(Duration::from_micros),
             budget: draw.pick(&[3_000, 6_000, 6_000, 12_000, 12_000, 40_000]),
+            trial: None,
+        };
+        options.with_trial(&mut draw.fork())
+    }
+
+    /// Bare rings are put to a trial now and then. Formulas of time are about near hosts; half of the times also about
+    /// nodes that have seen nothing bad yet.
+    fn with_trial(self, draw: &mut Draw) -> Options {
+        let Some(trial) = Trial::draw(draw, self.nodes).filter(|_| self.world == World::Rings)
+        else {
+            return self;
+        };
+        let near = if trial.is_timed() { self.weather.near() } else { self.weather };
+        let options = Options { trial: Some(trial), weather: near, ..self };
+        match draw.one_in(2) {
+            true => options.without_faults(),
+            false => options,
         }
+    }
+
+    /// Nothing goes wrong.
+    pub fn without_faults(self) -> Options {
+        let (phase, kinds) = (Duration::from_millis(150), Vec::new());
+        let faults = FaultPlan { phase, kinds, ..self.faults };
+        Options { weather: self.weather.calm(), faults, ..self }
     }
 }
 

@@ -12,6 +12,9 @@ pub const WITHIN: u64 = 2_000;
 pub fn all() -> Vec<(String, Plant)> {
     let ring = ring::Bug::ALL
         .iter()
+        .chain(&ring::Bug::OF_WAITING)
+        .chain(&ring::Bug::OF_DETECTION)
+        .chain(&ring::Bug::OF_SHAPES)
         .chain(&ring::Bug::OF_LINKS)
         .map(|&bug| (format!("ring::{bug:?}"), Plant { ring: Some(bug), ..Plant::default() }));
     let engine = engine::Bug::ALL

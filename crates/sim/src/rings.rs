@@ -6,6 +6,7 @@
 
 mod fate;
 mod stamp;
+mod trial;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ enum Extra {
     Relief(Relief),
     Calm,
     Look,
+    Trial(trial::Stage),
 }
 
 /// A node multicasts no more while so many of its messages wait.
@@ -50,6 +52,8 @@ struct Rings {
     calm: Option<Time>,
     /// All has been well since then, at so many datagrams.
     well: Option<(Time, u64)>,
+    /// The trial that is under way, or over.
+    course: Option<trial::Course>,
     done: bool,
 }
 
@@ -62,10 +66,11 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         plant,
         faults: draw.fork(),
         load: draw.fork(),
-        watch: Watch::default(),
+        watch: Watch::new(options.turn, options.parking),
         counts: BTreeMap::new(),
         calm: None,
         well: None,
+        course: None,
         done: false,
         options,
     };
@@ -115,6 +120,7 @@ impl Rings {
             Extra::Relief(relief) => self.relieve(relief),
             Extra::Calm => self.heal(),
             Extra::Look => self.look(),
+            Extra::Trial(stage) => self.trial(stage),
         }
     }
 
@@ -149,17 +155,24 @@ impl Rings {
     }
 
     fn one_message(&mut self, node: usize) -> Verdict {
-        let me = self.fabric.member(node);
-        let now = self.fabric.local(node);
-        let Some(Listener { ring, .. }) = &mut self.fabric.hosts[node].process else {
-            return Ok(());
-        };
-        let count = self.counts.get(&me).map_or(1, |count| count + 1);
-        if ring.queued() >= BACKLOG || count > MESSAGES {
+        let count = self.counts.get(&self.fabric.member(node)).copied().unwrap_or(0);
+        let Some(Listener { ring, .. }) = &self.fabric.hosts[node].process else { return Ok(()) };
+        if ring.queued() >= BACKLOG || count >= MESSAGES {
             return Ok(());
         }
         let body = if self.load.one_in(10) { self.options.load.body } else { 100 };
         let size = self.load.between(0, body as u64) as usize;
+        self.say(node, size)
+    }
+
+    /// A node multicasts its next message.
+    fn say(&mut self, node: usize, size: usize) -> Verdict {
+        let me = self.fabric.member(node);
+        let now = self.fabric.local(node);
+        let count = self.counts.get(&me).map_or(1, |count| count + 1);
+        let Some(Listener { ring, .. }) = &mut self.fabric.hosts[node].process else {
+            return Ok(());
+        };
         let safe = self.load.permille(self.options.safe);
         let level = if safe { Level::Safe } else { Level::Agreed };
         if ring.multicast(now, stamp((me, count), size), level).is_ok() {
@@ -186,6 +199,10 @@ impl Rings {
             match output {
                 Output::Send { to, datagram, .. } => {
                     bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
+                    if let Some(to) = to.iter().next() {
+                        let now = self.fabric.now();
+                        self.watch.wait.sent(now, node_id(to), &datagram)?;
+                    }
                     self.fabric.send(node, to, &datagram);
                     continue;
                 }
@@ -209,7 +226,10 @@ impl Rings {
                 self.fabric.trace.note(now, 6, node, [delivery.sequence, message.1]);
                 Ok(())
             }
-            Output::Configuration(configuration) => self.watch.configured(me, &configuration),
+            Output::Configuration(configuration) => {
+                let now = self.fabric.now();
+                self.watch.configured(now, me, &configuration)
+            }
             Output::Held { ring, majority, all } => self.watch.held(me, ring, majority, all),
             Output::Event(ring::Event::Left) => {
                 self.end(node, false);

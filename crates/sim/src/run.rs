@@ -82,8 +82,13 @@ impl Plant {
     /// The world in which it shows, where there is but one.
     #[cfg(feature = "planted-bugs")]
     pub fn world(self) -> Option<World> {
-        let of_links = self.ring.is_some_and(|bug| ring::Bug::OF_LINKS.contains(&bug));
-        of_links.then_some(World::Links)
+        let bug = self.ring?;
+        if ring::Bug::OF_LINKS.contains(&bug) {
+            return Some(World::Links);
+        }
+        // Bounds are tried in trials of bare rings.
+        let bounds = [&ring::Bug::OF_WAITING[..], &ring::Bug::OF_DETECTION, &ring::Bug::OF_SHAPES];
+        bounds.concat().contains(&bug).then_some(World::Rings)
     }
 
     /// Without the feature there is nothing to plant.

@@ -13,6 +13,7 @@ use crate::check::ordered_time::OrderedTime;
 use crate::check::primary::Primaries;
 use crate::check::replies::{Replies, of_the_service};
 use crate::check::views::Views;
+use crate::check::wait::Wait;
 use crate::check::{Verdict, demand};
 use crate::promise::Promise;
 use crate::service::{Entry, REPLY};
@@ -32,15 +33,18 @@ pub struct Watch {
     histories: Histories,
     clock: OrderedTime,
     replies: Replies,
+    /// Who waits for the token.
+    pub wait: Wait,
     /// Places of calls in histories, as services counted them.
     places: HashMap<(Member, GroupId, ClientId, u64), u64>,
 }
 
 impl Watch {
     /// Nothing has happened yet in a cluster of so many nodes.
-    pub fn new(nodes: usize, loose: Vec<GroupId>) -> Self {
+    pub fn new(nodes: usize, loose: Vec<GroupId>, wait: Wait) -> Self {
         Watch {
             loose,
+            wait,
             promise: Promise::new(nodes),
             component: HashMap::default(),
             views: Views::default(),
@@ -62,7 +66,10 @@ impl Watch {
     /// A node says what happened inside it.
     pub fn event(&mut self, by: Member, event: &Event) -> Verdict {
         match event {
-            Event::Configuration { ring, members } => self.promise.configuration(*ring, members),
+            Event::Configuration { ring, members } => {
+                self.promise.configuration(*ring, members);
+                self.wait.ring(*ring, members);
+            }
             Event::Quorum { ring, quorate: true, .. } => {
                 self.component.insert(by, *ring);
                 self.promise.component(*ring, by);

@@ -20,12 +20,9 @@ pub enum Load {
 
 pub const LOADS: [Load; 4] = [Load::Idle, Load::One, Load::Two, Load::All];
 
-/// How long a silent host may stay in a ring of `n`: docs/protocol/ring.md, "Failure detection".
+/// How long a silent host may stay in a ring of `n`, and the time between two looks of this test.
 pub fn bound(timing: &Timing, n: usize, delay: Duration) -> Duration {
-    let n = n as u32;
-    // Until the token is due at it, and has come there; until it is missed; until all agree.
-    let visit = timing.heartbeat + timing.ack_wait + delay * 2 * n;
-    visit + timing.token_timeout + timing.suspect_wait + delay * 10 + micros(500)
+    timing.silent_host(n, delay, timing.token_timeout) + micros(500)
 }
 
 /// Runs one case, and tells how long it took until all survivors were in a ring without the

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_ring::Level;
+use steadfast_ring::{Config, Level};
 use wire::ring::{Datagram, Message, Token};
-use wire::{Duration, Random, RingId};
+use wire::{Duration, NodeId, Random, RingId};
 
 use super::{CLUSTER, Cluster, Seen, Tune, check, micros, millis};
 
@@ -102,8 +102,9 @@ pub fn modest(n: usize, tune: Tune) {
 
 /// docs/protocol/ring.md, "Who waits how long".
 fn bound(cluster: &Cluster, n: usize, turn: usize) -> Duration {
-    let others = n as u32 - 1;
-    let (delay, per_datagram) = (cluster.delay, cluster.pace * others);
-    let visit = delay + per_datagram * turn as u32 + cluster.tune.timing.ack_wait;
-    delay + per_datagram * cluster.tune.window as u32 + visit * others
+    let nodes = (0..n as u32).map(NodeId).collect();
+    let mut config = Config::new(CLUSTER, cluster.life(0).member, nodes);
+    (config.window, config.turn) = (cluster.tune.window, turn);
+    config.timing = cluster.tune.timing;
+    config.longest_wait(n, cluster.delay, cluster.pace * (n as u32 - 1))
 }

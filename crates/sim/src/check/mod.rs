@@ -5,6 +5,7 @@
 
 pub mod acknowledged;
 pub mod bounded;
+pub mod detection;
 pub mod evs;
 pub mod hashed;
 pub mod histories;
@@ -13,8 +14,10 @@ pub mod once;
 pub mod ordered_time;
 pub mod primary;
 pub mod replies;
+pub mod settling;
 pub mod stability;
 pub mod views;
+pub mod wait;
 
 use std::fmt;
 

@@ -55,6 +55,9 @@ impl Rings {
     }
 
     pub(super) fn relieve(&mut self, relief: Relief) -> Verdict {
+        if self.course.is_some() {
+            return Ok(()); // All that was wrong before the trial has ended; what is wrong now is the trial's.
+        }
         self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
         if let Relief::Boot(node) = relief {
             return self.boot(node);
@@ -93,12 +96,13 @@ impl Rings {
             self.well = None;
             self.fabric.trace.say(now, || format!("not yet: {missing}"));
         } else {
+            self.watch.detection.steady(true);
             let (since, datagrams) = *self.well.get_or_insert((now, self.fabric.datagrams));
             let span = now.since(since);
             if span >= bounded::silence(self.options.parking) {
                 let sent = self.fabric.datagrams - datagrams;
                 bounded::idle(sent, span, self.options.nodes, self.options.parking)?;
-                self.done = true;
+                self.done = !self.begin_trial()?;
                 return Ok(());
             }
         }

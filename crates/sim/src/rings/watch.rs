@@ -1,23 +1,40 @@
 //! All checkers of the bare rings, told of everything that they deliver, and the oracle's log of it.
 
 use ring::{Configuration, ConfigurationKind, Delivery, Level};
-use wire::{Member, RingId};
+use wire::{Member, RingId, Time};
 
 use super::stamp::stamped;
+use crate::check::detection::Detection;
 use crate::check::evs::{Delivered, Evs, MessageId};
+use crate::check::settling::Settling;
 use crate::check::stability::Stability;
+use crate::check::wait::Wait;
 use crate::check::{Verdict, demand};
 use crate::oracle::sequencer::Sequencer;
 
 /// The checkers and the oracle.
-#[derive(Default)]
 pub(super) struct Watch {
+    pub wait: Wait,
+    pub detection: Detection,
+    pub settling: Settling,
     evs: Evs,
     stability: Stability,
     sequencer: Sequencer,
 }
 
 impl Watch {
+    /// Rings with these knobs.
+    pub fn new(turn: usize, parking: bool) -> Self {
+        Watch {
+            wait: Wait::new(turn, parking),
+            detection: Detection::default(),
+            settling: Settling::default(),
+            evs: Evs::default(),
+            stability: Stability::default(),
+            sequencer: Sequencer::default(),
+        }
+    }
+
     /// A node's machine took a message to multicast.
     pub fn multicast(&mut self, message: MessageId, level: Level) {
         self.evs.multicast(message, level);
@@ -43,10 +60,15 @@ impl Watch {
     }
 
     /// A node delivers a configuration.
-    pub fn configured(&mut self, by: Member, configuration: &Configuration) -> Verdict {
+    pub fn configured(&mut self, now: Time, by: Member, configuration: &Configuration) -> Verdict {
         let Configuration { kind, ring, members } = configuration;
         match kind {
-            ConfigurationKind::Regular => self.stability.ring(*ring, members),
+            ConfigurationKind::Regular => {
+                self.stability.ring(*ring, members);
+                self.wait.ring(*ring, members);
+                self.settling.configured(by, now);
+                self.detection.configured(by, members)?;
+            }
             ConfigurationKind::Transitional => self.stability.recovered(by, *ring, members),
         }
         self.evs.configured(by, configuration)?;

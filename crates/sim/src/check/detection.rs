@@ -1,0 +1,70 @@
+//! Nobody is left out who is well, and whoever falls silent is left out in time.
+//!
+//! Source: docs/protocol/ring.md, "Failure detection" ("The bound": [`ring::Timing::silent_host`]). While nothing is wrong no
+//! configuration changes; a time after a host has fallen silent all others are in one ring, of all others and nobody else.
+
+use wire::{Duration, Member};
+
+use super::hashed::HashMap;
+use super::{Verdict, demand};
+
+const PROPERTY: &str = "failure detection";
+
+/// The last regular configuration of each life.
+#[derive(Default)]
+pub struct Detection {
+    latest: HashMap<Member, Vec<Member>>,
+    steady: bool,
+}
+
+impl Detection {
+    /// From now on nothing is wrong, and all are in one ring; or that is over.
+    pub fn steady(&mut self, steady: bool) {
+        self.steady = steady;
+    }
+
+    /// A node delivers a regular configuration.
+    pub fn configured(&mut self, by: Member, members: &[Member]) -> Verdict {
+        demand(!self.steady, PROPERTY, || {
+            format!("{by} goes to a ring of {members:?}, and nothing was wrong")
+        })?;
+        self.latest.insert(by, members.to_vec());
+        Ok(())
+    }
+
+    /// Somebody has been silent for as long as the bound says: these are the others.
+    pub fn due(&self, others: &[Member], bound: Duration) -> Verdict {
+        let elsewhere =
+            |member: &&Member| self.latest.get(member).map(Vec::as_slice) != Some(others);
+        let late = others.iter().find(elsewhere);
+        demand(late.is_none(), PROPERTY, || {
+            let ring = late.and_then(|late| self.latest.get(late));
+            format!(
+                "{late:?} is in a ring of {ring:?}, {bound:?} after all but {others:?} fell silent"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::evs::samples::member;
+
+    #[test]
+    fn who_stays_and_who_is_left_out_for_nothing_are_seen() {
+        let (one, two, three) = (member(1), member(2), member(3));
+        let bound = Duration::from_millis(84);
+        let mut detection = Detection::default();
+        for by in [one, two, three] {
+            detection.configured(by, &[one, two, three]).unwrap();
+        }
+        assert!(detection.due(&[one, two], bound).is_err(), "it is still there");
+        detection.configured(one, &[one, two]).unwrap();
+        assert!(detection.due(&[one, two], bound).is_err(), "it is there for the other");
+        detection.configured(two, &[one, two]).unwrap();
+        assert!(detection.due(&[one, two], bound).is_ok());
+        detection.steady(true);
+        assert!(detection.configured(two, &[two]).is_err(), "nothing was wrong");
+    }
+}
