@@ -65,3 +65,6 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
     }
 }
+
+#[cfg(test)]
+mod tests;

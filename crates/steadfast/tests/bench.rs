@@ -24,6 +24,19 @@ fn bench(daemon: &Daemon, arguments: &[&str]) -> Output {
     command.output().expect("the program can be run")
 }
 
+/// As `bench`, anew where a node was held up so long that the others suspected it: other programs
+/// may keep this machine busy.
+fn measured(daemon: &Daemon, arguments: &[&str]) -> String {
+    loop {
+        let output = bench(daemon, arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        if !told.contains("the configuration changed") && !told.contains("no quorum") {
+            assert!(output.status.success(), "{output:?}");
+            return String::from_utf8(output.stdout).expect("text");
+        }
+    }
+}
+
 fn failure(output: &Output, code: i32) -> String {
     assert_eq!(output.status.code(), Some(code), "{output:?}");
     String::from_utf8(output.stderr.clone()).expect("text")
@@ -33,9 +46,7 @@ fn failure(output: &Output, code: i32) -> String {
 fn a_cluster_is_measured_as_json_and_as_a_table() {
     let daemons = three();
     let small = ["--count", "200", "--warm", "20", "--size", "64,2000", "--senders", "1,3"];
-    let output = bench(&daemons[1], &[&small[..], &["--json"]].concat());
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).expect("text");
+    let text = measured(&daemons[1], &[&small[..], &["--json"]].concat());
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines.len(), 16, "2 paces, 2 sizes, 2 groups of senders, 2 levels");
@@ -48,9 +59,7 @@ fn a_cluster_is_measured_as_json_and_as_a_table() {
         assert!(figure("msgs_s") > 0.0 && figure("all_p50_us") > 0.0);
         assert!(figure("send_p50_us") <= figure("own_p50_us"), "{line}");
     }
-    let output = bench(&daemons[2], &["--count", "100", "--size", "64", "--pace", "one"]);
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).expect("text");
+    let text = measured(&daemons[2], &["--count", "100", "--size", "64", "--pace", "one"]);
     assert!(
         text.starts_with("cluster steadfast, asked n3: 3 nodes in the ring, n1 n2 n3"),
         "{text}"
@@ -100,8 +109,8 @@ fn what_cannot_be_measured_is_told_with_the_remedy() {
     assert!(told.contains("--senders 2: the ring has 1 members, n1"), "{told}");
     let told = failure(&bench(&alone, &["--from", "7"]), 2);
     assert!(told.contains("n7, which is not in the ring"), "{told}");
-    let told = failure(&bench(&alone, &["--size", "8", "--count", "10"]), 1);
-    assert!(told.contains("a message has 16 to"), "{told}");
+    let told = failure(&bench(&alone, &["--size", "8", "--count", "10"]), 2);
+    assert!(told.contains("8 is not in 16..=1048576"), "{told}");
     let output = bench(&alone, &["--count", "50", "--size", "64"]);
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("text");

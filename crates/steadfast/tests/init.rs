@@ -116,6 +116,14 @@ fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
     let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(status["tls"]["certificate"], "node-2.plant.steadfast");
     assert_eq!(status["ring"]["members"].as_array().unwrap().len(), 3);
+    let key = run(&["key", "status", "--json", "--connect", &connect], "admin-ops");
+    let key: serde_json::Value = serde_json::from_slice(&key.stdout).unwrap();
+    assert_eq!((&key["key"], &key["opens"]), (&1.into(), &serde_json::json!([1])));
+    let rotated = run(&["key", "rotate", "--wait", "20", "--connect", &connect], "admin-ops");
+    assert!(rotated.stdout.starts_with(b"key 2 ("), "{rotated:?}");
+    let bench = ["bench", "ring", "--json", "--count", "20", "--size", "64", "--connect", &connect];
+    let measured = run(&bench, "admin-ops");
+    assert!(measured.status.success(), "{measured:?}");
 
     // A client goes on when the primary dies, over the connection that it has already.
     let tls = Tls::from_dir(out.join("client-app")).unwrap();

@@ -23,7 +23,8 @@ pub struct At {
     #[arg(long, value_name = "FILE", conflicts_with = "admin")]
     config: Option<PathBuf>,
     /// The node's port for administrators (listen.admin), over TLS.
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["admin", "config"], requires = "tls")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port,
+          conflicts_with_all = ["admin", "config"], requires = "tls")]
     connect: Option<String>,
     /// The folder that `steadfast init` made for an administrator.
     #[arg(long, value_name = "DIR", requires = "connect")]
@@ -48,7 +49,8 @@ impl At {
         };
         AdminClient::connect(path).map_err(|error| match (&error, &self.config) {
             (AdminError::Connect { .. }, None) => Failure::Failed(format!(
-                "{error} `--config FILE` or `--admin PATH` names another node's socket"
+                "{error} `--config FILE` or `--admin PATH` names another socket, `--connect \
+                 HOST:PORT --tls DIR` a node of another host"
             )),
             _ => Failure::failed(error),
         })
@@ -60,7 +62,7 @@ fn reach(port: &str, folder: &Path) -> Result<AdminClient, Failure> {
     let tls = Tls::admin_from_dir(folder).map_err(Failure::usage)?;
     let found = port.to_socket_addrs().ok().and_then(|mut found| found.next());
     let address = found.ok_or_else(|| {
-        Failure::Usage(format!("`{port}` is no address: write HOST:PORT, such as 10.0.0.1:7101"))
+        Failure::Failed(format!("the name in `{port}` is not known here: give the host's address"))
     })?;
     AdminClient::connect_tls(address, &tls, PATIENCE).map_err(Failure::failed)
 }
@@ -73,4 +75,27 @@ fn admin_path(config: &NodeConfig) -> Result<PathBuf, Failure> {
                 .to_owned(),
         )
     })
+}
+
+/// Takes `HOST:PORT` as it is; whether the host is known, shows when it is dialled.
+pub fn host_port(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.into()),
+        _ => Err("write HOST:PORT, such as 10.0.0.1:7100 or [fe80::1]:7100".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        for right in ["10.0.0.1:7100", "[::1]:7100", "hall-3:1"] {
+            assert_eq!(host_port(right).as_deref(), Ok(right));
+        }
+        for wrong in ["", "10.0.0.1", "hall-3", ":7100", "hall-3:", "hall-3:99999", "7100"] {
+            host_port(wrong).expect_err(wrong);
+        }
+    }
 }

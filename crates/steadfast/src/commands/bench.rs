@@ -21,7 +21,7 @@ use plan::Pace;
 
 /// The commands below `bench`.
 #[derive(clap::Args)]
-#[command(arg_required_else_help = true)]
+#[command(arg_required_else_help = true, after_help = FIRST)]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -32,6 +32,11 @@ pub struct Args {
 enum What {
     Ring(Box<Ring>),
 }
+
+const FIRST: &str = "\
+Examples:
+  steadfast bench ring --config node.toml      the usual measures, in a minute
+  steadfast bench ring --help                  what is measured, and how";
 
 const ABOUT: &str = "\
 Measures the ring of a running cluster: latency and throughput of ordered messages, each verified at every node.
@@ -47,6 +52,7 @@ const EXAMPLES: &str = "\
 Examples:
   steadfast bench ring                                     the usual measures, in a minute
   steadfast bench ring --config node.toml --size 1024 --senders 1,2,3 --pace full
+  steadfast bench ring --connect 10.0.0.1:7101 --tls plant/admin-ops      asked of another host
   steadfast bench ring --pace every=200 --seconds 20       sparse traffic: one message every 200 ms
   steadfast bench ring --latency echo --level safe         until the farthest node's ordered answer
   steadfast bench ring --json | jq 'select(.level == \"safe\") | .p99_us'
@@ -71,7 +77,8 @@ struct Ring {
     #[command(flatten)]
     at: At,
     /// Bytes of an ordered message, 16 of them its header.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [64, 1024, 8192])]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [64, 1024, 8192],
+          value_parser = clap::value_parser!(u32).range(16..=MAX_MESSAGE))]
     size: Vec<u32>,
     /// How many nodes send at a time: the first ones of the ring.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_values_t = [1])]
@@ -103,6 +110,9 @@ struct Ring {
     #[arg(long)]
     json: bool,
 }
+
+/// The most bytes of one ordered message.
+const MAX_MESSAGE: i64 = wire::limits::MAX_BODY as i64;
 
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use steadfast::{BytesCallError, Client, MethodId, Tls};
 use wire::limits::MAX_DEADLINE;
 
+use super::at::host_port;
 use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
@@ -19,14 +20,19 @@ Examples:
   steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
 
 A method that the service does not have is refused with a list of those that it has.
-The result is JSON on standard output; exit code 1 tells that there is none.";
+The result is JSON on standard output.
+
+Exit codes:
+  0  it was executed, and this is its result
+  1  there is no result: standard error says why, and whether it was executed
+  2  the command line is wrong";
 
 /// Calls a method of a service by hand: JSON in, JSON out.
 ///
 /// This is a call like any other: it is ordered, executed by every replica, and changes the
 /// service's state if the method does.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
     /// The group's name; `steadfast status` lists them.
     group: String,
@@ -37,7 +43,8 @@ pub struct Args {
     #[arg(value_name = "JSON-ARGS", default_value = "[]", allow_hyphen_values = true)]
     arguments: String,
     /// Client addresses of one or more nodes. Any node finds the group.
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', required = true,
+          value_parser = host_port)]
     at: Vec<String>,
     /// Talks TLS, as whoever this folder is for: one that `steadfast init` made for a client.
     #[arg(long, value_name = "DIR")]

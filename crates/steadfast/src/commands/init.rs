@@ -44,7 +44,7 @@ const ADMIN_PORT: u16 = 7101;
 
 /// Makes keys, certificates and configurations for a cluster.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
     /// The nodes: ID=ADDRESS, the address that the others and clients reach.
     #[arg(value_name = "ID=ADDRESS", conflicts_with_all = ["local", "add", "renew"])]

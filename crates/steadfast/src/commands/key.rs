@@ -1,6 +1,6 @@
 //! `steadfast key`: the key that seals the ring's datagrams.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use steadfast::admin::{Client as AdminClient, KeyAsk};
 use steadfast::key_file;
 use steadfast::status::SealStatus;
 
-use super::node::read_config;
+use super::at::At;
 use super::{Failure, finish, human, print};
 
 const EXAMPLES: &str = "\
@@ -18,30 +18,28 @@ Examples:
   steadfast key rotate                       a new key for the whole cluster, while it works
   steadfast key status                       which key seals, and whom a change waits for
   steadfast key rotate --force               go on without the nodes that are away
+  steadfast key status --connect 10.0.0.1:7101 --tls plant/admin-ops      asked of another host
   steadfast key abort                        give the change up, while nobody seals with the new key
   steadfast key show cluster.key             numbers and fingerprints of a file's keys
   steadfast key new cluster.key              a file with a new key, for a cluster's first start
 
 No command shows a key: fingerprints tell keys apart and cannot be turned back. A node that was away
-when a change was forced needs the new key file of another node before it can come back.";
+when a change was forced needs the new key file of another node before it can come back.
 
-/// A node that lives answers at once.
-const PATIENCE: Duration = Duration::from_secs(5);
+Exit codes:
+  0  it is done; of `rotate`: all nodes seal with the new key
+  1  it failed, or is not over after --wait: standard error says who is waited for
+  2  the command line or the configuration is wrong";
+
 /// How often a change is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Changes the cluster's key, or tells how it stands.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
     what: What,
-    /// The admin socket of a node of the cluster.
-    #[arg(long, global = true, value_name = "PATH", default_value = "/run/steadfast/node.sock")]
-    admin: PathBuf,
-    /// The node's configuration, which names its admin socket.
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "admin")]
-    config: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -49,17 +47,28 @@ enum What {
     /// Makes a new key, and changes to it: all nodes keep it, then all seal with it, then the old
     /// one is forgotten. Waits for every configured node.
     Rotate {
+        #[command(flatten)]
+        at: At,
         /// Let the change that is under way go on without nodes that are away.
         #[arg(long)]
         force: bool,
-        /// Seconds to wait for the end. The change goes on all the same.
-        #[arg(long, default_value_t = 30)]
+        /// How long to wait for the end. The change goes on all the same.
+        #[arg(long, value_name = "SECONDS", default_value_t = 30)]
         wait: u64,
     },
     /// Tells which key seals, and how far a change is.
-    Status,
+    Status {
+        #[command(flatten)]
+        at: At,
+        /// One JSON object instead of a text for people; its digits are no secret.
+        #[arg(long)]
+        json: bool,
+    },
     /// Gives the change up.
-    Abort,
+    Abort {
+        #[command(flatten)]
+        at: At,
+    },
     /// Tells the numbers and fingerprints of a key file. The last key seals.
     Show {
         /// The file.
@@ -75,24 +84,12 @@ enum What {
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
     finish(match &args.what {
-        What::Rotate { force, wait } => rotate(args, *force, Duration::from_secs(*wait)),
-        What::Status => status(args),
-        What::Abort => abort(args),
+        What::Rotate { at, force, wait } => rotate(at, *force, Duration::from_secs(*wait)),
+        What::Status { at, json } => status(at, *json),
+        What::Abort { at } => abort(at),
         What::Show { file } => show(file),
         What::New { file } => new(file),
     })
-}
-
-fn connect(args: &Args) -> Result<AdminClient, Failure> {
-    let path = match &args.config {
-        None => args.admin.clone(),
-        Some(config) => read_config(config)?.admin.ok_or_else(|| {
-            Failure::Usage("the configuration names no admin socket (admin = \"PATH\")".to_owned())
-        })?,
-    };
-    let client = AdminClient::connect(path).map_err(Failure::failed)?;
-    client.set_timeout(Some(PATIENCE)).map_err(Failure::failed)?;
-    Ok(client)
 }
 
 fn seal(client: &mut AdminClient) -> Result<SealStatus, Failure> {
@@ -112,8 +109,8 @@ fn told(seal: &SealStatus) -> String {
     format!("key {} ({}) seals\n{change}", seal.key, seal.fingerprint)
 }
 
-fn rotate(args: &Args, force: bool, wait: Duration) -> Result<(), Failure> {
-    let mut client = connect(args)?;
+fn rotate(at: &At, force: bool, wait: Duration) -> Result<(), Failure> {
+    let mut client = at.connect()?;
     let ask = if force { KeyAsk::Force } else { KeyAsk::Rotate };
     let key = client.key(ask).map_err(Failure::failed)?.key;
     let deadline = Instant::now() + wait;
@@ -134,23 +131,33 @@ fn rotate(args: &Args, force: bool, wait: Duration) -> Result<(), Failure> {
     }
 }
 
-fn status(args: &Args) -> Result<(), Failure> {
-    print(&told(&seal(&mut connect(args)?)?))
+fn status(at: &At, json: bool) -> Result<(), Failure> {
+    let seal = seal(&mut at.connect()?)?;
+    if json {
+        let json = serde_json::to_string_pretty(&seal).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&told(&seal))
 }
 
-fn abort(args: &Args) -> Result<(), Failure> {
-    let mut client = connect(args)?;
-    let key = client.key(KeyAsk::Abort).map_err(Failure::failed)?.key;
+fn abort(at: &At) -> Result<(), Failure> {
+    let key = at.connect()?.key(KeyAsk::Abort).map_err(Failure::failed)?.key;
     print(&format!("the change to key {key} is given up\n"))
 }
 
-fn show(file: &std::path::Path) -> Result<(), Failure> {
+fn show(file: &Path) -> Result<(), Failure> {
     let keys = key_file::read(file).map_err(Failure::failed)?;
     let line = |key: &_| format!("{key:?}\n");
     print(&keys.iter().map(line).collect::<String>())
 }
 
-fn new(file: &std::path::Path) -> Result<(), Failure> {
+fn new(file: &Path) -> Result<(), Failure> {
+    if file.exists() {
+        return Err(Failure::Failed(format!(
+            "{} exists and was not changed: give another name, or remove it if nobody needs it",
+            file.display()
+        )));
+    }
     let fingerprint = key_file::create(file).map_err(Failure::failed)?;
     print(&format!("key 1 ({fingerprint}) in {}: give every node this file\n", file.display()))
 }

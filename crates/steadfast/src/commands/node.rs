@@ -27,7 +27,7 @@ ready and when it stops.";
 
 /// Runs a node: one on each host of the cluster.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
     /// The node's configuration.
     #[arg(long, value_name = "FILE", required_unless_present = "print_config")]

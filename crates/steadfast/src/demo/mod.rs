@@ -51,10 +51,22 @@ const GROUP: &str = "passengers";
 /// Exit status of a run that found something wrong, or that could not be finished.
 const FAILED: u8 = 1;
 
+const EXAMPLES: &str = "\
+Examples:
+  steadfast demo                                  five nodes, two kills, half a minute
+  steadfast demo --fault stop --kill primary      the primary falls silent instead of dying
+  steadfast demo --secure --seed 7                with TLS and sealed datagrams
+  steadfast demo --json --seconds 10 | jq .faults
+
+Exit codes:
+  0  nothing acknowledged was lost or executed twice, and all replicas are equal
+  1  it was not so, or the run could not be finished: the report says why
+  2  the command line is wrong";
+
 /// Runs a light rail's passenger information on a cluster on this machine, kills nodes while
 /// events flow, and proves that nothing was lost or done twice.
 #[derive(Clone, Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Args {
     /// A part of the demo, in a process of its own.
     #[command(subcommand)]

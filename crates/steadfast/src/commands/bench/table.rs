@@ -41,6 +41,9 @@ pub fn head(status: &Status, latency: Until) -> String {
     text
 }
 
+/// Microseconds from the first message to the last without which no rate is told.
+const SHORTEST_SPAN_US: f64 = 1_000.0;
+
 const WIDTHS: [usize; 17] = [12, 7, 7, 6, 9, 7, 8, 7, 7, 8, 8, 8, 8, 8, 8, 8, 8];
 
 fn cells(cells: &[String; 17]) -> String {
@@ -63,6 +66,9 @@ pub fn row(outcome: &Outcome) -> String {
         Some(summary) => short(which(summary)),
         None => "-".to_owned(),
     };
+    // What was delivered within a few turns of the data planes has no rate worth the name.
+    let slowest = outcome.nodes.iter().map(|seen| seen.span_us).fold(0.0, f64::max);
+    let rate = (slowest >= SHORTEST_SPAN_US).then_some(outcome.msgs_s);
     let latency = outcome.latency();
     let times = &outcome.times;
     cells(&[
@@ -70,8 +76,8 @@ pub fn row(outcome: &Outcome) -> String {
         ask.size.to_string(),
         ask.senders.len().to_string(),
         format!("{:?}", ask.level).to_lowercase(),
-        grouped(outcome.msgs_s.round() as u64),
-        short(outcome.msgs_s * f64::from(ask.size) / f64::from(1 << 20)),
+        rate.map_or("-".to_owned(), |rate| grouped(rate.round() as u64)),
+        rate.map_or("-".to_owned(), |rate| short(rate * f64::from(ask.size) / f64::from(1 << 20))),
         latency.map_or("-".to_owned(), |latency| latency.n.to_string()),
         figure(latency, |it| it.p50_us),
         figure(latency, |it| it.p99_us),
