@@ -9,7 +9,7 @@ use wire::ordered::Hold;
 use wire::{ClusterId, Incarnation, Member, NodeId};
 
 use crate::Execution;
-use crate::realtime::{MAX_PRIORITY, MAX_SPIN, Realtime};
+use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, Realtime};
 
 mod error;
 mod file;
@@ -239,6 +239,9 @@ impl Config {
         }
         if self.realtime.spin > MAX_SPIN {
             return Err(Problem::Spin(self.realtime.spin));
+        }
+        if let Some(within) = self.realtime.wake_within.filter(|within| *within > MAX_WAKE_WITHIN) {
+            return Err(Problem::WakeWithin(within));
         }
         Ok(())
     }

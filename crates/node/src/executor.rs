@@ -9,14 +9,20 @@ use std::thread;
 
 use bytes::Bytes;
 use engine::{Command, Executed, ServiceOutcome, Ticket};
-use wire::GroupId;
 use wire::client::Refusal;
 use wire::limits::{MAX_BODY, MAX_COMMAND_BYTES, MAX_COMMANDS, MAX_REASON};
+use wire::ordered::Hold;
+use wire::{Duration, GroupId};
 
 use crate::HostError;
 use crate::poller::Waker;
 use crate::realtime::fifo;
-use crate::service::{Call, Context, Execution, Factory, Service};
+use crate::service::{Call, Context, Execution, Factory, HostOptions, Service};
+use crate::timer::monotonic;
+
+/// A handler that took less than this the last time is waited for before what it ordered is sent:
+/// less than the three system calls that it goes before.
+const QUICK: Duration = Duration::from_micros(20);
 
 /// The state of a replica, or why there is none, for whoever asked.
 pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
@@ -45,6 +51,8 @@ pub(crate) struct Executor {
     pub serial: u64,
     /// The replica is on its way out of its group.
     pub leaving: bool,
+    /// A reply waits for no other node.
+    at_once: bool,
     place: Place,
     waiting: usize,
     waiting_bytes: usize,
@@ -76,13 +84,13 @@ impl Executor {
         group: GroupId,
         name: &str,
         make: Factory,
-        execution: Execution,
+        options: HostOptions,
         results: Results,
     ) -> std::io::Result<Executor> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let serial = NEXT.fetch_add(1, Ordering::Relaxed);
         let replica = Replica::new(group, serial, make);
-        let place = match execution {
+        let place = match options.execution {
             Execution::Inline => Place::Inline(Box::new(replica)),
             Execution::Thread => {
                 let (jobs, queue) = channel();
@@ -92,7 +100,14 @@ impl Executor {
                 Place::Thread(jobs)
             }
         };
-        Ok(Executor { serial, leaving: false, place, waiting: 0, waiting_bytes: 0 })
+        let at_once = options.group.hold == Hold::One;
+        Ok(Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 })
+    }
+
+    /// Whether a command's reply may be expected sooner than other nodes could be told of it, and waits
+    /// for none of them.
+    pub fn replies_first(&self) -> bool {
+        self.at_once && matches!(&self.place, Place::Inline(replica) if replica.quick)
     }
 
     /// Executes the command here and returns what became of it, or sends it to the thread.
@@ -156,13 +171,15 @@ struct Replica {
     make: Factory,
     /// `None` after the factory panicked.
     service: Option<Box<dyn Service>>,
+    /// Its last call was.
+    quick: bool,
 }
 
 impl Replica {
     fn new(group: GroupId, serial: u64, make: Factory) -> Replica {
         // A panic here is the caller's of `host`, on its own thread.
         let service = Some(make());
-        Replica { group, serial, make, service }
+        Replica { group, serial, make, service, quick: false }
     }
 
     fn run(&mut self, command: Command) -> Option<Done> {
@@ -189,10 +206,12 @@ impl Replica {
     }
 
     fn execute(&mut self, context: &Context, call: Call<'_>) -> (Executed, bool) {
+        let begun = monotonic();
         let outcome = match &mut self.service {
             Some(service) => guarded("call", || service.call(context, call)),
             None => Err(()),
         };
+        self.quick = monotonic().since(begun) < QUICK;
         let panicked = outcome.is_err();
         // The text must be the same at every replica, so it does not repeat the panic's.
         let outcome = outcome.unwrap_or_else(|()| {
@@ -258,5 +277,76 @@ fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
             ServiceOutcome::Refused(refusal, reason)
         }
         fine => fine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use wire::ordered::GroupOptions;
+    use wire::{ClientId, MethodId, Time};
+
+    /// Takes as long as the call's body says, in microseconds.
+    struct Slow;
+
+    impl Service for Slow {
+        fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+            let until = monotonic() + Duration::from_micros(call.body[0].into());
+            while monotonic() < until {}
+            ServiceOutcome::Ok(Bytes::new())
+        }
+
+        fn snapshot(&self) -> Result<Vec<u8>, String> {
+            Ok(Vec::new())
+        }
+
+        fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    fn hosted(hold: Hold, execution: Execution) -> Executor {
+        let waker = Arc::new(Waker::new().unwrap());
+        let results = Results { sender: channel().0, waker, priority: 0, _running: channel().0 };
+        let group = GroupOptions { hold, ..GroupOptions::default() };
+        let options = HostOptions { group, execution };
+        let make: Factory = Box::new(|| Box::new(Slow));
+        Executor::start(GroupId::of("slow"), "slow", make, options, results).unwrap()
+    }
+
+    fn run(executor: &mut Executor, micros: u8) {
+        let command = Command::Execute {
+            ticket: Ticket(1),
+            method: MethodId(1),
+            json: false,
+            body: Bytes::copy_from_slice(&[micros]),
+            now: Time(0),
+            seed: 0,
+            client: ClientId(1),
+            number: 1,
+        };
+        executor.run(command).unwrap();
+    }
+
+    #[test]
+    fn a_reply_goes_first_where_it_waits_for_nobody_and_its_handler_was_quick() {
+        let mut executor = hosted(Hold::One, Execution::Inline);
+        assert!(!executor.replies_first(), "nothing is known of its handler");
+        // Whoever else has work here may have held it up.
+        while !executor.replies_first() {
+            run(&mut executor, 0);
+        }
+        run(&mut executor, 100);
+        assert!(!executor.replies_first(), "the others would wait for it");
+        for (hold, execution) in [
+            (Hold::Majority, Execution::Inline),
+            (Hold::All, Execution::Inline),
+            (Hold::One, Execution::Thread),
+        ] {
+            let mut executor = hosted(hold, execution);
+            run(&mut executor, 0);
+            assert!(!executor.replies_first(), "{hold:?}, {execution:?}");
+        }
     }
 }

@@ -92,7 +92,8 @@ impl Plane {
     /// Runs until the node is told to stop.
     pub fn run(&mut self) -> Result<(), Errno> {
         sharpen();
-        self.realtime = self.wishes.apply();
+        let (realtime, _awake) = self.wishes.apply();
+        self.realtime = realtime;
         let mut spinner = Spinner::new(self.wishes.spin);
         let mut ready = Vec::new();
         self.do_what_the_stack_asks();

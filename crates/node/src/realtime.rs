@@ -15,8 +15,10 @@ use thread_priority::{
 };
 use wire::Duration;
 
+mod awake;
 mod spin;
 
+pub use awake::{Awake, IdleState, awake_in_force, driver, idle_states, probe_awake};
 pub(crate) use spin::Spinner;
 
 /// The highest priority of Linux's SCHED_FIFO.
@@ -25,6 +27,10 @@ pub const MAX_PRIORITY: u8 = 99;
 /// The longest spin that is worth anything: several times what waking a core costs (25 to 30 µs
 /// on the machines that this was measured on).
 pub const MAX_SPIN: Duration = Duration::from_millis(1);
+
+/// The longest time within which it makes sense to ask for processors to be woken: deeper sleep than
+/// that there is none.
+pub const MAX_WAKE_WITHIN: Duration = Duration::from_millis(1);
 
 /// What is asked of the system. Nothing by default: all of it takes from others on the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +45,9 @@ pub struct Realtime {
     pub cpus: Vec<usize>,
     /// How long the data-plane thread looks for work before it sleeps; 0: not at all.
     pub spin: Duration,
+    /// Keeps the host's idle processors in states that they leave within this time; zero: they do
+    /// not sleep. `None`: as the system likes.
+    pub wake_within: Option<Duration>,
 }
 
 /// What became of one wish.
@@ -65,36 +74,46 @@ pub struct RealtimeStatus {
     pub lock_memory: Grant,
     /// Processors of its own.
     pub cpus: Grant,
+    /// Processors that are woken in time.
+    #[serde(default)]
+    pub wake_within_us: Grant,
 }
 
 impl RealtimeStatus {
     /// Each wish with its name in the configuration.
-    pub fn grants(&self) -> [(&'static str, &Grant); 4] {
+    pub fn grants(&self) -> [(&'static str, &Grant); 5] {
         [
             ("priority", &self.priority),
             ("executor_priority", &self.executor_priority),
             ("lock_memory", &self.lock_memory),
             ("cpus", &self.cpus),
+            ("wake_within_us", &self.wake_within_us),
         ]
     }
 }
 
 impl Realtime {
     /// Asks for the calling thread's part, and for the process's: called by the data-plane thread
-    /// before its loop. Refusals are logged.
-    pub(crate) fn apply(&self) -> RealtimeStatus {
+    /// before its loop. Refusals are logged. What keeps the processors awake does so until it is dropped.
+    pub(crate) fn apply(&self) -> (RealtimeStatus, Option<Awake>) {
+        let (awake, wake_within_us) = match self.wake_within.map(Awake::hold) {
+            None => (None, Grant::NotAsked),
+            Some(Ok(awake)) => (Some(awake), Grant::InForce),
+            Some(Err(why)) => (None, Grant::Refused(why)),
+        };
         let status = RealtimeStatus {
             priority: fifo(self.priority),
             executor_priority: probe_on_a_thread(self.executor_priority),
             lock_memory: if self.lock_memory { lock_memory() } else { Grant::NotAsked },
             cpus: pin(&self.cpus),
+            wake_within_us,
         };
         for (knob, grant) in status.grants() {
             if let Grant::Refused(why) = grant {
                 tracing::warn!("realtime.{knob} is not in force: {why}");
             }
         }
-        status
+        (status, awake)
     }
 }
 
@@ -183,7 +202,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_by_default() {
-        let status = Realtime::default().apply();
+        let (status, _) = Realtime::default().apply();
         assert!(status.grants().iter().all(|(_, grant)| **grant == Grant::NotAsked));
     }
 
@@ -191,7 +210,7 @@ mod tests {
     fn a_refusal_says_what_to_do() {
         // No machine has this processor, so this is refused whoever asks.
         let asked = Realtime { cpus: vec![CpuSet::MAX_CPU - 1], ..Realtime::default() };
-        let status = std::thread::spawn(move || asked.apply()).join().unwrap();
+        let (status, _) = std::thread::spawn(move || asked.apply()).join().unwrap();
         let Grant::Refused(why) = status.cpus else { panic!("{status:?}") };
         assert!(why.contains("taskset"), "{why}");
     }

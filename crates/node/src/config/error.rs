@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_RING_LINKS};
 use wire::{Duration, NodeId};
 
-use crate::realtime::{MAX_PRIORITY, MAX_SPIN};
+use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -244,6 +244,14 @@ pub enum Problem {
         MAX_SPIN.as_micros()
     )]
     Spin(Duration),
+    /// A wish that means nothing.
+    #[error(
+        "realtime.wake_within_us = {} asks for nothing: give it at most {}, 0 for no sleep at all, or \
+         leave it out",
+        .0.as_micros(),
+        MAX_WAKE_WITHIN.as_micros()
+    )]
+    WakeWithin(Duration),
     /// A knob of the ring.
     #[error("[ring] {0}")]
     Ring(ring::ConfigError),
@@ -290,6 +298,7 @@ impl Problem {
             }
             Problem::Priority { key, .. } => vec![Key("realtime"), Key(key)],
             Problem::Spin(_) => vec![Key("realtime"), Key("spin_us")],
+            Problem::WakeWithin(_) => vec![Key("realtime"), Key("wake_within_us")],
             Problem::Ring(error) => ring_place(error),
         }
     }

@@ -139,6 +139,8 @@ struct RealtimeTable {
     lock_memory: bool,
     cpus: Vec<usize>,
     spin_us: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wake_within_us: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -301,6 +303,10 @@ impl TryFrom<&Ring> for RingKnobs {
     }
 }
 
+fn micros(span: Duration) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
+}
+
 impl From<&Realtime> for RealtimeTable {
     fn from(realtime: &Realtime) -> Self {
         RealtimeTable {
@@ -308,7 +314,8 @@ impl From<&Realtime> for RealtimeTable {
             executor_priority: realtime.executor_priority,
             lock_memory: realtime.lock_memory,
             cpus: realtime.cpus.clone(),
-            spin_us: u32::try_from(realtime.spin.as_micros()).unwrap_or(u32::MAX),
+            spin_us: micros(realtime.spin),
+            wake_within_us: realtime.wake_within.map(micros),
         }
     }
 }
@@ -321,6 +328,7 @@ impl From<RealtimeTable> for Realtime {
             lock_memory: table.lock_memory,
             cpus: table.cpus,
             spin: Duration::from_micros(table.spin_us.into()),
+            wake_within: table.wake_within_us.map(|micros| Duration::from_micros(micros.into())),
         }
     }
 }

@@ -47,6 +47,7 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ("[ring]\ndatagram = 100\n", "line 6: [ring] datagram"),
         ("[ring]\nheartbeat_ms = 90\n", "line 6: [ring] heartbeat must be at most token_timeout"),
         ("[ring]\nack_wait_ms = nan\n", "line 6: ring.ack_wait_ms"),
+        ("[realtime]\nwake_within_us = 2000\n", "line 6: realtime.wake_within_us = 2000"),
         ("[ring]\nack_wait_ms = -1\n", "line 6: ring.ack_wait_ms"),
         ("[[nodes]]\nid = 1\nring = \"127.0.0.1:7202\"\n", "line 6: [[nodes]] lists id 1 twice"),
         ("[[nodes]]\nid = 2\nring = \"127.0.0.1:7201\"\n", "line 7: [[nodes]] lists ring address"),

@@ -1,30 +1,44 @@
 //! What the stack asks for, carried out.
 
-use engine::{Event, Output};
+use engine::{Command, Event, Output};
 use wire::{GroupId, Time};
 
 use super::{Plane, Sockets, Stop};
 use crate::executor::Overloaded;
 use crate::timer::{monotonic, wall_clock};
 
+/// What was run in one turn.
+#[derive(Default)]
+struct Ran {
+    commands: u32,
+    /// One alone, whose reply goes before the turn's datagrams.
+    reply_first: bool,
+}
+
 impl Plane {
     /// Carries out all that the stack asks for, and what comes of it.
     pub(super) fn do_what_the_stack_asks(&mut self) {
         loop {
-            let now = monotonic();
+            let (now, mut ran) = (monotonic(), Ran::default());
             while let Some(output) = self.stack.poll_output() {
-                self.do_output(now, output);
+                self.do_output(now, output, &mut ran);
             }
             // Sending and writing may show that somebody is gone, and the stack then asks for more.
             let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
-            transport.flush(now, &mut self.counters);
             let counters = &mut self.counters;
-            if let Some(event) = transport.take_event() {
+            let mut gone = None;
+            if let (true, Some(callers)) = (ran.reply_first, &mut *callers) {
+                gone = callers.flush(poller, counters);
+            }
+            transport.flush(now, counters);
+            if let Some(gone) = gone {
+                self.stack.handle_disconnect(now, gone);
+            } else if let Some(event) = transport.take_event() {
                 self.handle_event(Event::Ring(event));
             } else if let Some(node) = transport.take_unreachable(now, counters, liveness) {
                 self.stack.handle_unreachable(now, node);
             } else if let Some(gone) =
-                callers.as_mut().and_then(|callers| callers.flush(poller, &mut self.counters))
+                callers.as_mut().and_then(|callers| callers.flush(poller, counters))
             {
                 self.stack.handle_disconnect(now, gone);
             } else {
@@ -34,7 +48,7 @@ impl Plane {
         self.counters.events_dropped += self.events.deliver();
     }
 
-    fn do_output(&mut self, now: Time, output: Output) {
+    fn do_output(&mut self, now: Time, output: Output, ran: &mut Ran) {
         let Sockets { transport, callers, .. } = &mut self.sockets;
         match output {
             Output::Send { to, datagram, route } => {
@@ -50,20 +64,7 @@ impl Plane {
                     callers.close(caller);
                 }
             }
-            Output::Run { group, command } => {
-                self.counters.commands += 1;
-                // A handler that runs here takes its time; others wait for what is to be sent.
-                transport.flush(now, &mut self.counters);
-                let Some(executor) = self.executors.get_mut(&group) else { return };
-                match executor.run(command) {
-                    Ok(None) => {}
-                    Ok(Some(done)) => {
-                        self.counters.handlers_panicked += u64::from(done.panicked);
-                        self.stack.handle_executed(now, group, done.ticket, done.executed);
-                    }
-                    Err(Overloaded) => self.take_out_overloaded(now, group),
-                }
-            }
+            Output::Run { group, command } => self.run_command(now, group, command, ran),
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
             Output::Key(command) => {
                 if let Some(keeper) = &self.keeper {
@@ -76,6 +77,29 @@ impl Plane {
                 }
             }
             Output::Event(event) => self.handle_event(event),
+        }
+    }
+
+    fn run_command(&mut self, now: Time, group: GroupId, command: Command, ran: &mut Ran) {
+        self.counters.commands += 1;
+        ran.commands += 1;
+        let executor = self.executors.get_mut(&group);
+        // Each datagram wakes a node, and where processors are fewer than nodes these then stand
+        // before the client: the reply to a lone call that waits for none of them goes first. Else
+        // they go first: others wait for what is to be sent while a handler takes its time.
+        ran.reply_first =
+            ran.commands == 1 && executor.as_ref().is_some_and(|executor| executor.replies_first());
+        if !ran.reply_first {
+            self.sockets.transport.flush(now, &mut self.counters);
+        }
+        let Some(executor) = executor else { return };
+        match executor.run(command) {
+            Ok(None) => {}
+            Ok(Some(done)) => {
+                self.counters.handlers_panicked += u64::from(done.panicked);
+                self.stack.handle_executed(now, group, done.ticket, done.executed);
+            }
+            Err(Overloaded) => self.take_out_overloaded(now, group),
         }
     }
 
