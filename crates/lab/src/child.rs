@@ -1,10 +1,10 @@
 //! The processes of an experiment: this program started by itself.
 
-use std::io::{Write, stdout};
+use std::io::{Read, Write, stdin, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::{env, fs};
+use std::{env, fs, thread};
 
 use clap::Subcommand;
 use node::EventRecord;
@@ -12,7 +12,8 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig};
 
-use crate::echo::{self, Echo, Transport};
+use crate::allocator::{Allocated, allocated};
+use crate::echo::{self, Echo, Transport, Waits};
 use crate::{Outcome, machine};
 
 /// Which process to be.
@@ -40,11 +41,16 @@ enum Role {
         transport: Transport,
         #[arg(long)]
         size: usize,
+        #[arg(long)]
+        waits: Waits,
         /// The one processor to run on.
         #[arg(long)]
         core: Option<usize>,
     },
 }
+
+/// The question to a node's child: how much it has allocated.
+pub const ALLOCATED: &[u8] = b"allocated\n";
 
 /// What a child says on its standard output, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,6 +60,11 @@ pub enum Line {
     Ready {
         /// The address.
         ready: SocketAddr,
+    },
+    /// It was asked what it has allocated.
+    Allocated {
+        /// Since it started.
+        allocated: Allocated,
     },
     /// Something happened in its node.
     Event(EventRecord),
@@ -76,9 +87,9 @@ pub fn run(options: &Options) -> Outcome<()> {
         Role::Spin => loop {
             std::hint::spin_loop();
         },
-        Role::Echo { transport, size, core } => {
+        Role::Echo { transport, size, waits, core } => {
             core.map_or(Ok(()), machine::run_on)?;
-            echo::serve(*transport, *size, |ready| {
+            echo::serve(*transport, *size, *waits, |ready| {
                 say(&Line::Ready { ready }).expect("the parent reads");
             })
         }
@@ -93,6 +104,14 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
         node.host(group, options_of(group)?, Echo::default)?;
     }
     say(&Line::Ready { ready: node.client_address().ok_or("the node takes no clients")? })?;
+    // The child ends by a signal, not by the end of its input.
+    thread::spawn(|| {
+        let mut question = [0; ALLOCATED.len()];
+        while stdin().read_exact(&mut question).is_ok() {
+            // Without a parent nobody reads it.
+            let _ = say(&Line::Allocated { allocated: allocated() });
+        }
+    });
     loop {
         for (time, event) in events {
             say(&Line::Event(EventRecord::new(time, node.id(), &event)))?;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,79 +17,20 @@ use steadfast::{Client, NodeConfig, NodeId, ViewNumber};
 use tempfile::TempDir;
 
 use crate::Outcome;
+use crate::allocator::Allocated;
 use crate::child::{self, Line};
 use crate::hosts::Hosts;
 use crate::protect::{Keys, Protect};
+
+mod plan;
+
+pub use plan::{Placement, Plan, Where};
 
 /// How long the cluster may take for anything. Far beyond what is healthy.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The ring's port on hosts of its own.
 const RING_PORT: u16 = 7_201;
-
-/// What a cluster consists of.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    /// Node processes.
-    pub nodes: u32,
-    /// Replicas of each group, on the first nodes.
-    pub replicas: u32,
-    /// The groups, by names that a child knows.
-    pub groups: &'static [&'static str],
-    /// What of it is protected.
-    pub protect: Protect,
-    /// Where the nodes are.
-    pub placement: Placement,
-    /// SCHED_FIFO priority of the data planes, one more than that of handlers; 0: ordinary.
-    pub priority: u8,
-    /// The token rests when nobody wants it.
-    pub parking: bool,
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Plan {
-            nodes: 3,
-            replicas: 3,
-            groups: &[],
-            protect: Protect::None,
-            placement: Placement::Loopback,
-            priority: 0,
-            parking: true,
-        }
-    }
-}
-
-/// Where the nodes of a cluster are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// All on this host, talking by its loopback interface.
-    #[default]
-    Loopback,
-    /// Each on a host of its own, with so many links: see [`Hosts`].
-    Hosts {
-        /// Networks of the ring.
-        links: usize,
-    },
-}
-
-/// Where the nodes are to be, as an experiment is told.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub struct Where {
-    /// Each node on a host of its own: a network namespace (needs root, `ip` and `nft`).
-    #[arg(long)]
-    pub hosts: bool,
-    /// Networks between these hosts, 1 to 4.
-    #[arg(long, default_value_t = 1, requires = "hosts")]
-    pub links: usize,
-}
-
-impl Where {
-    pub fn placement(self) -> Placement {
-        let Where { hosts, links } = self;
-        if hosts { Placement::Hosts { links } } else { Placement::Loopback }
-    }
-}
 
 /// A group's membership, as its nodes last told it.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +53,10 @@ pub struct Cluster {
     /// What each node takes for all nodes' addresses, where something stands between them.
     seen: Option<Vec<Vec<Vec<SocketAddr>>>>,
     processes: BTreeMap<NodeId, Child>,
+    /// Where each takes its questions.
+    inputs: BTreeMap<NodeId, ChildStdin>,
+    /// What each last said that it had allocated.
+    allocated: BTreeMap<NodeId, Allocated>,
     clients: BTreeMap<NodeId, SocketAddr>,
     lines: Receiver<(NodeId, Line)>,
     sender: Sender<(NodeId, Line)>,
@@ -185,6 +130,8 @@ impl Cluster {
             rings,
             seen: None,
             processes: BTreeMap::new(),
+            inputs: BTreeMap::new(),
+            allocated: BTreeMap::new(),
             clients: BTreeMap::new(),
             lines,
             sender,
@@ -223,8 +170,7 @@ impl Cluster {
             Some(hosts) => hosts.within(place, spawn)?,
             None => spawn()?,
         };
-        // The child ends by a signal, not by the end of its input.
-        drop(stdin);
+        self.inputs.insert(id, stdin);
         let sender = self.sender.clone();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -283,6 +229,17 @@ impl Cluster {
     /// The process of a node.
     pub fn process(&self, id: NodeId) -> Option<u32> {
         self.processes.get(&id).map(Child::id)
+    }
+
+    /// What each node's process has asked of its memory so far.
+    pub fn allocated(&mut self) -> Outcome<Vec<Allocated>> {
+        self.allocated.clear();
+        for input in self.inputs.values_mut() {
+            input.write_all(child::ALLOCATED)?;
+        }
+        let nodes = self.processes.len();
+        self.wait("what was allocated", |cluster| cluster.allocated.len() == nodes)?;
+        Ok(self.allocated.values().copied().collect())
     }
 
     /// A group's last view.
@@ -362,6 +319,9 @@ impl Cluster {
         match line {
             Line::Ready { ready } => {
                 self.clients.insert(id, ready);
+            }
+            Line::Allocated { allocated } => {
+                self.allocated.insert(id, allocated);
             }
             Line::Event(event) => {
                 if let EventKind::Configuration { members, .. } = &event.kind

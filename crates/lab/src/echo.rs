@@ -1,12 +1,13 @@
 //! What is called: a service that gives back what it gets, and the same over bare sockets.
 
-use std::io::{Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Child;
 
 use bytes::Bytes;
 use steadfast::{Call, Context, MethodId, Service, ServiceOutcome};
 
-use crate::Outcome;
+use crate::{Outcome, child};
 
 /// The one method of the echo service.
 pub const ECHO: MethodId = MethodId::of("echo");
@@ -51,23 +52,85 @@ impl Transport {
     }
 }
 
+/// How a side of an echo waits for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Waits {
+    /// In the kernel, until it is woken.
+    Asleep,
+    /// It looks again and again, and has to be woken by nobody.
+    Awake,
+}
+
+impl Waits {
+    /// As it is spelt on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Waits::Asleep => "asleep",
+            Waits::Awake => "awake",
+        }
+    }
+}
+
+/// Tries again as long as nothing has come: a socket that sleeps never says so.
+fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A stream that is read and written patiently.
+pub struct Patient(TcpStream);
+
+impl Patient {
+    fn new(stream: TcpStream, waits: Waits) -> io::Result<Patient> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(waits == Waits::Awake)?;
+        Ok(Patient(stream))
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        patiently(|| self.0.read(bytes))
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        patiently(|| self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Echoes messages of `size` bytes until the other side is gone; `ready` is told the address.
-pub fn serve(transport: Transport, size: usize, ready: impl FnOnce(SocketAddr)) -> Outcome<()> {
+pub fn serve(
+    transport: Transport,
+    size: usize,
+    waits: Waits,
+    ready: impl FnOnce(SocketAddr),
+) -> Outcome<()> {
     let mut buffer = vec![0; size];
     match transport {
         Transport::Udp => {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            socket.set_nonblocking(waits == Waits::Awake)?;
             ready(socket.local_addr()?);
             loop {
-                let (length, from) = socket.recv_from(&mut buffer)?;
-                socket.send_to(&buffer[..length], from)?;
+                let (length, from) = patiently(|| socket.recv_from(&mut buffer))?;
+                patiently(|| socket.send_to(&buffer[..length], from))?;
             }
         }
         Transport::Tcp => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             ready(listener.local_addr()?);
-            let (mut stream, _) = listener.accept()?;
-            stream.set_nodelay(true)?;
+            let (stream, _) = listener.accept()?;
+            let mut stream = Patient::new(stream, waits)?;
             while stream.read_exact(&mut buffer).is_ok() {
                 stream.write_all(&buffer)?;
             }
@@ -79,23 +142,20 @@ pub fn serve(transport: Transport, size: usize, ready: impl FnOnce(SocketAddr)) 
 /// The calling side of [`serve`].
 pub enum Floor {
     Udp(UdpSocket),
-    Tcp(TcpStream),
+    Tcp(Patient),
 }
 
 impl Floor {
     /// Connects to an echo.
-    pub fn connect(transport: Transport, address: SocketAddr) -> Outcome<Floor> {
+    pub fn connect(transport: Transport, address: SocketAddr, waits: Waits) -> Outcome<Floor> {
         Ok(match transport {
             Transport::Udp => {
                 let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
                 socket.connect(address)?;
+                socket.set_nonblocking(waits == Waits::Awake)?;
                 Floor::Udp(socket)
             }
-            Transport::Tcp => {
-                let stream = TcpStream::connect(address)?;
-                stream.set_nodelay(true)?;
-                Floor::Tcp(stream)
-            }
+            Transport::Tcp => Floor::Tcp(Patient::new(TcpStream::connect(address)?, waits)?),
         })
     }
 
@@ -103,8 +163,8 @@ impl Floor {
     pub fn round(&mut self, buffer: &mut [u8]) -> Outcome<()> {
         match self {
             Floor::Udp(socket) => {
-                socket.send(buffer)?;
-                socket.recv(buffer)?;
+                patiently(|| socket.send(buffer))?;
+                patiently(|| socket.recv(buffer))?;
             }
             Floor::Tcp(stream) => {
                 stream.write_all(buffer)?;
@@ -112,5 +172,49 @@ impl Floor {
             }
         }
         Ok(())
+    }
+}
+
+/// An echo process on a bare socket, and the connection to it.
+pub struct EchoProcess {
+    process: Child,
+    floor: Floor,
+}
+
+impl EchoProcess {
+    /// Starts it, on the processor `core` if that is given.
+    pub fn start(
+        transport: Transport,
+        size: usize,
+        core: Option<usize>,
+        waits: Waits,
+    ) -> Outcome<EchoProcess> {
+        let name = transport.name();
+        let (size, core) = (size.to_string(), core.map(|core| core.to_string()));
+        let mut arguments = vec!["--transport", name, "--size", &size];
+        arguments.extend(["--waits", waits.name()]);
+        arguments.extend(core.iter().flat_map(|core| ["--core", core]));
+        let (process, _stdin, stdout) = child::spawn("echo", &arguments)?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let child::Line::Ready { ready } = serde_json::from_str::<child::Line>(&line)? else {
+            return Err("the echo is not ready".into());
+        };
+        let address: SocketAddr = ready;
+        Ok(EchoProcess { process, floor: Floor::connect(transport, address, waits)? })
+    }
+
+    /// One round trip, again and again.
+    pub fn rounds(&mut self, size: usize) -> Box<dyn FnMut() -> Outcome<()> + '_> {
+        let mut buffer = vec![7; size];
+        Box::new(move || self.floor.round(&mut buffer))
+    }
+}
+
+impl Drop for EchoProcess {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }

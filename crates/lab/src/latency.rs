@@ -8,9 +8,6 @@
 //! cannot be put so. So the echoes are measured both ways: left to the scheduler, and with one
 //! processor for each side, which is what a call is compared with.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,10 +16,10 @@ use serde_json::json;
 use steadfast::{Client, NodeId};
 
 use crate::cluster::{Cluster, Plan, Where};
-use crate::echo::{ECHO, Floor, Transport};
+use crate::echo::{ECHO, EchoProcess, Transport, Waits};
 use crate::figures::{Summary, Times};
 use crate::protect::Protect;
-use crate::{Outcome, child, machine};
+use crate::{Outcome, machine};
 
 /// Calls of one kind before it is the next one's turn.
 const BLOCK: usize = 250;
@@ -58,44 +55,6 @@ pub struct Options {
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
-}
-
-/// An echo process on a bare socket, and the connection to it.
-pub struct EchoProcess {
-    process: Child,
-    floor: Floor,
-}
-
-impl EchoProcess {
-    /// Starts it, on the processor `core` if that is given.
-    pub fn start(transport: Transport, size: usize, core: Option<usize>) -> Outcome<EchoProcess> {
-        let name = transport.name();
-        let (size, core) = (size.to_string(), core.map(|core| core.to_string()));
-        let mut arguments = vec!["--transport", name, "--size", &size];
-        arguments.extend(core.iter().flat_map(|core| ["--core", core]));
-        let (process, _stdin, stdout) = child::spawn("echo", &arguments)?;
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        let child::Line::Ready { ready } = serde_json::from_str::<child::Line>(&line)? else {
-            return Err("the echo is not ready".into());
-        };
-        let address: SocketAddr = ready;
-        Ok(EchoProcess { process, floor: Floor::connect(transport, address)? })
-    }
-
-    /// One round trip, again and again.
-    pub fn rounds(&mut self, size: usize) -> Box<dyn FnMut() -> Outcome<()> + '_> {
-        let mut buffer = vec![7; size];
-        Box::new(move || self.floor.round(&mut buffer))
-    }
-}
-
-impl Drop for EchoProcess {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// One kind of round trip, with its times so far.
@@ -189,7 +148,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     let body = Bytes::from(vec![7; options.size]);
     let cores = machine::two_cores()?;
     let (own, other) = cores.unzip();
-    let echo = |transport, core| EchoProcess::start(transport, options.size, core);
+    let echo = |transport, core| EchoProcess::start(transport, options.size, core, Waits::Asleep);
     let mut echoes = [
         ("UDP echo, two cores", Transport::Udp, other),
         ("TCP echo, two cores", Transport::Tcp, other),

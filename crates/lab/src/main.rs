@@ -3,6 +3,8 @@
 //! The processes of an experiment are this program once more, started with a hidden command, so
 //! that one binary is all it takes. They end with the one that started them.
 
+mod allocations;
+mod allocator;
 mod bad_input;
 mod caller;
 mod child;
@@ -10,6 +12,7 @@ mod cluster;
 mod echo;
 mod failover;
 mod figures;
+mod floors;
 mod growth;
 mod hosts;
 mod idle;
@@ -47,6 +50,10 @@ enum Experiment {
     Suspicion(suspicion::Options),
     /// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
     Ring(ring::Options),
+    /// Memory that a call and a message ask for, in every process on their way.
+    Allocations(allocations::Options),
+    /// The floors of this machine: round trips, wake-ups, a system call, AES-GCM.
+    Machine(floors::Options),
     /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
     Idle(idle::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.
@@ -68,6 +75,8 @@ fn main() -> ExitCode {
         Experiment::Failover(options) => failover::run(&options),
         Experiment::Ring(options) => ring::run(&options),
         Experiment::Suspicion(options) => suspicion::run(&options),
+        Experiment::Allocations(options) => allocations::run(&options),
+        Experiment::Machine(options) => floors::run(&options),
         Experiment::Idle(options) => idle::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use steadfast::NodeId;
 
 use crate::cluster::{Cluster, Plan, Where};
-use crate::echo::Transport;
+use crate::echo::{EchoProcess, Transport, Waits};
 use crate::figures::Times;
-use crate::latency::EchoProcess;
 use crate::protect::Protect;
 use crate::{Outcome, machine};
 
@@ -94,7 +93,7 @@ fn floor(options: &Options) -> Outcome<()> {
     let Some((own, other)) = machine::two_cores()? else { return Ok(()) };
     for size in &options.size {
         let size = *size as usize;
-        let mut echo = EchoProcess::start(Transport::Udp, size, Some(other))?;
+        let mut echo = EchoProcess::start(Transport::Udp, size, Some(other), Waits::Asleep)?;
         let mut round = echo.rounds(size);
         let mut times = Times::default();
         machine::while_on(own, || -> Outcome<()> {

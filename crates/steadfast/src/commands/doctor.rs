@@ -2,12 +2,14 @@
 //!
 //! - here: the command, and how findings are shown
 //! - `doctor/system.rs`: what the kernel permits and how it is set up
+//! - `doctor/sleep.rs`: how deeply idle processors sleep
 //! - `doctor/network.rs`: buffers, addresses, the other nodes
 //! - `doctor/timing.rs`: what is measured: wake-ups, timers, stalls, the disk
 //! - `doctor/node.rs`: what a running node has in force
 
 mod network;
 mod node;
+mod sleep;
 mod system;
 mod timing;
 

@@ -14,6 +14,7 @@ pub fn examine(config: &NodeConfig) -> Vec<Finding> {
     findings.extend(clock_source());
     findings.extend(stolen_time());
     findings.extend(governor());
+    findings.push(super::sleep::examine(config));
     findings
 }
 

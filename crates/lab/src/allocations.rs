@@ -1,0 +1,187 @@
+//! What a call, and a message of the ring, ask of the memory of every process on their way, in
+//! steady state.
+//!
+//! The processes are this program, whose allocator counts. What a cluster asks for while nobody calls
+//! is measured first, and taken off.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use node::admin::Client as Admin;
+use node::bench::{Ask, Level, Pace, Until};
+use serde_json::json;
+use steadfast::{Client, NodeId};
+
+use crate::allocator::{Allocated, allocated};
+use crate::cluster::{Cluster, Plan};
+use crate::echo::ECHO;
+use crate::{Outcome, machine};
+
+const DEADLINE: Duration = Duration::from_secs(5);
+/// After the start, and between measures: what belongs to what was before is over by then.
+const SETTLE: Duration = Duration::from_millis(500);
+/// How long the idle cluster is watched.
+const IDLE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Calls of each kind.
+    #[arg(long, default_value_t = 5_000)]
+    calls: u32,
+    /// Messages of the ring.
+    #[arg(long, default_value_t = 20_000)]
+    messages: u64,
+    /// Bytes of request, reply and message.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// Node processes.
+    #[arg(long, default_value_t = 4)]
+    nodes: u32,
+    /// Replicas of each group.
+    #[arg(long, default_value_t = 3)]
+    replicas: u32,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What each process had asked for at a moment: this one first, then the nodes.
+struct Snapshot {
+    at: Instant,
+    processes: Vec<Allocated>,
+}
+
+impl Snapshot {
+    fn take(cluster: &mut Cluster) -> Outcome<Snapshot> {
+        let nodes = cluster.allocated()?;
+        // This process last: what it takes to ask the nodes is not counted to what is measured next.
+        let processes = [vec![allocated()], nodes].concat();
+        Ok(Snapshot { at: Instant::now(), processes })
+    }
+}
+
+/// What is asked for each second while nobody calls: by process, count and bytes.
+type Idle = Vec<(f64, f64)>;
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let plan = Plan {
+        nodes: options.nodes,
+        replicas: options.replicas,
+        groups: &["agreed", "inline", "thread"],
+        ..Plan::default()
+    };
+    let mut cluster = Cluster::start(plan)?;
+    let client = cluster.connect()?;
+    head(options);
+    let body = Bytes::from(vec![7; options.size]);
+    let idle = idle(&mut cluster)?;
+    let kinds =
+        [("call, agreed", "agreed"), ("call, majority", "inline"), ("on a thread", "thread")];
+    for (title, group) in kinds {
+        // Caches, buffers and connections find their size.
+        call(&client, group, &body, options.calls / 10 + 1)?;
+        thread::sleep(SETTLE);
+        let before = Snapshot::take(&mut cluster)?;
+        call(&client, group, &body, options.calls)?;
+        let after = Snapshot::take(&mut cluster)?;
+        report(options, title, &idle, (&before, &after), options.calls.into());
+    }
+    for (title, pace) in [("message, lone", Pace::Window(1)), ("message, full pace", Pace::Full)] {
+        bench(&cluster, options, pace, options.messages / 10 + 1)?;
+        thread::sleep(SETTLE);
+        let before = Snapshot::take(&mut cluster)?;
+        let messages = bench(&cluster, options, pace, options.messages)?;
+        let after = Snapshot::take(&mut cluster)?;
+        report(options, title, &idle, (&before, &after), messages);
+    }
+    Ok(())
+}
+
+fn idle(cluster: &mut Cluster) -> Outcome<Idle> {
+    thread::sleep(SETTLE);
+    let before = Snapshot::take(cluster)?;
+    thread::sleep(IDLE);
+    let after = Snapshot::take(cluster)?;
+    let seconds = (after.at - before.at).as_secs_f64();
+    let rate = |(after, before): (&Allocated, &Allocated)| {
+        let more = *after - *before;
+        (more.count as f64 / seconds, more.bytes as f64 / seconds)
+    };
+    Ok(after.processes.iter().zip(&before.processes).map(rate).collect())
+}
+
+fn call(client: &Client, group: &str, body: &Bytes, calls: u32) -> Outcome<()> {
+    for _ in 0..calls {
+        client.call(group, ECHO, false, body.clone(), DEADLINE)?;
+    }
+    Ok(())
+}
+
+/// One sender; returns how many messages it sent.
+fn bench(cluster: &Cluster, options: &Options, pace: Pace, count: u64) -> Outcome<u64> {
+    let ask = Ask {
+        senders: vec![NodeId(1)],
+        size: options.size as u32,
+        count,
+        warm: 1,
+        span_ms: 60_000,
+        level: Level::Agreed,
+        pace,
+        until: Until::All,
+    };
+    let mut node = Admin::connect(cluster.admin(NodeId(1)))?;
+    node.set_timeout(Some(Duration::from_secs(90)))?;
+    let outcome = node.bench(&ask, |_| {})?;
+    if !outcome.is_verified() {
+        return Err(format!("lost, corrupt or in another order: {outcome:?}").into());
+    }
+    Ok(count)
+}
+
+fn head(options: &Options) {
+    let machine = machine::description();
+    if options.json {
+        eprintln!("on {machine}");
+        return;
+    }
+    println!("on {machine}");
+    println!(
+        "{} nodes, {} replicas, {} bytes each way; allocations (bytes) for each call or message, less \
+         what an idle cluster asks for",
+        options.nodes, options.replicas, options.size
+    );
+    print!("{:20}{:>16}", "", "client");
+    (1..=options.nodes).for_each(|id| print!("{:>16}", NodeId(id).to_string()));
+    println!();
+}
+
+fn report(
+    options: &Options,
+    title: &str,
+    idle: &Idle,
+    (before, after): (&Snapshot, &Snapshot),
+    times: u64,
+) {
+    let seconds = (after.at - before.at).as_secs_f64();
+    let each = |((after, before), (count, bytes)): ((&Allocated, &Allocated), &(f64, f64))| {
+        let more = *after - *before;
+        let less = |all: u64, idle: f64| (all as f64 - idle * seconds).max(0.0) / times as f64;
+        (less(more.count, *count), less(more.bytes, *bytes))
+    };
+    let processes = after.processes.iter().zip(&before.processes).zip(idle).map(each);
+    if options.json {
+        for (place, (count, bytes)) in processes.enumerate() {
+            // The client is counted as node 0.
+            let line = json!({
+                "peer": "steadfast", "measure": "allocations", "kind": title, "node": place,
+                "size": options.size, "count": (count * 100.0).round() / 100.0, "bytes": bytes.round(),
+            });
+            println!("{line}");
+        }
+    } else {
+        print!("{title:20}");
+        processes.for_each(|(count, bytes)| print!("{:>16}", format!("{count:.2} ({bytes:.0})")));
+        println!();
+    }
+}

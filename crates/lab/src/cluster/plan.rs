@@ -1,0 +1,67 @@
+//! What a cluster consists of, and where its nodes are.
+
+use crate::protect::Protect;
+
+/// What a cluster consists of.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Node processes.
+    pub nodes: u32,
+    /// Replicas of each group, on the first nodes.
+    pub replicas: u32,
+    /// The groups, by names that a child knows.
+    pub groups: &'static [&'static str],
+    /// What of it is protected.
+    pub protect: Protect,
+    /// Where the nodes are.
+    pub placement: Placement,
+    /// SCHED_FIFO priority of the data planes, one more than that of handlers; 0: ordinary.
+    pub priority: u8,
+    /// The token rests when nobody wants it.
+    pub parking: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            nodes: 3,
+            replicas: 3,
+            groups: &[],
+            protect: Protect::None,
+            placement: Placement::Loopback,
+            priority: 0,
+            parking: true,
+        }
+    }
+}
+
+/// Where the nodes of a cluster are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// All on this host, talking by its loopback interface.
+    #[default]
+    Loopback,
+    /// Each on a host of its own, with so many links: see [`Hosts`](crate::hosts::Hosts).
+    Hosts {
+        /// Networks of the ring.
+        links: usize,
+    },
+}
+
+/// Where the nodes are to be, as an experiment is told.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Where {
+    /// Each node on a host of its own: a network namespace (needs root, `ip` and `nft`).
+    #[arg(long)]
+    pub hosts: bool,
+    /// Networks between these hosts, 1 to 4.
+    #[arg(long, default_value_t = 1, requires = "hosts")]
+    pub links: usize,
+}
+
+impl Where {
+    pub fn placement(self) -> Placement {
+        let Where { hosts, links } = self;
+        if hosts { Placement::Hosts { links } } else { Placement::Loopback }
+    }
+}
