@@ -195,9 +195,15 @@ impl Admin {
         self.gate.as_ref().map(Gate::address)
     }
 
-    /// Ends all connections and removes the socket. Call when the data plane has ended: whoever
-    /// follows the events then gets the last ones.
-    pub fn stop(mut self) {
+    fn shut_connections(&self, how: Shutdown) {
+        lock(&self.connections).values().for_each(|connection| connection.shutdown(how));
+    }
+}
+
+/// Ends all connections and removes the socket: also of a node that could not be started. When the
+/// data plane has ended before, whoever follows the events gets the last ones.
+impl Drop for Admin {
+    fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         drop(self.gate.take());
         if let Some(path) = &self.path {
@@ -211,10 +217,6 @@ impl Admin {
         if let Some(path) = &self.path {
             let _ = fs::remove_file(path);
         }
-    }
-
-    fn shut_connections(&self, how: Shutdown) {
-        lock(&self.connections).values().for_each(|connection| connection.shutdown(how));
     }
 }
 
@@ -390,4 +392,22 @@ fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("an answer has a JSON form");
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_dropped_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node.sock");
+        for _ in 0..2 {
+            let (control, _orders) = Control::without_a_plane();
+            let admin = Admin::start(Some(&path), None, Arc::new(control)).unwrap();
+            assert!(UnixStream::connect(&path).is_ok());
+            drop(admin);
+            assert!(!path.exists(), "the next one finds its place free");
+        }
+    }
 }

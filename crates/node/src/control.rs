@@ -151,19 +151,27 @@ mod tests {
 
     use super::*;
 
+    impl Control {
+        /// Of a node whose data plane takes no orders; there is room for one.
+        pub fn without_a_plane() -> (Control, Receiver<Order>) {
+            let (orders, queue) = sync_channel(1);
+            let control = Control {
+                me: Member { node: NodeId(1), incarnation: Incarnation(1) },
+                cluster: "test".into(),
+                orders,
+                waker: Arc::new(Waker::new().unwrap()),
+                fate: OnceLock::new(),
+                admin_requests: AtomicU64::new(0),
+                admin_malformed: AtomicU64::new(0),
+                admin_tally: OnceLock::new(),
+            };
+            (control, queue)
+        }
+    }
+
     #[test]
     fn who_asks_a_data_plane_that_is_stuck_gets_an_answer_even_if_its_queue_is_full() {
-        let (orders, queue) = sync_channel(1);
-        let control = Control {
-            me: Member { node: NodeId(1), incarnation: Incarnation(1) },
-            cluster: "test".into(),
-            orders,
-            waker: Arc::new(Waker::new().unwrap()),
-            fate: OnceLock::new(),
-            admin_requests: AtomicU64::new(0),
-            admin_malformed: AtomicU64::new(0),
-            admin_tally: OnceLock::new(),
-        };
+        let (control, queue) = Control::without_a_plane();
         let ask = || {
             let within = Duration::from_millis(20);
             control.ask(within, |reply| Order::BenchProgress { reply }).unwrap_err()

@@ -235,9 +235,7 @@ impl Node {
         let _ = self.control.order(Order::Stop);
         let ended = self.running.recv_timeout(STOP_WITHIN);
         // Last, so that whoever follows the events sees the node leave.
-        if let Some(admin) = self.admin.take() {
-            admin.stop();
-        }
+        drop(self.admin.take());
         match ended {
             Err(RecvTimeoutError::Timeout) => Err(Stopped::Hung),
             _ => self.control.fate.get().cloned().unwrap_or(Ok(())),

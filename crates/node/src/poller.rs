@@ -1,5 +1,6 @@
 //! Waiting for sockets: epoll, and a way for other threads to wake the data plane.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,13 @@ pub(crate) enum Source {
     Watcher(u64),
     /// This node's liveness connection to a peer.
     Watched(usize),
+}
+
+impl Source {
+    /// The ring's own: it must not wait behind any number of clients.
+    fn is_urgent(self) -> bool {
+        matches!(self, Source::Strangers(_) | Source::Peer { .. })
+    }
 }
 
 const KIND_SHIFT: u32 = 56;
@@ -73,6 +81,8 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
+    /// Sources that are looked at whenever more is ready than one wait reports.
+    urgent: RefCell<Vec<Source>>,
 }
 
 /// Descriptors reported by one wait; the rest comes with the next.
@@ -81,18 +91,24 @@ const BATCH: usize = 128;
 impl Poller {
     pub fn new() -> Result<Poller, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Poller { epoll })
+        Ok(Poller { epoll, urgent: RefCell::default() })
     }
 
     pub fn add(&self, fd: impl AsFd, source: Source, flags: EventFlags) -> Result<(), Errno> {
-        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(source.to_word()), flags)
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(source.to_word()), flags)?;
+        if source.is_urgent() {
+            self.urgent.borrow_mut().push(source);
+        }
+        Ok(())
     }
 
     pub fn modify(&self, fd: impl AsFd, source: Source, flags: EventFlags) -> Result<(), Errno> {
         epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(source.to_word()), flags)
     }
 
-    /// Waits until something is ready or `due` has come, and appends what is ready to `ready`.
+    /// Waits until something is ready or `due` has come, and appends what is ready to `ready`. If
+    /// that is more than is reported at once, the ring's sockets come first, ready or not: a turn full
+    /// of clients must not end without a look at them, as timers that accuse others come next.
     pub fn wait(
         &self,
         now: Time,
@@ -119,6 +135,10 @@ impl Poller {
             Err(Errno::INTR) => &mut [],
             Err(error) => return Err(error),
         };
+        if events.len() == BATCH {
+            let urgent = self.urgent.borrow();
+            ready.extend(urgent.iter().map(|source| (*source, EventFlags::IN)));
+        }
         let source = |event: &epoll::Event| (Source::from_word(event.data.u64()), event.flags);
         ready.extend(events.iter().map(source));
         Ok(())
@@ -199,6 +219,25 @@ mod tests {
         ready.clear();
         poller.wait(Time::ZERO, Time::ZERO, &mut ready).unwrap();
         assert_eq!(ready, [], "a lowered waker is silent");
+    }
+
+    #[test]
+    fn the_ring_does_not_wait_behind_a_crowd_of_clients() {
+        let poller = Poller::new().unwrap();
+        let raised = || {
+            let waker = Waker::new().unwrap();
+            waker.wake();
+            waker
+        };
+        let crowd: Vec<Waker> = (0..3 * BATCH).map(|_| raised()).collect();
+        for (number, client) in crowd.iter().enumerate() {
+            poller.add(client, Source::Caller(number as u64), EventFlags::IN).unwrap();
+        }
+        let (peer, socket) = (Source::Peer { link: 0, number: 5 }, raised());
+        poller.add(&socket, peer, EventFlags::IN).unwrap();
+        let mut ready = Vec::new();
+        poller.wait(Time::ZERO, Time::FAR, &mut ready).unwrap();
+        assert_eq!((ready[0].0, ready.len()), (peer, BATCH + 1));
     }
 
     #[test]
