@@ -34,6 +34,10 @@ pub enum Bug {
     GreedyHolder,
     /// A message of which some parts were sent on the old ring goes on where it was.
     ResumeMessage,
+    /// A member sends the pulse home, past all who come after it.
+    ShortPulse,
+    /// An idle ring shows itself as often as at first, however long it has been idle.
+    NeverStretch,
     /// A resting token's heartbeat is a word to all that asks for no answer.
     UnansweredHeartbeat,
     /// Those who want the token pass it to and fro, past a member that does not answer.
@@ -68,7 +72,11 @@ impl Bug {
     ];
 
     /// Those that hide a dead member: found by the scenarios of `tests/detection.rs`.
-    pub const OF_DETECTION: [Bug; 2] = [Bug::UnansweredHeartbeat, Bug::HideTheSilent];
+    pub const OF_DETECTION: [Bug; 3] =
+        [Bug::UnansweredHeartbeat, Bug::HideTheSilent, Bug::ShortPulse];
+
+    /// Those that cost an idle ring more than it may: found by who counts its datagrams.
+    pub const OF_IDLENESS: [Bug; 1] = [Bug::NeverStretch];
 
     /// Those that let somebody wait too long: found by who looks at every token, as `tests/cluster/fairness.rs` does.
     pub const OF_WAITING: [Bug; 1] = [Bug::GreedyHolder];

@@ -9,6 +9,9 @@ use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
 /// the numbers for new rings away from all others.
 pub(crate) const MAX_RING_SEQUENCE: u64 = u64::MAX / 2;
 
+/// The rarest that an idle ring may show itself, whatever a datagram says.
+pub(crate) const MAX_HEARTBEAT: Duration = Duration::from_secs(1);
+
 /// Who this node is, whom it may meet, and its knobs.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -151,9 +154,14 @@ pub struct Timing {
     /// The longest that the time-out grows to where hosts are held up. Not above `token_timeout`:
     /// the time-out is fixed.
     pub token_timeout_max: Duration,
-    /// A resting token makes a round this often, so that its loss is seen. At most
+    /// A resting token shows itself after this long, so that its loss is seen. At most
     /// `token_timeout`.
     pub heartbeat: Duration,
+    /// While a ring stays idle the interval doubles, from `heartbeat` up to this. A silent host of
+    /// an idle ring is found so much later, and each node wakes up `1 / heartbeat_max` times a
+    /// second, the token's holder twice as often. At most a second. Not above `heartbeat`: the
+    /// interval is fixed.
+    pub heartbeat_max: Duration,
     /// A token that shows no sign of arrival is sent again after this long. At most a quarter of
     /// `token_timeout`.
     pub token_retransmit: Duration,
@@ -183,6 +191,7 @@ impl Default for Timing {
             token_timeout: Duration::from_millis(50),
             token_timeout_max: Duration::from_millis(200),
             heartbeat: Duration::from_millis(20),
+            heartbeat_max: Duration::from_millis(100),
             token_retransmit: Duration::from_millis(3),
             ack_wait: Duration::from_millis(2),
             want_retry: Duration::from_millis(2),
@@ -206,6 +215,25 @@ impl Timing {
         visit + time_out + self.suspect_wait + delay * 10
     }
 
+    /// The same in a ring that is idle, whose signs of life come more rarely: `heartbeat_max + ack_wait * (1 + n/8) +
+    /// 2 n d + T + suspect_wait + 10 d`. As soon as anything is sent, [`silent_host`](Timing::silent_host) holds from then on.
+    pub fn silent_host_when_idle(
+        &self,
+        members: usize,
+        delay: Duration,
+        time_out: Duration,
+    ) -> Duration {
+        // Until the next pulse, and until it should be back.
+        let pulse = self.rarest_heartbeat() + self.back_within(members);
+        pulse + self.silent_host(members, delay, time_out) - self.heartbeat - self.ack_wait
+    }
+
+    /// How long a pulse may take to be back: some round trips, and an eighth of that for each member
+    /// that hands it on; and never so long that the round after it would be missed.
+    pub(crate) fn back_within(&self, members: usize) -> Duration {
+        (self.ack_wait + self.ack_wait * members as u32 / 8).min(self.heartbeat / 2)
+    }
+
     /// The most configurations that a node sees in a time `span` in which one link fails and works by turns:
     /// `2 * (2 + d + span / hold_off_max)`, where `d` is how often `beacon_interval` doubles until it is `hold_off_max`. Two
     /// for each time that somebody is lost and comes back; the first time it may do so at once. See
@@ -224,6 +252,11 @@ impl Timing {
         self.token_timeout_max.max(self.token_timeout)
     }
 
+    /// The longest that an idle ring may show nothing.
+    pub(crate) fn rarest_heartbeat(&self) -> Duration {
+        self.heartbeat_max.max(self.heartbeat)
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let rules = [
             (!self.ack_wait.is_zero(), "ack_wait must be longer than zero"),
@@ -233,6 +266,7 @@ impl Timing {
             (!self.heartbeat.is_zero(), "heartbeat must be longer than zero"),
             (!self.token_retransmit.is_zero(), "token_retransmit must be longer than zero"),
             (self.heartbeat <= self.token_timeout, "heartbeat must be at most token_timeout"),
+            (self.rarest_heartbeat() <= MAX_HEARTBEAT, "heartbeat_max must be at most a second"),
             (
                 self.token_retransmit * 4 <= self.token_timeout,
                 "token_retransmit must be at most a quarter of token_timeout",

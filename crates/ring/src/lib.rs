@@ -30,6 +30,7 @@ mod order;
 mod out;
 mod output;
 mod packing;
+mod pulse;
 mod recovery;
 mod timers;
 mod watch;
@@ -186,6 +187,7 @@ impl Ring {
                     Message::Ack(ack) => operational.ack(from, ack),
                     Message::Want(_) => operational.want(from),
                     Message::Stable(stable) => operational.stable(from, stable),
+                    Message::Pulse(pulse) => operational.pulse(from, pulse),
                     Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
                 }
             }
@@ -394,6 +396,7 @@ fn ring_of(message: &Message) -> RingId {
         Message::Commit(commit) => commit.ring,
         Message::Beacon(beacon) => beacon.ring,
         Message::Stable(stable) => stable.ring,
+        Message::Pulse(pulse) => pulse.ring,
         Message::Join(_) => RingId::default(),
     }
 }

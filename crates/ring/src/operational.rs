@@ -10,6 +10,7 @@ use crate::bug::planted;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
+use crate::pulse::Heart;
 use crate::timers::earlier;
 use crate::{Config, Route};
 
@@ -22,10 +23,10 @@ pub(crate) struct Turn {
     burst: usize,
     /// Until when the holder waits for acknowledgements.
     ack_at: Option<Time>,
-    /// When a resting token makes its next round.
-    heartbeat_at: Option<Time>,
+    /// What shows that a resting token lives.
+    pub heart: Heart,
     /// When to ask for the token again.
-    want_at: Option<Time>,
+    pub want_at: Option<Time>,
     /// When to tell, or to ask, what is stable: safe messages wait for it.
     safe_at: Option<Time>,
     /// The token came, and nothing that was sent since shows it.
@@ -38,7 +39,7 @@ impl Turn {
             sent: 0,
             burst: 0,
             ack_at: None,
-            heartbeat_at: None,
+            heart: Heart::default(),
             want_at: None,
             safe_at: None,
             unseen: false,
@@ -135,7 +136,7 @@ impl Operational<'_> {
                 self.turn.sent = again.min(self.config.turn - 1);
                 self.turn.ack_at = None;
                 self.turn.want_at = None;
-                self.turn.heartbeat_at = None;
+                self.turn.heart.stir();
                 self.turn.unseen = true;
                 self.progress();
                 self.go_on();
@@ -156,10 +157,11 @@ impl Operational<'_> {
         let want = self.out.encode(Message::Want(Want { ring: self.order.id }));
         self.out.fan(&self.order.members, want, route);
         self.turn.want_at = Some(self.now + self.config.timing.want_retry);
+        self.order.watch.stirred(self.now); // The answer is due, however quiet the ring may be.
     }
 
     /// What follows from knowing more of who has what.
-    fn progress(&mut self) {
+    pub fn progress(&mut self) {
         self.order.advance(self.config, self.assembly, self.out);
         let grown = self.order.tell(self.out);
         if self.order.blocking().is_none() && !self.order.could_tell() {
@@ -241,7 +243,7 @@ impl Operational<'_> {
 
     fn pass(&mut self, to: usize) {
         self.turn.ack_at = None;
-        self.turn.heartbeat_at = None;
+        self.turn.heart.stir();
         self.turn.unseen = false;
         if !self.queue.is_empty() {
             let mine = self.order.my_bit();
@@ -266,8 +268,7 @@ impl Operational<'_> {
             self.out.fan(&self.order.members, ack, Route::Best);
         }
         if self.order.members.len() > 1 {
-            let heartbeat_at = self.now + self.config.timing.heartbeat;
-            self.turn.heartbeat_at.get_or_insert(heartbeat_at);
+            self.turn.heart.rest(self.now, self.config);
         }
     }
 
@@ -305,7 +306,7 @@ impl Operational<'_> {
                 self.turn.burst += 1;
             }
             self.turn.unseen = false;
-            self.turn.heartbeat_at = None;
+            self.turn.heart.stir();
             if self.config.parking {
                 let ack_at = self.now + self.config.timing.ack_wait;
                 self.turn.ack_at.get_or_insert(ack_at);
@@ -323,7 +324,7 @@ impl Operational<'_> {
         if order.token.is_none() {
             return next;
         }
-        earlier(next, earlier(turn.ack_at, turn.heartbeat_at))
+        earlier(next, earlier(turn.ack_at, turn.heart.at))
     }
 
     pub fn timeout(&mut self) {
@@ -339,13 +340,13 @@ impl Operational<'_> {
         if due(self.turn.safe_at) {
             self.ask_for_stability();
         }
-        if self.order.token.is_some() && due(self.turn.heartbeat_at) {
+        if self.order.token.is_some() && due(self.turn.heart.at) {
             if planted!(self.config, UnansweredHeartbeat) {
-                self.turn.heartbeat_at = None;
+                self.turn.heart.stir();
                 self.turn.unseen = true;
                 self.rest();
             } else {
-                self.make_a_round();
+                self.beat();
             }
         }
         if self.order.token.is_some() && due(self.turn.ack_at) {
@@ -371,7 +372,7 @@ impl Operational<'_> {
 
     /// Every member gets the token once: a round is made of wishes that nobody had.
     pub fn make_a_round(&mut self) {
-        self.turn.heartbeat_at = None;
+        self.turn.heart.stir();
         let others = self.order.everybody() & !self.order.my_bit();
         if let Some(token) = &mut self.order.token {
             token.wants |= others;

@@ -168,6 +168,7 @@ impl Order {
             self.hop = hop;
             let passed = self.passed.take().is_some();
             self.watch.seen(now, &config.timing, from, passed);
+            self.watch.stirred(now);
         } else if hop == self.hop && self.passed.is_none() && self.token.is_none() {
             self.watch.seen(now, &config.timing, self.watch.holder, false);
         }
@@ -201,7 +202,12 @@ impl Order {
             (hop, _) if data.hop > hop => (data.hop, data.sequence),
             newer => newer,
         };
-        self.keep(sender, data)
+        let new = self.keep(sender, data);
+        if new {
+            // A pulse is believed where nothing is missing: this was sent after the last.
+            self.watch.stirred(now);
+        }
+        new
     }
 
     fn keep(&mut self, sender: Member, data: Data) -> bool {
@@ -313,6 +319,7 @@ impl Order {
         self.hop = self.hop.max(token.hop);
         let passed = self.passed.take().is_some();
         self.watch.seen(now, &config.timing, self.mine, passed);
+        self.watch.stirred(now);
         self.watch.visited(token.wants);
         for (known, told) in self.arus.iter_mut().zip(&token.arus) {
             *known = (*known).max(*told);

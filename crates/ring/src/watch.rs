@@ -13,7 +13,7 @@ use crate::Timing;
 
 /// How long this node has had to wait for signs of life.
 ///
-/// One sample per `heartbeat`: the longest wait within it. A busy ring shows thousands of signs in
+/// One sample per `heartbeat` in which there was a sign: the longest wait within it. A busy ring shows thousands of signs in
 /// that time; were each a sample, a quiet second would wipe out what is known of a bad one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience {
@@ -39,14 +39,17 @@ impl Patience {
         }
         let span = nanos(span);
         if now >= self.ends_at {
-            self.close();
+            let periods = 1 + nanos(now.since(self.ends_at)) / nanos(timing.heartbeat).max(1);
+            self.close(periods);
             self.ends_at = now + timing.heartbeat;
         }
         self.worst = self.worst.max(span);
         self.longest = self.longest.max(span);
     }
 
-    fn close(&mut self) {
+    /// So many periods are over, of which only the first had signs: what is remembered fades with time,
+    /// not with the signs that an idle ring shows more rarely.
+    fn close(&mut self, periods: u64) {
         let sample = self.worst;
         self.worst = 0;
         if self.mean == 0 {
@@ -57,7 +60,7 @@ impl Patience {
         let off = self.mean.abs_diff(sample);
         self.deviation = self.deviation - self.deviation / 4 + off / 4;
         self.mean = self.mean - self.mean / 8 + sample / 8;
-        self.longest -= self.longest / FADE;
+        self.longest -= self.longest / FADE * periods.min(FADE / 8);
     }
 
     /// How long a member may leave the token, or the ring its heartbeat, unanswered.
@@ -79,6 +82,8 @@ pub(crate) struct Watch {
     /// Index of the member that had the token when it was seen last, or to which this node
     /// passed it: whom to suspect when it is lost.
     pub holder: usize,
+    /// The holder has said that nothing need be seen of it before.
+    quiet_until: Time,
     /// For each member, since when it owes this node an answer.
     owes: Vec<Option<Time>>,
     /// Members that are to be visited by the token because they owe an answer.
@@ -91,6 +96,7 @@ impl Watch {
         Watch {
             evidence: now,
             holder: mine,
+            quiet_until: Time::ZERO,
             owes: vec![None; members],
             demanded: 0,
             patience: Patience::default(),
@@ -100,17 +106,34 @@ impl Watch {
     /// The token is alive at `holder`. A wait of this node for it is over: for the receipt of its
     /// own pass (`passed`), or for a sign that was due at the next heartbeat at the latest.
     pub fn seen(&mut self, now: Time, timing: &Timing, holder: usize, passed: bool) {
-        let gap = now.since(self.evidence);
-        let waited = if passed { gap } else { gap.saturating_sub(timing.heartbeat) };
+        let waited = now.since(self.due_at(timing, passed));
         self.patience.waited(now, waited, timing);
         self.evidence = now;
         self.holder = holder;
     }
 
+    /// The token rests at `holder`, who need not show itself before `until`.
+    pub fn quiet(&mut self, holder: usize, until: Time) {
+        self.holder = holder;
+        self.quiet_until = until;
+    }
+
+    /// Something has been sent since the token came to rest, or it is asked for: its holder shows
+    /// itself every heartbeat again.
+    pub fn stirred(&mut self, now: Time) {
+        self.quiet_until = self.quiet_until.min(now);
+    }
+
+    fn due_at(&self, timing: &Timing, passed: bool) -> Time {
+        if passed {
+            return self.evidence;
+        }
+        self.quiet_until.max(self.evidence + timing.heartbeat)
+    }
+
     /// When the ring is given up if nothing more is seen of the token.
     pub fn loss_at(&self, timing: &Timing, passed: bool) -> Time {
-        let due = if passed { Duration::ZERO } else { timing.heartbeat };
-        self.evidence + due + self.patience.span(timing)
+        self.due_at(timing, passed) + self.patience.span(timing)
     }
 
     /// This node was held up itself: it has sent nothing that could have been answered. Half a

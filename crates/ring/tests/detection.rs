@@ -3,9 +3,10 @@
 
 mod cluster;
 
-use cluster::detection::{LOADS, bound, silent_host};
+use cluster::detection::{LOADS, Load, bound, silent_host};
 use cluster::{Cluster, Tune, micros, millis};
 use steadfast_ring::{Event, Timing};
+use wire::Random;
 
 /// The timers that a node has by default.
 fn defaults(parking: bool) -> Tune {
@@ -21,7 +22,7 @@ fn a_silent_host_is_left_out_within_the_bound() {
             for seed in 0..24 {
                 worst = worst.max(silent_host(seed, n, load, defaults(seed % 4 > 0)));
             }
-            let bound = bound(&Timing::default(), n, micros(50));
+            let bound = bound(&Timing::default(), n, micros(50), load);
             println!("{load:?}, {n} nodes: at most {worst:?}, the bound is {bound:?}");
         }
     }
@@ -40,7 +41,52 @@ fn the_bound_holds_for_quick_timers_too() {
 /// The default settings leave room below the 120 ms that a client may notice.
 #[test]
 fn by_default_a_silent_host_costs_less_than_90_ms() {
-    assert!(bound(&Timing::default(), 4, micros(100)) < millis(90));
+    assert!(bound(&Timing::default(), 4, micros(100), Load::One) < millis(90));
+    assert!(bound(&Timing::default(), 4, micros(100), Load::Idle) < millis(170));
+}
+
+/// The host with the token dies in a ring that has long been idle: who has something to send does not wait
+/// for the next sign of life, but has asked for one.
+#[test]
+fn who_wants_the_token_of_a_silent_host_does_not_wait_for_the_long_interval() {
+    for after in 0..20 {
+        let mut cluster = Cluster::started(4, defaults(true));
+        cluster.refusals = false;
+        cluster.multicast(3, 10);
+        cluster.run(millis(1_000 + 7 * after));
+        assert!(cluster.ring(3).holds_token());
+        cluster.crash(3);
+        cluster.run(millis(1));
+        let before = cluster.now;
+        cluster.multicast(1, 10);
+        cluster.run_until(1_000, Cluster::is_one_ring);
+        let took = cluster.now.since(before);
+        let bound = bound(&Timing::default(), 4, micros(50), Load::One);
+        assert!(took <= bound, "{took:?} is more than {bound:?}");
+    }
+}
+
+/// Pulses that come late, twice, or before what was sent before them make nobody expect too much of home.
+#[test]
+fn pulses_in_any_order_accuse_nobody() {
+    for seed in 0..30 {
+        let mut cluster = Cluster::started(4, Tune { window: 256, ..Tune::default() });
+        let id = cluster.ring(0).id();
+        cluster.random = Random::new(seed);
+        cluster.doubled = 300;
+        cluster.jitter = millis(6);
+        cluster.loss = seed % 3 * 10;
+        for _ in 0..60 {
+            let (node, burst) = (cluster.random.below(4) as usize, cluster.random.below(3));
+            for _ in 0..burst {
+                cluster.multicast(node, 100);
+            }
+            let span = cluster.random.below(120);
+            cluster.run(millis(span));
+        }
+        assert_eq!(cluster.ring(0).id(), id, "seed {seed}");
+        assert!(cluster.counts["pulse"] > 200, "{:?}", cluster.counts);
+    }
 }
 
 #[test]

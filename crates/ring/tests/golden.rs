@@ -149,6 +149,41 @@ fn a_lost_last_message_is_found_by_a_round_of_the_token() {
     );
 }
 
+/// An idle ring shows that it lives: one small datagram goes round, ever more rarely. One that does not come
+/// back is followed by a round of the token, and what was learnt of the ring's quiet is forgotten.
+#[test]
+fn a_pulse_goes_round_an_idle_ring() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.multicast(0, 0);
+    cluster.run(millis(1));
+    cluster.start_trace();
+    cluster.run(millis(19));
+    cluster.drop_next = Some(|message| matches!(message, Message::Pulse(_)));
+    cluster.run(millis(23));
+    check(
+        &mut cluster,
+        expect![[r#"
+        4100 us  n0 -> n1 pulse 1 of n0 hop=4 stable=1 next=10000us
+        4150 us  n1 -> n2 pulse 1 of n0 hop=4 stable=1 next=10000us
+        4150 us  n1 held r3943027@n0 majority=1 all=1
+        4200 us  n2 -> n0 pulse 1 of n0 hop=4 stable=1 next=10000us
+        4200 us  n2 held r3943027@n0 majority=1 all=1
+        14100 us  n0 -> n1 pulse 2 of n0 hop=4 stable=1 next=20000us
+        14150 us  n1 -> n2 pulse 2 of n0 hop=4 stable=1 next=20000us
+        14200 us  n2 -> n0 pulse 2 of n0 hop=4 stable=1 next=20000us
+        34100 us  n0 -> n1 pulse 3 of n0 hop=4 stable=1 next=25000us  LOST
+        35475 us  n0 -> n1 token hop=5 #1 arus=[1, 1, 1] wants=110 home=0 missing=[]
+        35525 us  n1 -> n2 token hop=6 #1 arus=[1, 1, 1] wants=100 home=0 missing=[]
+        35575 us  n2 -> n0 token hop=7 #1 arus=[1, 1, 1] wants=0 home=0 missing=[]
+        35625 us  n0 -> n1 ack hop=7 aru=1 missing=[]
+        35625 us  n0 -> n2 ack hop=7 aru=1 missing=[]
+        40625 us  n0 -> n1 pulse 1 of n0 hop=7 stable=1 next=10000us
+        40675 us  n1 -> n2 pulse 1 of n0 hop=7 stable=1 next=10000us
+        40725 us  n2 -> n0 pulse 1 of n0 hop=7 stable=1 next=10000us
+    "#]],
+    );
+}
+
 /// A process dies; its host refuses the next datagram. From the refusal to the new ring it takes
 /// the representative four one-way delays (joins there and back, commit there and back), and the
 /// others one more.
@@ -266,39 +301,41 @@ fn two_halves_of_a_split_ring_merge() {
     check(
         &mut cluster,
         expect![[r#"
-            12150 us  n0 -> n2 beacon r3943028@n0
-            12200 us  n2 -> n0 beacon r3943028@n2
-            12200 us  n2 -> n1 beacon r3943028@n2
-            12650 us  n0 -> n2 beacon r3943028@n0
-            12700 us  n1 -> n2 beacon r3943028@n0
-            12700 us  n2 -> n0 beacon r3943028@n2
-            12700 us  n2 -> n1 beacon r3943028@n2
-            13200 us  n2 -> n0 beacon r3943028@n2
-            13200 us  n2 -> n1 beacon r3943028@n2
-            13250 us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
-            13250 us  n0 -> n1 join [n0,n1,n2] failed []
-            13250 us  n0 -> n2 join [n0,n1,n2] failed []
-            13250 us  n1 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
-            13250 us  n1 -> n0 join [n0,n1,n2] failed []
-            13250 us  n1 -> n2 join [n0,n1,n2] failed []
-            13300 us  n1 -> n0 join [n0,n1,n2] failed []
-            13300 us  n2 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
-            13300 us  n2 -> n0 join [n0,n1,n2] failed []
-            13300 us  n0 -> n1 join [n0,n1,n2] failed []
-            13300 us  n2 -> n1 join [n0,n1,n2] failed []
-            13350 us  n0 -> n1 commit r3943029@n0 call [n0,n1,n2]
-            13350 us  n0 -> n2 commit r3943029@n0 call [n0,n1,n2]
-            13400 us  n1 -> n0 commit r3943029@n0 entry [n1 r3943028@n0 1/1..1]
-            13400 us  n2 -> n0 commit r3943029@n0 entry [n2 r3943028@n2 1/1..1]
-            13450 us  n0 -> n1 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
-            13450 us  n0 -> n2 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
-            13450 us  n0 Transitional r3943028@n0 [n0, n1]
-            13450 us  n0 Regular r3943029@n0 [n0, n1, n2]
-            13450 us  n0 -> n1 token hop=2 #0 arus=[0, 0, 0] wants=110 home=0 missing=[]
-            13500 us  n1 Transitional r3943028@n0 [n0, n1]
-            13500 us  n1 Regular r3943029@n0 [n0, n1, n2]
-            13500 us  n2 Transitional r3943028@n2 [n2]
-            13500 us  n2 Regular r3943029@n0 [n0, n1, n2]
+            13525 us  n0 -> n2 beacon r3943028@n0
+            13575 us  n2 -> n0 beacon r3943028@n2
+            13575 us  n2 -> n1 beacon r3943028@n2
+            14025 us  n0 -> n2 beacon r3943028@n0
+            14075 us  n1 -> n2 beacon r3943028@n0
+            14075 us  n2 -> n0 beacon r3943028@n2
+            14075 us  n2 -> n1 beacon r3943028@n2
+            14100 us  n0 -> n1 pulse 3 of n0 hop=3 stable=1 next=20000us
+            14150 us  n1 -> n0 pulse 3 of n0 hop=3 stable=1 next=20000us
+            14575 us  n2 -> n0 beacon r3943028@n2
+            14575 us  n2 -> n1 beacon r3943028@n2
+            14625 us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
+            14625 us  n0 -> n1 join [n0,n1,n2] failed []
+            14625 us  n0 -> n2 join [n0,n1,n2] failed []
+            14625 us  n1 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
+            14625 us  n1 -> n0 join [n0,n1,n2] failed []
+            14625 us  n1 -> n2 join [n0,n1,n2] failed []
+            14675 us  n1 -> n0 join [n0,n1,n2] failed []
+            14675 us  n2 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }
+            14675 us  n2 -> n0 join [n0,n1,n2] failed []
+            14675 us  n0 -> n1 join [n0,n1,n2] failed []
+            14675 us  n2 -> n1 join [n0,n1,n2] failed []
+            14725 us  n0 -> n1 commit r3943029@n0 call [n0,n1,n2]
+            14725 us  n0 -> n2 commit r3943029@n0 call [n0,n1,n2]
+            14775 us  n1 -> n0 commit r3943029@n0 entry [n1 r3943028@n0 1/1..1]
+            14775 us  n2 -> n0 commit r3943029@n0 entry [n2 r3943028@n2 1/1..1]
+            14825 us  n0 -> n1 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
+            14825 us  n0 -> n2 commit r3943029@n0 entries [n0 r3943028@n0 1/1..1; n1 r3943028@n0 1/1..1; n2 r3943028@n2 1/1..1]
+            14825 us  n0 Transitional r3943028@n0 [n0, n1]
+            14825 us  n0 Regular r3943029@n0 [n0, n1, n2]
+            14825 us  n0 -> n1 token hop=2 #0 arus=[0, 0, 0] wants=110 home=0 missing=[]
+            14875 us  n1 Transitional r3943028@n0 [n0, n1]
+            14875 us  n1 Regular r3943029@n0 [n0, n1, n2]
+            14875 us  n2 Transitional r3943028@n2 [n2]
+            14875 us  n2 Regular r3943029@n0 [n0, n1, n2]
         "#]],
     );
 }

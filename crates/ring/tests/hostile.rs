@@ -8,7 +8,7 @@ use cluster::{CLUSTER, Cluster, Tune, check};
 use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
 use wire::ring::{
     Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Origin,
-    Stable, Token, Want, push_chunk,
+    Pulse, Stable, Token, Want, push_chunk,
 };
 use wire::{Incarnation, Member, NodeId, Random, RingId};
 
@@ -58,7 +58,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
     let hop = number(random, near * 3);
     let missing =
         |random: &mut Random, n: u64| (0..random.below(n)).map(|_| number(random, near)).collect();
-    match random.below(8) {
+    match random.below(9) {
         0 => {
             let mut body = Vec::new();
             let level = if random.one_in(2) { Level::Safe } else { Level::Agreed };
@@ -134,6 +134,14 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             Message::Commit(Commit { ring, step })
         }
         6 => Message::Stable(Stable { ring, hop, stable: number(random, near) }),
+        7 => Message::Pulse(Pulse {
+            ring,
+            hop,
+            number: number(random, near),
+            home: random.below(5) as u8,
+            stable: number(random, near),
+            next: random.next_u64() >> random.below(64),
+        }),
         _ => {
             let nodes = |random: &mut Random| -> Vec<NodeId> {
                 (0..5).filter(|_| random.one_in(2)).map(NodeId).collect()

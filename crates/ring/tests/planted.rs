@@ -18,7 +18,7 @@ fn found_within(bug: Bug, seeds: u64) {
         let failure = panic::catch_unwind(move || match bug {
             Bug::ForgetObligations => drop(cluster::promise::run(tune)),
             Bug::GreedyHolder => cluster::fairness::run(seed, tune),
-            Bug::UnansweredHeartbeat | Bug::HideTheSilent => {
+            Bug::UnansweredHeartbeat | Bug::HideTheSilent | Bug::ShortPulse => {
                 let load = LOADS[seed as usize % LOADS.len()];
                 let _ = silent_host(seed, 3, load, Tune { window: 256, ..tune });
             }

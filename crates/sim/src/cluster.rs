@@ -62,8 +62,8 @@ enum Epilogue {
     Healing,
     /// New calls.
     Calling,
-    /// Silence, since this moment, at so many datagrams.
-    Quiet(Time, u64),
+    /// Silence.
+    Quiet(bounded::Silence),
     /// Nothing.
     Over,
 }

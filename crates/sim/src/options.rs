@@ -8,6 +8,7 @@ use engine::Quorum;
 use wire::ordered::{GroupOptions, Hold, Style};
 use wire::{ClusterId, Duration, GroupId};
 
+use crate::check::bounded::Idle;
 use crate::clock::Clock;
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
@@ -101,6 +102,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// What the cluster may say when it is idle and all is well.
+    pub fn idle(&self) -> Idle {
+        let calm = self.weather.calm();
+        Idle { nodes: self.nodes, parking: self.parking, delay: calm.latency + calm.jitter }
+    }
+
     /// Groups that promise less: an answered request may be lost with the one node that had it (`Hold::One`), or with
     /// the side of a partition that does not go on (`Quorum::Off`).
     pub fn loose(&self) -> Vec<GroupId> {

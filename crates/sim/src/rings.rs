@@ -50,8 +50,8 @@ struct Rings {
     counts: BTreeMap<Member, u64>,
     /// All faults are over since then.
     calm: Option<Time>,
-    /// All has been well since then, at so many datagrams.
-    well: Option<(Time, u64)>,
+    /// All has been well for so long.
+    well: Option<bounded::Silence>,
     /// The trial that is under way, or over.
     course: Option<trial::Course>,
     done: bool,

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use wire::client::{Bind, Frame, Hello, Request as Call};
 use wire::ring::{
-    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Stable,
-    Token, Want, push_chunk,
+    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Pulse,
+    Stable, Token, Want, push_chunk,
 };
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,
@@ -69,6 +69,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             welcome: 1,
         }),
         Message::Stable(Stable { ring, hop: 4, stable: 4 }),
+        Message::Pulse(Pulse { ring, hop: 4, number: 2, home: 0, stable: 4, next: 40_000 }),
     ];
     let cluster = ClusterId::of(cluster);
     let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();

@@ -15,10 +15,11 @@ use crate::Execution;
 use crate::realtime::Realtime;
 
 /// The timers' keys.
-pub(super) const TIMERS: [&str; 13] = [
+pub(super) const TIMERS: [&str; 14] = [
     "token_timeout_ms",
     "token_timeout_max_ms",
     "heartbeat_ms",
+    "heartbeat_max_ms",
     "token_retransmit_ms",
     "ack_wait_ms",
     "want_retry_ms",
@@ -108,6 +109,7 @@ struct Ring {
     token_timeout_ms: f64,
     token_timeout_max_ms: f64,
     heartbeat_ms: f64,
+    heartbeat_max_ms: f64,
     token_retransmit_ms: f64,
     ack_wait_ms: f64,
     want_retry_ms: f64,
@@ -246,6 +248,7 @@ impl From<RingKnobs> for Ring {
             token_timeout_ms: ms(timing.token_timeout),
             token_timeout_max_ms: ms(timing.token_timeout_max),
             heartbeat_ms: ms(timing.heartbeat),
+            heartbeat_max_ms: ms(timing.heartbeat_max),
             token_retransmit_ms: ms(timing.token_retransmit),
             ack_wait_ms: ms(timing.ack_wait),
             want_retry_ms: ms(timing.want_retry),
@@ -281,6 +284,7 @@ impl TryFrom<&Ring> for RingKnobs {
                 token_timeout: span("token_timeout_ms", ring.token_timeout_ms)?,
                 token_timeout_max: span("token_timeout_max_ms", ring.token_timeout_max_ms)?,
                 heartbeat: span("heartbeat_ms", ring.heartbeat_ms)?,
+                heartbeat_max: span("heartbeat_max_ms", ring.heartbeat_max_ms)?,
                 token_retransmit: span("token_retransmit_ms", ring.token_retransmit_ms)?,
                 ack_wait: span("ack_wait_ms", ring.ack_wait_ms)?,
                 want_retry: span("want_retry_ms", ring.want_retry_ms)?,

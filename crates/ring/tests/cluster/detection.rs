@@ -21,8 +21,12 @@ pub enum Load {
 pub const LOADS: [Load; 4] = [Load::Idle, Load::One, Load::Two, Load::All];
 
 /// How long a silent host may stay in a ring of `n`, and the time between two looks of this test.
-pub fn bound(timing: &Timing, n: usize, delay: Duration) -> Duration {
-    timing.silent_host(n, delay, timing.token_timeout) + micros(500)
+pub fn bound(timing: &Timing, n: usize, delay: Duration, load: Load) -> Duration {
+    let bound = match load {
+        Load::Idle => timing.silent_host_when_idle(n, delay, timing.token_timeout),
+        _ => timing.silent_host(n, delay, timing.token_timeout),
+    };
+    bound + micros(500)
 }
 
 /// Runs one case, and tells how long it took until all survivors were in a ring without the
@@ -49,8 +53,12 @@ pub fn silent_host(seed: u64, n: usize, load: Load, tune: Tune) -> Duration {
         send(&mut cluster);
         cluster.run(micros(900));
     }
+    if load == Load::Idle {
+        // Anywhere in the growth of the interval, or long after.
+        cluster.run(cluster.tune.timing.heartbeat_max * random.below(400) as u32 / 100);
+    }
     let before = cluster.now;
-    let bound = bound(&cluster.tune.timing, n, cluster.delay);
+    let bound = bound(&cluster.tune.timing, n, cluster.delay, load);
     cluster.crash(victim);
     while !cluster.is_one_ring() {
         let took = cluster.now.since(before);

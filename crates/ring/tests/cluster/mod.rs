@@ -38,6 +38,7 @@ pub fn quick() -> Timing {
         token_timeout: millis(20),
         token_timeout_max: millis(80),
         heartbeat: millis(5),
+        heartbeat_max: millis(25),
         token_retransmit: millis(2),
         ack_wait: micros(1_000),
         want_retry: micros(1_000),

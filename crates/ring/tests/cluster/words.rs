@@ -14,6 +14,7 @@ pub fn kind(message: &Message) -> &'static str {
         Message::Commit(_) => "commit",
         Message::Beacon(_) => "beacon",
         Message::Stable(_) => "stable",
+        Message::Pulse(_) => "pulse",
     }
 }
 
@@ -75,5 +76,9 @@ pub fn describe(message: &Message) -> String {
         }
         Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
         Message::Stable(stable) => format!("stable #{} hop={}", stable.stable, stable.hop),
+        Message::Pulse(pulse) => {
+            let wire::ring::Pulse { number, hop, home, stable, next, .. } = pulse;
+            format!("pulse {number} of n{home} hop={hop} stable={stable} next={next}us")
+        }
     }
 }

@@ -1,22 +1,63 @@
 //! Nothing grows without bound: what leaves a machine at one step, its datagrams and frames, and what an
 //! idle cluster says.
 //!
-//! Source: design.md, "every queue and list has a named limit"; docs/protocol/ring.md, "Parking" (an idle ring
-//! sends nothing but heartbeats).
+//! Source: design.md, "every queue and list has a named limit"; docs/protocol/ring.md, "The pulse" (an idle ring
+//! sends `n` datagrams in each interval, and the interval grows).
 
 use wire::limits::{MAX_FRAME, MAX_WINDOW};
-use wire::{Duration, Member};
+use wire::{Duration, Member, Time};
 
-use super::{Verdict, demand};
+use super::{Verdict, Violation, demand};
 
 const PROPERTY: &str = "bounded";
 
-/// Datagrams that may still be sent again for the last of the work when silence begins.
-const LEFT_OVER: u64 = 300;
+/// By then the last work is done, and the interval has grown as far as it may.
+const SETTLING: Duration = Duration::from_millis(400);
 
 /// For so long an idle cluster is listened to. One that does not park says the same all the time.
-pub fn silence(parking: bool) -> Duration {
-    Duration::from_millis(if parking { 250 } else { 10 })
+const LISTENING: Duration = Duration::from_millis(1_000);
+
+/// A whole cluster without work, and what it says meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    since: Time,
+    /// When listening began, and how many datagrams had been sent.
+    settled: Option<(Time, u64)>,
+}
+
+/// What an idle cluster's traffic depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    /// The nodes, all in one ring.
+    pub nodes: usize,
+    /// The token rests.
+    pub parking: bool,
+    /// The longest that a datagram is under way.
+    pub delay: Duration,
+}
+
+impl Silence {
+    /// It begins.
+    pub fn new(now: Time) -> Silence {
+        Silence { since: now, settled: None }
+    }
+
+    /// So many datagrams have been sent by now. True when enough has been heard.
+    pub fn listen(&mut self, now: Time, datagrams: u64, idle: Idle) -> Result<bool, Violation> {
+        if !idle.parking {
+            return Ok(true);
+        }
+        if now.since(self.since) < SETTLING {
+            return Ok(false);
+        }
+        let (since, before) = *self.settled.get_or_insert((now, datagrams));
+        let span = now.since(since);
+        if span < LISTENING {
+            return Ok(false);
+        }
+        idle.check(datagrams - before, span)?;
+        Ok(true)
+    }
 }
 
 /// Outputs of one step of one machine, at most: a window of datagrams to every member, some
@@ -42,19 +83,29 @@ pub fn sessions(by: Member, kept: usize, clients: usize) -> Verdict {
     demand(kept <= clients, PROPERTY, || format!("{by} keeps {kept} sessions of {clients} clients"))
 }
 
-/// A whole cluster without work sends heartbeats and beacons only: per heartbeat, a token round and the
-/// receipts for it.
-pub fn idle(datagrams: u64, span: Duration, nodes: usize, parking: bool) -> Verdict {
-    if !parking || nodes < 2 {
-        return Ok(());
+impl Idle {
+    /// A pulse wakes each node once per interval. Where the network is so slow that none is back in time, each
+    /// heartbeat ends in a round: the pulse, the token, its copies, and the receipts for them.
+    fn check(self, datagrams: u64, span: Duration) -> Verdict {
+        if self.nodes < 2 {
+            return Ok(());
+        }
+        let nodes = self.nodes as u64;
+        let timing = ring::Timing::default();
+        let (interval, each) = if self.delay * self.nodes as u32 <= timing.ack_wait {
+            (timing.heartbeat_max, nodes)
+        } else {
+            (timing.heartbeat, 7 * nodes)
+        };
+        // One that was under way at the beginning, and clocks that are not the same.
+        let times = (span.as_micros() + 1_000) / interval.as_micros() + 1;
+        let limit = times as u64 * each;
+        demand(datagrams <= limit, PROPERTY, || {
+            format!(
+                "{nodes} idle nodes send {datagrams} datagrams in {span:?}, expected {limit} at most"
+            )
+        })
     }
-    let rounds = span.as_millis() as u64 / 20 + 2;
-    let limit = LEFT_OVER + rounds * nodes as u64 * 6;
-    demand(datagrams <= limit, PROPERTY, || {
-        format!(
-            "{nodes} idle nodes send {datagrams} datagrams in {span:?}, expected {limit} at most"
-        )
-    })
 }
 
 #[cfg(test)]
@@ -70,8 +121,24 @@ mod tests {
         assert!(datagram(by, 1_401, 1_400).is_err());
         assert!(frame(MAX_FRAME + 9).is_err());
         assert!(sessions(by, 4, 3).is_err());
-        assert!(idle(100, Duration::from_millis(250), 3, true).is_ok());
-        assert!(idle(100_000, Duration::from_millis(250), 3, true).is_err());
-        assert!(idle(100_000, Duration::from_millis(250), 3, false).is_ok());
+    }
+
+    /// One datagram more in each interval is heard.
+    #[test]
+    fn an_idle_ring_says_so_much_and_no_more() {
+        let heard = |each: u64, parking| {
+            let idle = Idle { nodes: 4, parking, delay: Duration::from_micros(50) };
+            let mut silence = Silence::new(Time::ZERO);
+            let mut now = Time::ZERO;
+            let mut sent = 0;
+            while !silence.listen(now, sent, idle)? {
+                now += Duration::from_millis(100);
+                sent += each;
+            }
+            Ok::<_, Violation>(now)
+        };
+        assert!(heard(4, true).is_ok());
+        assert!(heard(5, true).is_err());
+        assert!(heard(100_000, false).is_ok());
     }
 }

@@ -4,7 +4,8 @@ use engine::{GroupStatus, Quorum, Status};
 use wire::{Duration, GroupId, Member};
 
 use super::{Cluster, Epilogue, Extra};
-use crate::check::{Verdict, bounded, liveness};
+use crate::check::bounded::Silence;
+use crate::check::{Verdict, liveness};
 use crate::executor::Executor;
 use crate::fabric::{node_id, place_of};
 use crate::faults::FaultKind;
@@ -237,15 +238,14 @@ impl Cluster {
                 self.call_again()?;
             }
             (Epilogue::Calling, None) if self.under_way() == 0 => {
-                self.epilogue = Epilogue::Quiet(now, self.fabric.datagrams);
+                self.epilogue = Epilogue::Quiet(Silence::new(now));
             }
-            (Epilogue::Quiet(since, datagrams), None)
-                if now.since(since) >= bounded::silence(self.options.parking) =>
-            {
-                let (sent, span) = (self.fabric.datagrams - datagrams, now.since(since));
-                bounded::idle(sent, span, self.options.nodes, self.options.parking)?;
-                self.epilogue = Epilogue::Over;
-                return Ok(());
+            (Epilogue::Quiet(mut silence), None) => {
+                if silence.listen(now, self.fabric.datagrams, self.options.idle())? {
+                    self.epilogue = Epilogue::Over;
+                    return Ok(());
+                }
+                self.epilogue = Epilogue::Quiet(silence);
             }
             (_, Some(_)) if late => return liveness::finish(missing),
             _ => {}
@@ -325,7 +325,11 @@ impl Cluster {
             let Some(process) = &self.fabric.hosts[node].process else { continue };
             for group in process.status().groups {
                 let kept = group.sessions.unwrap_or(0);
-                bounded::sessions(self.fabric.member(node), kept, self.customers.len())?;
+                crate::check::bounded::sessions(
+                    self.fabric.member(node),
+                    kept,
+                    self.customers.len(),
+                )?;
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 use wire::{Duration, Member, NodeId};
 
 use super::{Extra, Rings};
-use crate::check::{Verdict, bounded, liveness};
+use crate::check::bounded::Silence;
+use crate::check::{Verdict, liveness};
 use crate::process::Listener;
 use crate::strike::{Relief, Strike, choose, relieve, strike};
 
@@ -97,11 +98,8 @@ impl Rings {
             self.fabric.trace.say(now, || format!("not yet: {missing}"));
         } else {
             self.watch.detection.steady(true);
-            let (since, datagrams) = *self.well.get_or_insert((now, self.fabric.datagrams));
-            let span = now.since(since);
-            if span >= bounded::silence(self.options.parking) {
-                let sent = self.fabric.datagrams - datagrams;
-                bounded::idle(sent, span, self.options.nodes, self.options.parking)?;
+            let silence = self.well.get_or_insert_with(|| Silence::new(now));
+            if silence.listen(now, self.fabric.datagrams, self.options.idle())? {
                 self.done = !self.begin_trial()?;
                 return Ok(());
             }

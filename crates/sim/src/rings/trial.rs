@@ -127,7 +127,7 @@ impl Rings {
         let (victim, trial) = (course.victim, course.trial.clone());
         self.fabric.trace.say(now, || format!("FAULT of the trial at node {}", victim + 1));
         match trial {
-            Trial::Silence(silence, _) => {
+            Trial::Silence(silence, work) => {
                 let others = (0..self.options.nodes).filter(|other| *other != victim);
                 match silence {
                     Silence::Power => self.end(victim, true),
@@ -139,7 +139,7 @@ impl Rings {
                         self.fabric.network.cut_all(&cuts);
                     }
                 }
-                let bound = self.silent_host();
+                let bound = self.silent_host(work == Work::None);
                 self.fabric.later(bound, Extra::Trial(Stage::Judge));
             }
             Trial::Shape { cuts, cold } => {
@@ -225,13 +225,17 @@ impl Rings {
     }
 
     /// The formula's bound for who has fallen silent: whoever has seen long waits is more patient.
-    fn silent_host(&self) -> Duration {
+    fn silent_host(&self, idle: bool) -> Duration {
         let timing = self.timing();
         let time_out = if self.options.faults.kinds.is_empty() {
             timing.token_timeout
         } else {
             timing.token_timeout_max
         };
-        timing.silent_host(self.options.nodes, self.delay(), time_out)
+        if idle {
+            timing.silent_host_when_idle(self.options.nodes, self.delay(), time_out)
+        } else {
+            timing.silent_host(self.options.nodes, self.delay(), time_out)
+        }
     }
 }

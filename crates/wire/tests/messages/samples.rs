@@ -10,7 +10,7 @@ use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
-use wire::ring::{Level, Origin, Stable, Token, Want, push_chunk};
+use wire::ring::{Level, Origin, Pulse, Stable, Token, Want, push_chunk};
 use wire::{
     ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
     Time, ViewNumber,
@@ -102,6 +102,17 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
             }),
         ),
         ("stable", Message::Stable(Stable { ring: RING, hop: 300, stable: 0x20 })),
+        (
+            "pulse",
+            Message::Pulse(Pulse {
+                ring: RING,
+                hop: 300,
+                number: 2,
+                home: 1,
+                stable: 0x20,
+                next: 40_000,
+            }),
+        ),
     ];
     messages
         .into_iter()

@@ -17,7 +17,7 @@ use wire::ordered::{
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
-use wire::ring::{Level, MAX_ENTRIES, Origin, Stable, Token, Want, push_chunk};
+use wire::ring::{Level, MAX_ENTRIES, Origin, Pulse, Stable, Token, Want, push_chunk};
 use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
 };
@@ -158,6 +158,11 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
             hop,
             stable
         })),
+        (ring(), any::<[u64; 4]>(), any::<u8>()).prop_map(
+            |(ring, [hop, number, stable, next], home)| {
+                Message::Pulse(Pulse { ring, hop, number, home, stable, next })
+            }
+        ),
     ];
     (member(), message).prop_map(|(sender, message)| Datagram { cluster: CLUSTER, sender, message })
 }

@@ -1,0 +1,133 @@
+//! How an idle ring shows that it lives: the token rests, and a small sign goes round instead.
+//!
+//! A pulse wakes each member once and its home twice. One that does not come back is followed by a
+//! round of the token, whose receipts tell where it is lost: so it is a cheap try before the round, and
+//! takes nothing from the safety of detection. See docs/protocol/ring.md, "The pulse".
+
+use wire::ring::{Message, Pulse};
+use wire::{Duration, Time};
+
+use crate::bug::planted;
+use crate::config::MAX_HEARTBEAT;
+use crate::operational::Operational;
+use crate::{Config, Route};
+
+/// What a member knows of the signs of life of a resting token, its own or another's.
+#[derive(Debug, Default)]
+pub(crate) struct Heart {
+    /// When the next sign is due, or the last one should be back.
+    pub at: Option<Time>,
+    /// When the pulse left home that is not back yet.
+    under_way: Option<Time>,
+    /// How long the token rests between two signs. Whoever waits for them knows it.
+    interval: Duration,
+    /// Hop and number of the newest pulse seen or sent.
+    newest: (u64, u64),
+}
+
+impl Heart {
+    /// The token comes to rest, or rests on: from now on it shows itself.
+    pub fn rest(&mut self, now: Time, config: &Config) {
+        if self.at.is_none() {
+            self.interval = config.timing.heartbeat;
+            self.at = Some(now + self.interval);
+        }
+    }
+
+    /// The token does not rest any more, or something was sent: the next rest begins from the start.
+    pub fn stir(&mut self) {
+        self.at = None;
+        self.under_way = None;
+    }
+
+    /// The interval that follows a pulse that came back.
+    fn longer(&self, config: &Config) -> Duration {
+        if planted!(config, NeverStretch) {
+            return self.interval;
+        }
+        (self.interval * 2).min(config.timing.rarest_heartbeat())
+    }
+}
+
+impl Operational<'_> {
+    /// The resting token is to show that it lives: by a pulse, or by a round if one is not back.
+    pub fn beat(&mut self) {
+        let (mine, members) = (self.order.mine, self.order.members.len());
+        let heart = &mut self.turn.heart;
+        if heart.under_way.is_some() {
+            return self.make_a_round();
+        }
+        let token = self.order.token.as_ref().expect("only the holder shows that it rests");
+        let number = if heart.newest.0 == token.hop { heart.newest.1.saturating_add(1) } else { 1 };
+        heart.newest = (token.hop, number);
+        heart.under_way = Some(self.now);
+        heart.at = Some(self.now + self.config.timing.back_within(members));
+        let next = u64::try_from(heart.longer(self.config).as_micros()).unwrap_or(u64::MAX);
+        let (ring, hop, stable) = (self.order.id, token.hop, token.sequence);
+        self.hand_on(Pulse { ring, hop, number, home: mine as u8, stable, next });
+    }
+
+    fn hand_on(&mut self, pulse: Pulse) {
+        let others = self.order.everybody() & !self.order.my_bit();
+        let mut next = self.order.next_of(others).expect("a lone member has no pulse");
+        if planted!(self.config, ShortPulse) && usize::from(pulse.home) != self.order.mine {
+            next = usize::from(pulse.home);
+        }
+        let to = self.order.members[next].node;
+        self.out.send(to, Message::Pulse(pulse), Route::Best);
+    }
+
+    /// The token rests at `home`, says the member before this one.
+    pub fn pulse(&mut self, from: usize, pulse: Pulse) {
+        let members = self.order.members.len();
+        let in_order = (from + 1) % members == self.order.mine;
+        if !in_order && !planted!(self.config, ShortPulse) {
+            return;
+        }
+        let home = usize::from(pulse.home);
+        if home == self.order.mine {
+            return self.came_back(&pulse);
+        }
+        if self.order.token.is_some() || home >= members || !self.is_news(&pulse) {
+            return;
+        }
+        if !self.order.witness(self.now, self.config, home, pulse.hop) {
+            return;
+        }
+        self.turn.heart.newest = (pulse.hop, pulse.number);
+        // Who has asked for the token waits for that, however long others may.
+        let asks = self.turn.want_at.is_some();
+        let next = if asks { Duration::ZERO } else { Duration::from_micros(pulse.next) };
+        self.order.watch.quiet(home, self.now + next.min(MAX_HEARTBEAT));
+        self.hand_on(pulse);
+        self.order.learn_stable(pulse.stable);
+        self.progress();
+    }
+
+    /// Whether this was sent after all else that this member has seen. A pulse that data or a pass has
+    /// overtaken promises a silence that is over; a copy proves nothing; and where something is missing
+    /// the token is to come round.
+    fn is_news(&self, pulse: &Pulse) -> bool {
+        let order = &self.order;
+        let resting = pulse.hop > order.hop || pulse.hop == order.hop && order.passed.is_none();
+        let window = &order.window;
+        resting
+            && (pulse.hop, pulse.number) > self.turn.heart.newest
+            && window.aru() == pulse.stable
+            && window.high() == pulse.stable
+    }
+
+    /// All have handed it on: all live, and all know by when the next one is due.
+    fn came_back(&mut self, pulse: &Pulse) {
+        let heart = &mut self.turn.heart;
+        if (pulse.hop, pulse.number) != heart.newest || self.order.token.is_none() {
+            return;
+        }
+        let Some(sent) = heart.under_way.take() else { return };
+        heart.interval = heart.longer(self.config);
+        heart.at = Some(sent + heart.interval);
+        for member in 0..self.order.members.len() {
+            self.order.watch.answered(member);
+        }
+    }
+}
