@@ -269,8 +269,9 @@ impl<O: Ordering> Stack<O> {
         if self.ordering.multicast(now, payload, level).is_err() {
             return false;
         }
-        // Not `+= u64::from(taken)`: rustc 1.95 loses that addition when it optimizes, as
-        // `the_wait_for_the_flow_control_is_told_apart` shows in a release build.
+        // Not `handed += u64::from(taken)` with `taken` given back: where that is inlined into a
+        // condition, rustc 1.95 drops the comparison that makes `taken`, and what is added is undefined
+        // (rust-lang/rust#158206). `the_wait_for_the_flow_control_is_told_apart` shows it, optimized.
         self.handed += 1;
         true
     }

@@ -77,7 +77,10 @@ fn a_killed_process_is_seen_by_its_closed_port() {
     child.0.kill().unwrap();
     while let Ok((_, event)) = events.recv_timeout(PATIENCE) {
         assert!(!matches!(event, Event::Ring(ring::Event::TokenLost { .. })));
-        if let Event::View { replicas, .. } = event {
+        // The view of all three may be told just after the status that shows it.
+        if let Event::View { replicas, .. } = event
+            && replicas.len() < 3
+        {
             assert_eq!(replicas.len(), 2);
             // Some milliseconds; a bound here would only measure the machine that runs the test.
             eprintln!("next view after {:?}", killed.elapsed());

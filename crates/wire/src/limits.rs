@@ -131,7 +131,7 @@ pub const MAX_CLIENT_EVENTS: usize = 1_024;
 pub const MAX_CALLER_BACKLOG: usize = 16 << 20;
 
 /// Bytes that all of a node's client connections together may have in its buffers, in both
-/// directions. The connection that would exceed it is closed.
+/// directions. At the limit the connection that holds most is closed.
 pub const MAX_CALLERS_BYTES: usize = 512 << 20;
 
 /// Commands that wait for a replica's executor. A replica that falls this far behind is taken out

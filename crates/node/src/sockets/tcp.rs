@@ -36,8 +36,9 @@ pub(crate) struct Callers {
     address: SocketAddr,
     connections: BTreeMap<u64, Connection>,
     next: u64,
-    /// Bytes in all buffers.
+    /// Bytes in all buffers, and how many there may be.
     buffered: usize,
+    room: usize,
     /// Connections with frames that no write was tried for yet.
     unwritten: Vec<u64>,
     scratch: Box<[u8]>,
@@ -65,6 +66,7 @@ impl Callers {
             connections: BTreeMap::new(),
             next: 1,
             buffered: 0,
+            room: MAX_CALLERS_BYTES,
             unwritten: Vec::new(),
             scratch: vec![0; READ].into(),
         })
@@ -192,6 +194,22 @@ impl Callers {
             self.remove(number);
             take(Arrived::Gone(Caller(number)));
         }
+        while let Some(caller) = self.relieve(counters) {
+            take(Arrived::Gone(caller));
+        }
+    }
+
+    /// Ends the connection that holds most, if all together hold too much: who hoards competes with
+    /// himself, and not with those whose requests are short.
+    fn relieve(&mut self, counters: &mut Counters) -> Option<Caller> {
+        if self.buffered <= self.room {
+            return None;
+        }
+        let most = self.connections.iter().max_by_key(|(_, connection)| connection.held());
+        let number = *most?.0;
+        counters.connections_refused += 1;
+        self.remove(number);
+        Some(Caller(number))
     }
 
     /// Reads; false if the connection has ended.
@@ -258,10 +276,6 @@ impl Callers {
             connection.say(&farewell(&malformed.to_string()));
             return false;
         }
-        if self.buffered > MAX_CALLERS_BYTES {
-            counters.connections_refused += 1;
-            return false;
-        }
         true
     }
 
@@ -296,7 +310,7 @@ impl Callers {
                 return Some(Caller(number));
             }
         }
-        None
+        self.relieve(counters)
     }
 
     /// Writes; false if the connection has ended, and is removed.
@@ -308,8 +322,7 @@ impl Callers {
         let result = connection.write(counters);
         self.buffered -= before - connection.held();
         let done = connection.is_written();
-        let slow = connection.output_bytes > MAX_CALLER_BACKLOG
-            || self.buffered > MAX_CALLERS_BYTES && !done;
+        let slow = connection.output_bytes > MAX_CALLER_BACKLOG;
         if slow {
             counters.clients_slow += 1;
         }
@@ -345,3 +358,6 @@ fn is_no_greeting(input: &[u8]) -> bool {
     let header = [LENGTH, ZERO, ZERO, ZERO, HELLO];
     input.iter().zip(&header).any(|(byte, possible)| !possible.contains(byte))
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,15 +74,15 @@ impl Waiting {
         manners: &Manners,
     ) -> Verdict {
         let read = match self.stream.read(scratch) {
-            Ok(0) => {
+            Ok(length @ 1..) => &scratch[..length],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => &[],
+            // It has gone away, with a farewell or without.
+            _ => {
                 if !self.leaving {
                     count(&tally.failed);
                 }
                 return Verdict::Go;
             }
-            Ok(length) => &scratch[..length],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => &[],
-            Err(_) => return Verdict::Go,
         };
         if !read.is_empty() && !self.leaving {
             self.take(read, server, tally, manners);
