@@ -36,6 +36,8 @@ pub enum Bug {
     ResumeMessage,
     /// A member sends the pulse home, past all who come after it.
     ShortPulse,
+    /// A copy of what was sent long ago is taken for a sign that the ring is not quiet any more.
+    CopyIsNews,
     /// An idle ring shows itself as often as at first, however long it has been idle.
     NeverStretch,
     /// A resting token's heartbeat is a word to all that asks for no answer.
@@ -77,6 +79,9 @@ impl Bug {
 
     /// Those that cost an idle ring more than it may: found by who counts its datagrams.
     pub const OF_IDLENESS: [Bug; 1] = [Bug::NeverStretch];
+
+    /// Those that accuse who is well: found where old datagrams come late, as in `tests/detection.rs`.
+    pub const OF_SUSPICION: [Bug; 1] = [Bug::CopyIsNews];
 
     /// Those that let somebody wait too long: found by who looks at every token, as `tests/cluster/fairness.rs` does.
     pub const OF_WAITING: [Bug; 1] = [Bug::GreedyHolder];

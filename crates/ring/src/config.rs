@@ -168,7 +168,8 @@ pub struct Timing {
     /// A holder that still misses acknowledgements after this long sends the token round. Some
     /// round trips.
     pub ack_wait: Duration,
-    /// A node that wants the token asks again after this long. Some round trips.
+    /// A node that wants the token asks again after this long, then after twice as long each time, at
+    /// most `heartbeat`. Some round trips.
     pub want_retry: Duration,
     /// While a membership is gathered, the proposal is repeated this often.
     pub join_interval: Duration,

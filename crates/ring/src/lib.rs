@@ -33,6 +33,7 @@ mod packing;
 mod pulse;
 mod recovery;
 mod timers;
+mod wants;
 mod watch;
 mod window;
 

@@ -1,9 +1,7 @@
 //! An installed ring: whose turn it is, what is sent in it, and where the token goes next.
 
 use wire::limits::MAX_MESSAGE;
-use wire::ring::{
-    Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Stable, Token, Want,
-};
+use wire::ring::{Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, ORIGIN_OVERHEAD, Stable, Token};
 use wire::{Duration, Member, Time};
 
 use crate::bug::planted;
@@ -12,6 +10,7 @@ use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
 use crate::pulse::Heart;
 use crate::timers::earlier;
+use crate::wants::Wish;
 use crate::{Config, Route};
 
 /// What a node remembers of the present turn, its own or another's.
@@ -25,8 +24,8 @@ pub(crate) struct Turn {
     ack_at: Option<Time>,
     /// What shows that a resting token lives.
     pub heart: Heart,
-    /// When to ask for the token again.
-    pub want_at: Option<Time>,
+    /// What this node does to get the token.
+    pub wish: Wish,
     /// When to tell, or to ask, what is stable: safe messages wait for it.
     safe_at: Option<Time>,
     /// The token came, and nothing that was sent since shows it.
@@ -40,7 +39,7 @@ impl Turn {
             burst: 0,
             ack_at: None,
             heart: Heart::default(),
-            want_at: None,
+            wish: Wish::default(),
             safe_at: None,
             unseen: false,
         }
@@ -135,29 +134,13 @@ impl Operational<'_> {
                 // They are part of the turn, but may not use it up.
                 self.turn.sent = again.min(self.config.turn - 1);
                 self.turn.ack_at = None;
-                self.turn.want_at = None;
+                self.turn.wish.fulfilled();
                 self.turn.heart.stir();
                 self.turn.unseen = true;
                 self.progress();
                 self.go_on();
             }
         }
-    }
-
-    /// There is something to send. Whoever has no token asks for it, once and then by the timer.
-    pub fn queued(&mut self) {
-        if self.order.token.is_some() {
-            self.go_on();
-        } else if self.turn.want_at.is_none() && self.config.parking {
-            self.ask(Route::Best); // Without parking it comes anyway.
-        }
-    }
-
-    fn ask(&mut self, route: Route) {
-        let want = self.out.encode(Message::Want(Want { ring: self.order.id }));
-        self.out.fan(&self.order.members, want, route);
-        self.turn.want_at = Some(self.now + self.config.timing.want_retry);
-        self.order.watch.stirred(self.now); // The answer is due, however quiet the ring may be.
     }
 
     /// What follows from knowing more of who has what.
@@ -248,7 +231,7 @@ impl Operational<'_> {
         if !self.queue.is_empty() {
             let mine = self.order.my_bit();
             self.order.token.as_mut().expect("held").wants |= mine;
-            self.turn.want_at = Some(self.now + self.config.timing.want_retry);
+            self.turn.wish.told();
         }
         let overtaken = self.turn.burst.min(self.config.overlap());
         self.order.pass(self.now, self.config, self.out, to, overtaken);
@@ -320,7 +303,7 @@ impl Operational<'_> {
     /// The next thing that happens by itself; the token's loss is the caller's.
     pub fn next_timeout(order: &Order, turn: &Turn) -> Option<Time> {
         let passed = order.passed.as_ref().map(|passed| passed.retry_at);
-        let next = earlier(passed, earlier(turn.want_at, turn.safe_at));
+        let next = earlier(passed, earlier(turn.wish.at, turn.safe_at));
         if order.token.is_none() {
             return next;
         }
@@ -331,11 +314,8 @@ impl Operational<'_> {
         let now = self.now;
         let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
         self.order.pass_again(now, self.config, self.out);
-        if due(self.turn.want_at) {
-            self.turn.want_at = None;
-            if self.order.token.is_none() && !self.queue.is_empty() && self.config.parking {
-                self.ask(Route::Every);
-            }
+        if due(self.turn.wish.at) {
+            self.ask_again();
         }
         if due(self.turn.safe_at) {
             self.ask_for_stability();

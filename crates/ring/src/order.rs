@@ -171,6 +171,9 @@ impl Order {
             self.watch.stirred(now);
         } else if hop == self.hop && self.passed.is_none() && self.token.is_none() {
             self.watch.seen(now, &config.timing, self.watch.holder, false);
+            if planted!(config, CopyIsNews) {
+                self.watch.stirred(now);
+            }
         }
         true
     }

@@ -96,7 +96,7 @@ impl Operational<'_> {
         }
         self.turn.heart.newest = (pulse.hop, pulse.number);
         // Who has asked for the token waits for that, however long others may.
-        let asks = self.turn.want_at.is_some();
+        let asks = self.turn.wish.at.is_some();
         let next = if asks { Duration::ZERO } else { Duration::from_micros(pulse.next) };
         self.order.watch.quiet(home, self.now + next.min(MAX_HEARTBEAT));
         self.hand_on(pulse);

@@ -501,6 +501,43 @@ fn a_lost_datagram_that_followed_the_token_is_sent_again() {
     assert!(again.clone().any(|(_, event)| matches!(event, Event::Retransmitted(_))));
 }
 
+/// Many who have something to send ask once each, and then the token knows.
+#[test]
+fn wants_of_many_are_few() {
+    let n = 32;
+    let mut cluster = Cluster::started(n, Tune { window: 256, ..Tune::default() });
+    cluster.pace = micros(1);
+    cluster.counts.clear();
+    // More than they can send in that time.
+    for round in 0..16 {
+        for node in 0..n {
+            while cluster.ring(node).queued() < 100 {
+                cluster.multicast(node, 1_000);
+            }
+        }
+        cluster.run(millis(1));
+        let wants = cluster.counts["want"];
+        assert!(wants <= 3 * (n * n) as u64, "{wants} after {round} ms");
+    }
+    println!("all have much to send: {:?}", cluster.counts);
+    check::all(&cluster);
+}
+
+/// Who asks in an idle ring asks the one who has the token.
+#[test]
+fn in_an_idle_ring_the_holder_alone_is_asked() {
+    let n = 32;
+    let mut cluster = Cluster::started(n, Tune::default());
+    cluster.run(millis(50));
+    cluster.counts.clear();
+    for round in 0..100 {
+        cluster.multicast(7 * round % n, 100);
+        cluster.run(millis(4));
+    }
+    assert!(cluster.counts["want"] <= 100, "{:?}", cluster.counts);
+    assert_eq!(cluster.ring(0).delivered(), 100);
+}
+
 /// docs/protocol/ring.md, "Who waits how long": whoever is in the token's `wants` gets the token
 /// before anybody has it twice, and nobody sends more than a turn meanwhile.
 #[test]

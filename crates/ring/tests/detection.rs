@@ -3,10 +3,9 @@
 
 mod cluster;
 
-use cluster::detection::{LOADS, Load, bound, silent_host};
+use cluster::detection::{LOADS, Load, bound, late_copies, silent_host};
 use cluster::{Cluster, Tune, micros, millis};
 use steadfast_ring::{Event, Timing};
-use wire::Random;
 
 /// The timers that a node has by default.
 fn defaults(parking: bool) -> Tune {
@@ -70,22 +69,7 @@ fn who_wants_the_token_of_a_silent_host_does_not_wait_for_the_long_interval() {
 #[test]
 fn pulses_in_any_order_accuse_nobody() {
     for seed in 0..30 {
-        let mut cluster = Cluster::started(4, Tune { window: 256, ..Tune::default() });
-        let id = cluster.ring(0).id();
-        cluster.random = Random::new(seed);
-        cluster.doubled = 300;
-        cluster.jitter = millis(6);
-        cluster.loss = seed % 3 * 10;
-        for _ in 0..60 {
-            let (node, burst) = (cluster.random.below(4) as usize, cluster.random.below(3));
-            for _ in 0..burst {
-                cluster.multicast(node, 100);
-            }
-            let span = cluster.random.below(120);
-            cluster.run(millis(span));
-        }
-        assert_eq!(cluster.ring(0).id(), id, "seed {seed}");
-        assert!(cluster.counts["pulse"] > 200, "{:?}", cluster.counts);
+        late_copies(seed, defaults(true));
     }
 }
 

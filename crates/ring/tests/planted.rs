@@ -8,7 +8,7 @@ use std::panic;
 
 use cluster::Tune;
 use cluster::detection::{LOADS, silent_host};
-use steadfast_ring::Bug;
+use steadfast_ring::{Bug, Timing};
 
 fn found_within(bug: Bug, seeds: u64) {
     let hook = panic::take_hook();
@@ -18,6 +18,10 @@ fn found_within(bug: Bug, seeds: u64) {
         let failure = panic::catch_unwind(move || match bug {
             Bug::ForgetObligations => drop(cluster::promise::run(tune)),
             Bug::GreedyHolder => cluster::fairness::run(seed, tune),
+            Bug::CopyIsNews => {
+                let timing = Timing::default();
+                cluster::detection::late_copies(seed, Tune { timing, window: 256, ..tune });
+            }
             Bug::UnansweredHeartbeat | Bug::HideTheSilent | Bug::ShortPulse => {
                 let load = LOADS[seed as usize % LOADS.len()];
                 let _ = silent_host(seed, 3, load, Tune { window: 256, ..tune });
@@ -37,7 +41,7 @@ fn found_within(bug: Bug, seeds: u64) {
 #[test]
 fn every_planted_bug_is_found() {
     let scenarios = [Bug::ForgetObligations, Bug::GreedyHolder];
-    let scenarios = scenarios.into_iter().chain(Bug::OF_DETECTION);
+    let scenarios = scenarios.into_iter().chain(Bug::OF_DETECTION).chain(Bug::OF_SUSPICION);
     for bug in Bug::ALL.into_iter().chain(scenarios) {
         if std::env::var("BUG").is_ok_and(|name| name != format!("{bug:?}")) {
             continue;

@@ -1,10 +1,11 @@
 //! A host falls silent in a network that is otherwise good: it is out of the ring within the bound
 //! that docs/protocol/ring.md states, whatever the others are doing.
 
-use steadfast_ring::Timing;
+use steadfast_ring::{Event, Timing};
+use wire::ring::Datagram;
 use wire::{Duration, Random};
 
-use super::{Cluster, Tune, micros, millis};
+use super::{CLUSTER, Cluster, Tune, micros, millis};
 
 /// What the others have to order meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,4 +74,37 @@ pub fn silent_host(seed: u64, n: usize, load: Load, tune: Tune) -> Duration {
     cluster.run(millis(20));
     assert_eq!(cluster.ring(others[0]).members().len(), n - 1, "and nobody else");
     took
+}
+
+/// Bursts and pauses of a ring whose datagrams come in any order, twice, and long after: nobody may be suspected.
+pub fn late_copies(seed: u64, tune: Tune) {
+    let mut cluster = Cluster::started(4, tune);
+    let id = cluster.ring(0).id();
+    cluster.random = Random::new(seed);
+    cluster.doubled = 300;
+    cluster.keep = Some(Vec::new());
+    cluster.jitter = [micros(500), millis(1), millis(6)][seed as usize / 3 % 3];
+    cluster.loss = seed % 3 * 10;
+    for _ in 0..60 {
+        let (node, burst) = (cluster.random.below(4) as usize, cluster.random.below(3));
+        for _ in 0..burst {
+            cluster.multicast(node, 100);
+        }
+        let span = cluster.random.below(500);
+        cluster.run(millis(span));
+        // And a copy of something old, while the ring may be quiet.
+        let kept = cluster.keep.as_mut().expect("kept");
+        let late = kept.len().saturating_sub(1 + node * 7);
+        if let Some((to, bytes)) = kept.get(late).cloned() {
+            kept.clear();
+            cluster.inject(to, Datagram::decode(CLUSTER, &bytes).expect("it was sent"));
+            let quiet = cluster.random.below(90);
+            cluster.run(millis(quiet));
+        }
+    }
+    let lost = cluster.lives.iter().flat_map(|life| life.events.iter().map(|e| (life.member, e)));
+    let lost: Vec<_> =
+        lost.filter(|(_, (_, event))| matches!(event, Event::TokenLost { .. })).collect();
+    assert_eq!(cluster.ring(0).id(), id, "seed {seed}: {lost:?}");
+    assert!(cluster.counts["pulse"] > 400, "{:?}", cluster.counts);
 }

@@ -1,0 +1,78 @@
+//! Who has something to send and no token asks for it: as few as know enough, as rarely as is safe.
+//!
+//! See docs/protocol/ring.md, "Parking".
+
+use wire::ring::{Message, Want};
+use wire::{Duration, Time};
+
+use crate::operational::Operational;
+use crate::{Config, Route};
+
+/// What this node has done to get the token.
+#[derive(Debug, Default)]
+pub(crate) struct Wish {
+    /// When to ask again.
+    pub at: Option<Time>,
+    /// How often it has asked in vain.
+    times: u32,
+    /// The token itself says it: this node set its bit as it passed the token on.
+    told: bool,
+}
+
+impl Wish {
+    /// The token is here.
+    pub fn fulfilled(&mut self) {
+        *self = Wish::default();
+    }
+
+    /// The token was passed on, and says that this node wants it again.
+    pub fn told(&mut self) {
+        *self = Wish { told: true, ..Wish::default() };
+    }
+
+    /// How long to wait for the token before asking again: each time twice as long, at most a heartbeat.
+    fn patience(&self, config: &Config) -> Duration {
+        let timing = &config.timing;
+        let doubled = timing.want_retry * (1 << self.times.min(16));
+        doubled.min(timing.heartbeat.max(timing.want_retry))
+    }
+}
+
+impl Operational<'_> {
+    /// There is something to send. Whoever has no token asks for it, once and then by the timer.
+    pub fn queued(&mut self) {
+        if self.order.token.is_some() {
+            return self.go_on();
+        }
+        let asked = self.turn.wish.told || self.turn.wish.at.is_some();
+        if !asked && self.config.parking {
+            self.ask(); // Without parking it comes anyway.
+        }
+    }
+
+    /// The token has not come.
+    pub fn ask_again(&mut self) {
+        self.turn.wish.at = None;
+        if self.order.token.is_none() && !self.queue.is_empty() && self.config.parking {
+            self.turn.wish.times += 1;
+            self.ask();
+        }
+    }
+
+    /// Asks the holder, where it is known: that of a token which has rested for a while. Else, and if it
+    /// does not come, all: one of them has the token, or will have it next.
+    fn ask(&mut self) {
+        let want = self.out.encode(Message::Want(Want { ring: self.order.id }));
+        let again = self.turn.wish.times > 0;
+        let rests = self.now >= self.order.watch.evidence + self.config.timing.want_retry;
+        let holder = self.order.watch.holder;
+        if !again && rests && holder != self.order.mine {
+            self.out.send_bytes(self.order.members[holder].node, want, Route::Best);
+        } else {
+            let route = if again { Route::Every } else { Route::Best };
+            self.out.fan(&self.order.members, want, route);
+        }
+        self.turn.wish.at = Some(self.now + self.turn.wish.patience(self.config));
+        self.order.watch.stirred(self.now); // The answer is due, however quiet the ring may be.
+    }
+}
