@@ -6,8 +6,9 @@ use std::sync::mpsc::RecvTimeoutError;
 use serde::{Deserialize, Serialize};
 use wire::Duration;
 
+use super::Refused;
+use super::server::{Server, answer};
 use super::stream::Stream;
-use super::{Refused, Server, answer};
 use crate::bench::{Ask, Outcome, Progress};
 
 /// How often a benchmark's progress is told.
