@@ -12,7 +12,13 @@ use crate::{Event, Ring, Route, State};
 impl Ring {
     /// When [`handle_timeout`](Ring::handle_timeout) is to be called next.
     pub fn next_timeout(&self) -> Option<Time> {
-        let state = match &self.state {
+        earlier(self.due_at(), self.show_at())
+    }
+
+    /// When the present state does something next. To show oneself to those outside is no part of it: that may be due since
+    /// long ago when a state begins that does so.
+    fn due_at(&self) -> Option<Time> {
+        match &self.state {
             State::Gather(gather) => Some(gather.next_timeout()),
             State::Commit(forming) => Some(forming.retry_at.min(forming.give_up_at)),
             State::Recovery(recovery) => {
@@ -23,13 +29,12 @@ impl Ring {
                 loss_at(&self.order, &self.config),
             ),
             State::Left => None,
-        };
-        earlier(state, self.show_at())
+        }
     }
 
     /// The time that [`next_timeout`](Ring::next_timeout) named has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        if let Some(due) = self.next_timeout()
+        if let Some(due) = self.due_at()
             && now.since(due) > self.config.timing.token_timeout / 4
         {
             self.was_held_up(now, now.since(due));

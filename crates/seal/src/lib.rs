@@ -28,6 +28,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "planted-bugs")]
+mod bug;
 mod contact;
 mod counters;
 mod derive;
@@ -39,6 +41,8 @@ mod seal;
 mod sealer;
 mod window;
 
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
 pub use contact::{Contact, Nonce};
 pub use counters::Counters;
 pub use derive::{ClusterKey, Fingerprint};

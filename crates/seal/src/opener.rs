@@ -37,6 +37,8 @@ pub struct Opener {
     /// The largest incarnation of such a life: only a larger one is somebody new. Recordings of
     /// several lives, sent in turn, are not.
     newest_unmet: Option<Incarnation>,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<crate::Bug>,
 }
 
 struct Met {
@@ -58,7 +60,15 @@ pub(crate) enum Standing {
 impl Opener {
     /// Nothing is known of the node yet.
     pub fn new(cluster: ClusterId, node: NodeId) -> Opener {
-        Opener { cluster, node, met: None, unmet: None, newest_unmet: None }
+        Opener {
+            cluster,
+            node,
+            met: None,
+            unmet: None,
+            newest_unmet: None,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
     }
 
     /// The life of the node that has proved to be going on.
@@ -83,6 +93,10 @@ impl Opener {
         let nonce = Nonce::assume_unique_for_key(envelope.nonce());
         if let Some(met) = &mut self.met {
             if met.life == life {
+                #[cfg(feature = "planted-bugs")]
+                if self.bug == Some(crate::Bug::ForgetWindow) {
+                    *met.window = Window::starting_at(1);
+                }
                 let opened = met.open(envelope, self.cluster, keys, |key| decrypt(key, nonce))?;
                 return Ok((Standing::Met, opened));
             }

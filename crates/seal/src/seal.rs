@@ -57,6 +57,8 @@ pub struct Seal {
     entropy: Entropy,
     contacts: VecDeque<(NodeId, Contact)>,
     counters: Counters,
+    #[cfg(feature = "planted-bugs")]
+    bug: Option<crate::Bug>,
 }
 
 impl Seal {
@@ -71,7 +73,41 @@ impl Seal {
         let mut peers: Vec<Peer> = others.map(peer).collect();
         peers.sort_by_key(|peer| peer.node);
         let contacts = VecDeque::with_capacity(MAX_CONTACTS);
-        Seal { me, keys, sealer, peers, entropy, contacts, counters: Counters::default() }
+        let counters = Counters::default();
+        #[cfg(feature = "planted-bugs")]
+        let bug = None;
+        Seal {
+            me,
+            keys,
+            sealer,
+            peers,
+            entropy,
+            contacts,
+            counters,
+            #[cfg(feature = "planted-bugs")]
+            bug,
+        }
+    }
+
+    /// Makes this mistake from now on.
+    #[cfg(feature = "planted-bugs")]
+    pub fn plant(&mut self, bug: crate::Bug) {
+        self.bug = Some(bug);
+        self.peers.iter_mut().for_each(|peer| peer.opener.bug = Some(bug));
+    }
+
+    fn opens_for_others(&self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        return self.bug == Some(crate::Bug::OpenForOthers);
+        #[cfg(not(feature = "planted-bugs"))]
+        false
+    }
+
+    fn trusts_unmet(&self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        return self.bug == Some(crate::Bug::TrustUnmet);
+        #[cfg(not(feature = "planted-bugs"))]
+        false
     }
 
     /// As [`Sealer::seal`].
@@ -172,7 +208,9 @@ impl Seal {
         decrypt: impl FnOnce(&LessSafeKey, AeadNonce) -> Option<&'a [u8]>,
     ) -> Result<bool, Refused> {
         if envelope.sender.node == self.me.node
-            || envelope.to != Envelope::ALL && envelope.to != self.me.node
+            || envelope.to != Envelope::ALL
+                && envelope.to != self.me.node
+                && !self.opens_for_others()
         {
             return Err(Refused::Misaddressed);
         }
@@ -190,7 +228,7 @@ impl Seal {
             self.handle_contact(now, index, envelope, contact);
             return Ok(false);
         }
-        if standing == Standing::Met {
+        if standing == Standing::Met || self.trusts_unmet() {
             return Ok(true);
         }
         self.challenge(now, index);

@@ -107,6 +107,9 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         summary: Summary::default(),
         options,
     };
+    if let Some(rate) = world.options.outsider {
+        world.fabric.seal(rate, plant, &mut draw.fork());
+    }
     let verdict = crate::run::guarded(|| world.run());
     Outcome {
         verdict,
@@ -140,6 +143,7 @@ impl Cluster {
             if self.calm.is_none() && self.fabric.turns() > self.options.budget {
                 self.heal()?;
             }
+            self.fabric.sealed()?;
             match step {
                 Step::Ran(node) => self.drain(node)?,
                 Step::Node(node, extra) => self.node_extra(node, extra)?,
@@ -308,7 +312,7 @@ impl Cluster {
                 self.begin(node, group);
             }
             Output::Probe(to) => self.fabric.probe(node, to),
-            Output::Key(_) => unreachable!("no node of this world seals its datagrams"),
+            Output::Key(_) => unreachable!("no node of this world is asked to change its key"),
             Output::Bench(_) => unreachable!("no node of this world is asked for one"),
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);

@@ -3,6 +3,8 @@
 //! Both worlds (whole clusters, bare rings) stand on this; it knows a process only as a machine
 //! that takes datagrams and time.
 
+mod sealing;
+
 use std::collections::VecDeque;
 
 use bytes::Bytes;
@@ -13,6 +15,7 @@ use crate::network::{Network, Place};
 use crate::process::Process;
 use crate::queue::Queue;
 use crate::trace::{Trace, digest};
+use sealing::{Sealing, Veil};
 
 /// What a process is given.
 pub enum Input<X> {
@@ -29,6 +32,8 @@ enum What<X> {
     /// A slow reader has come to this one.
     Read(Place, Input<X>),
     Wake(Place),
+    /// Somebody without the key sent it, as if from this place.
+    Outsider(Place, Place, Bytes),
     World(X),
 }
 
@@ -83,6 +88,8 @@ pub struct Host<P, X> {
     /// When it has read what waits, and how much does.
     read_at: Time,
     unread: usize,
+    /// What its datagrams are sealed with.
+    veil: Option<Veil>,
 }
 
 impl<P, X> Host<P, X> {
@@ -107,6 +114,8 @@ pub struct Fabric<P, X> {
     settled: u64,
     /// What wall clocks said before they were set.
     latest: Time,
+    /// Datagrams are sealed, and there is an outsider.
+    sealing: Option<Box<Sealing>>,
 }
 
 /// The id of the node at this place.
@@ -136,6 +145,7 @@ impl<P: Process, X> Fabric<P, X> {
             lag: None,
             read_at: Time::ZERO,
             unread: 0,
+            veil: None,
         };
         Fabric {
             hosts: clocks.into_iter().map(host).collect(),
@@ -146,6 +156,7 @@ impl<P: Process, X> Fabric<P, X> {
             turns: 0,
             settled: 0,
             latest: Time::ZERO,
+            sealing: None,
         }
     }
 
@@ -215,6 +226,7 @@ impl<P: Process, X> Fabric<P, X> {
         host.paused = false;
         host.process = Some(process);
         (host.wake, host.due, host.fired) = (None, None, false);
+        self.put_on(node);
         self.settle(node);
     }
 
@@ -249,6 +261,14 @@ impl<P: Process, X> Fabric<P, X> {
 
     /// A datagram leaves.
     pub fn send(&mut self, from: usize, to: NodeSet, bytes: &Bytes) {
+        match self.sealing {
+            Some(_) => self.send_sealed(from, to, bytes),
+            None => self.put(from, to, bytes),
+        }
+    }
+
+    /// These bytes are given to the network.
+    fn put(&mut self, from: usize, to: NodeSet, bytes: &Bytes) {
         let now = self.now();
         // What tells one datagram from another is at its head.
         let words = digest(&bytes[..bytes.len().min(HEAD)]) ^ bytes.len() as u64;
@@ -318,6 +338,13 @@ impl<P: Process, X> Fabric<P, X> {
                         return Some(step);
                     }
                 }
+                // He takes the ways that there are: one that is cut is cut for what he repeats too.
+                What::Outsider(from, to, bytes) => {
+                    if self.network.reaches(from, to) {
+                        let now = self.now();
+                        self.queue.push(now, What::Arrive(to, Input::Datagram(from, bytes)));
+                    }
+                }
                 What::Arrive(node, input) => {
                     let Some(input) = self.put_off(node, input) else { continue };
                     if let Some(step) = self.arrive(node, input) {
@@ -383,6 +410,11 @@ impl<P: Process, X> Fabric<P, X> {
         let local = host.clock.local(now);
         match input {
             Input::Datagram(from, bytes) => {
+                let bytes = match self.sealing {
+                    Some(_) => self.unseal(node, &bytes)?,
+                    None => bytes,
+                };
+                let process = self.hosts[node].process.as_mut().expect("it runs");
                 process.datagram(local, &bytes);
                 self.trace.note(now, 3, node, [from as u64, bytes.len() as u64]);
                 self.trace.say(now, || {

@@ -16,6 +16,7 @@ pub mod links;
 pub mod network;
 pub mod options;
 pub mod oracle;
+pub mod outsider;
 pub mod plants;
 pub mod process;
 pub mod promise;

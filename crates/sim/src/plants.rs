@@ -7,7 +7,7 @@ use crate::run::{Plant, Settings};
 /// A planted mistake must be found within so many seeds.
 pub const WITHIN: u64 = 2_000;
 
-/// All mistakes of ring and engine by name.
+/// All mistakes of ring, engine and seal by name.
 #[cfg(feature = "planted-bugs")]
 pub fn all() -> Vec<(String, Plant)> {
     let ring = ring::Bug::ALL
@@ -21,7 +21,10 @@ pub fn all() -> Vec<(String, Plant)> {
     let engine = engine::Bug::ALL
         .iter()
         .map(|&bug| (format!("engine::{bug:?}"), Plant { engine: Some(bug), ..Plant::default() }));
-    ring.chain(engine).collect()
+    let seal = seal::Bug::ALL
+        .iter()
+        .map(|&bug| (format!("seal::{bug:?}"), Plant { seal: Some(bug), ..Plant::default() }));
+    ring.chain(engine).chain(seal).collect()
 }
 
 /// Without the feature `planted-bugs` the machines have none.

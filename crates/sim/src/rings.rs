@@ -74,6 +74,9 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         done: false,
         options,
     };
+    if let Some(rate) = world.options.outsider {
+        world.fabric.seal(rate, plant, &mut draw.fork());
+    }
     let verdict = crate::run::guarded(|| world.run());
     Outcome {
         verdict,
@@ -104,6 +107,7 @@ impl Rings {
             if self.calm.is_none() && self.fabric.turns() > self.options.budget {
                 self.heal()?;
             }
+            self.fabric.sealed()?;
             match step {
                 Step::Ran(node) => self.drain(node)?,
                 Step::Node(..) => unreachable!("rings are given datagrams only"),
@@ -237,6 +241,7 @@ impl Rings {
                 self.fabric.later(span, Extra::Relief(Relief::Boot(node)));
                 Ok(())
             }
+            Output::Event(ring::Event::HeldUp(span)) => self.watch.detection.held_up(me, span),
             Output::Send { .. } | Output::Event(_) => Ok(()),
         }
     }

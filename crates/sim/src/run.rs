@@ -76,12 +76,18 @@ pub struct Plant {
     /// In the engine.
     #[cfg(feature = "planted-bugs")]
     pub engine: Option<engine::Bug>,
+    /// In what seals.
+    #[cfg(feature = "planted-bugs")]
+    pub seal: Option<seal::Bug>,
 }
 
 impl Plant {
     /// The world in which it shows, where there is but one.
     #[cfg(feature = "planted-bugs")]
     pub fn world(self) -> Option<World> {
+        if self.seal.is_some() {
+            return Some(World::Rings);
+        }
         let bug = self.ring?;
         if ring::Bug::OF_LINKS.contains(&bug) {
             return Some(World::Links);
@@ -108,6 +114,18 @@ impl Plant {
     pub fn into_engine(self, config: &mut engine::Config) {
         config.bug = self.engine;
     }
+
+    /// Plants the mistake in what seals.
+    #[cfg(feature = "planted-bugs")]
+    pub fn into_seal(self, seal: &mut seal::Seal) {
+        if let Some(bug) = self.seal {
+            seal.plant(bug);
+        }
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn into_seal(self, _: &mut seal::Seal) {}
 
     /// Without the feature there is nothing to plant.
     #[cfg(not(feature = "planted-bugs"))]

@@ -1,6 +1,6 @@
 //! Which crate may depend on which: `wire <- ring <- engine <- node <- steadfast`,
 //! `wire <- seal <- node`,
-//! `wire <- client <- steadfast`, `sim -> engine, client`, `lab -> all`, `nobody -> sim, lab`.
+//! `wire <- client <- steadfast`, `sim -> engine, client, seal`, `lab -> all`, `nobody -> sim, lab`.
 
 use toml::{Table, Value};
 
@@ -39,7 +39,16 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-wire",
         ],
     ),
-    ("crates/sim", &["steadfast-client", "steadfast-engine", "steadfast-ring", "steadfast-wire"]),
+    (
+        "crates/sim",
+        &[
+            "steadfast-client",
+            "steadfast-engine",
+            "steadfast-ring",
+            "steadfast-seal",
+            "steadfast-wire",
+        ],
+    ),
     (
         "crates/fuzz",
         &[

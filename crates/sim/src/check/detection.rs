@@ -15,12 +15,25 @@ const PROPERTY: &str = "failure detection";
 pub struct Detection {
     latest: HashMap<Member, Vec<Member>>,
     steady: bool,
+    undisturbed: bool,
 }
 
 impl Detection {
     /// From now on nothing is wrong, and all are in one ring; or that is over.
     pub fn steady(&mut self, steady: bool) {
         self.steady = steady;
+    }
+
+    /// From now on no process is stopped.
+    pub fn undisturbed(&mut self) {
+        self.undisturbed = true;
+    }
+
+    /// A node says that it was held up, and distrusts itself.
+    pub fn held_up(&self, by: Member, span: Duration) -> Verdict {
+        demand(!self.undisturbed, PROPERTY, || {
+            format!("{by} says that it was held up for {span:?}, and nothing stopped it")
+        })
     }
 
     /// A node delivers a regular configuration.
@@ -64,6 +77,9 @@ mod tests {
         assert!(detection.due(&[one, two], bound).is_err(), "it is there for the other");
         detection.configured(two, &[one, two]).unwrap();
         assert!(detection.due(&[one, two], bound).is_ok());
+        assert!(detection.held_up(one, bound).is_ok());
+        detection.undisturbed();
+        assert!(detection.held_up(one, bound).is_err());
         detection.steady(true);
         assert!(detection.configured(two, &[two]).is_err(), "nothing was wrong");
     }

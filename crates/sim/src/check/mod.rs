@@ -14,6 +14,7 @@ pub mod once;
 pub mod ordered_time;
 pub mod primary;
 pub mod replies;
+pub mod sealed;
 pub mod settling;
 pub mod stability;
 pub mod views;

@@ -56,6 +56,9 @@ impl Rings {
         let victim = self.load.count(0, nodes - 1);
         let greedy = self.load.count(1, nodes - 1);
         let wait = self.load.span(Duration::ZERO, Duration::from_millis(40));
+        if !matches!(trial, Trial::Silence(Silence::Stopped, _)) {
+            self.watch.detection.undisturbed();
+        }
         match &trial {
             Trial::Wait => {
                 let bound = self.longest_wait();

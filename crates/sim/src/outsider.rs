@@ -1,0 +1,76 @@
+//! Somebody without the cluster's key, who sees every datagram and sends what he likes to whom he likes.
+//!
+//! Source: docs/protocol/seal.md, "Against whom". What he holds up or drops is the network's weather; here he repeats, changes,
+//! cuts off, misaddresses and invents.
+
+use bytes::Bytes;
+use wire::Duration;
+
+use crate::draw::Draw;
+use crate::network::Place;
+
+/// Datagrams that he keeps.
+const KEPT: usize = 256;
+
+/// The longest that he waits before he sends one again: lives and rings last less.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What he sends: from whom it seems to be, to whom, what, and how much later.
+pub struct Sent {
+    /// The place that it seems to come from.
+    pub from: Place,
+    /// The place that it goes to.
+    pub to: Place,
+    /// The bytes.
+    pub bytes: Bytes,
+    /// When.
+    pub after: Duration,
+}
+
+/// The outsider.
+pub struct Outsider {
+    /// How often he acts, of 1,000 datagrams.
+    rate: u64,
+    nodes: usize,
+    draw: Draw,
+    /// What he has seen: sealed, and what it was before, which he may guess.
+    kept: Vec<(Place, Place, Bytes, Bytes)>,
+}
+
+impl Outsider {
+    /// He acts upon so many of 1,000 datagrams between so many nodes.
+    pub fn new(rate: u64, nodes: usize, draw: Draw) -> Self {
+        Outsider { rate, nodes, draw, kept: Vec::new() }
+    }
+
+    /// He sees a datagram, and may send one of his own.
+    pub fn sees(&mut self, from: Place, to: Place, sealed: &Bytes, plain: &Bytes) -> Option<Sent> {
+        let seen = (from, to, sealed.clone(), plain.clone());
+        if self.kept.len() < KEPT {
+            self.kept.push(seen);
+        } else if self.draw.one_in(4) {
+            let place = self.draw.count(0, KEPT - 1);
+            self.kept[place] = seen;
+        }
+        if !self.draw.permille(self.rate) {
+            return None;
+        }
+        let (from, to, sealed, plain) = self.draw.pick(&self.kept);
+        let other = self.draw.count(0, self.nodes - 1);
+        let after = self.draw.scale(Duration::from_micros(20), PATIENCE);
+        let (to, bytes) = match self.draw.between(0, 7) {
+            0..=2 => (to, sealed),
+            3 => (other, sealed),
+            4 => (to, sealed.slice(..self.draw.count(0, sealed.len()))),
+            5 => (to, plain),
+            6 => (to, (0..self.draw.count(0, 200)).map(|_| self.draw.bits() as u8).collect()),
+            _ => {
+                let mut bytes = sealed.to_vec();
+                let at = self.draw.count(0, bytes.len() - 1);
+                bytes[at] ^= 1 << self.draw.count(0, 7);
+                (to, bytes.into())
+            }
+        };
+        Some(Sent { from, to, bytes, after })
+    }
+}
