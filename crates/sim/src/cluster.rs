@@ -2,10 +2,12 @@
 //!
 //! - here: the loop, and what nodes put out
 //! - `cluster/clients.rs`: connections, and what clients put out
+//! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod clients;
 mod fate;
+mod keys;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +15,7 @@ use bytes::Bytes;
 use engine::{Event, Output, Stack};
 use ring::Ring;
 use wire::client::Frame;
+use wire::keys::KeyName;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
 use crate::check::wait::Wait;
@@ -49,6 +52,10 @@ enum Extra {
     Wake(usize),
     /// A client thinks of its next call.
     Call(usize),
+    /// For a node: its disk has this key, and the life in which it was told to keep it.
+    Kept(KeyName, bool, Incarnation),
+    /// The key is to be changed.
+    Rotate,
     Fault,
     Relief(Relief),
     Calm,
@@ -133,6 +140,7 @@ impl Cluster {
             let span = self.load.span(Duration::ZERO, Duration::from_millis(200));
             self.fabric.later(span, Extra::Call(client));
         }
+        self.plan_key_change();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -161,11 +169,12 @@ impl Cluster {
             Extra::Carry(stream, way) => return self.carry(stream, way),
             Extra::Wake(client) => return self.wake(client),
             Extra::Call(client) => return self.call(client),
+            Extra::Rotate => return self.rotate(),
             Extra::Fault => return self.fault(),
             Extra::Relief(relief) => return self.relieve(relief),
             Extra::Calm => return self.heal(),
             Extra::Look => return self.look(),
-            Extra::Frame(..) | Extra::Gone(_) | Extra::Executed(..) => {
+            Extra::Frame(..) | Extra::Gone(_) | Extra::Executed(..) | Extra::Kept(..) => {
                 unreachable!("these are for a node")
             }
         }
@@ -184,6 +193,7 @@ impl Cluster {
         let mut config = engine::Config::new(me, ring.nodes.clone(), CLUSTER.into());
         config.address = Some(address(node));
         config.quorum = self.options.quorum;
+        config.sealing = self.fabric.key(node);
         self.plant.into_engine(&mut config);
         let now = self.fabric.local(node);
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");
@@ -216,6 +226,12 @@ impl Cluster {
             Extra::Gone(caller) => {
                 if let Some(stack) = &mut self.fabric.hosts[node].process {
                     stack.handle_disconnect(now, caller);
+                }
+            }
+            Extra::Kept(name, seals, life) => {
+                let host = &mut self.fabric.hosts[node];
+                if let Some(stack) = host.process.as_mut().filter(|_| host.incarnation == life) {
+                    stack.handle_key_kept(now, name, seals);
                 }
             }
             Extra::Executed(group, life) => self.executed(node, group, life)?,
@@ -312,7 +328,7 @@ impl Cluster {
                 self.begin(node, group);
             }
             Output::Probe(to) => self.fabric.probe(node, to),
-            Output::Key(_) => unreachable!("no node of this world is asked to change its key"),
+            Output::Key(command) => self.key_command(node, command),
             Output::Bench(_) => unreachable!("no node of this world is asked for one"),
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);

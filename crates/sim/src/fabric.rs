@@ -3,6 +3,7 @@
 //! Both worlds (whole clusters, bare rings) stand on this; it knows a process only as a machine
 //! that takes datagrams and time.
 
+mod keyfile;
 mod sealing;
 
 use std::collections::VecDeque;
@@ -16,6 +17,8 @@ use crate::process::Process;
 use crate::queue::Queue;
 use crate::trace::{Trace, digest};
 use sealing::{Sealing, Veil};
+
+pub use keyfile::next_key;
 
 /// What a process is given.
 pub enum Input<X> {

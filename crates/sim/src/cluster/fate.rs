@@ -288,6 +288,9 @@ impl Cluster {
         if let Some(missing) = liveness::rings(&nodes) {
             return Some(missing);
         }
+        if let Some(missing) = self.missing_key(&statuses) {
+            return Some(missing);
+        }
         let groups = &self.options.groups;
         groups.iter().find_map(|group| self.missing_in_group(group, &statuses))
     }

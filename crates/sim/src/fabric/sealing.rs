@@ -18,7 +18,8 @@ use crate::run::Plant;
 /// The keys, the outsider, and who looks that he does not matter.
 pub(super) struct Sealing {
     nodes: Vec<NodeId>,
-    key: ClusterKey,
+    /// What outlives a life at each host.
+    pub(super) files: Vec<Keys>,
     plant: Plant,
     draw: Draw,
     outsider: Outsider,
@@ -28,12 +29,12 @@ pub(super) struct Sealing {
 
 /// What one life seals and opens with.
 pub(super) struct Veil {
-    seal: Seal,
+    pub(super) seal: Seal,
     /// What was sent last to a node, by place, while it did not know this life yet.
     unheard: Vec<Option<Bytes>>,
 }
 
-fn secret(draw: &mut Draw) -> Secret {
+pub(super) fn secret(draw: &mut Draw) -> Secret {
     let mut bytes = [0; Secret::LENGTH];
     bytes.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&draw.bits().to_le_bytes()));
     Secret::new(bytes)
@@ -41,7 +42,8 @@ fn secret(draw: &mut Draw) -> Secret {
 
 impl Sealing {
     fn veil(&mut self, me: Member, now: Time) -> Veil {
-        let (nodes, keys) = (self.nodes.clone(), Keys::single(self.key.clone()));
+        let file = self.files[place_of(me.node)].clone();
+        let (nodes, keys) = (self.nodes.clone(), file);
         let unheard = vec![None; nodes.len()];
         let seed = secret(&mut self.draw);
         let config = seal::Config { cluster: CLUSTER_ID, me, nodes, keys, seed };
@@ -76,7 +78,7 @@ impl<P: Process, X> Fabric<P, X> {
     pub fn seal(&mut self, outsider: u64, plant: Plant, draw: &mut Draw) {
         let nodes: Vec<NodeId> = (0..self.hosts.len()).map(node_id).collect();
         self.sealing = Some(Box::new(Sealing {
-            key: ClusterKey::new(1, secret(draw)),
+            files: vec![Keys::single(ClusterKey::new(1, secret(draw))); nodes.len()],
             outsider: Outsider::new(outsider, nodes.len(), draw.fork()),
             nodes,
             plant,
