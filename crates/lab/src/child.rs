@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::{env, fs, thread};
 
 use clap::Subcommand;
-use node::EventRecord;
+use node::{EventRecord, Interest};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig};
@@ -99,7 +99,9 @@ pub fn run(options: &Options) -> Outcome<()> {
 fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
     let node = Node::start(config)?;
-    let mut events = node.subscribe();
+    // Who is told of every call wakes for it, and more than the call costs.
+    let interest = Interest::Membership;
+    let mut events = node.subscribe_to(interest);
     for group in groups {
         node.host(group, options_of(group)?, Echo::default)?;
     }
@@ -117,7 +119,7 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
             say(&Line::Event(EventRecord::new(time, node.id(), &event)))?;
         }
         // A node ends its oldest subscriber when there are too many.
-        events = node.subscribe();
+        events = node.subscribe_to(interest);
     }
 }
 

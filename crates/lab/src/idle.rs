@@ -1,5 +1,6 @@
 //! What a cluster costs while nobody asks anything of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +34,8 @@ pub struct Options {
 struct Usage {
     /// Nanoseconds on a processor, all threads.
     ran: u64,
-    woken: u64,
+    /// By the name of the thread.
+    woken: BTreeMap<String, u64>,
     datagrams: u64,
     memory_kib: u64,
 }
@@ -51,7 +53,7 @@ fn usage(cluster: &Cluster, id: NodeId) -> Outcome<Usage> {
     let counters = Client::connect(cluster.admin(id))?.status()?.counters;
     Ok(Usage {
         ran,
-        woken: machine::wake_ups(&[process]),
+        woken: machine::wake_ups_by_thread(process),
         datagrams: counters.datagrams_out,
         memory_kib: memory_kib.ok_or("the kernel does not tell the memory of a process")?,
     })
@@ -78,13 +80,24 @@ pub fn run(options: &Options) -> Outcome<()> {
     } else {
         println!("on {machine}; {} idle nodes watched for {seconds:.0} s", options.nodes);
         println!(
-            "{:>6}{:>16}{:>12}{:>15}{:>13}",
-            "node", "% of a core", "woken/s", "datagrams/s", "memory MiB"
+            "{:>6}{:>16}{:>12}{:>15}{:>13}  {}",
+            "node",
+            "% of a core",
+            "woken/s",
+            "datagrams/s",
+            "memory MiB",
+            "of the woken, by thread"
         );
     }
     for ((id, before), after) in ids.iter().zip(&before).zip(&after) {
         let percent = (after.ran - before.ran) as f64 / 1e7 / seconds;
-        let woken = (after.woken - before.woken) as f64 / seconds;
+        let of = |usage: &Usage, thread: &String| usage.woken.get(thread).copied().unwrap_or(0);
+        let each = |thread: &String| {
+            let more = of(after, thread).saturating_sub(of(before, thread));
+            (thread.clone(), (more as f64 / seconds * 10.0).round() / 10.0)
+        };
+        let by_thread: BTreeMap<String, f64> = after.woken.keys().map(each).collect();
+        let woken: f64 = by_thread.values().sum();
         let datagrams = (after.datagrams - before.datagrams) as f64 / seconds;
         let memory = after.memory_kib as f64 / 1024.0;
         if options.json {
@@ -93,13 +106,18 @@ pub fn run(options: &Options) -> Outcome<()> {
                 json!({
                     "peer": "steadfast", "measure": "idle", "node": id.0, "nodes": options.nodes,
                     "cpu_pct": percent, "woken_s": woken, "datagrams_s": datagrams,
-                    "memory_mib": memory,
+                    "memory_mib": memory, "woken_by_thread_s": by_thread,
                 })
             );
         } else {
             println!(
-                "{:>6}{percent:16.3}{woken:12.1}{datagrams:15.1}{memory:13.1}",
-                id.to_string()
+                "{:>6}{percent:16.3}{woken:12.1}{datagrams:15.1}{memory:13.1}  {}",
+                id.to_string(),
+                by_thread
+                    .iter()
+                    .map(|(name, rate)| format!("{name} {rate}"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             );
         }
     }

@@ -8,10 +8,12 @@
 //! cannot be put so. So the echoes are measured both ways: left to the scheduler, and with one
 //! processor for each side, which is what a call is compared with.
 
+use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use node::realtime::Awake;
 use serde_json::json;
 use steadfast::{Client, NodeId};
 
@@ -46,6 +48,10 @@ pub struct Options {
     /// Further calls of each kind, each after a pause of 200 ms: sparse traffic.
     #[arg(long, default_value_t = 0)]
     sparse: usize,
+    /// The calls of sparse traffic also while the host's idle processors are kept awake within so many
+    /// microseconds, 0: they do not sleep (as `[realtime] wake_within_us`).
+    #[arg(long, value_name = "US", requires = "sparse")]
+    wake_within: Option<u32>,
     /// Measures a second cluster in turns, whose clients talk TLS (`tls`), and whose datagrams are
     /// sealed too (`all`).
     #[arg(long, value_enum, default_value_t = Protect::None)]
@@ -67,10 +73,12 @@ struct Kind<'a> {
     times: Times,
     /// Of calls after a pause.
     sparse: Times,
+    /// Of the same while processors are kept awake.
+    awake: Times,
     /// The processes that take part beside this one.
     processes: &'a [u32],
-    /// How often a thread of theirs slept and was woken, in all that was measured.
-    woken: u64,
+    /// How often threads slept and were woken in all that was measured: this process's, and theirs.
+    woken: Vec<u64>,
 }
 
 impl<'a> Kind<'a> {
@@ -79,8 +87,8 @@ impl<'a> Kind<'a> {
         names: serde_json::Value,
         round: Box<dyn FnMut() -> Outcome<()> + 'a>,
     ) -> Self {
-        let (times, sparse) = Default::default();
-        Kind { names, title, core: None, round, times, sparse, processes: &[], woken: 0 }
+        let (times, sparse, awake, woken) = Default::default();
+        Kind { names, title, core: None, round, times, sparse, awake, processes: &[], woken }
     }
 
     fn turn(&mut self, keep: bool) -> Outcome<()> {
@@ -91,18 +99,18 @@ impl<'a> Kind<'a> {
     }
 
     /// One round trip, after a pause.
-    fn once(&mut self) -> Outcome<()> {
+    fn once(&mut self) -> Outcome<Duration> {
+        thread::sleep(SPARSE);
         let start = Instant::now();
         match self.core {
             Some(core) => machine::while_on(core, || (self.round)())??,
             None => (self.round)()?,
         }
-        self.sparse.push(start.elapsed());
-        Ok(())
+        Ok(start.elapsed())
     }
 
     fn block(&mut self, keep: bool) -> Outcome<()> {
-        let before = machine::wake_ups(self.processes);
+        let before = self.wake_ups();
         for _ in 0..BLOCK {
             let start = Instant::now();
             (self.round)()?;
@@ -111,9 +119,26 @@ impl<'a> Kind<'a> {
             }
         }
         if keep {
-            self.woken += machine::wake_ups(self.processes) - before;
+            self.woken.resize(before.len(), 0);
+            let after = self.wake_ups();
+            let more = after.iter().zip(&before).map(|(after, before)| after - before);
+            self.woken.iter_mut().zip(more).for_each(|(woken, more)| *woken += more);
         }
         Ok(())
+    }
+
+    /// Those of this process, then those of each of the others.
+    fn wake_ups(&self) -> Vec<u64> {
+        let processes = [process::id()].into_iter().chain(self.processes.iter().copied());
+        processes.map(|process| machine::wake_ups(&[process])).collect()
+    }
+
+    /// Wake-ups a round trip: in all processes, and in each.
+    fn woken_each(&self) -> (f64, Vec<f64>) {
+        let tenths = |woken: f64| (woken * 10.0).round() / 10.0;
+        let times = self.times.summary().map_or(1, |summary| summary.n) as f64;
+        let each: Vec<f64> = self.woken.iter().map(|woken| tenths(*woken as f64 / times)).collect();
+        (tenths(self.woken.iter().sum::<u64>() as f64 / times), each)
     }
 }
 
@@ -199,8 +224,14 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     for _ in 0..options.sparse {
         for kind in &mut kinds {
-            thread::sleep(SPARSE);
-            kind.once()?;
+            let time = kind.once()?;
+            kind.sparse.push(time);
+            if let Some(micros) = options.wake_within {
+                let awake = Awake::hold(Duration::from_micros(micros.into()))?;
+                let time = kind.once()?;
+                kind.awake.push(time);
+                drop(awake);
+            }
         }
     }
     report(options, &machine, &kinds)
@@ -225,6 +256,10 @@ fn call<'a>(
     }
 }
 
+fn p50(summary: Option<Summary>) -> String {
+    summary.map_or("-".into(), |summary| format!("{:.1}", summary.p50))
+}
+
 fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
     let summaries: Option<Vec<Summary>> = kinds.iter().map(|kind| kind.times.summary()).collect();
     let summaries = summaries.ok_or("nothing was measured")?;
@@ -235,31 +270,34 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
         println!("on {machine}; calls are placed by the scheduler");
         println!(
             "{} nodes, {} replicas, {} bytes each way, one client; times in µs; sparse: p50 after a \
-             pause of 200 ms; woken: wake-ups of node threads a call",
+             pause of 200 ms; awake: the same while processors are kept from sleeping; woken: wake-ups \
+             of threads a call, of all processes: of the client, of each node",
             options.nodes, options.replicas, options.size
         );
         println!(
-            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>9}{:>9}",
-            "", "n", "min", "p50", "p99", "p99.9", "max", "p50 / TCP's", "sparse", "woken"
+            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>9}{:>9}  {}",
+            "", "n", "min", "p50", "p99", "p99.9", "max", "p50 / TCP's", "sparse", "awake", "woken"
         );
     }
     for (kind, summary) in kinds.iter().zip(&summaries) {
         let ratio = summary.p50 / tcp.p50;
-        let sparse = kind.sparse.summary();
-        let woken = kind.woken as f64 / summary.n as f64;
+        let (sparse, awake) = (kind.sparse.summary(), kind.awake.summary());
+        let (woken, each) = kind.woken_each();
         if options.json {
             let mut line = summary.json(&kind.names);
             line["ratio_to_tcp"] = json!((ratio * 100.0).round() / 100.0);
             if let Some(sparse) = sparse {
                 line["sparse_p50_us"] = json!(sparse.p50);
             }
-            if !kind.processes.is_empty() {
-                line["woken_per_call"] = json!((woken * 10.0).round() / 10.0);
+            if let Some(awake) = awake {
+                line["sparse_awake_p50_us"] = json!(awake.p50);
             }
+            line["woken_per_call"] = json!(woken);
+            line["woken_each"] = json!(each);
             println!("{line}");
         } else {
             println!(
-                "{:24}{:8}{:8.1}{:8.1}{:8.1}{:9.1}{:8.0}{:13.2}{:>9}{:>9}",
+                "{:24}{:8}{:8.1}{:8.1}{:8.1}{:9.1}{:8.0}{:13.2}{:>9}{:>9}  {woken}: {}",
                 kind.title,
                 summary.n,
                 summary.min,
@@ -268,8 +306,9 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
                 summary.p999,
                 summary.max,
                 ratio,
-                sparse.map_or("-".into(), |sparse| format!("{:.1}", sparse.p50)),
-                if kind.processes.is_empty() { "-".into() } else { format!("{woken:.1}") },
+                p50(sparse),
+                p50(awake),
+                each.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),
             );
         }
     }

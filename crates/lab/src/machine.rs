@@ -1,5 +1,6 @@
 //! What an experiment ran on.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::thread::available_parallelism;
@@ -42,14 +43,26 @@ pub fn description() -> String {
     format!("{model}, {cores} cores, Linux {}, load {load}", kernel.trim())
 }
 
+/// How often each thread of a process has slept and been woken, by its name. Threads of one name
+/// are one.
+pub fn wake_ups_by_thread(process: u32) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        *all.entry(name.trim().to_owned()).or_default() += switches(&thread);
+    }
+    all
+}
+
 /// How often the threads of these processes have slept and been woken.
 pub fn wake_ups(processes: &[u32]) -> u64 {
     let threads = processes.iter().filter_map(|id| fs::read_dir(format!("/proc/{id}/task")).ok());
-    let switches = |thread: io::Result<fs::DirEntry>| {
-        // A thread may have ended meanwhile.
-        let text = fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
-        line.trim().parse::<u64>().ok()
-    };
-    threads.flatten().filter_map(switches).sum()
+    threads.flatten().flatten().map(|thread| switches(&thread)).sum()
+}
+
+/// A thread may have ended meanwhile: then none.
+fn switches(thread: &fs::DirEntry) -> u64 {
+    let text = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }

@@ -184,14 +184,20 @@ pub enum Frame {
 impl Frame {
     /// The bytes to write, header included.
     pub fn encode(&self) -> Bytes {
-        let start = || alloc::vec![0; FRAME_OVERHEAD];
+        // Those of a call have their whole room from the start: one piece of memory each.
+        let start_for = |body: usize| {
+            let mut start = Vec::with_capacity(FRAME_OVERHEAD + body);
+            start.resize(FRAME_OVERHEAD, 0);
+            start
+        };
+        let start = || start_for(0);
         let (kind, mut buffer) = match self {
             Frame::Hello(hello) => (1, append(start(), hello)),
             Frame::Welcome(welcome) => (2, append(start(), welcome)),
             Frame::Bind(bind) => (3, append(start(), bind)),
             Frame::Bound(bound) => (4, append(start(), bound)),
-            Frame::Request(request) => (5, request.append(start())),
-            Frame::Reply(reply) => (6, reply.append(start())),
+            Frame::Request(request) => (5, request.append(start_for)),
+            Frame::Reply(reply) => (6, reply.append(start_for)),
             Frame::Farewell(farewell) => (7, append(start(), farewell)),
         };
         let length = u32::try_from(buffer.len() - FRAME_OVERHEAD).expect("bodies are limited");

@@ -231,7 +231,8 @@ impl Watch {
     pub(super) fn wait(self) -> Seen {
         let alarm = std::iter::once(PollFd::new(&*self.alarm, PollFlags::IN));
         let sockets = self.sockets.iter().map(|(_, socket, flags)| PollFd::new(&**socket, *flags));
-        let mut polled: Vec<PollFd<'_>> = alarm.chain(sockets).collect();
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(1 + self.sockets.len());
+        polled.extend(alarm.chain(sockets));
         match poll(&mut polled, self.timeout.as_ref()) {
             Ok(0) | Err(Errno::INTR) => return Seen(Vec::new()),
             Ok(_) => {}

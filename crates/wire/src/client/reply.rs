@@ -135,8 +135,8 @@ struct ReplyHeader {
 }
 
 impl Reply {
-    /// Its body, behind what is in `buffer`.
-    pub(super) fn append(&self, mut buffer: Vec<u8>) -> Vec<u8> {
+    /// Its body, behind what `start` gives with room for so many bytes.
+    pub(super) fn append(&self, start: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
         let targets =
             self.targets.as_ref().map_or_else(Vec::new, |targets| append(Vec::new(), targets));
         let (outcome, refusal, bytes) = self.outcome.parts();
@@ -149,7 +149,7 @@ impl Reply {
             reserved: [0; 2],
             targets: u32::try_from(targets.len()).expect("targets are limited").into(),
         };
-        buffer.reserve(size_of::<ReplyHeader>() + bytes.len() + targets.len());
+        let mut buffer = start(size_of::<ReplyHeader>() + bytes.len() + targets.len());
         buffer.extend_from_slice(header.as_bytes());
         buffer.extend_from_slice(bytes);
         buffer.extend_from_slice(&targets);

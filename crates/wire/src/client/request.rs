@@ -57,8 +57,8 @@ struct RequestHeader {
 }
 
 impl Request {
-    /// Its body, behind what is in `buffer`.
-    pub(super) fn append(&self, mut buffer: Vec<u8>) -> Vec<u8> {
+    /// Its body, behind what `start` gives with room for so many bytes.
+    pub(super) fn append(&self, start: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
         let header = RequestHeader {
             group: self.group.0.into(),
             client: self.client.0.into(),
@@ -70,7 +70,7 @@ impl Request {
             flags: u8::from(self.json) * JSON,
             reserved: [0; 3],
         };
-        buffer.reserve(size_of::<RequestHeader>() + self.body.len());
+        let mut buffer = start(size_of::<RequestHeader>() + self.body.len());
         buffer.extend_from_slice(header.as_bytes());
         buffer.extend_from_slice(&self.body);
         buffer
