@@ -68,6 +68,14 @@ fn size(outcome: &ServiceOutcome) -> usize {
     }
 }
 
+/// Takes a reply out of those that are kept: its bytes. One that was shed is not counted any more.
+fn drop_reply(kept: &mut BTreeMap<u64, (ClientId, u64)>, reply: Reply) -> usize {
+    match reply {
+        Reply::Done(place, outcome) if kept.remove(&place).is_some() => size(&outcome),
+        _ => 0,
+    }
+}
+
 impl Sessions {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
@@ -89,9 +97,12 @@ impl Sessions {
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if unanswered > session.unanswered {
             session.unanswered = unanswered;
-            let rest = session.replies.split_off(&unanswered);
-            let dropped = core::mem::replace(&mut session.replies, rest);
-            self.drop_replies(dropped);
+            // One by one: in two trees the session would need new memory for its next reply.
+            while let Some(first) = session.replies.first_entry()
+                && *first.key() < unanswered
+            {
+                self.kept_bytes -= drop_reply(&mut self.kept, first.remove());
+            }
         }
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if number < session.unanswered || number - session.unanswered >= MAX_SESSION_WINDOW {
@@ -156,12 +167,7 @@ impl Sessions {
 
     fn drop_replies(&mut self, replies: BTreeMap<u64, Reply>) {
         for reply in replies.into_values() {
-            // A reply that was shed is not counted any more.
-            if let Reply::Done(place, outcome) = reply
-                && self.kept.remove(&place).is_some()
-            {
-                self.kept_bytes -= size(&outcome);
-            }
+            self.kept_bytes -= drop_reply(&mut self.kept, reply);
         }
     }
 

@@ -32,7 +32,7 @@ use crate::component::Membership;
 use crate::directory::{Directory, State};
 use crate::keys::Keys;
 use crate::ordering::{Delivery, Level, Ordering, Ring};
-use crate::replica::Replica;
+use crate::replica::{Effect, Replica};
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
@@ -95,6 +95,8 @@ pub struct Stack<O = Ring> {
     leaving: Option<Time>,
     left: bool,
     outputs: VecDeque<Output>,
+    /// Room for what a replica asks for, kept from call to call.
+    effects: Vec<Effect>,
 }
 
 impl<O: Ordering> Stack<O> {
@@ -134,6 +136,7 @@ impl<O: Ordering> Stack<O> {
             leaving: None,
             left: false,
             outputs: VecDeque::new(),
+            effects: Vec::new(),
         };
         stack.settle(now);
         stack

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::mem;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::{GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
@@ -95,9 +96,10 @@ impl<O: Ordering> Stack<O> {
         act: impl FnOnce(&mut Replica, &mut Vec<Effect>),
     ) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        let mut effects = Vec::new();
+        // What these lead to may come here again, and then finds no room kept.
+        let mut effects = mem::take(&mut self.effects);
         act(&mut hosted.replica, &mut effects);
-        for effect in effects {
+        for effect in effects.drain(..) {
             match effect {
                 Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),
                 Effect::Order(ordered) => self.order(now, ordered),
@@ -108,6 +110,7 @@ impl<O: Ordering> Stack<O> {
                 Effect::Event(event) => self.event(event),
             }
         }
+        self.effects = effects;
     }
 
     /// A joiner that could not keep up begins again.
