@@ -80,13 +80,8 @@ pub fn run(options: &Options) -> Outcome<()> {
     } else {
         println!("on {machine}; {} idle nodes watched for {seconds:.0} s", options.nodes);
         println!(
-            "{:>6}{:>16}{:>12}{:>15}{:>13}  {}",
-            "node",
-            "% of a core",
-            "woken/s",
-            "datagrams/s",
-            "memory MiB",
-            "of the woken, by thread"
+            "{:>6}{:>16}{:>12}{:>15}{:>13}  of the woken, by thread",
+            "node", "% of a core", "woken/s", "datagrams/s", "memory MiB"
         );
     }
     for ((id, before), after) in ids.iter().zip(&before).zip(&after) {

@@ -275,8 +275,8 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
             options.nodes, options.replicas, options.size
         );
         println!(
-            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>9}{:>9}  {}",
-            "", "n", "min", "p50", "p99", "p99.9", "max", "p50 / TCP's", "sparse", "awake", "woken"
+            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>9}{:>9}  woken",
+            "", "n", "min", "p50", "p99", "p99.9", "max", "p50 / TCP's", "sparse", "awake"
         );
     }
     for (kind, summary) in kinds.iter().zip(&summaries) {
