@@ -21,12 +21,16 @@ pub enum Bug {
     KeepStaleReplica,
     /// A joining replica drops the requests that are ordered before its state is there.
     DropBacklog,
+    /// Members without a replica count for the hold of a group's requests, instead of its replicas.
+    CountBystanders,
+    /// A group goes on with the first of its replicas that is back, whoever else may know more.
+    WakeTooEarly,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 9] = [
+    pub const ALL: [Bug; 11] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -36,6 +40,8 @@ impl Bug {
         Bug::OwnRandom,
         Bug::KeepStaleReplica,
         Bug::DropBacklog,
+        Bug::CountBystanders,
+        Bug::WakeTooEarly,
     ];
 }
 

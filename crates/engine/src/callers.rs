@@ -169,10 +169,12 @@ impl Callers {
         waiting.map(|waiting| waiting.outcome = Some(outcome)).is_some()
     }
 
-    /// Calls that have their outcome and a place up to this one, in order of place.
-    pub(crate) fn ready(&self, upto: u64) -> Vec<Call> {
+    /// Calls that have their outcome and a place up to this one that is held, in order of place.
+    pub(crate) fn ready(&self, upto: u64, is_held: impl Fn(&Call, u64) -> bool) -> Vec<Call> {
         let front = self.unheld.iter().take_while(|(sequence, _)| *sequence <= upto);
-        let ready = front.filter(|(_, call)| self.calls[call].outcome.is_some());
+        let ready = front.filter(|(sequence, call)| {
+            self.calls[call].outcome.is_some() && is_held(call, *sequence)
+        });
         ready.map(|(_, call)| *call).collect()
     }
 

@@ -1,7 +1,10 @@
 //! The table of groups: replicated state that every node of a component holds alike.
 //!
 //! It changes only at places in the total order, by the verbs below, and every change of a group
-//! makes a new view (`docs/protocol/group.md`, "Groups and views").
+//! makes a new view (`docs/protocol/group.md`, "Groups and views"). How a group passes from one component
+//! to the next: `directory/passage.rs`.
+
+mod passage;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -11,6 +14,10 @@ use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
 
+use crate::bug::Planted;
+use passage::installed;
+pub(crate) use passage::majority;
+
 /// A group as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -19,9 +26,11 @@ pub(crate) struct Group {
     pub(crate) view: ViewNumber,
     /// The place of the last request to it.
     pub(crate) last: Place,
+    /// The place of the last request before its synced replicas became just these.
+    pub(crate) floor: Place,
     /// In order of rank.
     pub(crate) replicas: Vec<Replica>,
-    /// While nobody here has the group's state: who had it, in order of rank.
+    /// While nobody here is known to have the group's state: who had it, in order of rank.
     pub(crate) asleep: Vec<Member>,
 }
 
@@ -98,6 +107,18 @@ impl Group {
         self.view.0 = self.view.0.saturating_add(1);
     }
 
+    /// A group that was never called has the service's initial state, and nothing of it was answered: if
+    /// nobody is here who has it, the first replica in rank begins it.
+    fn begin_if_never_called(&mut self) {
+        if self.last == Place::default()
+            && self.primary().is_none()
+            && let Some(first) = self.replicas.first_mut()
+        {
+            first.state = State::Synced;
+            self.asleep.clear();
+        }
+    }
+
     /// Transfers whose donor is gone begin anew, from another and under a new name.
     fn renew_transfers(&mut self) {
         let donor = self.donor();
@@ -127,7 +148,8 @@ impl Directory {
         self.groups.iter().map(|(id, group)| (*id, group))
     }
 
-    /// A replica on `member` joins. The first replica of a group has the state from the start.
+    /// A replica on `member` joins. The first replica of a group has the state from the start; so has one that
+    /// finds nobody in a group that was never called.
     pub(crate) fn join(
         &mut self,
         member: Member,
@@ -142,8 +164,8 @@ impl Directory {
             }
             let replicas = [Replica { member, state: State::Synced }].to_vec();
             let (name, view) = (name.into(), ViewNumber(1));
-            let (last, asleep) = (Place::default(), Vec::new());
-            let group = Group { name, options, view, last, replicas, asleep };
+            let (last, floor, asleep) = (Place::default(), Place::default(), Vec::new());
+            let group = Group { name, options, view, last, floor, replicas, asleep };
             self.groups.insert(id, group);
             return Ok(Change::View);
         };
@@ -159,6 +181,8 @@ impl Directory {
         group.advance();
         let state = State::Unsynced { transfer: group.view, donor: group.donor() };
         group.replicas.push(Replica { member, state });
+        group.begin_if_never_called();
+        group.renew_transfers();
         Ok(Change::View)
     }
 
@@ -167,6 +191,9 @@ impl Directory {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
         if group.replica(member).is_none() || group.needs(member) {
             return Change::None;
+        }
+        if group.synced().any(|synced| synced == member) {
+            group.floor = group.last;
         }
         group.replicas.retain(|replica| replica.member != member);
         if group.replicas.is_empty() && group.asleep.is_empty() {
@@ -187,31 +214,32 @@ impl Directory {
         };
         let Some(replica) = group.replicas.iter_mut().find(waiting) else { return Change::None };
         replica.state = State::Synced;
+        group.floor = group.last;
         group.advance();
         Change::View
     }
 
-    /// A request to the group has this place.
-    pub(crate) fn requested(&mut self, id: GroupId, place: Place) {
-        if let Some(group) = self.groups.get_mut(&id) {
-            group.last = place;
-        }
+    /// A request to the group has this place. False if nobody takes it: the group sleeps.
+    pub(crate) fn requested(&mut self, id: GroupId, place: Place) -> bool {
+        let group = self.groups.get_mut(&id).filter(|group| group.primary().is_some());
+        group.map(|group| group.last = place).is_some()
     }
 
     /// A new component takes over the authority's table. Replicas of lives that are gone are
     /// struck out; those that lack a request, or took one that is in no history, lose their
-    /// state, unless they are the only ones that can have it; transfers begin anew. Returns the
-    /// groups with a new view.
+    /// state, unless the group has to go on with it or to wait for others to say; transfers begin
+    /// anew. Returns the groups with a new view.
     pub(crate) fn install(
         &mut self,
         entries: &[GroupEntry],
         announces: &BTreeMap<Member, Announce>,
+        planted: Planted,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
         self.groups.clear();
         for entry in entries {
             let id = GroupId::of(&entry.name);
-            let (group, as_before) = Group::installed(entry, announces);
+            let (group, as_before) = installed(entry, announces, planted);
             if !as_before {
                 changed.push(id);
             }
@@ -246,43 +274,6 @@ impl Directory {
 }
 
 impl Group {
-    /// The group as it is in a new component, and whether nothing about it has changed.
-    fn installed(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>) -> (Group, bool) {
-        // A replica that has been given the state may say so before the table does.
-        let mut known: Vec<Member> = entry.replicas.iter().map(|r| r.member).collect();
-        let returning = entry.asleep.iter().filter(|member| !known.contains(member));
-        let returning: Vec<Member> = returning.copied().collect();
-        known.extend(returning);
-        let (synced, last) = with_state(entry, &known, announces);
-        let had_state = |member: &Member| {
-            entry.asleep.contains(member)
-                || entry.replicas.iter().any(|r| r.member == *member && r.synced)
-        };
-        known.retain(|member| synced.is_empty() && had_state(member));
-        let asleep = known;
-        let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
-        let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
-        let mut replicas: Vec<Replica> =
-            alive.map(|r| Replica { member: r.member, state: unsynced }).collect();
-        for member in synced {
-            match replicas.iter_mut().find(|replica| replica.member == member) {
-                Some(replica) => replica.state = State::Synced,
-                // It was struck out while it was away.
-                None => replicas.push(Replica { member, state: State::Synced }),
-            }
-        }
-        let as_before = asleep == entry.asleep
-            && replicas.len() == entry.replicas.len()
-            && replicas.iter().all(|replica| replica.state == State::Synced);
-        let GroupEntry { name, options, view, .. } = entry.clone();
-        let mut group = Group { name, options, view, last, replicas, asleep };
-        if !as_before {
-            group.advance();
-            group.renew_transfers();
-        }
-        (group, as_before)
-    }
-
     fn to_entry(&self) -> GroupEntry {
         let replicas = self.replicas.iter().map(|replica| ReplicaEntry {
             member: replica.member,
@@ -293,38 +284,10 @@ impl Group {
             options: self.options,
             view: self.view,
             last: self.last,
+            floor: self.floor,
             replicas: replicas.collect(),
             asleep: self.asleep.clone(),
         }
-    }
-}
-
-/// Those of the group's replicas that are here with its state: who has taken the last request, and
-/// none beyond it. If there is nobody, who has taken more: requests that went into no history were
-/// never acknowledged, and their clients' retries find them executed. Of several the furthest,
-/// for the others lack what that one took: its place is then that of the group's last request. The
-/// same when all replicas are here and none has taken the last request: then nobody has executed
-/// it, or ever will.
-fn with_state(
-    entry: &GroupEntry,
-    known: &[Member],
-    announces: &BTreeMap<Member, Announce>,
-) -> (Vec<Member>, Place) {
-    let group = GroupId::of(&entry.name);
-    let taken = |member: &Member| {
-        let replicas = &announces.get(member)?.replicas;
-        replicas.iter().find(|(id, _)| *id == group).map(|(_, place)| *place)
-    };
-    let at = |place| known.iter().copied().filter(|m| taken(m) == Some(place)).collect();
-    let exact: Vec<Member> = at(entry.last);
-    if !exact.is_empty() {
-        return (exact, entry.last);
-    }
-    let everybody = known.iter().all(|member| announces.contains_key(member));
-    let furthest = known.iter().filter_map(taken).max();
-    match furthest.filter(|place| everybody || *place > entry.last) {
-        Some(furthest) => (at(furthest), furthest),
-        None => (Vec::new(), entry.last),
     }
 }
 

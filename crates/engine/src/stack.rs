@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_SEND_QUEUE, MAX_WAITING};
-use wire::ordered::{GroupOptions, Ordered};
+use wire::ordered::{GroupOptions, Ordered, Place};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time};
 
 use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
@@ -49,6 +49,8 @@ struct Hosted {
     name: String,
     options: GroupOptions,
     replica: Replica,
+    /// The place of the last request that it took, or that the state on its way has in it.
+    taken: Place,
     /// It is to go.
     leaving: bool,
     /// Its service executes nothing any more: it only waits to be out of the table.

@@ -18,7 +18,6 @@ use wire::client::Frame;
 use wire::keys::KeyName;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
-use crate::check::wait::Wait;
 use crate::check::{Verdict, bounded, demand};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
@@ -88,6 +87,8 @@ struct Cluster {
     faults: Draw,
     load: Draw,
     calm: Option<Time>,
+    /// No fault strikes before.
+    undisturbed: Time,
     epilogue: Epilogue,
     summary: Summary,
 }
@@ -106,10 +107,11 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         slow: vec![false; nodes],
         customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
         streams: BTreeMap::new(),
-        watch: Watch::new(nodes, options.loose(), Wait::new(options.turn, options.parking)),
+        watch: Watch::new(&options),
         faults: draw.fork(),
         load: draw.fork(),
         calm: None,
+        undisturbed: Time::ZERO,
         epilogue: Epilogue::Healing,
         summary: Summary::default(),
         options,

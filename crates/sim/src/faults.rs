@@ -40,11 +40,14 @@ pub enum FaultKind {
     WallJump,
     /// A node gives a replica up, and hosts it again later.
     Unhost,
+    /// Some hosts of a group miss an instant of what goes on. At its end another dies, and they, or all the others, are
+    /// cut off.
+    Orphan,
 }
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 16] = [
+    pub const ALL: [FaultKind; 17] = [
         FaultKind::Kill,
         FaultKind::PowerLoss,
         FaultKind::Leave,
@@ -61,12 +64,13 @@ impl FaultKind {
         FaultKind::Lag,
         FaultKind::WallJump,
         FaultKind::Unhost,
+        FaultKind::Orphan,
     ];
 
     /// A bare ring can suffer it.
     pub fn concerns_rings(self) -> bool {
-        use FaultKind::{Reset, Slow, Unhost, WallJump};
-        !matches!(self, Reset | Slow | WallJump | Unhost)
+        use FaultKind::{Orphan, Reset, Slow, Unhost, WallJump};
+        !matches!(self, Reset | Slow | WallJump | Unhost | Orphan)
     }
 }
 
@@ -135,6 +139,12 @@ pub fn deaf(draw: &mut Draw, nodes: usize, places: usize) -> Cuts {
     let reach = if draw.one_in(2) { nodes } else { places };
     let others = (0..reach).filter(|&other| other != one);
     others.map(|other| if mute { (one, other) } else { (other, one) }).collect()
+}
+
+/// These of the nodes hear nothing of the others, nor they of them. Clients see all.
+pub fn apart(few: &[usize], nodes: usize) -> Cuts {
+    let all = (0..nodes).flat_map(|a| (0..nodes).map(move |b| (a, b)));
+    all.filter(|(a, b)| few.contains(a) != few.contains(b)).collect()
 }
 
 /// One way between two nodes.

@@ -118,6 +118,12 @@ impl Options {
         self.groups.iter().filter(one).map(|group| GroupId::of(&group.name)).collect()
     }
 
+    /// Groups whose replies leave when all hold the request.
+    pub fn by_all(&self) -> Vec<GroupId> {
+        let all = |group: &&GroupPlan| group.options.hold == Hold::All;
+        self.groups.iter().filter(all).map(|group| GroupId::of(&group.name)).collect()
+    }
+
     /// What this seed draws, in this kind of world.
     pub fn draw(draw: &mut Draw, world: World) -> Options {
         let nodes = if draw.one_in(64) {
@@ -131,10 +137,16 @@ impl Options {
         let plan = fault_plan(&mut faults, world);
         let mut clocks = draw.fork();
         let window = draw.pick(&[4, 16, 64, 256, 256]);
+        let mut groups = groups(&mut draw.fork(), nodes);
+        let turn = draw.pick(&[1, 4, 64]).min(window);
+        if turn == 1 && weather.latency >= Duration::from_millis(1) {
+            // A datagram a round, and long rounds: transfers of large states would outlast all patience.
+            groups.iter_mut().for_each(|group| group.padding = group.padding.min(1_000));
+        }
         let options = Options {
             world,
             nodes,
-            groups: groups(&mut draw.fork(), nodes),
+            groups,
             clocks: (0..nodes + load.clients).map(|_| clock(&mut clocks)).collect(),
             load,
             weather: if nodes > 7 { weather.near() } else { weather },
@@ -142,7 +154,7 @@ impl Options {
             quorum: if draw.one_in(24) { Quorum::Off } else { Quorum::Majority },
             safe: draw.pick(&[0, 100, 500, 1_000]),
             window,
-            turn: draw.pick(&[1, 4, 64]).min(window),
+            turn,
             accelerated: draw.pick(&[0, 2, 16, 64]),
             parking: !draw.one_in(4),
             execution: draw.pick(&[20, 20, 200, 3_000]).pipe(Duration::from_micros),

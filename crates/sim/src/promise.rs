@@ -7,11 +7,10 @@
 //!   become one, still run (exactly half is enough if the member with the smallest id is among them);
 //! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
 //!   they could take themselves for a first start);
-//! - no host of a group dies before the group's first view is known: it may be the only one with the state;
-//! - every group that has a synced replica keeps one on a life that runs, and is not stopped or cut off; and one
-//!   whose synced replicas are all away keeps all of them: only who was last can bring its state back. When one has died, who is left
-//!   alone with the group is not stopped or cut off either before the next view: it may lack requests that only the dead one
-//!   had executed, and that others hold for it no longer than the ring lasts.
+//! - of the synced replicas of a group that was ever called, as any view that may still count names them, so many run
+//!   that each majority of them has one among these: half of them, rounded up (with `Hold::All`, one);
+//! - a replica that goes by its own will leaves another with the state behind that is neither stopped nor cut off, and
+//!   so it stays until it has gone: a group ends with the last replica that leaves it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,35 +20,38 @@ use wire::{GroupId, Member, NodeId, RingId};
 #[derive(Default)]
 pub struct Promise {
     configured: usize,
+    /// Groups whose replies leave when all hold the request.
+    by_all: Vec<GroupId>,
     /// Configurations that may act or may yet: the newest component, and all seen after it.
     components: BTreeMap<RingId, Vec<Member>>,
     /// Who has ever been in a component, and who knows of which.
     seated: BTreeSet<Member>,
     known: BTreeSet<(RingId, Member)>,
     alive: BTreeSet<Member>,
-    /// The synced replicas of each group by the newest view.
-    synced: BTreeMap<GroupId, Synced>,
+    /// The synced replicas of each group, by the views that a later component may begin with, oldest first.
+    views: BTreeMap<GroupId, Vec<View>>,
+    /// Groups that a client ever called: of others nothing can be lost.
+    called: BTreeSet<GroupId>,
     /// Replicas that their node gives up.
     leaving: BTreeSet<(GroupId, Member)>,
-    /// Those among them of whom no view is known that is without them.
+    /// Those among them, and those of nodes that are told to leave, of whom no view is known that is without them.
     pending: BTreeSet<(GroupId, Member)>,
-    /// Synced replicas that died, as long as no view is known that is without them: another may still have to be given, by
-    /// the nodes around it, what only the dead one had executed.
-    mourned: BTreeSet<(GroupId, Member)>,
 }
 
 /// The synced replicas of a group at a view of a component.
-struct Synced {
+struct View {
     at: (RingId, u64),
-    /// If the view has none: those of the last view that had.
-    members: Vec<Member>,
-    asleep: bool,
+    synced: Vec<Member>,
+    /// Those among them whose node gave them up.
+    gone: Vec<Member>,
+    /// Who has installed it, or a later one.
+    told: BTreeSet<Member>,
 }
 
 impl Promise {
-    /// A cluster of so many nodes, none of which runs.
-    pub fn new(configured: usize) -> Self {
-        Promise { configured, ..Promise::default() }
+    /// A cluster of so many nodes, none of which runs. `by_all`: groups under `Hold::All`.
+    pub fn new(configured: usize, by_all: Vec<GroupId>) -> Self {
+        Promise { configured, by_all, ..Promise::default() }
     }
 
     /// A life begins.
@@ -61,8 +63,6 @@ impl Promise {
     pub fn died(&mut self, member: Member) {
         self.alive.remove(&member);
         self.pending.retain(|(_, leaving)| *leaving != member);
-        let had = self.synced.iter().filter(|(_, synced)| synced.members.contains(&member));
-        self.mourned.extend(had.map(|(&group, _)| (group, member)));
     }
 
     /// A configuration was delivered somewhere: it may become a component.
@@ -85,63 +85,82 @@ impl Promise {
         }
     }
 
-    /// A view was installed somewhere.
-    pub fn view(&mut self, group: GroupId, at: (RingId, u64), members: Vec<Member>) {
-        self.pending.retain(|&(of, member)| of != group || members.contains(&member));
-        self.mourned.retain(|&(of, member)| of != group || members.contains(&member));
-        let known = self.synced.entry(group);
-        let known = known.or_insert(Synced { at, members: Vec::new(), asleep: true });
-        if known.at <= at {
-            known.at = at;
-            known.asleep = members.is_empty();
-            if !known.asleep {
-                known.members = members;
-            }
+    /// A client calls the group.
+    pub fn called(&mut self, group: GroupId) {
+        self.called.insert(group);
+    }
+
+    /// A node installed a view with these synced replicas.
+    pub fn view(&mut self, by: Member, group: GroupId, at: (RingId, u64), synced: Vec<Member>) {
+        self.pending.retain(|&(of, member)| of != group || synced.contains(&member));
+        let views = self.views.entry(group).or_default();
+        for view in views.iter_mut().filter(|view| view.at <= at) {
+            view.told.insert(by);
+        }
+        // While nobody has the state, those of the last view that had somebody are waited for.
+        if !synced.is_empty() && views.iter().all(|view| view.at != at) {
+            let left = |member: &&Member| self.leaving.contains(&(group, **member));
+            let gone = synced.iter().filter(left).copied().collect();
+            views.push(View { at, synced, gone, told: BTreeSet::from([by]) });
+            views.sort_by_key(|view| view.at);
+        }
+        // Only when all of its component know of a view can nobody begin with an older one.
+        let settled = |view: &View| {
+            let members = self.components.get(&view.at.0)?;
+            let knows = |m: &Member| view.told.contains(m) || !self.alive.contains(m);
+            members.iter().all(knows).then_some(view.at)
+        };
+        if let Some(newest) = views.iter().filter_map(settled).max() {
+            views.retain(|view| view.at >= newest);
         }
     }
 
-    /// The group can do without this node's replica: another that has the state is there. `away`: nodes that are stopped
-    /// or cut off.
+    /// The synced replicas of a group by the newest view that has any, in order of rank.
+    pub fn newest(&self, group: GroupId) -> &[Member] {
+        self.views.get(&group).and_then(|views| views.last()).map_or(&[], |view| &view.synced)
+    }
+
+    /// So many others have the group's state by the newest view, and are neither stopped nor cut off. `away`: the nodes that
+    /// are.
+    fn others(&self, group: GroupId, victim: Member, away: &[NodeId]) -> usize {
+        let near = |member: &&Member| {
+            let lives = self.alive.contains(member) && **member != victim;
+            lives && !away.contains(&member.node) && !self.leaving.contains(&(group, **member))
+        };
+        self.newest(group).iter().filter(near).count()
+    }
+
+    /// This replica of a group may go by its own will: another that has the state is there.
     pub fn spares(&self, group: GroupId, victim: Member, away: &[NodeId]) -> bool {
-        let near = |member: &Member| {
-            let lives = self.alive.contains(member) && *member != victim;
-            lives && !away.contains(&member.node) && !self.leaving.contains(&(group, *member))
-        };
-        let synced = self.synced.get(&group);
-        synced.is_some_and(|synced| !synced.asleep && synced.members.iter().any(near))
+        self.others(group, victim, away) > 0
     }
 
-    /// Nodes that alone can go on with a group of which a replica has just died: until they have its last requests, they
-    /// must not be stopped or cut off.
-    pub fn heirs(&self, away: &[NodeId]) -> Vec<NodeId> {
-        let heir = |group: &GroupId| {
-            let members = self.synced.get(group).map_or(&[][..], |synced| &synced.members);
-            let mut near = members
-                .iter()
-                .filter(|member| self.alive.contains(member) && !away.contains(&member.node));
-            near.next().filter(|_| near.next().is_none()).map(|member| member.node)
-        };
-        self.mourned.iter().filter_map(|(group, _)| heir(group)).collect()
+    /// The same for a node with all its replicas. If not all is `whole`, somebody may be cut off before it has gone.
+    pub fn spares_all_of(&self, victim: Member, away: &[NodeId], whole: bool) -> bool {
+        let least = if whole { 1 } else { 2 };
+        let mut hosted = self.hosted_by(victim);
+        hosted.all(|group| self.others(group, victim, away) >= least)
     }
 
-    /// A view of the group is known. Before its first, its replicas may be ordered already and nobody can say which.
-    pub fn knows(&self, group: GroupId) -> bool {
-        self.synced.contains_key(&group)
+    fn hosted_by(&self, member: Member) -> impl Iterator<Item = GroupId> + '_ {
+        let has = move |views: &[View]| views.iter().any(|view| view.synced.contains(&member));
+        self.views.iter().filter(move |(_, views)| has(views)).map(|(&group, _)| group)
     }
 
-    /// With this life a group would lose its last synced replica but one.
-    pub fn leaves_one(&self, victim: Member) -> bool {
-        self.synced.values().any(|synced| {
-            let left = synced.members.iter().filter(|member| self.alive.contains(member));
-            synced.members.contains(&victim)
-                && left.filter(|member| **member != victim).count() <= 1
-        })
+    /// A node is told to leave, and is as good as dead.
+    pub fn leaves(&mut self, member: Member) {
+        self.died(member);
+        let groups: Vec<GroupId> = self.hosted_by(member).collect();
+        self.pending.extend(groups.into_iter().map(|group| (group, member)));
     }
 
     /// A node gives its replica of a group up.
     pub fn unhosted(&mut self, group: GroupId, member: Member) {
         self.leaving.insert((group, member));
         self.pending.insert((group, member));
+        for view in self.views.get_mut(&group).into_iter().flatten() {
+            view.gone.push(member);
+        }
     }
 
     /// It hosts the group again. False if it has not given it up.
@@ -160,9 +179,8 @@ impl Promise {
         self.leaving.contains(&(group, member))
     }
 
-    /// The promise still holds when this node's life ends now. `away`: nodes that are stopped or cut
-    /// off, whose replicas may be struck out before they are back.
-    pub fn covers(&self, victim: Member, away: &[NodeId]) -> bool {
+    /// The promise still holds when this node's life ends now.
+    pub fn covers(&self, victim: Member) -> bool {
         let lives = |member: &Member| self.alive.contains(member) && *member != victim;
         let quorate = self.components.values().all(|members| {
             let left = members.iter().filter(|member| lives(member)).count();
@@ -171,8 +189,16 @@ impl Promise {
         });
         let knowing = self.seated.iter().filter(|member| lives(member)).count();
         let majority = self.configured / 2 + 1;
-        let kept = self.synced.iter().all(|(&group, synced)| {
-            self.spares(group, victim, away) || !synced.members.contains(&victim)
+        let keeps = |group: &GroupId, view: &View| {
+            let stays = |member: &&Member| lives(member) && !view.gone.contains(member);
+            let left = view.synced.iter().filter(stays).count();
+            let half = view.synced.len().div_ceil(2);
+            left >= if self.by_all.contains(group) { 1 } else { half }
+        };
+        let mut views =
+            self.views.iter().flat_map(|(group, all)| all.iter().map(move |v| (group, v)));
+        let kept = views.all(|(group, view)| {
+            !self.called.contains(group) || !view.synced.contains(&victim) || keeps(group, view)
         });
         quorate && self.configured - knowing < majority && kept
     }
@@ -192,7 +218,7 @@ mod tests {
     }
 
     fn five() -> Promise {
-        let mut promise = Promise::new(5);
+        let mut promise = Promise::new(5, Vec::new());
         let members: Vec<Member> = (1..=5).map(member).collect();
         for &member in &members {
             promise.born(member);
@@ -208,44 +234,74 @@ mod tests {
     fn two_of_five_may_die_and_not_a_third() {
         let mut promise = five();
         for node in [1, 2] {
-            assert!(promise.covers(member(node), &[]));
+            assert!(promise.covers(member(node)));
             promise.died(member(node));
         }
-        assert!(!promise.covers(member(3), &[]));
+        assert!(!promise.covers(member(3)));
     }
 
+    const GROUP: GroupId = GroupId(7);
+
     #[test]
-    fn the_last_synced_replica_is_spared_also_when_the_other_is_away() {
+    fn half_of_the_synced_replicas_stay_whoever_is_away() {
         let mut promise = five();
-        promise.view(GroupId(7), (ring(1), 3), vec![member(2), member(4)]);
-        assert!(promise.covers(member(2), &[]));
-        assert!(!promise.covers(member(2), &[NodeId(4)]));
+        promise.called(GROUP);
+        promise.view(member(1), GROUP, (ring(1), 3), vec![member(2), member(4)]);
         promise.died(member(4));
-        assert!(!promise.covers(member(2), &[]));
-        promise.view(GroupId(7), (ring(1), 2), vec![member(1), member(3)]);
-        assert!(!promise.covers(member(2), &[]), "an older view says nothing");
-        promise.view(GroupId(7), (ring(1), 4), vec![]);
-        assert!(!promise.covers(member(2), &[]), "it alone can bring the state back");
-        assert!(promise.covers(member(1), &[]));
+        assert!(!promise.covers(member(2)), "it alone has what was answered");
+        promise.view(member(1), GROUP, (ring(1), 2), vec![member(1), member(3)]);
+        assert!(!promise.covers(member(2)), "an older view says nothing of that");
+        promise.view(member(1), GROUP, (ring(1), 4), vec![]);
+        assert!(!promise.covers(member(2)), "it alone can bring the state back");
+        assert!(promise.covers(member(1)));
+        let mut all = Promise { by_all: vec![GROUP], ..five() };
+        all.called(GROUP);
+        all.view(member(1), GROUP, (ring(1), 3), vec![member(1), member(2), member(3)]);
+        all.died(member(1));
+        assert!(all.covers(member(2)), "one is enough");
     }
 
     #[test]
-    fn who_is_left_with_a_group_is_its_heir_until_a_view_says_so() {
+    fn an_older_view_counts_until_all_know_the_next() {
         let mut promise = five();
-        promise.view(GroupId(7), (ring(1), 3), vec![member(2), member(4)]);
-        assert!(promise.heirs(&[]).is_empty());
-        assert!(promise.leaves_one(member(2)) && !promise.leaves_one(member(5)));
-        promise.died(member(2));
-        assert_eq!(promise.heirs(&[]), [NodeId(4)]);
-        promise.view(GroupId(7), (ring(1), 4), vec![member(4)]);
-        assert!(promise.heirs(&[]).is_empty());
+        promise.called(GROUP);
+        promise.view(member(2), GROUP, (ring(1), 1), vec![member(2)]);
+        promise.view(member(2), GROUP, (ring(1), 2), vec![member(2), member(4)]);
+        assert!(!promise.covers(member(2)), "4 may not have all from before it was synced");
+        for node in [1, 3, 4, 5] {
+            promise.view(member(node), GROUP, (ring(1), 2), vec![member(2), member(4)]);
+        }
+        assert!(promise.covers(member(2)));
+    }
+
+    #[test]
+    fn of_a_group_that_was_never_called_nothing_can_be_lost() {
+        let mut promise = five();
+        promise.view(member(1), GROUP, (ring(1), 1), vec![member(2)]);
+        assert!(promise.covers(member(2)));
+        promise.called(GROUP);
+        assert!(!promise.covers(member(2)));
+    }
+
+    #[test]
+    fn who_leaves_leaves_somebody_behind() {
+        let mut promise = five();
+        promise.view(member(1), GROUP, (ring(1), 1), vec![member(2), member(4)]);
+        assert!(promise.spares(GROUP, member(2), &[]));
+        assert!(!promise.spares(GROUP, member(2), &[NodeId(4)]));
+        assert!(promise.spares_all_of(member(2), &[], true));
+        assert!(!promise.spares_all_of(member(2), &[], false), "4 could be cut off meanwhile");
+        promise.leaves(member(2));
+        assert!(promise.pending());
+        promise.view(member(1), GROUP, (ring(1), 2), vec![member(4)]);
+        assert!(!promise.pending());
     }
 
     #[test]
     fn before_the_first_component_nobody_dies() {
-        let mut promise = Promise::new(3);
+        let mut promise = Promise::new(3, Vec::new());
         promise.born(member(1));
-        assert!(!promise.covers(member(1), &[]));
+        assert!(!promise.covers(member(1)));
     }
 
     #[test]
@@ -253,14 +309,14 @@ mod tests {
         let mut promise = five();
         promise.configuration(ring(2), &[member(1), member(2), member(3)]);
         promise.died(member(1));
-        assert!(!promise.covers(member(2), &[]), "two of the three of the attempt");
+        assert!(!promise.covers(member(2)), "two of the three of the attempt");
         promise.component(ring(2), member(2));
         promise.component(ring(2), member(3));
         promise.configuration(ring(3), &[member(2), member(3), member(4), member(5)]);
-        assert!(!promise.covers(member(2), &[]), "one of the two that are left of the component");
+        assert!(!promise.covers(member(2)), "one of the two that are left of the component");
         for node in 2..=5 {
             promise.component(ring(3), member(node));
         }
-        assert!(promise.covers(member(4), &[]));
+        assert!(promise.covers(member(4)));
     }
 }

@@ -43,6 +43,8 @@ pub enum Strike {
     WallJump(usize, i64),
     /// This node gives up its replica of a group: the first that it hosts from this one on.
     Unhost(usize, usize),
+    /// These ways are cut for an instant; then those, and this node's life ends as far as the promise survives it.
+    Orphan(Cuts, Cuts, usize),
 }
 
 /// A fault ends.
@@ -66,6 +68,8 @@ pub enum Relief {
     Keep(usize),
     /// The node hosts its replica of this group again.
     Host(usize, usize),
+    /// No end yet: other ways are cut instead, and this node's life ends.
+    Orphan(Cuts, usize),
 }
 
 /// Who is struck by a fault of this kind. `covered` says whether the promise survives a death.
@@ -74,12 +78,12 @@ pub fn choose<P: Process, X>(
     fabric: &Fabric<P, X>,
     places: usize,
     draw: &mut Draw,
-    covered: impl Fn(Member, &[NodeId]) -> bool,
+    covered: impl Fn(Member) -> bool,
 ) -> Option<Strike> {
     let nodes = fabric.hosts.len();
     let node = draw.count(0, nodes - 1);
     let runs = fabric.hosts[node].process.is_some();
-    let may_end = || runs && covered(fabric.member(node), &away(fabric));
+    let may_end = || runs && covered(fabric.member(node));
     match kind {
         FaultKind::Kill => may_end().then_some(Strike::End { node, power: false }),
         FaultKind::PowerLoss => may_end().then_some(Strike::End { node, power: true }),
@@ -122,6 +126,8 @@ pub fn choose<P: Process, X>(
             Some(Strike::WallJump(node, if draw.one_in(2) { by } else { -by }))
         }
         FaultKind::Unhost => Some(Strike::Unhost(node, draw.count(0, 7))),
+        // Whom it strikes depends on who hosts what.
+        FaultKind::Orphan => None,
     }
 }
 
@@ -183,6 +189,11 @@ pub fn strike<P: Process, X>(
             Some(Relief::Split)
         }
         Strike::Slow(node) => Some(Relief::Quick(*node)),
+        Strike::Orphan(first, then, victim) => {
+            fabric.network.cut_all(first);
+            span = draw.span(Duration::from_micros(200), Duration::from_millis(6));
+            Some(Relief::Orphan(then.clone(), *victim))
+        }
     };
     (span, relief)
 }
@@ -226,8 +237,15 @@ pub fn relieve<P: Process, X>(
                 fabric.network.mend(cuts);
             }
         }
+        Relief::Orphan(cuts, _) if !calm => {
+            fabric.network.heal();
+            fabric.network.cut_all(cuts);
+            // Long enough for each side to form a ring: before, all that anybody has is sent again to all.
+            let span = draw.span(Duration::from_millis(100), Duration::from_millis(500));
+            next.push((span, Relief::Mend));
+        }
         // Others are the worlds' own, or have nothing to end any more.
-        Relief::Clear | Relief::Split | Relief::Flap(..) => {}
+        Relief::Clear | Relief::Split | Relief::Flap(..) | Relief::Orphan(..) => {}
         Relief::Boot(_) | Relief::Quick(_) | Relief::Host(..) => {}
     }
     next

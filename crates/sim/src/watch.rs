@@ -15,6 +15,7 @@ use crate::check::replies::{Replies, of_the_service};
 use crate::check::views::Views;
 use crate::check::wait::Wait;
 use crate::check::{Verdict, demand};
+use crate::options::Options;
 use crate::promise::Promise;
 use crate::service::{Entry, REPLY};
 
@@ -40,12 +41,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing has happened yet in a cluster of so many nodes.
-    pub fn new(nodes: usize, loose: Vec<GroupId>, wait: Wait) -> Self {
+    /// Nothing has happened yet in a cluster of these options.
+    pub fn new(options: &Options) -> Self {
         Watch {
-            loose,
-            wait,
-            promise: Promise::new(nodes),
+            loose: options.loose(),
+            wait: Wait::new(options.turn, options.parking),
+            promise: Promise::new(options.nodes, options.by_all()),
             component: HashMap::default(),
             views: Views::default(),
             primaries: Primaries::default(),
@@ -80,7 +81,7 @@ impl Watch {
                 let said = (replicas, *primary);
                 self.primaries.installed(by, component, (*group, *view), said)?;
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
-                self.promise.view(*group, (component, view.0), synced.collect());
+                self.promise.view(by, *group, (component, view.0), synced.collect());
             }
             Event::Executed { group, client, number, position } => {
                 let place = self.places.get(&(by, *group, *client, *number)).copied();
@@ -120,6 +121,7 @@ impl Watch {
     /// A client's request leaves.
     pub fn asked(&mut self, request: &Request) -> Verdict {
         let call = (request.group, request.client, request.number);
+        self.promise.called(request.group);
         self.replies.asked(call, request.method, &request.body)
     }
 

@@ -69,7 +69,7 @@ fn an_installation_strikes_out_the_dead_and_resets_those_behind() {
     let (directory, id) = three();
     let mut other = Directory::default();
     let announces = announced(&[(2, 8), (3, 9)]);
-    let changed = other.install(&directory.entries(), &announces);
+    let changed = other.install(&directory.entries(), &announces, Planted::default());
     assert_eq!(changed, [id]);
     let group = other.get(id).unwrap();
     assert_eq!(group.primary(), Some(member(3)), "2 is behind, 1 is gone");
@@ -91,7 +91,7 @@ fn who_took_the_last_request_has_the_state_whatever_it_missed_since() {
     });
     announces.extend(ahead);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announces);
+    other.install(&directory.entries(), &announces, Planted::default());
     assert_eq!(other.get(id).unwrap().primary(), Some(member(1)));
 }
 
@@ -101,7 +101,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
     let (mut directory, id) = three();
     directory.join(member(4), "bank", GroupOptions::default()).unwrap();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 9)]));
+    other.install(&directory.entries(), &announced(&[(4, 9)]), Planted::default());
     let group = other.get(id).unwrap();
     assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
 }
@@ -110,7 +110,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
 fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything() {
     let (directory, id) = three();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 0)]));
+    other.install(&directory.entries(), &announced(&[(4, 0)]), Planted::default());
     other.join(member(4), "bank", GroupOptions::default()).unwrap();
     assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
 
@@ -118,12 +118,12 @@ fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything()
     let mut later = Directory::default();
     let mut announces = announced(&[(1, 8)]);
     announces.extend(announced(&[(4, 0)]));
-    later.install(&other.entries(), &announces);
+    later.install(&other.entries(), &announces, Planted::default());
     assert_eq!(later.get(id).unwrap().primary(), None);
 
     // 2 and 3 are back: both took requests that went into no history, 3 more than 2.
     let announces = announced(&[(2, 10), (3, 11), (4, 0)]);
-    later.install(&other.entries(), &announces);
+    later.install(&other.entries(), &announces, Planted::default());
     let group = later.get(id).unwrap();
     assert_eq!(group.synced().collect::<Vec<_>>(), [member(3)]);
     let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
@@ -136,12 +136,107 @@ fn who_is_taken_back_with_more_is_not_the_equal_of_who_has_less() {
     let (mut directory, id) = three();
     directory.requested(id, place(9));
     let mut asleep = Directory::default();
-    asleep.install(&directory.entries(), &announced(&[(4, 0)]));
+    asleep.install(&directory.entries(), &announced(&[(4, 0)]), Planted::default());
     let mut awake = asleep.clone();
-    awake.install(&asleep.entries(), &announced(&[(1, 12)]));
+    awake.install(&asleep.entries(), &announced(&[(1, 12)]), Planted::default());
     assert_eq!(awake.get(id).unwrap().primary(), Some(member(1)));
     // What it announces from now on.
     assert_eq!(awake.get(id).unwrap().last, place(12), "2 and 3 took no more than 9");
+}
+
+/// What a component of these makes of the table, and who has the group's state there.
+fn install(
+    directory: &Directory,
+    announces: &BTreeMap<Member, Announce>,
+) -> (Directory, Vec<Member>) {
+    let mut next = Directory::default();
+    next.install(&directory.entries(), announces, Planted::default());
+    next.check_invariants();
+    let group = next.get(GroupId::of("bank")).expect("the group");
+    let synced = group.synced().collect();
+    (next, synced)
+}
+
+/// A bystander knows of a request that was held by the dead alone: nobody was answered.
+#[test]
+fn enough_replicas_go_on_without_what_none_of_them_has() {
+    let (directory, id) = three();
+    let (asleep, synced) = install(&directory, &announced(&[(2, 7), (4, 0)]));
+    assert_eq!(synced, [], "1 and 3 may have answered what 2 lacks");
+    assert_eq!(asleep.get(id).unwrap().asleep.len(), 3);
+
+    let both = announced(&[(2, 7), (3, 5), (4, 0)]);
+    for before in [&directory, &asleep] {
+        let (awake, synced) = install(before, &both);
+        assert_eq!(synced, [member(2)], "two of three replicas had whatever was answered");
+        let group = awake.get(id).unwrap();
+        assert_eq!((group.last, group.floor), (place(7), place(7)));
+    }
+}
+
+#[test]
+fn of_two_replicas_either_goes_on_and_with_hold_all_each_of_three() {
+    let (mut two, id) = three();
+    two.leave(member(3), id);
+    let group = two.groups.get_mut(&id).unwrap();
+    (group.floor, group.last) = (place(6), place(9));
+    assert_eq!(install(&two, &announced(&[(2, 8), (4, 0)])).1, [member(2)]);
+    let (_, synced) = install(&two, &announced(&[(2, 5), (4, 0)]));
+    assert_eq!(synced, [], "what was answered before there were two, 2 may not hold");
+
+    let (mut three, id) = three();
+    three.groups.get_mut(&id).unwrap().options.hold = wire::ordered::Hold::All;
+    assert_eq!(install(&three, &announced(&[(2, 8), (4, 0)])).1, [member(2)]);
+}
+
+#[test]
+fn whose_node_is_back_in_another_life_is_not_waited_for() {
+    let (directory, _) = three();
+    let mut announces = announced(&[(2, 7)]);
+    let reborn = |node| Member { incarnation: Incarnation(2), ..member(node) };
+    let nothing = Announce { replicas: Vec::new(), ..announces[&member(2)].clone() };
+    announces.insert(reborn(1), nothing.clone());
+    assert_eq!(install(&directory, &announces).1, [], "3 may be back");
+    announces.insert(reborn(3), nothing);
+    assert_eq!(install(&directory, &announces).1, [member(2)], "nobody knows better any more");
+}
+
+#[test]
+fn a_synced_replica_that_comes_or_goes_raises_the_floor() {
+    let (mut directory, id) = three();
+    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    assert_eq!(directory.get(id).unwrap().floor, Place::default(), "4 has no state yet");
+    let transfer = directory.get(id).unwrap().view;
+    directory.synced(member(4), id, transfer);
+    assert_eq!(directory.get(id).unwrap().floor, place(9));
+    directory.requested(id, place(12));
+    directory.leave(member(1), id);
+    assert_eq!(directory.get(id).unwrap().floor, place(12));
+}
+
+/// The simulator's seed 6552: the only host died before anything was asked of the group.
+#[test]
+fn a_group_that_was_never_called_begins_with_whoever_is_there() {
+    let mut directory = Directory::default();
+    directory.join(member(1), "bank", GroupOptions::default()).unwrap();
+    let id = GroupId::of("bank");
+    let nobody = announced(&[(4, 0)]).into_keys().map(|member| {
+        let announce = Announce { replicas: Vec::new(), ..announced(&[(4, 0)])[&member].clone() };
+        (member, announce)
+    });
+    let nobody: BTreeMap<Member, Announce> = nobody.collect();
+    let (mut asleep, synced) = install(&directory, &nobody);
+    assert_eq!(synced, []);
+    let view = asleep.get(id).unwrap().view;
+    assert!(!asleep.requested(id, place(3)), "nobody takes it");
+    asleep.join(member(4), "bank", GroupOptions::default()).unwrap();
+    let group = asleep.get(id).unwrap();
+    assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
+    assert!(group.view > view, "views go on");
+
+    // So does one that waited for the state when its donor died.
+    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    assert_eq!(install(&directory, &nobody).1, [member(4)]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
 use super::Stack;
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::callers::{Call, Stage, Waiting};
-use crate::directory::Group;
+use crate::directory::{Group, State};
 use crate::ordering::{Level, Ordering};
 
 impl<O: Ordering> Stack<O> {
@@ -200,7 +200,11 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn order_due(&mut self, now: Time) {
         while let Some(call) = self.callers.take_due(now) {
             let has_state = |hosted: &super::Hosted| hosted.replica.has_state() && !hosted.leaving;
-            if self.membership.is_active() && self.hosted.get(&call.0).is_some_and(has_state) {
+            let awake = self.directory.get(call.0).is_some_and(|group| group.primary().is_some());
+            if self.membership.is_active()
+                && awake
+                && self.hosted.get(&call.0).is_some_and(has_state)
+            {
                 self.order_call(now, call);
             }
         }
@@ -319,12 +323,18 @@ impl<O: Ordering> Stack<O> {
         self.answer_binds();
     }
 
+    /// This node's replica has the state of the group that goes on.
+    fn executes(&self, group: GroupId) -> bool {
+        let here = self.directory.get(group).and_then(|group| group.replica(self.me));
+        here.is_some_and(|replica| replica.state == State::Synced)
+            && self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state())
+    }
+
     /// A component is installed at this place. What this node's replicas had executed is part of
     /// its history, held with the installation; anything else begins anew.
     pub(super) fn calls_in_new_component(&mut self, now: Time, installed: u64) {
         for call in self.callers.all() {
-            let has_state =
-                self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.has_state());
+            let has_state = self.executes(call.0);
             let delivered = self
                 .callers
                 .get(&call)

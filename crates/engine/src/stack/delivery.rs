@@ -9,7 +9,7 @@ use super::{Held, JOIN_GRACE, MAX_DEFERRED, Stack};
 use crate::api::{Event, Output};
 use crate::bug::Bug;
 use crate::component::Bearing;
-use crate::directory::{Change, JoinRefused};
+use crate::directory::{Change, Group, JoinRefused, majority};
 use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Ordering};
 
 impl<O: Ordering> Stack<O> {
@@ -102,7 +102,7 @@ impl<O: Ordering> Stack<O> {
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
         let Some(announces) = installed else { return };
-        let changed = self.directory.install(&install.groups, announces);
+        let changed = self.directory.install(&install.groups, announces, self.planted);
         let present = self.present();
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
@@ -174,17 +174,23 @@ impl<O: Ordering> Stack<O> {
     fn act_on_request(&mut self, now: Time, sequence: u64, request: Request) {
         let group = request.group;
         let call = (group, request.client, request.number);
+        let (epoch, ring) = (self.membership.epoch(), self.membership.ring());
+        let place = Place { epoch, ring, sequence };
+        if !self.directory.requested(group, place) {
+            return; // nobody takes it: it is in no history of the group
+        }
         // A replica that has left answers what was ordered before, and takes nothing more.
         let known = self.directory.get(group);
         if known.is_some_and(|group| group.replica(self.me).is_some()) {
-            // Only a replica with the state can answer; others leave the call to who has it.
-            if self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state()) {
-                self.callers.delivered(&call, sequence);
+            if let Some(hosted) = self.hosted.get_mut(&group) {
+                hosted.taken = place;
+                // Only a replica with the state can answer; others leave the call to who has it.
+                if hosted.replica.has_state() {
+                    self.callers.delivered(&call, sequence);
+                }
             }
             self.with_replica(now, group, |replica, effects| replica.deliver(request, effects));
         }
-        let (epoch, ring) = (self.membership.epoch(), self.membership.ring());
-        self.directory.requested(group, Place { epoch, ring, sequence });
     }
 
     fn changed(&mut self, now: Time, id: GroupId, change: Change) {
@@ -220,7 +226,8 @@ impl<O: Ordering> Stack<O> {
         let became_effective = self.membership.held(ring, self.held.all);
         // Until now even those waited that need not be held by anybody else.
         let upto = if became_effective { u64::MAX } else { self.held.majority.max(self.held.all) };
-        for call in self.callers.ready(upto) {
+        let ready = self.callers.ready(upto, |call, sequence| self.is_held(call.0, sequence));
+        for call in ready {
             self.reply_if_ready(call);
         }
     }
@@ -231,12 +238,30 @@ impl<O: Ordering> Stack<O> {
             return true;
         }
         // Of a group that is gone nothing is known any more: the most careful rule is right for all.
-        let hold = self.directory.get(group).map_or(Hold::All, |group| group.options.hold);
+        let group = self.directory.get(group);
+        let hold = group.map_or(Hold::All, |group| group.options.hold);
+        let by_all = sequence <= self.held.all;
         self.membership.is_effective()
-            && match hold {
-                Hold::One => true,
-                Hold::Majority => sequence <= self.held.majority,
-                Hold::All => sequence <= self.held.all,
+            && match (hold, group) {
+                (Hold::One, _) => true,
+                (Hold::Majority, Some(group)) => {
+                    by_all || (sequence <= self.held.majority && self.is_held_in(group, sequence))
+                }
+                (Hold::Majority | Hold::All, _) => by_all,
             }
+    }
+
+    /// A majority of the group's replicas that had the state at this place have all up to there. Only
+    /// they keep it when the ring is gone.
+    fn is_held_in(&self, group: &Group, sequence: u64) -> bool {
+        if self.planted.is(Bug::CountBystanders) {
+            return true;
+        }
+        let (epoch, ring) = (self.membership.epoch(), self.membership.ring());
+        if (Place { epoch, ring, sequence }) <= group.floor {
+            return false; // they were others then: all members have to hold it
+        }
+        let holds = |member: &Member| self.ordering.reached(ring, *member) >= sequence;
+        group.synced().filter(holds).count() >= majority(group.synced().count())
     }
 }

@@ -42,6 +42,7 @@ impl<O: Ordering> Stack<O> {
             name: name.into(),
             options,
             replica: Replica::new(id, self.planted),
+            taken: Place::default(),
             leaving: false,
             abandoned: false,
             refused: false,
@@ -188,15 +189,17 @@ impl<O: Ordering> Stack<O> {
         let with_state = self.hosted.iter().filter_map(|(id, hosted)| {
             let group = self.directory.get(*id)?;
             group.replica(self.me)?;
-            hosted.replica.has_state().then_some((*id, group.last))
+            hosted.replica.has_state().then_some((*id, hosted.taken))
         });
         with_state.collect()
     }
 
     /// Brings this node's replica in line with what the table says of it.
     pub(super) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
-        let state =
-            self.directory.get(id).and_then(|group| group.replica(self.me)).map(|r| r.state);
+        let group = self.directory.get(id);
+        let state = group.and_then(|group| group.replica(self.me)).map(|r| r.state);
+        let asleep = group.is_some_and(|group| group.primary().is_none());
+        let last = group.map_or(Place::default(), |group| group.last);
         let Some(hosted) = self.hosted.get_mut(&id) else {
             if state.is_some() {
                 // It went in a history that was given up.
@@ -221,6 +224,7 @@ impl<O: Ordering> Stack<O> {
             }
             Some(State::Synced) if hosted.replica.has_state() => {}
             Some(State::Synced) => {
+                hosted.taken = last;
                 self.with_replica(now, id, |replica, effects| replica.begin(effects));
             }
             Some(State::Unsynced { transfer, .. }) if stale || hasty => {
@@ -229,8 +233,11 @@ impl<O: Ordering> Stack<O> {
                 }
                 self.order(now, Ordered::Synced(Synced { group: id, transfer }));
             }
+            // What it has may be all that was answered: others will tell when they are back.
+            Some(State::Unsynced { .. }) if asleep && hosted.replica.has_state() => {}
             Some(State::Unsynced { transfer, .. }) => {
                 if hosted.replica.transfer() != Some(transfer) {
+                    hosted.taken = last;
                     self.with_replica(now, id, |replica, effects| {
                         replica.await_state(transfer, effects);
                     });

@@ -224,6 +224,7 @@ fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
         view: ViewNumber(9),
         replicas: replicas.iter().map(replica).collect(),
         last: Place::default(),
+        floor: Place::default(),
         asleep: Vec::new(),
     }
 }

@@ -7,17 +7,19 @@ use super::{Cluster, Epilogue, Extra};
 use crate::check::bounded::Silence;
 use crate::check::{Verdict, liveness};
 use crate::executor::Executor;
-use crate::fabric::{node_id, place_of};
-use crate::faults::FaultKind;
+use crate::fabric::place_of;
+use crate::faults::{FaultKind, apart};
 use crate::network::Place;
 use crate::options::GroupPlan;
-use crate::promise::Promise;
 use crate::service::Entry;
 use crate::strike::{Relief, Strike, away, choose, relieve, strike};
 use crate::trace::mix;
 
 /// How often it is looked whether all is well again.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// Nothing else strikes while a group is orphaned: it would end before there are rings that show it.
+const ORPHANED: Duration = Duration::from_millis(300);
 
 /// New calls, once all is well, must be answered within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -31,23 +33,18 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
-        if self.watch.promise.pending() {
+        if self.watch.promise.pending() || self.fabric.now() < self.undisturbed {
             return Ok(());
         }
         let places = self.options.clocks.len();
-        let promise = &self.watch.promise;
-        // Who is to be left alone with a group must be able to come by what it lacks.
-        let whole = self.is_whole();
         // Without a quorum each part of a split has views of its own, and nobody can say who is the last.
         let quorum = self.options.quorum == Quorum::Majority;
-        let covered = |victim, away: &[_]| {
-            quorum
-                && promise.covers(victim, away)
-                && (whole || !promise.leaves_one(victim))
-                && knows_groups_of(promise, &self.options.groups, victim)
+        let covered = |victim| quorum && self.watch.promise.covers(victim);
+        let chosen = match kind {
+            FaultKind::Orphan => self.orphan(),
+            kind => choose(kind, &self.fabric, places, &mut self.faults, covered),
         };
-        let chosen = choose(kind, &self.fabric, places, &mut self.faults, covered);
-        let Some(fault) = chosen.filter(|fault| !self.bereaves(fault)) else { return Ok(()) };
+        let Some(fault) = chosen.filter(|fault| self.may_leave(fault)) else { return Ok(()) };
         self.fabric.trace.say(self.fabric.now(), || format!("FAULT {fault:?}"));
         let plan = &self.options.faults;
         let (span, relief) = strike(&fault, &mut self.fabric, plan, &mut self.faults);
@@ -57,7 +54,7 @@ impl Cluster {
         match fault {
             Strike::End { node, power } => self.end(node, power),
             Strike::Leave(node) => {
-                self.watch.promise.died(self.fabric.member(node));
+                self.watch.promise.leaves(self.fabric.member(node));
                 let now = self.fabric.local(node);
                 self.fabric.hosts[node].process.as_mut().expect("chosen to run").leave(now);
                 self.drain(node)?;
@@ -67,7 +64,7 @@ impl Cluster {
             Strike::Slow(node) => self.slow[node] = true,
             Strike::Unhost(node, group) => self.unhost(node, group)?,
             Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) | Strike::Ambush(_) => {}
-            Strike::Flap(_) | Strike::Lag(..) | Strike::WallJump(..) => {}
+            Strike::Flap(_) | Strike::Lag(..) | Strike::WallJump(..) | Strike::Orphan(..) => {}
         }
         Ok(())
     }
@@ -78,31 +75,36 @@ impl Cluster {
         away(&self.fabric).is_empty() && self.fabric.network.is_whole() && calm
     }
 
-    /// It would take away who alone can go on with a group.
-    fn bereaves(&self, fault: &Strike) -> bool {
-        let heirs = self.watch.promise.heirs(&away(&self.fabric));
-        let is_heir = |node: usize| heirs.contains(&node_id(node));
-        match fault {
-            Strike::Pause(node) | Strike::Lag(node, _) => is_heir(*node),
-            Strike::Cut(_) | Strike::Flap(_) | Strike::Storm(_) | Strike::Ambush(_) => {
-                !heirs.is_empty()
-            }
-            _ => false,
+    /// A request is held by some replicas of a group and by bystanders, and then only the other replicas are there.
+    fn orphan(&mut self) -> Option<Strike> {
+        let group = self.faults.count(0, self.options.groups.len() - 1);
+        let group = GroupId::of(&self.options.groups[group].name);
+        let synced = self.watch.promise.newest(group);
+        if synced.len() < 2 || !self.is_whole() {
+            return None;
         }
+        let mut hosts: Vec<usize> = synced.iter().map(|member| place_of(member.node)).collect();
+        let late = hosts.split_off(self.faults.count(1, hosts.len() - 1));
+        let primary = hosts[0];
+        let away = if self.faults.one_in(2) { &late } else { &hosts };
+        let nodes = self.options.nodes;
+        self.undisturbed = self.fabric.now() + ORPHANED;
+        Some(Strike::Orphan(apart(&late, nodes), apart(away, nodes), primary))
+    }
+
+    /// If it is a node that is told to leave, its groups can do without its replicas.
+    fn may_leave(&self, fault: &Strike) -> bool {
+        let Strike::Leave(node) = fault else { return true };
+        let member = self.fabric.member(*node);
+        self.watch.promise.spares_all_of(member, &away(&self.fabric), self.is_whole())
     }
 
     /// Several processes are killed at once, as far as the promise survives it, and start again together.
     fn burst(&mut self, nodes: &[usize]) {
         for &node in nodes {
-            let away = away(&self.fabric);
             let runs = self.fabric.hosts[node].process.is_some();
-            let me = self.fabric.member(node);
-            let promise = &self.watch.promise;
-            let orphans = promise.leaves_one(me) && !self.is_whole();
             let quorum = self.options.quorum == Quorum::Majority;
-            let known = knows_groups_of(promise, &self.options.groups, me);
-            let covered = quorum && known && promise.covers(me, &away);
-            if runs && covered && !orphans {
+            if runs && quorum && self.watch.promise.covers(self.fabric.member(node)) {
                 self.end(node, false);
                 let soon = self.faults.span(Duration::ZERO, Duration::from_millis(20));
                 self.fabric.later(soon, Extra::Relief(Relief::Boot(node)));
@@ -179,8 +181,9 @@ impl Cluster {
 
     pub(super) fn relieve(&mut self, relief: Relief) -> Verdict {
         self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
-        let cuts = matches!(relief, Relief::Split | Relief::Flap(..)) && self.calm.is_none();
-        if cuts && !self.watch.promise.heirs(&away(&self.fabric)).is_empty() {
+        let cuts = matches!(relief, Relief::Split | Relief::Flap(..) | Relief::Orphan(..))
+            && self.calm.is_none();
+        if cuts && self.watch.promise.pending() {
             self.fabric.later(Duration::from_millis(20), Extra::Relief(relief));
             return Ok(());
         }
@@ -191,6 +194,11 @@ impl Cluster {
             _ => {}
         }
         let calm = self.calm.is_some();
+        if let Relief::Orphan(_, victim) = relief
+            && !calm
+        {
+            self.burst(&[victim]);
+        }
         let next = relieve(&relief, &mut self.fabric, &self.options, calm, &mut self.faults);
         for (span, relief) in next {
             self.fabric.later(span, Extra::Relief(relief));
@@ -337,13 +345,6 @@ impl Cluster {
         }
         Ok(())
     }
-}
-
-/// Every group that this node hosts has had a view.
-fn knows_groups_of(promise: &Promise, groups: &[GroupPlan], member: Member) -> bool {
-    let place = place_of(member.node);
-    let mut hosted = groups.iter().filter(|plan| plan.hosts.contains(&place));
-    hosted.all(|plan| promise.knows(GroupId::of(&plan.name)))
 }
 
 fn find<'a>(status: &'a Status, name: &str) -> Option<&'a GroupStatus> {

@@ -1,6 +1,6 @@
 //! What befalls the bare rings, and what is demanded of them in the end.
 
-use wire::{Duration, Member, NodeId};
+use wire::{Duration, Member};
 
 use super::{Extra, Rings};
 use crate::check::bounded::Silence;
@@ -26,7 +26,7 @@ impl Rings {
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
         let places = self.options.nodes;
-        let covered = |_: Member, _: &[NodeId]| true;
+        let covered = |_: Member| true;
         let chosen = choose(kind, &self.fabric, places, &mut self.faults, covered);
         let Some(fault) = chosen else { return Ok(()) };
         self.fabric.trace.say(self.fabric.now(), || format!("FAULT {fault:?}"));

@@ -84,8 +84,8 @@ impl Announce {
 ///
 /// ```text
 /// | ring.seq | rep | epoch | groups: count, each group | keys: 0 or 1, the table |
-/// group   | name | options | view | last: place | replicas: count, each (member, synced) |
-///                                                          asleep: count, each member |
+/// group   | name | options | view | last: place | floor: place |
+///                      replicas: count, each (member, synced) | asleep: count, each member |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Install {
@@ -124,10 +124,13 @@ pub struct GroupEntry {
     pub view: ViewNumber,
     /// The place of the last request to it: who has taken that has the group's state.
     pub last: Place,
+    /// The place of the last request before its synced replicas became just these: what was answered up to
+    /// there may have been held by others.
+    pub floor: Place,
     /// Its replicas in order of rank: the first that is synced is the primary.
     pub replicas: Vec<ReplicaEntry>,
-    /// While no replica in the component has the group's state: who had it, in order of rank. The
-    /// group goes on when one of them comes back in the same life, and with all that was ordered.
+    /// While no replica in the component is known to have all that was answered: who were the synced ones, in
+    /// order of rank. The group goes on when enough of them are back in the same life.
     pub asleep: Vec<Member>,
 }
 

@@ -146,6 +146,7 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
         options: GroupOptions::default(),
         view: ViewNumber(u64::MAX),
         last: WIDE_PLACE,
+        floor: WIDE_PLACE,
         replicas: vec![replica; replicas],
         asleep: Vec::new(),
     }

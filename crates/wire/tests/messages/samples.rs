@@ -161,6 +161,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                     options: GroupOptions::default(),
                     view: ViewNumber(6),
                     last: PLACE,
+                    floor: PLACE,
                     replicas: vec![
                         ReplicaEntry { member: member(1), synced: true },
                         ReplicaEntry { member: member(2), synced: false },

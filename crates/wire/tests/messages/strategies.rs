@@ -233,12 +233,14 @@ fn install() -> impl Strategy<Value = Install> {
         (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
     let asleep = vec(member(), 0..=MAX_REPLICAS);
     let replicas = vec(replica, 0..=MAX_REPLICAS);
-    let group = (name(), options(), any::<u64>(), place(), replicas, asleep).prop_map(
-        |(name, options, view, last, replicas, asleep)| GroupEntry {
+    let places = (place(), place());
+    let group = (name(), options(), any::<u64>(), places, replicas, asleep).prop_map(
+        |(name, options, view, (last, floor), replicas, asleep)| GroupEntry {
             name,
             options,
             view: ViewNumber(view),
             last,
+            floor,
             replicas,
             asleep,
         },

@@ -1,0 +1,111 @@
+//! How a group passes from one component to the next: which of its replicas have its state, and when
+//! nobody can say yet (`docs/protocol/group.md`, "Who has a group's state"; the proof is there).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use wire::ordered::{Announce, GroupEntry, Hold, Place};
+use wire::{GroupId, Member, ViewNumber};
+
+use super::{Group, Replica, State};
+use crate::bug::{Bug, Planted};
+
+/// Of so many synced replicas, these many hold a request before its reply leaves.
+pub(crate) fn majority(replicas: usize) -> usize {
+    replicas / 2 + 1
+}
+
+/// Of so many synced replicas, any so many have one among them that holds whatever was answered.
+fn enough(hold: Hold, replicas: usize) -> usize {
+    match hold {
+        Hold::All => 1,
+        Hold::One | Hold::Majority => replicas + 1 - majority(replicas),
+    }
+}
+
+/// The group as it is in a new component, and whether nothing about it has changed.
+pub(super) fn installed(
+    entry: &GroupEntry,
+    announces: &BTreeMap<Member, Announce>,
+    planted: Planted,
+) -> (Group, bool) {
+    let Brought { had_state, synced, last } = brought(entry, announces, planted);
+    let (floor, asleep) =
+        if synced.is_empty() { (entry.floor, had_state) } else { (last, Vec::new()) };
+    let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
+    let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
+    let mut replicas: Vec<Replica> =
+        alive.map(|r| Replica { member: r.member, state: unsynced }).collect();
+    for member in synced {
+        match replicas.iter_mut().find(|replica| replica.member == member) {
+            Some(replica) => replica.state = State::Synced,
+            // It was struck out while it was away.
+            None => replicas.push(Replica { member, state: State::Synced }),
+        }
+    }
+    let GroupEntry { name, options, view, .. } = entry.clone();
+    let mut group = Group { name, options, view, last, floor, replicas, asleep };
+    group.begin_if_never_called();
+    let as_before = group.asleep == entry.asleep
+        && group.replicas.len() == entry.replicas.len()
+        && group.replicas.iter().all(|replica| replica.state == State::Synced);
+    if !as_before {
+        group.advance();
+        group.renew_transfers();
+    }
+    (group, as_before)
+}
+
+/// What the members bring of a group.
+struct Brought {
+    /// The synced replicas of the last view that had any, here or not.
+    had_state: Vec<Member>,
+    /// Those that have the group's state: nobody, if nobody can say.
+    synced: Vec<Member>,
+    /// The last request in it.
+    last: Place,
+}
+
+fn brought(
+    entry: &GroupEntry,
+    announces: &BTreeMap<Member, Announce>,
+    planted: Planted,
+) -> Brought {
+    let group = GroupId::of(&entry.name);
+    let taken = |member: &Member| {
+        let replicas = &announces.get(member)?.replicas;
+        replicas.iter().find(|(id, _)| *id == group).map(|(_, place)| *place)
+    };
+    // A replica that has been given the state may say so before the table does.
+    let mut known: Vec<Member> = entry.replicas.iter().map(|r| r.member).collect();
+    let returning: Vec<Member> =
+        entry.asleep.iter().filter(|member| !known.contains(member)).copied().collect();
+    known.extend(returning);
+    let at = |place| known.iter().copied().filter(|m| taken(m) == Some(place)).collect();
+    let had_state = |member: &&Member| {
+        entry.asleep.contains(member)
+            || entry.replicas.iter().any(|r| r.member == **member && r.synced)
+    };
+    let had_state: Vec<Member> = known.iter().filter(had_state).copied().collect();
+
+    let exact: Vec<Member> = at(entry.last);
+    if !exact.is_empty() {
+        return Brought { had_state, synced: exact, last: entry.last };
+    }
+    let Some(furthest) = known.iter().filter_map(taken).max() else {
+        return Brought { had_state, synced: Vec::new(), last: entry.last };
+    };
+    let here = had_state.iter().filter(|member| taken(member).is_some()).count();
+    let enough = enough(entry.options.hold, had_state.len());
+    let enough = if planted.is(Bug::WakeTooEarly) { 1 } else { enough };
+    let intersects = here >= enough && furthest >= entry.floor;
+    // Whoever's node is here in another life, or without the state, will not bring it any more.
+    let is_away = |member: &Member| !announces.keys().any(|here| here.node == member.node);
+    let nobody_else = !had_state.iter().any(is_away);
+    // Beyond the last request: what it took went into no history, so none of it was answered, and
+    // clients' retries find it executed.
+    if furthest > entry.last || intersects || nobody_else {
+        return Brought { had_state, synced: at(furthest), last: furthest };
+    }
+    Brought { had_state, synced: Vec::new(), last: entry.last }
+}
