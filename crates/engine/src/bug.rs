@@ -23,14 +23,12 @@ pub enum Bug {
     DropBacklog,
     /// Members without a replica count for the hold of a group's requests, instead of its replicas.
     CountBystanders,
-    /// A group goes on with the first of its replicas that is back, whoever else may know more.
-    WakeTooEarly,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 11] = [
+    pub const ALL: [Bug; 10] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -41,7 +39,6 @@ impl Bug {
         Bug::KeepStaleReplica,
         Bug::DropBacklog,
         Bug::CountBystanders,
-        Bug::WakeTooEarly,
     ];
 }
 

@@ -126,6 +126,12 @@ impl Membership {
         self.announces.keys().copied()
     }
 
+    /// Every configured node is in the component, in whatever life.
+    pub(crate) fn has_all_nodes(&self) -> bool {
+        let here = |node: &NodeId| self.announces.keys().any(|member| member.node == *node);
+        self.configured.iter().all(here)
+    }
+
     /// Where the members' clients connect.
     pub(crate) fn address(&self, node: NodeId) -> Option<SocketAddr> {
         let member = self.announces.iter().find(|(member, _)| member.node == node);

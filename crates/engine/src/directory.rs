@@ -14,7 +14,6 @@ use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
 
-use crate::bug::Planted;
 use passage::installed;
 pub(crate) use passage::majority;
 
@@ -233,13 +232,12 @@ impl Directory {
         &mut self,
         entries: &[GroupEntry],
         announces: &BTreeMap<Member, Announce>,
-        planted: Planted,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
         self.groups.clear();
         for entry in entries {
             let id = GroupId::of(&entry.name);
-            let (group, as_before) = installed(entry, announces, planted);
+            let (group, as_before) = installed(entry, announces);
             if !as_before {
                 changed.push(id);
             }

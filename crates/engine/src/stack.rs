@@ -38,8 +38,13 @@ use crate::replica::{Effect, Replica};
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// After an installation, the replicas of groups that nobody knew join within some round trips: for
-/// this long no client is told that a group does not exist.
+/// this long at least no client is told that a group does not exist. On a slow ring for as many times as long as
+/// the announcements took, which went the same way.
 const JOIN_GRACE: Duration = Duration::from_millis(50);
+const JOIN_ROUNDS: u32 = 4;
+
+/// The same while configured nodes are missing, and at most: the cluster may still be forming.
+const FORMING_GRACE: Duration = Duration::from_secs(2);
 
 /// Ordered messages that may wait for an installation: what all members may have queued.
 const MAX_DEFERRED: usize = MAX_SEND_QUEUE * 4;
@@ -91,6 +96,8 @@ pub struct Stack<O = Ring> {
     bench: Bench,
     keys: Keys,
     delivered: u64,
+    /// When the last configuration was delivered.
+    configured_at: Time,
     /// Until when groups that are not in the table may still be on their way.
     joining_until: Option<Time>,
     /// When a clean stop ends at the latest.
@@ -134,6 +141,7 @@ impl<O: Ordering> Stack<O> {
             bench: Bench::new(me),
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
             delivered: 0,
+            configured_at: now,
             joining_until: None,
             leaving: None,
             left: false,

@@ -78,6 +78,11 @@ impl Customer {
         self.begin(now, &group, method, arguments(filling, &rest), (patience, false));
     }
 
+    /// Begins a call that need not succeed: a fault is about it.
+    pub fn ask(&mut self, now: Time, group: &str, patience: Duration) {
+        self.begin(now, group, APPEND, arguments(7, b"in the storm"), (patience, false));
+    }
+
     /// Begins a call that must succeed: all is healed.
     pub fn demand(&mut self, now: Time, group: &str, patience: Duration) {
         self.begin(now, group, APPEND, arguments(7, b"after the storm"), (patience, true));

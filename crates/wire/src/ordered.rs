@@ -50,7 +50,8 @@ pub enum Style {
 pub enum Hold {
     /// The primary's node alone (agreed delivery): quickest; a crash may lose an answered request.
     One,
-    /// A majority of the configuration: no crash of a minority loses an answered request.
+    /// A majority of the configuration, and of the group's synced replicas: as long as half of these live, no
+    /// answered request is lost.
     Majority,
     /// Every member of the configuration (safe delivery).
     All,

@@ -8,7 +8,6 @@ use wire::ordered::{Announce, GroupEntry, Hold, Place};
 use wire::{GroupId, Member, ViewNumber};
 
 use super::{Group, Replica, State};
-use crate::bug::{Bug, Planted};
 
 /// Of so many synced replicas, these many hold a request before its reply leaves.
 pub(crate) fn majority(replicas: usize) -> usize {
@@ -27,9 +26,8 @@ fn enough(hold: Hold, replicas: usize) -> usize {
 pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
-    planted: Planted,
 ) -> (Group, bool) {
-    let Brought { had_state, synced, last } = brought(entry, announces, planted);
+    let Brought { had_state, synced, last } = brought(entry, announces);
     let (floor, asleep) =
         if synced.is_empty() { (entry.floor, had_state) } else { (last, Vec::new()) };
     let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
@@ -66,11 +64,7 @@ struct Brought {
     last: Place,
 }
 
-fn brought(
-    entry: &GroupEntry,
-    announces: &BTreeMap<Member, Announce>,
-    planted: Planted,
-) -> Brought {
+fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>) -> Brought {
     let group = GroupId::of(&entry.name);
     let taken = |member: &Member| {
         let replicas = &announces.get(member)?.replicas;
@@ -97,7 +91,6 @@ fn brought(
     };
     let here = had_state.iter().filter(|member| taken(member).is_some()).count();
     let enough = enough(entry.options.hold, had_state.len());
-    let enough = if planted.is(Bug::WakeTooEarly) { 1 } else { enough };
     let intersects = here >= enough && furthest >= entry.floor;
     // Whoever's node is here in another life, or without the state, will not bring it any more.
     let is_away = |member: &Member| !announces.keys().any(|here| here.node == member.node);

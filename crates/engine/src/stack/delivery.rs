@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::ordered::{Hold, Install, Ordered, Place, Request};
 use wire::{GroupId, Member, RingId, Time};
 
-use super::{Held, JOIN_GRACE, MAX_DEFERRED, Stack};
+use super::{FORMING_GRACE, Held, JOIN_GRACE, JOIN_ROUNDS, MAX_DEFERRED, Stack};
 use crate::api::{Event, Output};
 use crate::bug::Bug;
 use crate::component::Bearing;
@@ -37,6 +37,7 @@ impl<O: Ordering> Stack<O> {
             return; // the last messages of the old ring follow, each says if it is contiguous
         }
         let Configuration { ring, members, .. } = configuration;
+        self.configured_at = now;
         self.event(Event::Configuration { ring, members: members.clone() });
         self.bench_interrupted(now);
         self.deferred.clear();
@@ -102,7 +103,7 @@ impl<O: Ordering> Stack<O> {
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
         let Some(announces) = installed else { return };
-        let changed = self.directory.install(&install.groups, announces, self.planted);
+        let changed = self.directory.install(&install.groups, announces);
         let present = self.present();
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
@@ -110,7 +111,10 @@ impl<O: Ordering> Stack<O> {
         for id in changed {
             self.view_changed(id);
         }
-        self.joining_until = Some(now + JOIN_GRACE);
+        let took = now.since(self.configured_at) * JOIN_ROUNDS;
+        let whole = self.membership.has_all_nodes();
+        let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };
+        self.joining_until = Some(now + grace.min(FORMING_GRACE));
         self.reconcile_replicas(now);
         self.calls_in_new_component(now, delivery.sequence);
         let deferred = core::mem::take(&mut self.deferred);

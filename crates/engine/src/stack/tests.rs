@@ -1,6 +1,7 @@
 //! One node to whom the test is the order: what is ordered, lost or said by a confused member here
 //! takes long to come about in a whole cluster.
 
+mod holding;
 mod scripted;
 
 use alloc::vec;
@@ -191,6 +192,16 @@ impl Room {
         let ticket = restore.expect("the state is complete");
         self.stack.handle_executed(NOW, log(), ticket, Executed::Restored(Ok(())));
         self.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
+    }
+
+    /// The snapshot that this node's service was asked for is there.
+    fn snapshot(&mut self) {
+        let snapshot = self.outputs().into_iter().find_map(|output| match output {
+            Output::Run { command: Command::Snapshot { ticket }, .. } => Some(ticket),
+            _ => None,
+        });
+        let ticket = snapshot.expect("somebody waits for the state");
+        self.stack.handle_executed(NOW, log(), ticket, Executed::Snapshot(Ok(Bytes::new())));
     }
 
     fn outputs(&mut self) -> Vec<Output> {

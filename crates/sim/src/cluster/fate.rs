@@ -64,7 +64,8 @@ impl Cluster {
             Strike::Slow(node) => self.slow[node] = true,
             Strike::Unhost(node, group) => self.unhost(node, group)?,
             Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) | Strike::Ambush(_) => {}
-            Strike::Flap(_) | Strike::Lag(..) | Strike::WallJump(..) | Strike::Orphan(..) => {}
+            Strike::Flap(_) | Strike::Lag(..) | Strike::WallJump(..) => {}
+            Strike::Orphan(..) => self.ask_all()?,
         }
         Ok(())
     }
@@ -90,6 +91,18 @@ impl Cluster {
         let nodes = self.options.nodes;
         self.undisturbed = self.fabric.now() + ORPHANED;
         Some(Strike::Orphan(apart(&late, nodes), apart(away, nodes), primary))
+    }
+
+    /// Every client calls every group, to have something that can be lost.
+    fn ask_all(&mut self) -> Verdict {
+        let now = self.fabric.now();
+        for client in 0..self.customers.len() {
+            for group in &self.options.groups {
+                self.customers[client].ask(now, &group.name, self.options.load.patience * 4);
+            }
+            self.customer_ran(client)?;
+        }
+        Ok(())
     }
 
     /// If it is a node that is told to leave, its groups can do without its replicas.

@@ -51,7 +51,7 @@ impl Ordering for Scripted {
     }
 
     fn state_name(&self) -> &'static str {
-        "scripted"
+        "operational"
     }
 
     fn queued(&self) -> usize {
