@@ -2,9 +2,11 @@
 //!
 //! - here: the loop, and what nodes put out
 //! - `cluster/clients.rs`: connections, and what clients put out
+//! - `cluster/bench.rs`: the ring is measured
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/fate.rs`: faults, healing, and the end
 
+mod bench;
 mod clients;
 mod fate;
 mod keys;
@@ -55,6 +57,8 @@ enum Extra {
     Kept(KeyName, bool, Incarnation),
     /// The key is to be changed.
     Rotate,
+    /// The ring is to be measured.
+    Bench,
     Fault,
     Relief(Relief),
     Calm,
@@ -143,6 +147,7 @@ impl Cluster {
             self.fabric.later(span, Extra::Call(client));
         }
         self.plan_key_change();
+        self.plan_bench();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -172,6 +177,7 @@ impl Cluster {
             Extra::Wake(client) => return self.wake(client),
             Extra::Call(client) => return self.call(client),
             Extra::Rotate => return self.rotate(),
+            Extra::Bench => return self.bench(),
             Extra::Fault => return self.fault(),
             Extra::Relief(relief) => return self.relieve(relief),
             Extra::Calm => return self.heal(),
@@ -331,7 +337,7 @@ impl Cluster {
             }
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
-            Output::Bench(_) => unreachable!("no node of this world is asked for one"),
+            Output::Bench(result) => self.benched(result)?,
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);
                 self.fabric.trace.say(now, || format!("{me} says {event:?}"));

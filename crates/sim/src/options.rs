@@ -99,6 +99,8 @@ pub struct Options {
     pub budget: u64,
     /// Datagrams are sealed, and somebody without the key acts upon so many of 1,000.
     pub outsider: Option<u64>,
+    /// Nodes are asked to measure the ring while faults happen.
+    pub benches: bool,
     /// What bare rings are put to when their faults are over.
     pub trial: Option<Trial>,
 }
@@ -160,6 +162,7 @@ impl Options {
             execution: draw.pick(&[20, 20, 200, 3_000]).pipe(Duration::from_micros),
             budget: draw.pick(&[3_000, 6_000, 6_000, 12_000, 12_000, 40_000]),
             outsider: draw.one_in(12).then(|| draw.pick(&[20, 100, 500])),
+            benches: draw.one_in(16),
             trial: None,
         };
         options.with_trial(&mut draw.fork()).passable()
