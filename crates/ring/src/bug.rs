@@ -48,6 +48,10 @@ pub enum Bug {
     WelcomeOneWay,
     /// Who was lost again and again may come back at once, every time.
     NeverHoldOff,
+    /// Nobody's account of stalls is kept.
+    ForgiveTheSlow,
+    /// A shut window is charged to the last member, whether the others are further or not.
+    BlameTheLast,
     /// What is sent again goes by the link in use only, and raises no doubt about it.
     EveryByBestLink,
     /// The first link is used whatever became of it.
@@ -88,6 +92,9 @@ impl Bug {
 
     /// Those that let rings come and go without end where a network is bad: the simulator counts configurations.
     pub const OF_SHAPES: [Bug; 2] = [Bug::WelcomeOneWay, Bug::NeverHoldOff];
+
+    /// Those of the account of stalls: found by the scenarios of `tests/slow.rs`.
+    pub const OF_STALLS: [Bug; 2] = [Bug::ForgiveTheSlow, Bug::BlameTheLast];
 
     /// Those that show where nodes have several links.
     pub const OF_LINKS: [Bug; 2] = [Bug::EveryByBestLink, Bug::KeepDeadLink];

@@ -35,6 +35,10 @@ pub struct Config {
     /// to be sent. The same at all nodes: it also says how late a datagram may come before it is
     /// missed.
     pub accelerated: usize,
+    /// Percent of the time for which a member may hold up the others' sending for ever; beyond it, for
+    /// [`Timing::slow_limit`] at most. With 50 a ring is at least half as quick as it would be
+    /// without its slowest member. 100: nobody is excluded for being slow.
+    pub slow_share: u32,
     /// An idle token rests with the last sender. Off: it circulates always, as in the paper.
     pub parking: bool,
     /// Seed of the jitter of timers.
@@ -56,6 +60,7 @@ impl Config {
             window: 256,
             turn: 64,
             accelerated: 16,
+            slow_share: 50,
             parking: true,
             seed: me.incarnation.0 ^ u64::from(me.node.0),
             #[cfg(feature = "planted-bugs")]
@@ -91,6 +96,9 @@ impl Config {
         }
         if self.accelerated > MAX_WINDOW {
             return Err(ConfigError::Accelerated(self.accelerated));
+        }
+        if !(1..=100).contains(&self.slow_share) {
+            return Err(ConfigError::SlowShare(self.slow_share));
         }
         self.timing.check()
     }
@@ -137,6 +145,9 @@ pub enum ConfigError {
     /// Datagrams after the token out of range.
     #[error("accelerated = {0} is more than {MAX_WINDOW} datagrams")]
     Accelerated(usize),
+    /// Share of the slow out of range.
+    #[error("slow_share = {0} is not within 1 to 100 percent")]
+    SlowShare(u32),
     /// Timers that contradict each other.
     #[error("{0}")]
     Timing(&'static str),
@@ -184,6 +195,10 @@ pub struct Timing {
     /// A member that is lost again and again is held off for `beacon_interval * 2^(times - 1)`,
     /// and at most for this long. Zero: it is always taken back at once.
     pub hold_off_max: Duration,
+    /// A member that keeps up worse than a majority may keep a sender waiting for this long beyond its share of
+    /// the time ([`Config::slow_share`]); then it is excluded, and held off for twice that, doubling. More than
+    /// `token_timeout_max`: who is silent is to be found by its silence.
+    pub slow_limit: Duration,
 }
 
 impl Default for Timing {
@@ -201,6 +216,7 @@ impl Default for Timing {
             consensus_timeout: Duration::from_millis(50),
             beacon_interval: Duration::from_millis(100),
             hold_off_max: Duration::from_secs(10),
+            slow_limit: Duration::from_millis(500),
         }
     }
 }
@@ -275,6 +291,10 @@ impl Timing {
             (
                 self.join_interval * 3 <= self.consensus_timeout,
                 "join_interval must be at most a third of consensus_timeout",
+            ),
+            (
+                self.slow_limit >= self.ceiling(),
+                "slow_limit must be at least token_timeout and token_timeout_max",
             ),
             (
                 (self.join_interval..=self.consensus_timeout).contains(&self.suspect_wait),

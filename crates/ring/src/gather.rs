@@ -2,21 +2,31 @@
 
 use alloc::vec::Vec;
 
+use wire::limits::MAX_MEMBERS;
 use wire::ring::Join;
 use wire::{Duration, Member, NodeId, Time};
 
 /// Nodes known to be about, and those among them held to have failed. At most one life per node,
 /// the newest known; both in order of id. Within one gathering both only grow, so nodes that hear
 /// each other come to equal sets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sets {
     pub proposed: Vec<Member>,
     pub failed: Vec<Member>,
+    /// Those among the failed that did not keep up, as far as known: why somebody is left out is told,
+    /// and not agreed on.
+    pub slow: Vec<Member>,
+}
+
+impl PartialEq for Sets {
+    fn eq(&self, other: &Sets) -> bool {
+        self.proposed == other.proposed && self.failed == other.failed
+    }
 }
 
 impl Sets {
     pub fn of(members: &[Member]) -> Self {
-        Sets { proposed: members.to_vec(), failed: Vec::new() }
+        Sets { proposed: members.to_vec(), ..Sets::default() }
     }
 
     /// The life that is known of a node.
@@ -36,6 +46,7 @@ impl Sets {
             Ok(at) => {
                 self.proposed[at] = member;
                 self.failed.retain(|m| m.node != member.node);
+                self.slow.retain(|m| m.node != member.node);
                 true
             }
             Err(at) => {
@@ -55,6 +66,15 @@ impl Sets {
             changed = true;
         }
         changed
+    }
+
+    /// It failed because it did not keep up. False if that is known, or if it is not held to have failed.
+    pub fn blame(&mut self, member: Member) -> bool {
+        let news = self.has_failed(member) && !self.slow.contains(&member);
+        if news {
+            self.slow.push(member);
+        }
+        news
     }
 
     /// Those who would form the ring.
@@ -82,6 +102,8 @@ impl Sets {
         assert!(self.proposed.windows(2).all(|pair| pair[0].node < pair[1].node));
         assert!(self.failed.windows(2).all(|pair| pair[0].node < pair[1].node));
         assert!(self.failed.iter().all(|member| self.proposed.binary_search(member).is_ok()));
+        assert!(self.slow.iter().all(|member| self.has_failed(*member)));
+        assert!(self.proposed.len() <= MAX_MEMBERS && self.slow.len() <= self.failed.len());
     }
 }
 
@@ -118,8 +140,8 @@ pub(crate) struct Gather {
     heard: Vec<(Member, Vec<Member>)>,
     /// Those who go on without this node.
     excluded_by: Vec<Member>,
-    /// Those among the failed that did not keep up.
-    pub slow: Vec<Member>,
+    /// This node was told that it is left out because it did not keep up.
+    pub too_slow: bool,
     suspect: Option<Suspect>,
     /// Members with smaller ids that others hear have been given a second period.
     pub yielded: bool,
@@ -139,7 +161,7 @@ impl Gather {
             agreed: Vec::new(),
             heard: Vec::new(),
             excluded_by: Vec::new(),
-            slow: Vec::new(),
+            too_slow: false,
             suspect: None,
             yielded: false,
             join_at: Time::ZERO,
@@ -150,13 +172,13 @@ impl Gather {
 
     /// What this node proposes.
     pub fn join(&self, ring_sequence: u64) -> Join {
-        let Sets { proposed, failed } = &self.sets;
+        let Sets { proposed, failed, slow } = &self.sets;
         let bits = |named: &dyn Fn(&Member) -> bool| {
             proposed.iter().enumerate().fold(0, |bits, (i, m)| bits | u64::from(named(m)) << i)
         };
         Join {
             failed: bits(&|m| failed.binary_search(m).is_ok()),
-            slow: bits(&|m| self.slow.contains(m) && self.sets.has_failed(*m)),
+            slow: bits(&|m| slow.contains(m)),
             heard: bits(&|m| *m == self.me || self.has_heard(*m)),
             proposed: proposed.clone(),
             ring_sequence,
@@ -184,11 +206,6 @@ impl Gather {
         } else {
             self.sets.unite(&theirs)
         };
-        for slow in join.those(join.slow) {
-            if self.sets.has_failed(slow) && !self.slow.contains(&slow) {
-                self.slow.push(slow);
-            }
-        }
         if changed {
             self.agreed.clear();
         }

@@ -32,6 +32,8 @@ mod output;
 mod packing;
 mod pulse;
 mod recovery;
+mod slow;
+mod stalls;
 mod timers;
 mod wants;
 mod watch;
@@ -191,6 +193,7 @@ impl Ring {
                     Message::Pulse(pulse) => operational.pulse(from, pulse),
                     Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
                 }
+                self.weigh_stalls(now);
             }
             State::Recovery(recovery) if ring_of(&message) == recovery.new.id => {
                 self.on_recovery(now, sender, from, message);
@@ -248,6 +251,7 @@ impl Ring {
         self.queue.push(payload, level)?;
         if matches!(self.state, State::Operational(_)) {
             self.operational(now).queued();
+            self.weigh_stalls(now);
         }
         Ok(())
     }
@@ -332,8 +336,9 @@ impl Ring {
                 assert!(recovery.new.id.sequence > self.order.id.sequence);
                 assert!(self.known >= recovery.new.id.sequence);
             }
-            State::Operational(_) => {
+            State::Operational(turn) => {
                 assert!(self.installed);
+                turn.stalls.check(self.order.members.len());
                 let waits = self.order.blocking().map(|kept| kept.data.level());
                 let ready = self.order.delivered >= self.order.window.aru();
                 assert!(ready || waits == Some(Level::Safe), "nothing ready waits");

@@ -46,7 +46,7 @@ impl Ring {
         let State::Gather(gather) = &mut self.state else { return };
         gather.consensus_at = now + self.config.timing.consensus_timeout;
         gather.yielded = false;
-        let Sets { proposed, failed } = gather.sets.clone();
+        let Sets { proposed, failed, .. } = gather.sets.clone();
         self.out.event(Event::Gathering { proposed, failed });
         self.send_join(now, answers);
         self.agree(now);
@@ -246,9 +246,7 @@ impl Ring {
 
     /// The new ring takes the old one's place.
     pub(crate) fn install_recovered(&mut self, now: Time) {
-        let State::Recovery(recovery) =
-            mem::replace(&mut self.state, State::Operational(Turn::new()))
-        else {
+        let State::Recovery(recovery) = mem::replace(&mut self.state, State::Left) else {
             unreachable!("only a ring in recovery is installed")
         };
         let recovered = recovery.recovered();
@@ -264,7 +262,7 @@ impl Ring {
         );
         self.past.rotate_right(1);
         self.past[0] = self.order.id;
-        let mut before = sets.proposed;
+        let Sets { proposed: mut before, slow, .. } = sets;
         if self.installed {
             before
                 .extend(self.order.members.iter().filter(|member| !new.members.contains(*member)));
@@ -273,7 +271,8 @@ impl Ring {
         }
         self.order = new;
         self.installed = true;
-        self.strike_the_lost(now, &before);
+        self.state = State::Operational(Turn::new(self.order.members.len(), now));
+        self.strike_the_lost(now, &before, &slow);
         if !planted!(self.config, ResumeMessage) {
             self.queue.rewind();
         }
@@ -316,6 +315,7 @@ impl Ring {
         };
         if follows && gather.hear(&self.config.nodes, sender, &join) != Heard::Ignored {
             self.known = self.known.max(join.ring_sequence);
+            Self::tell_of_the_slow(&mut self.out, self.config.me, &mut gather, sender, &join);
             self.gather(now, gather, Some(sender));
         }
     }
@@ -330,7 +330,11 @@ impl Ring {
         if stranger && self.neighbours.holds_off(now, sender) {
             return;
         }
-        match gather.hear(&self.config.nodes, sender, &join) {
+        let heard = gather.hear(&self.config.nodes, sender, &join);
+        if heard != Heard::Ignored {
+            Self::tell_of_the_slow(&mut self.out, self.config.me, gather, sender, &join);
+        }
+        match heard {
             Heard::Ignored => {}
             Heard::Excluded => self.go_alone(now),
             Heard::Same => {

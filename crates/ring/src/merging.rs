@@ -134,14 +134,14 @@ impl Ring {
 
     /// A ring is installed: those who were lost on the way to it are held off, the longer the more
     /// often it happened.
-    pub(crate) fn strike_the_lost(&mut self, now: Time, before: &[Member]) {
+    pub(crate) fn strike_the_lost(&mut self, now: Time, before: &[Member], slow: &[Member]) {
         let timing = &self.config.timing;
         for member in before.iter().filter(|member| self.order.index_of(**member).is_none()) {
             let replaced = self.order.members.iter().any(|m| m.node == member.node);
             let span = if replaced {
                 Default::default()
             } else {
-                self.neighbours.strike(now, timing, *member)
+                self.neighbours.strike(now, timing, *member, slow.contains(member))
             };
             if !span.is_zero() {
                 self.out.event(Event::HeldOff { member: *member, span });

@@ -228,8 +228,9 @@ impl Neighbours {
 
     /// This life was lost from a ring, or was not to be had for one. The first time it may come
     /// back at once, as after a partition; then it is held off for twice as long each time. Returns
-    /// for how long.
-    pub fn strike(&mut self, now: Time, timing: &Timing, member: Member) -> Duration {
+    /// for how long. One that did not keep up does not do so at once: it is held off from the first
+    /// time on, and for longer.
+    pub fn strike(&mut self, now: Time, timing: &Timing, member: Member, slow: bool) -> Duration {
         let forgives = planted!(self, NeverHoldOff);
         let Some(neighbour) = self.at(member) else { return Duration::ZERO };
         let forgotten = now >= neighbour.struck_at + timing.hold_off_max * 4;
@@ -239,10 +240,12 @@ impl Neighbours {
         neighbour.struck = Some(member);
         neighbour.struck_at = now;
         neighbour.strikes += 1;
+        let doubled = 1 << (neighbour.strikes - 1).min(16);
         let span = match neighbour.strikes {
             _ if forgives => Duration::ZERO,
+            _ if slow => timing.slow_limit * 2 * doubled,
             1 => Duration::ZERO,
-            more => timing.beacon_interval * (1 << (more - 1).min(16)),
+            _ => timing.beacon_interval * doubled,
         };
         let span = span.min(timing.hold_off_max);
         neighbour.hold_until = now + span;

@@ -9,6 +9,7 @@ use crate::order::{Order, Verdict};
 use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
 use crate::pulse::Heart;
+use crate::stalls::Stalls;
 use crate::timers::earlier;
 use crate::wants::Wish;
 use crate::{Config, Route};
@@ -30,10 +31,12 @@ pub(crate) struct Turn {
     safe_at: Option<Time>,
     /// The token came, and nothing that was sent since shows it.
     unseen: bool,
+    /// Who keeps this node from sending.
+    pub stalls: Stalls,
 }
 
 impl Turn {
-    pub fn new() -> Self {
+    pub fn new(members: usize, now: Time) -> Self {
         Turn {
             sent: 0,
             burst: 0,
@@ -42,6 +45,7 @@ impl Turn {
             wish: Wish::default(),
             safe_at: None,
             unseen: false,
+            stalls: Stalls::new(members, now),
         }
     }
 }

@@ -107,7 +107,17 @@ pub enum Event {
     Unreachable(Member),
     /// A node did not agree to the membership in time and is left out.
     Silent(Member),
-    /// A member was lost again: it is not taken into a ring before this has passed.
+    /// A member is left out because it did not keep up: its part of the window stayed full while a majority
+    /// had taken everything in. Told by every member, and by the one that is left out if it can be reached.
+    TooSlow {
+        /// Who; perhaps this node.
+        member: Member,
+        /// Who says so.
+        by: Member,
+        /// For how long it kept `by` from sending, and within which time; known to `by` only.
+        stopped: Option<(Duration, Duration)>,
+    },
+    /// A member was lost again, or did not keep up: it is not taken into a ring before this has passed.
     HeldOff {
         /// Who.
         member: Member,

@@ -25,7 +25,10 @@ impl Ring {
                 earlier(recovery.next_timeout(), loss_at(&recovery.new, &self.config))
             }
             State::Operational(turn) => earlier(
-                Operational::next_timeout(&self.order, turn),
+                earlier(
+                    Operational::next_timeout(&self.order, turn),
+                    turn.stalls.full_at(self.config.tariff()),
+                ),
                 loss_at(&self.order, &self.config),
             ),
             State::Left => None,
@@ -57,6 +60,7 @@ impl Ring {
                     self.token_lost(now);
                 } else {
                     self.operational(now).timeout();
+                    self.weigh_stalls(now);
                 }
             }
             State::Left => {}
@@ -77,7 +81,10 @@ impl Ring {
             }
             State::Commit(forming) => forming.give_up_at = now + timing.consensus_timeout,
             State::Recovery(recovery) => recovery.new.watch.was_held_up(now, late, timing),
-            State::Operational(_) => self.order.watch.was_held_up(now, late, timing),
+            State::Operational(turn) => {
+                turn.stalls.excuse(now);
+                self.order.watch.was_held_up(now, late, timing);
+            }
             State::Left => return,
         }
         self.out.event(Event::HeldUp(late));

@@ -8,6 +8,8 @@ use std::panic;
 
 use cluster::Tune;
 use cluster::detection::{LOADS, silent_host};
+use cluster::micros;
+use cluster::slow::{defaults, nobody_is_slow, slow_reader};
 use steadfast_ring::{Bug, Timing};
 
 fn found_within(bug: Bug, seeds: u64) {
@@ -26,6 +28,12 @@ fn found_within(bug: Bug, seeds: u64) {
                 let load = LOADS[seed as usize % LOADS.len()];
                 let _ = silent_host(seed, 3, load, Tune { window: 256, ..tune });
             }
+            Bug::ForgiveTheSlow => {
+                let _ = slow_reader(3, 1, micros(1_000), Tune { bug: Some(bug), ..defaults() });
+            }
+            Bug::BlameTheLast => {
+                nobody_is_slow(3, 1, 16, Tune { bug: Some(bug), ..defaults() });
+            }
             _ => drop(cluster::swarming::run(seed, tune)),
         })
         .err()?;
@@ -42,6 +50,7 @@ fn found_within(bug: Bug, seeds: u64) {
 fn every_planted_bug_is_found() {
     let scenarios = [Bug::ForgetObligations, Bug::GreedyHolder];
     let scenarios = scenarios.into_iter().chain(Bug::OF_DETECTION).chain(Bug::OF_SUSPICION);
+    let scenarios = scenarios.chain(Bug::OF_STALLS);
     for bug in Bug::ALL.into_iter().chain(scenarios) {
         if std::env::var("BUG").is_ok_and(|name| name != format!("{bug:?}")) {
             continue;

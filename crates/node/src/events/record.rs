@@ -33,6 +33,8 @@ pub enum EventKind {
     Silent { member: Member },
     /// This node was held up.
     HeldUp { span_ns: u64 },
+    /// A node is left out because it did not keep up; `by` knows for how long it kept `by` from sending, and within which time.
+    TooSlow { member: Member, by: Member, stopped_ns: Option<u64>, within_ns: Option<u64> },
     /// A node that was lost again may not come back before this has passed.
     HeldOff { member: Member, span_ns: u64 },
     /// A ring is installed.
@@ -152,6 +154,15 @@ impl From<ring::Event> for EventKind {
             }
             ring::Event::Unreachable(member) => EventKind::Unreachable { member },
             ring::Event::Silent(member) => EventKind::Silent { member },
+            ring::Event::TooSlow { member, by, stopped } => {
+                let (stopped, within) = stopped.unzip();
+                EventKind::TooSlow {
+                    member,
+                    by,
+                    stopped_ns: stopped.map(ns),
+                    within_ns: within.map(ns),
+                }
+            }
             ring::Event::HeldOff { member, span } => {
                 EventKind::HeldOff { member, span_ns: ns(span) }
             }

@@ -7,6 +7,7 @@ pub mod check;
 pub mod detection;
 pub mod fairness;
 pub mod promise;
+pub mod slow;
 pub mod swarming;
 mod words;
 
@@ -47,6 +48,7 @@ pub fn quick() -> Timing {
         consensus_timeout: millis(10),
         beacon_interval: millis(20),
         hold_off_max: millis(400),
+        slow_limit: millis(100),
     }
 }
 
@@ -81,13 +83,22 @@ struct Host {
     waiting: Vec<Bytes>,
     /// Until when its network card is busy with what was sent.
     busy_until: Time,
+    /// How long it takes to read a datagram from its socket, when it has read what waits there, and how
+    /// much does.
+    reading: Duration,
+    read_at: Time,
+    unread: usize,
 }
 
 enum Happening {
     Arrive { from: usize, to: usize, datagram: Bytes },
+    Read { at: usize, life: usize, datagram: Bytes },
     Refuse { at: usize, life: usize, node: NodeId },
     Wake { at: usize },
 }
+
+/// Datagrams that a socket keeps for a slow reader, as the porch asks the kernel for: two windows of each peer.
+const SOCKET: usize = 4_096;
 
 pub struct Cluster {
     pub now: Time,
@@ -136,6 +147,7 @@ pub struct Tune {
     pub turn: usize,
     pub accelerated: usize,
     pub parking: bool,
+    pub slow_share: u32,
     #[cfg(feature = "planted-bugs")]
     pub bug: Option<steadfast_ring::Bug>,
 }
@@ -148,6 +160,7 @@ impl Default for Tune {
             turn: 16,
             accelerated: 8,
             parking: true,
+            slow_share: 50,
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -218,6 +231,7 @@ impl Cluster {
         config.turn = self.tune.turn;
         config.accelerated = self.tune.accelerated;
         config.parking = self.tune.parking;
+        config.slow_share = self.tune.slow_share;
         #[cfg(feature = "planted-bugs")]
         {
             config.bug = self.tune.bug;
@@ -239,6 +253,9 @@ impl Cluster {
             held_until: Time::ZERO,
             waiting: vec![],
             busy_until: Time::ZERO,
+            reading: Duration::ZERO,
+            read_at: Time::ZERO,
+            unread: 0,
         });
         self.collect(node);
     }
@@ -257,6 +274,11 @@ impl Cluster {
             host.held_until = until;
             self.schedule(until, Happening::Wake { at: node });
         }
+    }
+
+    /// From now on this node takes so long to read a datagram. What does not fit into its socket is lost.
+    pub fn read_slowly(&mut self, node: usize, each: Duration) {
+        self.hosts[node].as_mut().expect("runs").reading = each;
     }
 
     pub fn leave(&mut self, node: usize) {
@@ -394,6 +416,14 @@ impl Cluster {
         match happening {
             Happening::Arrive { from, to, datagram } => match &mut self.hosts[to] {
                 Some(host) if host.held_until > now => host.waiting.push(datagram),
+                Some(host) if host.unread > 0 || !host.reading.is_zero() => {
+                    if host.unread < SOCKET {
+                        host.unread += 1;
+                        host.read_at = host.read_at.max(now) + host.reading;
+                        let (at, life) = (host.read_at, host.life);
+                        self.schedule(at, Happening::Read { at: to, life, datagram });
+                    }
+                }
                 Some(_) => self.arrive(to, datagram),
                 None => {
                     if self.refusals
@@ -406,6 +436,12 @@ impl Cluster {
                     }
                 }
             },
+            Happening::Read { at, life, datagram } => {
+                if let Some(host) = self.hosts[at].as_mut().filter(|host| host.life == life) {
+                    host.unread -= 1;
+                    self.arrive(at, datagram);
+                }
+            }
             Happening::Refuse { at, life, node } => {
                 if let Some(host) = self.hosts[at].as_mut().filter(|host| host.life == life) {
                     host.ring.handle_unreachable(now, node);

@@ -1,0 +1,123 @@
+//! Members that do not keep up: who is charged for a shut window, and what becomes of them.
+
+use wire::ring::Join;
+use wire::{Member, Time};
+
+use crate::bug::planted;
+use crate::gather::{Gather, Sets};
+use crate::operational::Operational;
+use crate::order::Order;
+use crate::out::Out;
+use crate::stalls::{Stall, Standing, Tariff};
+use crate::{Config, Event, Ring, State};
+
+impl Config {
+    /// How much a member may hold up the others.
+    pub(crate) fn tariff(&self) -> Tariff {
+        Tariff { limit: self.timing.slow_limit, share: self.slow_share }
+    }
+}
+
+impl Order {
+    /// Members that are half a window or more behind while a majority has everything up to `high`, and
+    /// so has nothing to do. As long as the majority is busy, the ring goes at its pace. What nobody has got is
+    /// not the fault of one: then the sender, or its network, is the slow one. And whoever is behind
+    /// itself does not judge others.
+    fn lagging(&self, config: &Config, high: u64) -> u64 {
+        if self.majority() < high && !planted!(config, BlameTheLast) {
+            return 0;
+        }
+        let behind = |aru: u64| high.saturating_sub(aru) >= (config.window as u64 / 2).max(1);
+        let bits = self.arus.iter().enumerate();
+        let bits = bits.fold(0, |bits, (i, aru)| bits | u64::from(behind(*aru)) << i);
+        if planted!(config, BlameTheLast) {
+            let last = (0..self.arus.len()).filter(|i| *i != self.mine);
+            return last.min_by_key(|i| self.arus[*i]).map_or(0, |i| 1 << i);
+        }
+        if bits & self.my_bit() == 0 { bits } else { 0 }
+    }
+
+    /// Those of `members` that have not got everything up to `high` yet.
+    fn still_behind(&self, members: u64, high: u64) -> u64 {
+        let arus = self.arus.iter().enumerate();
+        arus.filter(|(_, aru)| **aru >= high).fold(members, |bits, (i, _)| bits & !(1 << i))
+    }
+}
+
+impl Ring {
+    /// After each step of an installed ring: charges the time since the last one to whoever kept
+    /// this node from sending, and excludes a member whose account is full.
+    pub(crate) fn weigh_stalls(&mut self, now: Time) {
+        let State::Operational(turn) = &mut self.state else { return };
+        if planted!(self.config, ForgiveTheSlow) {
+            return;
+        }
+        let order = &self.order;
+        let high = order.window.high();
+        let here = order.token.is_some() || order.passed.is_some();
+        // Only who has the token, or had it just now, knows how far the others are.
+        let full = here && high - order.all().min(high) >= self.config.window as u64;
+        let stall = turn.stalls.stall.take().filter(|stall| stall.high == high);
+        let standing = if self.queue.is_empty() || order.members.len() == 1 {
+            Standing::Free
+        } else if full || stall.is_some() {
+            // Until more is sent by anybody, also while the token makes its round to the slowest.
+            let mut stall = stall.unwrap_or(Stall { high, by: 0 });
+            stall.by = order.still_behind(stall.by | order.lagging(&self.config, high), high);
+            turn.stalls.stall = Some(stall);
+            Standing::Stopped(stall.by)
+        } else if order.token.is_some() {
+            Standing::Free
+        } else {
+            Standing::Waits
+        };
+        let due = Operational::next_timeout(order, turn);
+        turn.stalls.note(now, self.config.tariff(), standing, due);
+        let full = turn.stalls.full(self.config.tariff());
+        if full != 0 {
+            self.exclude(now, full);
+        }
+    }
+
+    /// These members have held up this node beyond what is granted. It gathers without them, if those
+    /// who keep up are a majority of the ring; else the ring goes on at their pace, for it would
+    /// stop without them.
+    fn exclude(&mut self, now: Time, slow: u64) {
+        let State::Operational(turn) = &mut self.state else { return };
+        let order = &self.order;
+        let members = order.members.len();
+        if 2 * (members - slow.count_ones() as usize) <= members {
+            return turn.stalls.forgive(now);
+        }
+        let mut sets = Sets::of(&order.members);
+        for index in (0..members).filter(|i| slow >> i & 1 == 1) {
+            let (member, stopped) = (order.members[index], turn.stalls.of(index, now));
+            sets.fail(member);
+            sets.blame(member);
+            let by = self.config.me;
+            self.out.event(Event::TooSlow { member, by, stopped: Some(stopped) });
+        }
+        self.gather(now, Gather::new(self.config.me, sets), None);
+    }
+
+    /// A proposal that was heard says that members were left out because they did not keep up; perhaps
+    /// this one.
+    pub(crate) fn tell_of_the_slow(
+        out: &mut Out,
+        me: Member,
+        gather: &mut Gather,
+        by: Member,
+        join: &Join,
+    ) {
+        for member in join.those(join.slow) {
+            let news = if member == me {
+                !core::mem::replace(&mut gather.too_slow, true)
+            } else {
+                gather.sets.blame(member)
+            };
+            if news {
+                out.event(Event::TooSlow { member, by, stopped: None });
+            }
+        }
+    }
+}

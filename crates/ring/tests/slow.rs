@@ -1,0 +1,174 @@
+//! What flow control does for a member that does not keep up, and what it does then.
+#![allow(missing_docs)]
+
+mod cluster;
+
+use cluster::slow::{defaults, load, nobody_is_slow, ring, slow_reader, told_slow};
+use cluster::{Cluster, Tune, check, micros, millis};
+use steadfast_ring::Event;
+use wire::{NodeId, Time};
+
+#[test]
+fn a_member_that_stops_the_others_is_excluded_within_the_bound() {
+    for (n, senders) in [(3, 1), (3, 2), (4, 3), (7, 2)] {
+        let took = slow_reader(n, senders, micros(1_000), defaults());
+        println!("{n} nodes, {senders} senders: a slow one stays {took:?}");
+    }
+    for (each, window) in [(2_000, 8), (500, 32)] {
+        let tune = Tune { window, turn: 16, ..defaults() };
+        let took = slow_reader(3, 2, micros(each), tune);
+        println!("{each} us a datagram, window {window}: a slow one stays {took:?}");
+    }
+}
+
+/// It takes in what the others send at three quarters of their pace: the ring waits for it.
+#[test]
+fn a_member_that_is_a_little_slower_is_waited_for() {
+    let mut cluster = ring(3, defaults());
+    cluster.read_slowly(2, micros(60));
+    let before = cluster.now;
+    load(&mut cluster, 1, millis(2_500));
+    assert_eq!(told_slow(&cluster, before), []);
+    assert_eq!(cluster.ring(0).members().len(), 3);
+}
+
+#[test]
+fn members_that_keep_up_are_never_blamed() {
+    for (n, senders, window) in [(3, 1, 4), (3, 2, 16), (4, 3, 64), (5, 2, 4)] {
+        nobody_is_slow(n, senders, window, defaults());
+    }
+}
+
+/// Slow for 300 ms of each second.
+#[test]
+fn a_slow_spell_is_forgiven() {
+    let mut cluster = ring(4, defaults());
+    let before = cluster.now;
+    for round in 0..4 {
+        cluster.read_slowly(1 + round % 3, micros(1_000));
+        load(&mut cluster, 1, millis(300));
+        cluster.read_slowly(1 + round % 3, micros(0));
+        load(&mut cluster, 1, millis(700));
+    }
+    assert_eq!(told_slow(&cluster, before), []);
+    assert_eq!(cluster.ring(0).members().len(), 4);
+}
+
+/// Without the slow one, or the slow ones, no majority would be left: the ring goes on at their pace.
+#[test]
+fn who_keeps_up_must_be_a_majority() {
+    for (n, slow) in [(2, vec![1]), (4, vec![2, 3]), (5, vec![1, 2, 3])] {
+        let mut cluster = ring(n, defaults());
+        for node in slow {
+            cluster.read_slowly(node, micros(500));
+        }
+        let (before, delivered) = (cluster.now, cluster.ring(n - 1).delivered());
+        load(&mut cluster, 1, millis(2_000));
+        assert_eq!(told_slow(&cluster, before), [], "{n} nodes");
+        assert_eq!(cluster.ring(0).members().len(), n);
+        let rate = (cluster.ring(n - 1).delivered() - delivered) / 2;
+        assert!(rate > 1_000, "{n} nodes: at the slow ones' pace, not {rate} a second");
+    }
+}
+
+/// Whatever the sender sends is lost often, or it is slow to read what the others answer.
+#[test]
+fn a_sender_does_not_blame_others_for_its_own_fault() {
+    let mut cluster = ring(4, defaults());
+    let mut random = wire::Random::new(5);
+    let before = cluster.now;
+    for _ in 0..20 {
+        cluster.cut.clear();
+        if random.one_in(2) {
+            cluster.cut.extend((1..4).map(|to| (0, to)));
+        }
+        load(&mut cluster, 1, millis(1 + random.below(12)));
+    }
+    cluster.cut.clear();
+    load(&mut cluster, 1, millis(500));
+    for each in [300, 3_000] {
+        cluster.read_slowly(0, micros(each));
+        load(&mut cluster, 1, millis(1_100));
+    }
+    assert_eq!(told_slow(&cluster, before), []);
+}
+
+/// A node that was stopped finds late that the window was shut when it was: that is charged to nobody.
+#[test]
+fn a_sender_that_is_held_up_does_not_charge_it_to_others() {
+    let mut cluster = ring(3, defaults());
+    cluster.read_slowly(2, micros(60));
+    let before = cluster.now;
+    for _ in 0..40 {
+        load(&mut cluster, 1, millis(10));
+        cluster.hold_up(0, millis(45));
+        cluster.run(millis(45));
+    }
+    assert_eq!(told_slow(&cluster, before), []);
+}
+
+fn told(cluster: &Cluster, node: usize, since: Time) -> Vec<&Event> {
+    let events = &cluster.life(node).events;
+    let new = events.iter().filter(|(at, _)| *at >= since).map(|(_, event)| event);
+    new.filter(|event| matches!(event, Event::TooSlow { .. })).collect()
+}
+
+#[test]
+fn every_member_and_the_excluded_one_are_told_why() {
+    let mut cluster = ring(4, defaults());
+    let before = cluster.now;
+    cluster.read_slowly(2, micros(1_000));
+    load(&mut cluster, 1, millis(1_400));
+    for node in 0..4 {
+        let [Event::TooSlow { member, by, stopped }] = told(&cluster, node, before)[..] else {
+            panic!("n{node} is told {:?}", told(&cluster, node, before));
+        };
+        assert_eq!((member.node, by.node), (NodeId(2), NodeId(0)));
+        assert_eq!(stopped.is_some(), node == 0, "who was stopped knows for how long");
+        if let Some((stopped, within)) = stopped {
+            assert!(*stopped > millis(900) && stopped <= within && *within < millis(1_400));
+        }
+    }
+    assert_eq!(cluster.ring(2).members().len(), 1, "it goes on alone");
+    check::all(&cluster);
+}
+
+/// It comes back by itself; the longer it is held off the more often it was slow.
+#[test]
+fn who_was_slow_comes_back_later_each_time() {
+    let mut cluster = ring(3, defaults());
+    let mut away = Vec::new();
+    for _ in 0..3 {
+        cluster.read_slowly(2, micros(1_000));
+        let from = cluster.now;
+        while cluster.ring(0).members().len() == 3 {
+            assert!(cluster.now.since(from) < millis(2_000), "it is excluded");
+            load(&mut cluster, 1, millis(10));
+        }
+        cluster.read_slowly(2, micros(0));
+        let from = cluster.now;
+        while cluster.ring(0).members().len() < 3 {
+            assert!(cluster.now.since(from) < millis(9_000), "it comes back");
+            load(&mut cluster, 1, millis(10));
+        }
+        away.push(cluster.now.since(from).as_millis());
+    }
+    println!("away for {away:?} ms");
+    // 2 * slow_limit, doubling; beacons come ten times a second.
+    assert!((1_000..1_400).contains(&away[0]), "{away:?}");
+    assert!((2_000..2_400).contains(&away[1]), "{away:?}");
+    assert!((4_000..4_400).contains(&away[2]), "{away:?}");
+    cluster.run_until(3_000, Cluster::is_quiet);
+    check::all(&cluster);
+}
+
+/// With a share of 100 percent nobody is excluded.
+#[test]
+fn it_can_be_switched_off() {
+    let mut cluster = ring(3, Tune { slow_share: 100, ..defaults() });
+    let before = cluster.now;
+    cluster.read_slowly(2, micros(1_000));
+    load(&mut cluster, 1, millis(2_000));
+    assert_eq!(told_slow(&cluster, before), []);
+    assert_eq!(cluster.ring(0).members().len(), 3);
+}
