@@ -71,6 +71,8 @@ pub struct RingKnobs {
     pub turn: usize,
     /// Of those, how many may leave after the token.
     pub accelerated: usize,
+    /// Percent of the time for which a member may hold up the others' sending for ever.
+    pub slow_share: u32,
     /// An idle token rests.
     pub parking: bool,
 }
@@ -96,6 +98,7 @@ impl Default for RingKnobs {
             window: ring.window,
             turn: ring.turn,
             accelerated: ring.accelerated,
+            slow_share: ring.slow_share,
             parking: ring.parking,
         }
     }
@@ -218,6 +221,7 @@ impl Config {
         ring.window = self.ring.window;
         ring.turn = self.ring.turn;
         ring.accelerated = self.ring.accelerated;
+        ring.slow_share = self.ring.slow_share;
         ring.parking = self.ring.parking;
         ring
     }

@@ -43,9 +43,9 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// None yet. `configured`: the cluster's nodes.
-    pub fn new(configured: Vec<NodeId>) -> Self {
-        Events { log: Log::new(configured), ..Events::default() }
+    /// None yet, at node `me`. `configured`: the cluster's nodes.
+    pub fn new(me: NodeId, configured: Vec<NodeId>) -> Self {
+        Events { log: Log::new(me, configured), ..Events::default() }
     }
 
     /// The events from here on.

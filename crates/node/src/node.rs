@@ -123,7 +123,7 @@ impl Node {
             executors: Default::default(),
             keeper,
             bench: None,
-            events: Events::new(configured.clone()),
+            events: Events::new(config.node, configured.clone()),
             configured,
             counters: Counters::default(),
             wishes: config.realtime,

@@ -25,6 +25,8 @@ impl Ring {
     pub(crate) fn gather(&mut self, now: Time, mut gather: Gather, answers: Option<Member>) {
         if matches!(self.state, State::Operational(_)) {
             self.left_at = now;
+            // In a ring of all there was nobody to show oneself to: that is not late now.
+            self.neighbours.show_at = self.neighbours.show_at.max(now);
         }
         // Others may be quicker to find that the token is lost: this node knows best where.
         let unanswered = self.order.passed.as_ref().filter(|passed| passed.retries > 1);

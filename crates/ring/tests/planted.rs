@@ -29,7 +29,7 @@ fn found_within(bug: Bug, seeds: u64) {
                 let _ = silent_host(seed, 3, load, Tune { window: 256, ..tune });
             }
             Bug::ForgiveTheSlow => {
-                let _ = slow_reader(3, 1, micros(1_000), Tune { bug: Some(bug), ..defaults() });
+                let _ = slow_reader(3, 1, micros(300), Tune { bug: Some(bug), ..defaults() });
             }
             Bug::BlameTheLast => {
                 nobody_is_slow(3, 1, 16, Tune { bug: Some(bug), ..defaults() });

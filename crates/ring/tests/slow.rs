@@ -10,11 +10,11 @@ use wire::{NodeId, Time};
 
 #[test]
 fn a_member_that_stops_the_others_is_excluded_within_the_bound() {
-    for (n, senders) in [(3, 1), (3, 2), (4, 3), (7, 2)] {
-        let took = slow_reader(n, senders, micros(1_000), defaults());
+    for (n, senders) in [(3, 1), (3, 2), (4, 3), (5, 1)] {
+        let took = slow_reader(n, senders, micros(300), defaults());
         println!("{n} nodes, {senders} senders: a slow one stays {took:?}");
     }
-    for (each, window) in [(2_000, 8), (500, 32)] {
+    for (each, window) in [(400, 48), (200, 96)] {
         let tune = Tune { window, turn: 16, ..defaults() };
         let took = slow_reader(3, 2, micros(each), tune);
         println!("{each} us a datagram, window {window}: a slow one stays {took:?}");
@@ -25,9 +25,9 @@ fn a_member_that_stops_the_others_is_excluded_within_the_bound() {
 #[test]
 fn a_member_that_is_a_little_slower_is_waited_for() {
     let mut cluster = ring(3, defaults());
-    cluster.read_slowly(2, micros(60));
+    cluster.read_slowly(2, micros(30));
     let before = cluster.now;
-    load(&mut cluster, 1, millis(2_500));
+    load(&mut cluster, 1, millis(1_500));
     assert_eq!(told_slow(&cluster, before), []);
     assert_eq!(cluster.ring(0).members().len(), 3);
 }
@@ -44,11 +44,12 @@ fn members_that_keep_up_are_never_blamed() {
 fn a_slow_spell_is_forgiven() {
     let mut cluster = ring(4, defaults());
     let before = cluster.now;
-    for round in 0..4 {
-        cluster.read_slowly(1 + round % 3, micros(1_000));
+    for round in 0..3 {
+        cluster.read_slowly(1 + round % 3, micros(300));
         load(&mut cluster, 1, millis(300));
         cluster.read_slowly(1 + round % 3, micros(0));
-        load(&mut cluster, 1, millis(700));
+        load(&mut cluster, 1, millis(100));
+        cluster.run(millis(600));
     }
     assert_eq!(told_slow(&cluster, before), []);
     assert_eq!(cluster.ring(0).members().len(), 4);
@@ -60,13 +61,13 @@ fn who_keeps_up_must_be_a_majority() {
     for (n, slow) in [(2, vec![1]), (4, vec![2, 3]), (5, vec![1, 2, 3])] {
         let mut cluster = ring(n, defaults());
         for node in slow {
-            cluster.read_slowly(node, micros(500));
+            cluster.read_slowly(node, micros(200));
         }
         let (before, delivered) = (cluster.now, cluster.ring(n - 1).delivered());
-        load(&mut cluster, 1, millis(2_000));
+        load(&mut cluster, 1, millis(1_500));
         assert_eq!(told_slow(&cluster, before), [], "{n} nodes");
         assert_eq!(cluster.ring(0).members().len(), n);
-        let rate = (cluster.ring(n - 1).delivered() - delivered) / 2;
+        let rate = (cluster.ring(n - 1).delivered() - delivered) * 2 / 3;
         assert!(rate > 1_000, "{n} nodes: at the slow ones' pace, not {rate} a second");
     }
 }
@@ -74,21 +75,22 @@ fn who_keeps_up_must_be_a_majority() {
 /// Whatever the sender sends is lost often, or it is slow to read what the others answer.
 #[test]
 fn a_sender_does_not_blame_others_for_its_own_fault() {
-    let mut cluster = ring(4, defaults());
+    let mut tune = defaults();
+    tune.timing.slow_limit = tune.timing.token_timeout_max;
+    let mut cluster = ring(3, tune);
     let mut random = wire::Random::new(5);
     let before = cluster.now;
-    for _ in 0..20 {
+    for _ in 0..10 {
         cluster.cut.clear();
         if random.one_in(2) {
-            cluster.cut.extend((1..4).map(|to| (0, to)));
+            cluster.cut.extend((1..3).map(|to| (0, to)));
         }
         load(&mut cluster, 1, millis(1 + random.below(12)));
     }
     cluster.cut.clear();
-    load(&mut cluster, 1, millis(500));
-    for each in [300, 3_000] {
+    for each in [100, 2_000] {
         cluster.read_slowly(0, micros(each));
-        load(&mut cluster, 1, millis(1_100));
+        load(&mut cluster, 1, millis(400));
     }
     assert_eq!(told_slow(&cluster, before), []);
 }
@@ -97,7 +99,7 @@ fn a_sender_does_not_blame_others_for_its_own_fault() {
 #[test]
 fn a_sender_that_is_held_up_does_not_charge_it_to_others() {
     let mut cluster = ring(3, defaults());
-    cluster.read_slowly(2, micros(60));
+    cluster.read_slowly(2, micros(30));
     let before = cluster.now;
     for _ in 0..40 {
         load(&mut cluster, 1, millis(10));
@@ -117,8 +119,12 @@ fn told(cluster: &Cluster, node: usize, since: Time) -> Vec<&Event> {
 fn every_member_and_the_excluded_one_are_told_why() {
     let mut cluster = ring(4, defaults());
     let before = cluster.now;
-    cluster.read_slowly(2, micros(1_000));
-    load(&mut cluster, 1, millis(1_400));
+    cluster.read_slowly(2, micros(300));
+    while cluster.ring(0).members().len() == 4 {
+        assert!(cluster.now.since(before) < millis(2_000), "it is excluded");
+        load(&mut cluster, 1, millis(5));
+    }
+    cluster.run(millis(40));
     for node in 0..4 {
         let [Event::TooSlow { member, by, stopped }] = told(&cluster, node, before)[..] else {
             panic!("n{node} is told {:?}", told(&cluster, node, before));
@@ -126,7 +132,7 @@ fn every_member_and_the_excluded_one_are_told_why() {
         assert_eq!((member.node, by.node), (NodeId(2), NodeId(0)));
         assert_eq!(stopped.is_some(), node == 0, "who was stopped knows for how long");
         if let Some((stopped, within)) = stopped {
-            assert!(*stopped > millis(900) && stopped <= within && *within < millis(1_400));
+            assert!(*stopped > millis(750) && stopped <= within && *within < millis(2_000));
         }
     }
     assert_eq!(cluster.ring(2).members().len(), 1, "it goes on alone");
@@ -139,17 +145,17 @@ fn who_was_slow_comes_back_later_each_time() {
     let mut cluster = ring(3, defaults());
     let mut away = Vec::new();
     for _ in 0..3 {
-        cluster.read_slowly(2, micros(1_000));
+        cluster.read_slowly(2, micros(300));
         let from = cluster.now;
         while cluster.ring(0).members().len() == 3 {
-            assert!(cluster.now.since(from) < millis(2_000), "it is excluded");
+            assert!(cluster.now.since(from) < millis(2_500), "it is excluded");
             load(&mut cluster, 1, millis(10));
         }
         cluster.read_slowly(2, micros(0));
         let from = cluster.now;
         while cluster.ring(0).members().len() < 3 {
             assert!(cluster.now.since(from) < millis(9_000), "it comes back");
-            load(&mut cluster, 1, millis(10));
+            cluster.run(millis(10));
         }
         away.push(cluster.now.since(from).as_millis());
     }
@@ -167,7 +173,7 @@ fn who_was_slow_comes_back_later_each_time() {
 fn it_can_be_switched_off() {
     let mut cluster = ring(3, Tune { slow_share: 100, ..defaults() });
     let before = cluster.now;
-    cluster.read_slowly(2, micros(1_000));
+    cluster.read_slowly(2, micros(300));
     load(&mut cluster, 1, millis(2_000));
     assert_eq!(told_slow(&cluster, before), []);
     assert_eq!(cluster.ring(0).members().len(), 3);

@@ -311,6 +311,7 @@ fn ring_place(error: &ring::ConfigError) -> Vec<Step> {
         ring::ConfigError::Window(_) => "window",
         ring::ConfigError::Turn(_) => "turn",
         ring::ConfigError::Accelerated(_) => "accelerated",
+        ring::ConfigError::SlowShare(_) => "slow_share",
         // A rule about timers begins with the name of the one that breaks it.
         ring::ConfigError::Timing(rule) => super::file::TIMERS
             .into_iter()

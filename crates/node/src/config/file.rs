@@ -28,6 +28,7 @@ pub(super) const TIMERS: [&str; 14] = [
     "consensus_timeout_ms",
     "beacon_interval_ms",
     "hold_off_max_ms",
+    "slow_limit_ms",
     "link_probe_ms",
     "link_timeout_ms",
 ];
@@ -118,12 +119,14 @@ struct Ring {
     consensus_timeout_ms: f64,
     beacon_interval_ms: f64,
     hold_off_max_ms: f64,
+    slow_limit_ms: f64,
     link_probe_ms: f64,
     link_timeout_ms: f64,
     datagram: usize,
     window: usize,
     turn: usize,
     accelerated: usize,
+    slow_share: u32,
     parking: bool,
 }
 
@@ -257,12 +260,14 @@ impl From<RingKnobs> for Ring {
             consensus_timeout_ms: ms(timing.consensus_timeout),
             beacon_interval_ms: ms(timing.beacon_interval),
             hold_off_max_ms: ms(timing.hold_off_max),
+            slow_limit_ms: ms(timing.slow_limit),
             link_probe_ms: ms(knobs.links.probe),
             link_timeout_ms: ms(knobs.links.timeout),
             datagram: knobs.datagram,
             window: knobs.window,
             turn: knobs.turn,
             accelerated: knobs.accelerated,
+            slow_share: knobs.slow_share,
             parking: knobs.parking,
         }
     }
@@ -293,6 +298,7 @@ impl TryFrom<&Ring> for RingKnobs {
                 consensus_timeout: span("consensus_timeout_ms", ring.consensus_timeout_ms)?,
                 beacon_interval: span("beacon_interval_ms", ring.beacon_interval_ms)?,
                 hold_off_max: span("hold_off_max_ms", ring.hold_off_max_ms)?,
+                slow_limit: span("slow_limit_ms", ring.slow_limit_ms)?,
             },
             links: ring::LinkTiming {
                 probe: span("link_probe_ms", ring.link_probe_ms)?,
@@ -302,6 +308,7 @@ impl TryFrom<&Ring> for RingKnobs {
             window: ring.window,
             turn: ring.turn,
             accelerated: ring.accelerated,
+            slow_share: ring.slow_share,
             parking: ring.parking,
         })
     }

@@ -5,13 +5,18 @@ use std::fmt::Write as _;
 
 use engine::Event;
 use wire::limits::MAX_GROUPS;
-use wire::{GroupId, Member, NodeId};
+use wire::{Duration, GroupId, Member, NodeId};
 
 use crate::status::{absent, no_quorum};
+
+/// What to do about a node that is too slow for the ring.
+const SLOW_REMEDY: &str = "Give it processor time, priority ([realtime]; `steadfast doctor` says what its host grants) and a network as \
+                           quick as the others'; or let it hold the others up for longer ([ring] slow_limit_ms, slow_share)";
 
 /// Writes the log, and remembers what it takes to write it for people.
 #[derive(Debug, Default)]
 pub(super) struct Log {
+    me: Option<NodeId>,
     configured: Vec<NodeId>,
     /// Those of the configuration that was installed last.
     members: Vec<Member>,
@@ -20,8 +25,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub fn new(configured: Vec<NodeId>) -> Self {
-        Log { configured, ..Log::default() }
+    pub fn new(me: NodeId, configured: Vec<NodeId>) -> Self {
+        Log { me: Some(me), configured, ..Log::default() }
     }
 
     pub fn write(&mut self, event: &Event) {
@@ -94,9 +99,16 @@ impl Log {
             Event::Ring(Ring::Silent(member)) => {
                 tracing::warn!(node = %member.node, "the node does not answer");
             }
+            Event::Ring(Ring::TooSlow { member, by, stopped }) => {
+                self.too_slow(*member, *by, *stopped);
+            }
             Event::Ring(Ring::HeldOff { member, span }) => {
                 let node = member.node.0;
-                tracing::warn!(node, ?span, "the node was lost again: it is held off for a while");
+                tracing::warn!(
+                    node,
+                    ?span,
+                    "the node was lost again, or did not keep up: it is held off"
+                );
             }
             Event::Ring(Ring::HeldUp(span)) => {
                 tracing::warn!(?span, "this node was held up: it does not trust its suspicion");
@@ -113,6 +125,24 @@ impl Log {
             // Two for each call: they would bury the rest.
             Event::Executed { .. } | Event::Replied { .. } => tracing::trace!(?event),
             other => tracing::debug!(event = ?other),
+        }
+    }
+
+    fn too_slow(&self, member: Member, by: Member, stopped: Option<(Duration, Duration)>) {
+        let (slow, by) = (member.node, by.node);
+        if Some(slow) == self.me {
+            tracing::error!(
+                %by,
+                "excluded: this node could not keep up; for how long it stopped others is in the log of the node that \
+                 says so. It comes back by itself. {SLOW_REMEDY}"
+            );
+        } else if let Some((stopped, within)) = stopped {
+            tracing::warn!(
+                "{slow} is excluded: it could not keep up; it stopped this node's sending for {stopped:.0?} of the \
+                 last {within:.1?}. {SLOW_REMEDY}"
+            );
+        } else {
+            tracing::warn!(%by, "{slow} is excluded: it could not keep up. {SLOW_REMEDY}");
         }
     }
 

@@ -115,6 +115,10 @@ impl Plane {
     fn handle_event(&mut self, event: Event) {
         match &event {
             Event::Malformed(reason) => self.counters.malformed.count(reason),
+            Event::Ring(ring::Event::TooSlow { member, .. }) if *member == self.me => {
+                self.counters.excluded_slow += 1;
+            }
+            Event::Ring(ring::Event::TooSlow { .. }) => self.counters.others_slow += 1,
             Event::Left if self.stop != Stop::No => self.stop = Stop::Done,
             Event::JoinRefused { name, .. } => {
                 self.executors.remove(&GroupId::of(name));

@@ -26,6 +26,12 @@ pub struct Counters {
     /// Times that a link to a node was lost while another one worked.
     #[serde(default)]
     pub links_lost: u64,
+    /// Times that this node was excluded because it could not keep up, as others told it.
+    #[serde(default)]
+    pub excluded_slow: u64,
+    /// Times that another node was excluded because it could not keep up.
+    #[serde(default)]
+    pub others_slow: u64,
     /// Times that a lost link came back.
     #[serde(default)]
     pub links_back: u64,

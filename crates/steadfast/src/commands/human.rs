@@ -132,6 +132,11 @@ fn troubles(status: &Status) -> Vec<String> {
             "handshakes broken off for others: many connections begin one and do not end it",
         ),
         (counters.handlers_panicked, "handlers panicked: see the node's log"),
+        (
+            counters.excluded_slow,
+            "times this node was excluded from the ring: it could not keep up. Give it processor time or priority \
+             (`steadfast doctor`), or raise slow_limit_ms or slow_share",
+        ),
         (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
         (counters.connections_refused, "client connections refused: a limit was reached"),
     ] {
