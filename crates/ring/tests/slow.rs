@@ -5,6 +5,7 @@ mod cluster;
 
 use cluster::slow::{defaults, load, nobody_is_slow, ring, slow_reader, told_slow};
 use cluster::{Cluster, Tune, check, micros, millis};
+use expect_test::expect;
 use steadfast_ring::Event;
 use wire::{NodeId, Time};
 
@@ -177,4 +178,41 @@ fn it_can_be_switched_off() {
     load(&mut cluster, 1, millis(2_000));
     assert_eq!(told_slow(&cluster, before), []);
     assert_eq!(cluster.ring(0).members().len(), 3);
+}
+
+/// The moment in which the account is full: the sender says why, all others join, and so the slow one hears it last.
+#[test]
+fn a_slow_member_is_excluded() {
+    let mut cluster = Cluster::started(3, Tune { window: 4, turn: 4, ..Tune::default() });
+    cluster.read_slowly(2, micros(500));
+    while cluster.ring(0).state_name() == "operational" {
+        cluster.start_trace();
+        while cluster.ring(0).queued() < 8 {
+            cluster.multicast(0, 1_000);
+        }
+        cluster.run(micros(100));
+    }
+    cluster.run(millis(3));
+    let trace = cluster.trace.take().expect("traced");
+    let membership = |line: &&str| {
+        ["join", "commit", "TooSlow", "HeldOff", "Regular"].iter().any(|it| line.contains(it))
+    };
+    let lines: Vec<&str> = trace.lines().filter(membership).collect();
+    expect![[r#"
+        100  us  n0 TooSlow { member: n2.i3000, by: n0.i1000, stopped: Some((266.5ms, 333ms)) }
+        100  us  n0 -> n1 join [n0,n1,n2] failed [n2] slow [n2]
+        100  us  n0 -> n2 join [n0,n1,n2] failed [n2] slow [n2]
+        150  us  n1 TooSlow { member: n2.i3000, by: n0.i1000, stopped: None }
+        150  us  n1 -> n0 join [n0,n1,n2] failed [n2] slow [n2]
+        200  us  n0 -> n1 commit r3943028@n0 call [n0,n1]
+        250  us  n1 -> n0 commit r3943028@n0 entry [n1 r3943027@n0 666/670..670]
+        300  us  n0 -> n1 commit r3943028@n0 entries [n0 r3943027@n0 666/670..670; n1 r3943027@n0 666/670..670]
+        300  us  n0 Regular r3943028@n0 [n0, n1]
+        300  us  n0 HeldOff { member: n2.i3000, span: 200ms }
+        350  us  n1 Regular r3943028@n0 [n0, n1]
+        350  us  n1 HeldOff { member: n2.i3000, span: 200ms }
+        2550 us  n2 TooSlow { member: n2.i3000, by: n0.i1000, stopped: None }
+        2550 us  n2 -> n0 join [n0,n1,n2] failed []
+        2550 us  n2 -> n1 join [n0,n1,n2] failed []
+    "#]].assert_eq(&(lines.join("\n") + "\n"));
 }

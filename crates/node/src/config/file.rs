@@ -15,7 +15,7 @@ use crate::Execution;
 use crate::realtime::Realtime;
 
 /// The timers' keys.
-pub(super) const TIMERS: [&str; 14] = [
+pub(super) const TIMERS: [&str; 15] = [
     "token_timeout_ms",
     "token_timeout_max_ms",
     "heartbeat_ms",

@@ -57,7 +57,10 @@ pub fn describe(message: &Message) -> String {
         Message::Want(_) => "want".to_owned(),
         Message::Join(join) => {
             let failed: Vec<_> = join.those(join.failed).collect();
-            format!("join [{}] failed [{}]", nodes(&join.proposed), nodes(&failed))
+            let slow: Vec<_> = join.those(join.slow).collect();
+            let slow =
+                if slow.is_empty() { String::new() } else { format!(" slow [{}]", nodes(&slow)) };
+            format!("join [{}] failed [{}]{slow}", nodes(&join.proposed), nodes(&failed))
         }
         Message::Commit(commit) => {
             let entry = |e: &CommitMember| {
