@@ -239,7 +239,10 @@ impl Bench {
         if let Some((place, number)) = run.echoes.front() {
             return Some((Load::echo(run.plan.id, *place, *number), run.plan.level));
         }
-        Some((run.sending.as_ref()?.next(now)?, run.plan.level))
+        // Whoever measures until all hold it waits to know that they do.
+        let waits = run.plan.until == Until::All && run.plan.level == Level::Agreed;
+        let level = if waits { Level::Held } else { run.plan.level };
+        Some((run.sending.as_ref()?.next(now)?, level))
     }
 
     /// What [`next`](Bench::next) gave was taken; `count`: all that this node ever handed in, this included.

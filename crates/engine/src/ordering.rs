@@ -50,6 +50,8 @@ pub use ring::{Configuration, ConfigurationKind, Delivery, Level, Output, Refuse
 /// 7. **Levels.** A message of level safe is delivered only when `all` would cover it, or in the
 ///    transitional configuration. The order is one, whatever the levels: what follows a safe message
 ///    waits for it.
+///    A message of level held is delivered like an agreed one, and [`Output::Held`] follows as soon as can be; of an
+///    agreed one it may come later, so that nobody is asked for what nobody waits for.
 /// 8. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and nothing has
 ///    happened. Messages taken while no configuration is installed wait for the next one.
 /// 9. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of

@@ -240,7 +240,7 @@ impl<O: Ordering> Stack<O> {
         let mut any = false;
         while let Some(ordered) = self.unsent.front() {
             let payload = ordered.encode();
-            if !self.multicast(now, payload, Level::Agreed) {
+            if !self.multicast(now, payload, Level::Held) {
                 break;
             }
             self.unsent.pop_front();
@@ -271,7 +271,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders a message, now or as soon as the ring takes it.
     fn order(&mut self, now: Time, ordered: Ordered) {
-        if !self.unsent.is_empty() || !self.multicast(now, ordered.encode(), Level::Agreed) {
+        if !self.unsent.is_empty() || !self.multicast(now, ordered.encode(), Level::Held) {
             // Bounded: what a node orders by itself answers what was delivered to it.
             self.unsent.push_back(ordered);
         }

@@ -17,6 +17,7 @@
 
 extern crate alloc;
 
+mod acks;
 mod bug;
 mod commit;
 mod config;

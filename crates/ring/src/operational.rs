@@ -4,6 +4,7 @@ use wire::limits::MAX_MESSAGE;
 use wire::ring::{Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, ORIGIN_OVERHEAD, Stable, Token};
 use wire::{Duration, Member, Time};
 
+use crate::acks::Asking;
 use crate::bug::planted;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
@@ -21,8 +22,8 @@ pub(crate) struct Turn {
     sent: usize,
     /// Those of them that wait to leave: the token may overtake the last ones.
     burst: usize,
-    /// Until when the holder waits for acknowledgements.
-    ack_at: Option<Time>,
+    /// What was sent, and for how much of it acknowledgements were asked.
+    pub asking: Asking,
     /// What shows that a resting token lives.
     pub heart: Heart,
     /// What this node does to get the token.
@@ -40,7 +41,7 @@ impl Turn {
         Turn {
             sent: 0,
             burst: 0,
-            ack_at: None,
+            asking: Asking::default(),
             heart: Heart::default(),
             wish: Wish::default(),
             safe_at: None,
@@ -72,12 +73,15 @@ impl Operational<'_> {
     pub fn data(&mut self, from: usize, data: Data) {
         let sender = self.order.members[from];
         let (sequence, ack_wanted) = (data.sequence, data.ack_wanted);
+        let skips = sequence > self.order.window.high() + 1 && self.config.parking;
         let places = (&mut *self.assembly, &mut *self.out);
         if self.order.receive(self.now, self.config, places, sender, data) {
             // It has had the token since it asked; if it wants it again, the token says so.
             self.order.asked &= !(1 << from);
         }
-        if ack_wanted && self.order.window.admits(sequence) {
+        // What is missing is not asked for by a sender who does not know.
+        let misses = skips && self.order.misses(self.config);
+        if (ack_wanted || misses) && self.order.window.admits(sequence) {
             self.order.owed |= 1 << from;
         }
         self.progress();
@@ -91,7 +95,8 @@ impl Operational<'_> {
         if self.order.all() > before && !wanted {
             // Everybody answers: a steady stream is not interrupted by a round of the token. But
             // nobody is kept waiting for it longer than once.
-            self.turn.ack_at = self.turn.ack_at.map(|_| self.now + self.config.timing.ack_wait);
+            let at = self.now + self.config.timing.ack_wait;
+            self.turn.asking.at = self.turn.asking.at.map(|_| at);
         }
         self.progress();
         self.go_on();
@@ -137,7 +142,7 @@ impl Operational<'_> {
                 let again = self.order.take(self.now, self.config, places, token);
                 // They are part of the turn, but may not use it up.
                 self.turn.sent = again.min(self.config.turn - 1);
-                self.turn.ack_at = None;
+                self.turn.asking.over();
                 self.turn.wish.fulfilled();
                 self.turn.heart.stir();
                 self.turn.unseen = true;
@@ -209,7 +214,7 @@ impl Operational<'_> {
             wanter
         } else if self.order.settled() {
             Some(home).filter(|home| *home != self.order.mine)
-        } else if self.turn.ack_at.is_some_and(|at| self.now < at) {
+        } else if self.turn.asking.at.is_some_and(|at| self.now < at) {
             return;
         } else {
             next
@@ -229,7 +234,7 @@ impl Operational<'_> {
     }
 
     fn pass(&mut self, to: usize) {
-        self.turn.ack_at = None;
+        self.turn.asking.over();
         self.turn.heart.stir();
         self.turn.unseen = false;
         if !self.queue.is_empty() {
@@ -243,7 +248,7 @@ impl Operational<'_> {
 
     /// The token stays. Those who passed it would otherwise send it again, for want of a sign.
     fn rest(&mut self) {
-        self.turn.ack_at = None;
+        self.turn.asking.over();
         self.turn.sent = 0;
         if self.order.owes_stable(self.order.last_safe) {
             self.order.announce(self.out);
@@ -284,10 +289,14 @@ impl Operational<'_> {
                 return;
             }
             for left in (0..budget).rev() {
-                let Some(draft) = self.queue.pack(room, &mut self.out.arena) else { break };
+                let draft = self.queue.pack(room, &mut self.out.arena);
+                let Some((draft, waited)) = draft else { break };
                 let last = left == 0 || self.queue.is_empty();
+                // A full window waits for nothing that nobody was asked for.
+                let mark = self.order.is_mark(self.config) || left == 0;
                 // A token that goes round always collects what is acknowledged.
-                let ack = (last || self.order.is_mark(self.config)) && self.config.parking;
+                let ack = self.config.parking
+                    && self.turn.asking.asks(self.now, self.config, waited, last, mark);
                 self.order.transmit(self.config, self.out, draft, None, ack);
                 self.turn.sent += 1;
                 self.turn.burst += 1;
@@ -295,8 +304,6 @@ impl Operational<'_> {
             self.turn.unseen = false;
             self.turn.heart.stir();
             if self.config.parking {
-                let ack_at = self.now + self.config.timing.ack_wait;
-                self.turn.ack_at.get_or_insert(ack_at);
                 let others = self.order.everybody() & !self.order.my_bit();
                 self.order.watch.ask(self.now, others);
             }
@@ -311,7 +318,7 @@ impl Operational<'_> {
         if order.token.is_none() {
             return next;
         }
-        earlier(next, earlier(turn.ack_at, turn.heart.at))
+        earlier(next, earlier(turn.asking.at, turn.heart.at))
     }
 
     pub fn timeout(&mut self) {
@@ -333,9 +340,15 @@ impl Operational<'_> {
                 self.beat();
             }
         }
-        if self.order.token.is_some() && due(self.turn.ack_at) {
-            self.turn.ack_at = None;
-            self.go_on();
+        if self.order.token.is_some() && due(self.turn.asking.at) {
+            // Who lacks something itself has nobody to ask but all, by the token.
+            let sent = self.order.token.as_ref().map_or(0, |token| token.sequence);
+            let complete = self.order.window.aru() == sent && !self.order.settled();
+            if self.turn.asking.is_due() && complete {
+                self.ask_round();
+            } else {
+                self.go_on();
+            }
         }
     }
 

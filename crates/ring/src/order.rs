@@ -223,14 +223,22 @@ impl Order {
         new
     }
 
-    /// "I have everything up to here, and miss these." The last datagrams of the turn before may
-    /// have left after the token: they are not missed until another turn has begun.
-    pub fn ack(&self, config: &Config) -> Message {
+    /// Whether something is missing that is not only late.
+    pub fn misses(&self, config: &Config) -> bool {
+        self.missing(config).next().is_some()
+    }
+
+    fn missing(&self, config: &Config) -> impl Iterator<Item = u64> {
         let first = self.stream.1;
         let late = first.saturating_sub(config.overlap() as u64)..first;
         let missing = self.window.missing(self.window.high());
-        let missing = missing.filter(|sequence| !late.contains(sequence));
-        let missing = missing.take(MAX_RETRANSMIT_REQUESTS).collect();
+        missing.filter(move |sequence| !late.contains(sequence))
+    }
+
+    /// "I have everything up to here, and miss these." The last datagrams of the turn before may
+    /// have left after the token: they are not missed until another turn has begun.
+    pub fn ack(&self, config: &Config) -> Message {
+        let missing = self.missing(config).take(MAX_RETRANSMIT_REQUESTS).collect();
         let aru = if planted!(config, AckHighest) { self.window.high() } else { self.window.aru() };
         Message::Ack(Ack { ring: self.id, hop: self.hop, aru, missing })
     }

@@ -53,18 +53,24 @@ impl SendQueue {
     /// would have to arrive for it instead of one. All have the same level: an agreed message must
     /// not wait for a safe one behind it.
     ///
-    /// It is written into `arena`, behind room for what comes first in its datagram.
-    pub fn pack(&mut self, room: usize, arena: &mut Arena) -> Option<BytesMut> {
+    /// It is written into `arena`, behind room for what comes first in its datagram. With it: whether
+    /// somebody waits to know who holds it.
+    pub fn pack(&mut self, room: usize, arena: &mut Arena) -> Option<(BytesMut, bool)> {
         assert!(room > CHUNK_OVERHEAD, "a datagram has room for a chunk");
+        let safe = |level: Level| level == Level::Safe;
         let level = self.messages.front()?.1;
+        let mut waited = false;
         let draft = arena.room(DATA_OVERHEAD + room);
         draft.put_bytes(0, DATA_OVERHEAD);
         let room = DATA_OVERHEAD + room;
-        while let Some((message, _)) = self.messages.front().filter(|(_, next)| *next == level) {
+        let fits = |(_, next): &&(Bytes, Level)| safe(*next) == safe(level);
+        while let Some((message, next)) = self.messages.front().filter(fits) {
+            let waits = *next != Level::Agreed;
             let left = room.saturating_sub(draft.len() + CHUNK_OVERHEAD);
             let rest = &message[self.sent..];
             if rest.len() <= left {
                 push_chunk(draft, self.sent == 0, true, level, rest);
+                waited |= waits;
                 self.bytes -= message.len();
                 self.sent = 0;
                 self.messages.pop_front();
@@ -81,7 +87,7 @@ impl SendQueue {
                 break;
             }
         }
-        Some(arena.draft())
+        Some((arena.draft(), waited))
     }
 
     pub fn check(&self) {
@@ -159,7 +165,7 @@ mod tests {
 
     /// The next body of at most 100 bytes.
     fn pack(queue: &mut SendQueue) -> Option<Bytes> {
-        let draft = queue.pack(100, &mut Arena::new(1_000))?;
+        let (draft, _) = queue.pack(100, &mut Arena::new(1_000))?;
         Some(draft.freeze().slice(DATA_OVERHEAD..))
     }
 

@@ -52,19 +52,33 @@ impl Heart {
 impl Operational<'_> {
     /// The resting token is to show that it lives: by a pulse, or by a round if one is not back.
     pub fn beat(&mut self) {
-        let (mine, members) = (self.order.mine, self.order.members.len());
+        let members = self.order.members.len();
         let heart = &mut self.turn.heart;
         if heart.under_way.is_some() {
             return self.make_a_round();
         }
+        heart.under_way = Some(self.now);
+        heart.at = Some(self.now + self.config.timing.back_within(members));
+        let next = heart.longer(self.config);
+        self.send_pulse(next);
+    }
+
+    /// Nobody has been asked for the last of what was sent: a pulse asks all. Only who has it hands it on.
+    pub fn ask_round(&mut self) {
+        let back_within = self.config.timing.back_within(self.order.members.len());
+        self.turn.asking.at = Some(self.now + back_within);
+        self.send_pulse(self.config.timing.heartbeat);
+    }
+
+    fn send_pulse(&mut self, next: Duration) {
+        let heart = &mut self.turn.heart;
         let token = self.order.token.as_ref().expect("only the holder shows that it rests");
         let number = if heart.newest.0 == token.hop { heart.newest.1.saturating_add(1) } else { 1 };
         heart.newest = (token.hop, number);
-        heart.under_way = Some(self.now);
-        heart.at = Some(self.now + self.config.timing.back_within(members));
-        let next = u64::try_from(heart.longer(self.config).as_micros()).unwrap_or(u64::MAX);
-        let (ring, hop, stable) = (self.order.id, token.hop, token.sequence);
-        self.hand_on(Pulse { ring, hop, number, home: mine as u8, stable, next });
+        let next = u64::try_from(next.as_micros()).unwrap_or(u64::MAX);
+        let (ring, hop, sequence) = (self.order.id, token.hop, token.sequence);
+        let (home, stable) = (self.order.mine as u8, self.order.all());
+        self.hand_on(Pulse { ring, hop, number, home, stable, sequence, next });
     }
 
     fn hand_on(&mut self, pulse: Pulse) {
@@ -97,7 +111,9 @@ impl Operational<'_> {
         self.turn.heart.newest = (pulse.hop, pulse.number);
         // Who has asked for the token waits for that, however long others may.
         let asks = self.turn.wish.at.is_some();
-        let next = if asks { Duration::ZERO } else { Duration::from_micros(pulse.next) };
+        let overtaken = self.order.window.high() > pulse.sequence;
+        let none = asks || overtaken;
+        let next = if none { Duration::ZERO } else { Duration::from_micros(pulse.next) };
         self.order.watch.quiet(home, self.now + next.min(MAX_HEARTBEAT));
         self.hand_on(pulse);
         self.order.learn_stable(pulse.stable);
@@ -113,8 +129,7 @@ impl Operational<'_> {
         let window = &order.window;
         resting
             && (pulse.hop, pulse.number) > self.turn.heart.newest
-            && window.aru() == pulse.stable
-            && window.high() == pulse.stable
+            && window.aru() >= pulse.sequence
     }
 
     /// All have handed it on: all live, and all know by when the next one is due.
@@ -123,11 +138,17 @@ impl Operational<'_> {
         if (pulse.hop, pulse.number) != heart.newest || self.order.token.is_none() {
             return;
         }
-        let Some(sent) = heart.under_way.take() else { return };
-        heart.interval = heart.longer(self.config);
-        heart.at = Some(sent + heart.interval);
+        if let Some(sent) = heart.under_way.take() {
+            heart.interval = heart.longer(self.config);
+            heart.at = Some(sent + heart.interval);
+        }
         for member in 0..self.order.members.len() {
             self.order.watch.answered(member);
+            if member != self.order.mine {
+                self.order.learn(member, pulse.sequence);
+            }
         }
+        self.progress();
+        self.go_on();
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use cluster::{CLUSTER, Cluster, Seen, Tune, check, fairness, micros, millis};
-use steadfast_ring::{Config, ConfigError, Event, Level, Output, Refused, Ring};
+use steadfast_ring::{Config, ConfigError, Event, Level, Output, Refused, Ring, Timing};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::Message;
 use wire::{Incarnation, Member, NodeId, Time};
@@ -68,7 +68,7 @@ fn the_holder_sends_and_delivers_within_the_call() {
     cluster.run(millis(1));
     assert!(cluster.ring(1).holds_token());
     let before = deliveries(&cluster, 1);
-    cluster.multicast(1, 0);
+    cluster.multicast_at(Level::Held, 1, 0);
     assert_eq!(deliveries(&cluster, 1), before + 1);
     cluster.run(cluster.delay);
     assert_eq!(deliveries(&cluster, 0), before + 1, "one delay later the others deliver too");
@@ -80,7 +80,7 @@ fn the_holder_sends_and_delivers_within_the_call() {
 #[test]
 fn an_idle_ring_sends_one_pulse_a_member_ever_more_rarely() {
     let mut cluster = Cluster::started(4, Tune::default());
-    cluster.multicast(2, 0);
+    cluster.multicast_at(Level::Held, 2, 0);
     cluster.run(millis(1));
     cluster.counts.clear();
     let timing = cluster.tune.timing;
@@ -90,7 +90,7 @@ fn an_idle_ring_sends_one_pulse_a_member_ever_more_rarely() {
     cluster.run(timing.heartbeat_max * 20);
     assert_eq!(cluster.counts, BTreeMap::from([("pulse", 23 * 4)]));
     // What is sent sets the interval back.
-    cluster.multicast(2, 0);
+    cluster.multicast_at(Level::Held, 2, 0);
     cluster.run(millis(1));
     cluster.counts.clear();
     cluster.run(timing.heartbeat * 3);
@@ -499,6 +499,30 @@ fn a_lost_datagram_that_followed_the_token_is_sent_again() {
     check::converged(&cluster);
     let again = cluster.lives.iter().flat_map(|life| &life.events);
     assert!(again.clone().any(|(_, event)| matches!(event, Event::Retransmitted(_))));
+}
+
+/// Nobody waits to know who holds a lone agreed message: one is asked for many of them, and all is known soon after.
+#[test]
+fn lone_agreed_messages_cost_few_acknowledgements() {
+    let acks = |level| {
+        let tune = Tune { timing: Timing::default(), window: 256, turn: 64, ..Tune::default() };
+        let mut cluster = Cluster::started(4, tune);
+        cluster.multicast(1, 0);
+        cluster.run(millis(30));
+        cluster.counts.clear();
+        for _ in 0..1_000 {
+            cluster.multicast_at(level, 1, 100);
+            cluster.run(micros(200));
+        }
+        cluster.run(millis(5));
+        let last = cluster.lives[1].seen.last().unwrap();
+        assert!(matches!(last, Seen::Held { all: 1_001, .. }), "{last:?}");
+        assert_eq!(cluster.counts.get("token"), None);
+        println!("{level:?}: {:?}", cluster.counts);
+        cluster.counts["ack"]
+    };
+    assert_eq!(acks(Level::Held), 3_000);
+    assert!(acks(Level::Agreed) <= 3 * 1_000 / 5);
 }
 
 /// Many who have something to send ask once each, and then the token knows.

@@ -5,6 +5,7 @@ mod cluster;
 
 use cluster::{Cluster, Tune, millis};
 use expect_test::{Expect, expect};
+use steadfast_ring::Level;
 use wire::ring::Message;
 
 /// What happened since `start_trace`.
@@ -18,10 +19,10 @@ fn check(cluster: &mut Cluster, expected: Expect) {
 #[test]
 fn a_parked_sender_orders_at_once() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     check(
         &mut cluster,
@@ -45,10 +46,10 @@ fn a_parked_sender_orders_at_once() {
 #[test]
 fn the_token_comes_to_who_wants_it() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
-    cluster.multicast(2, 0);
+    cluster.multicast_at(Level::Held, 2, 0);
     cluster.run(millis(1));
     check(
         &mut cluster,
@@ -75,12 +76,12 @@ fn the_token_comes_to_who_wants_it() {
 #[test]
 fn a_lost_message_is_sent_again() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.drop_next = Some(|message| matches!(message, Message::Data(_)));
-    cluster.multicast(0, 0);
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     check(
         &mut cluster,
@@ -114,11 +115,11 @@ fn a_lost_message_is_sent_again() {
 #[test]
 fn a_lost_last_message_is_found_by_a_round_of_the_token() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.drop_next = Some(|message| matches!(message, Message::Data(_)));
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(2));
     check(
         &mut cluster,
@@ -149,12 +150,39 @@ fn a_lost_last_message_is_found_by_a_round_of_the_token() {
     );
 }
 
+/// Nobody waits to know who holds an agreed message: one pulse asks for all that were sent, when `ack_wait` is over.
+#[test]
+fn nobody_is_asked_at_once_for_an_agreed_message() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.multicast_at(Level::Held, 0, 0);
+    cluster.run(millis(1));
+    cluster.start_trace();
+    cluster.multicast(0, 0);
+    cluster.run(millis(2));
+    check(
+        &mut cluster,
+        expect![[r#"
+        0    us  n0 -> n1 data #2 hop=4 stable=1
+        0    us  n0 -> n2 data #2 hop=4 stable=1
+        0    us  n0 delivers r3943027@n0/2 n0.i1000#1
+        50   us  n1 delivers r3943027@n0/2 n0.i1000#1
+        50   us  n1 held r3943027@n0 majority=1 all=1
+        50   us  n2 delivers r3943027@n0/2 n0.i1000#1
+        50   us  n2 held r3943027@n0 majority=1 all=1
+        1000 us  n0 -> n1 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
+        1050 us  n1 -> n2 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
+        1100 us  n2 -> n0 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
+        1150 us  n0 held r3943027@n0 majority=2 all=2
+    "#]],
+    );
+}
+
 /// An idle ring shows that it lives: one small datagram goes round, ever more rarely. One that does not come
 /// back is followed by a round of the token, and what was learnt of the ring's quiet is forgotten.
 #[test]
 fn a_pulse_goes_round_an_idle_ring() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.run(millis(19));
@@ -163,24 +191,24 @@ fn a_pulse_goes_round_an_idle_ring() {
     check(
         &mut cluster,
         expect![[r#"
-        4100 us  n0 -> n1 pulse 1 of n0 hop=4 stable=1 next=10000us
-        4150 us  n1 -> n2 pulse 1 of n0 hop=4 stable=1 next=10000us
-        4150 us  n1 held r3943027@n0 majority=1 all=1
-        4200 us  n2 -> n0 pulse 1 of n0 hop=4 stable=1 next=10000us
-        4200 us  n2 held r3943027@n0 majority=1 all=1
-        14100 us  n0 -> n1 pulse 2 of n0 hop=4 stable=1 next=20000us
-        14150 us  n1 -> n2 pulse 2 of n0 hop=4 stable=1 next=20000us
-        14200 us  n2 -> n0 pulse 2 of n0 hop=4 stable=1 next=20000us
-        34100 us  n0 -> n1 pulse 3 of n0 hop=4 stable=1 next=25000us  LOST
-        35475 us  n0 -> n1 token hop=5 #1 arus=[1, 1, 1] wants=110 home=0 missing=[]
-        35525 us  n1 -> n2 token hop=6 #1 arus=[1, 1, 1] wants=100 home=0 missing=[]
-        35575 us  n2 -> n0 token hop=7 #1 arus=[1, 1, 1] wants=0 home=0 missing=[]
-        35625 us  n0 -> n1 ack hop=7 aru=1 missing=[]
-        35625 us  n0 -> n2 ack hop=7 aru=1 missing=[]
-        40625 us  n0 -> n1 pulse 1 of n0 hop=7 stable=1 next=10000us
-        40675 us  n1 -> n2 pulse 1 of n0 hop=7 stable=1 next=10000us
-        40725 us  n2 -> n0 pulse 1 of n0 hop=7 stable=1 next=10000us
-    "#]],
+            4100 us  n0 -> n1 pulse 1 of n0 hop=4 #1 stable=1 next=10000us
+            4150 us  n1 -> n2 pulse 1 of n0 hop=4 #1 stable=1 next=10000us
+            4150 us  n1 held r3943027@n0 majority=1 all=1
+            4200 us  n2 -> n0 pulse 1 of n0 hop=4 #1 stable=1 next=10000us
+            4200 us  n2 held r3943027@n0 majority=1 all=1
+            14100 us  n0 -> n1 pulse 2 of n0 hop=4 #1 stable=1 next=20000us
+            14150 us  n1 -> n2 pulse 2 of n0 hop=4 #1 stable=1 next=20000us
+            14200 us  n2 -> n0 pulse 2 of n0 hop=4 #1 stable=1 next=20000us
+            34100 us  n0 -> n1 pulse 3 of n0 hop=4 #1 stable=1 next=25000us  LOST
+            35475 us  n0 -> n1 token hop=5 #1 arus=[1, 1, 1] wants=110 home=0 missing=[]
+            35525 us  n1 -> n2 token hop=6 #1 arus=[1, 1, 1] wants=100 home=0 missing=[]
+            35575 us  n2 -> n0 token hop=7 #1 arus=[1, 1, 1] wants=0 home=0 missing=[]
+            35625 us  n0 -> n1 ack hop=7 aru=1 missing=[]
+            35625 us  n0 -> n2 ack hop=7 aru=1 missing=[]
+            40625 us  n0 -> n1 pulse 1 of n0 hop=7 #1 stable=1 next=10000us
+            40675 us  n1 -> n2 pulse 1 of n0 hop=7 #1 stable=1 next=10000us
+            40725 us  n2 -> n0 pulse 1 of n0 hop=7 #1 stable=1 next=10000us
+        "#]],
     );
 }
 
@@ -190,11 +218,11 @@ fn a_pulse_goes_round_an_idle_ring() {
 #[test]
 fn a_killed_process_is_left_out_without_a_timer() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.crash(2);
     cluster.start_trace();
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run_until(5, Cluster::is_one_ring);
     check(
         &mut cluster,
@@ -229,14 +257,14 @@ fn a_killed_process_is_left_out_without_a_timer() {
 #[test]
 fn a_message_of_a_dead_sender_is_recovered() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(2, 0);
+    cluster.multicast_at(Level::Held, 2, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.drop_next = Some(|message| matches!(message, Message::Data(_)));
-    cluster.multicast(2, 0);
+    cluster.multicast_at(Level::Held, 2, 0);
     cluster.run(cluster.delay);
     cluster.crash(2);
-    cluster.multicast(1, 0);
+    cluster.multicast_at(Level::Held, 1, 0);
     cluster.run_until(5, |cluster| cluster.ring(0).members().len() == 2 && cluster.is_quiet());
     check(
         &mut cluster,
@@ -287,8 +315,8 @@ fn two_halves_of_a_split_ring_merge() {
     cluster.split(&[0, 0, 1]);
     cluster.run_until(100, |c| c.ring(0).members().len() == 2 && c.ring(2).members().len() == 1);
     cluster.run(millis(1));
-    cluster.multicast(0, 0);
-    cluster.multicast(2, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
+    cluster.multicast_at(Level::Held, 2, 0);
     cluster.run(millis(1));
     cluster.cut.clear();
     cluster.start_trace();
@@ -308,8 +336,8 @@ fn two_halves_of_a_split_ring_merge() {
             14075 us  n1 -> n2 beacon r3943028@n0
             14075 us  n2 -> n0 beacon r3943028@n2
             14075 us  n2 -> n1 beacon r3943028@n2
-            14100 us  n0 -> n1 pulse 3 of n0 hop=3 stable=1 next=20000us
-            14150 us  n1 -> n0 pulse 3 of n0 hop=3 stable=1 next=20000us
+            14100 us  n0 -> n1 pulse 3 of n0 hop=3 #1 stable=1 next=20000us
+            14150 us  n1 -> n0 pulse 3 of n0 hop=3 #1 stable=1 next=20000us
             14575 us  n2 -> n0 beacon r3943028@n2
             14575 us  n2 -> n1 beacon r3943028@n2
             14625 us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [] }

@@ -6,6 +6,7 @@ mod cluster;
 
 use cluster::{Cluster, Tune, micros, millis};
 use expect_test::{Expect, expect};
+use steadfast_ring::Level;
 use wire::ring::Message;
 
 /// What happened since `start_trace`.
@@ -19,11 +20,11 @@ fn check(cluster: &mut Cluster, expected: Expect) {
 #[test]
 fn a_safe_message_is_delivered_when_all_are_known_to_have_it() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.multicast_safe(0);
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     check(
         &mut cluster,
@@ -61,7 +62,7 @@ fn a_safe_message_is_delivered_when_all_are_known_to_have_it() {
 #[test]
 fn a_safe_message_waits_for_the_last_one_who_misses_it() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.drop_next = Some(|message| matches!(message, Message::Data(_)));
@@ -104,7 +105,7 @@ fn a_safe_message_waits_for_the_last_one_who_misses_it() {
 #[test]
 fn who_hears_nothing_of_stability_asks() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.drop_next = Some(|message| matches!(message, Message::Stable(_)));
@@ -140,14 +141,14 @@ fn who_hears_nothing_of_stability_asks() {
 #[test]
 fn a_safe_message_that_only_its_dead_sender_delivered() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.filter = |_, _, message| matches!(message, Message::Stable(_));
     cluster.multicast_safe(0);
     cluster.run(cluster.delay * 2);
     cluster.crash(0);
-    cluster.multicast(1, 0);
+    cluster.multicast_at(Level::Held, 1, 0);
     cluster.run_until(5, |cluster| cluster.ring(1).members().len() == 2 && cluster.is_quiet());
     cluster::check::all(&cluster);
     check(
@@ -199,14 +200,14 @@ fn a_safe_message_that_only_its_dead_sender_delivered() {
 #[test]
 fn a_safe_message_that_one_survivor_knows_to_be_stable() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.filter = |_, to, message| to == 2 && matches!(message, Message::Stable(_));
     cluster.multicast_safe(0);
     cluster.run(cluster.delay * 3);
     cluster.crash(0);
-    cluster.multicast(1, 0);
+    cluster.multicast_at(Level::Held, 1, 0);
     cluster.run_until(5, |cluster| cluster.ring(1).members().len() == 2 && cluster.is_quiet());
     cluster::check::all(&cluster);
     check(
@@ -261,12 +262,12 @@ fn a_safe_message_that_one_survivor_knows_to_be_stable() {
 fn a_partition_with_a_safe_message_pending() {
     let mut cluster = Cluster::started(4, Tune::default());
     cluster.refusals = false;
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
     cluster.filter = |_, to, message| to == 3 && matches!(message, Message::Data(_));
     cluster.multicast_safe(0);
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(cluster.delay);
     cluster.split(&[0, 0, 1, 1]);
     cluster.filter = |_, _, _| false;
@@ -306,7 +307,7 @@ fn a_partition_with_a_safe_message_pending() {
 #[test]
 fn the_token_overtakes_the_last_datagrams_of_a_turn() {
     let mut cluster = Cluster::started(3, Tune { turn: 3, accelerated: 2, ..Tune::default() });
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.pace = micros(10);
     cluster.start_trace();
@@ -323,29 +324,23 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
             0    us  n1 -> n2 want
             0    us  n2 -> n0 want
             0    us  n2 -> n1 want
-            0    us  n0 -> n1 data #2 hop=4 stable=1 ack!
-            0    us  n0 -> n2 data #2 hop=4 stable=1 ack!
+            0    us  n0 -> n1 data #2 hop=4 stable=1
+            0    us  n0 -> n2 data #2 hop=4 stable=1
             0    us  n0 delivers r3943027@n0/2 n0.i1000#1
-            0    us  n0 -> n1 data #3 hop=4 stable=1 ack!
-            0    us  n0 -> n2 data #3 hop=4 stable=1 ack!
+            0    us  n0 -> n1 data #3 hop=4 stable=1
+            0    us  n0 -> n2 data #3 hop=4 stable=1
             0    us  n0 delivers r3943027@n0/3 n0.i1000#2
-            0    us  n0 -> n1 data #4 hop=4 stable=1 ack!
-            0    us  n0 -> n2 data #4 hop=4 stable=1 ack!
+            0    us  n0 -> n1 data #4 hop=4 stable=1
+            0    us  n0 -> n2 data #4 hop=4 stable=1
             0    us  n0 delivers r3943027@n0/4 n0.i1000#3
             60   us  n0 -> n1 token hop=5 #4 arus=[4, 1, 1] wants=10 home=0 missing=[]
-            60   us  n1 -> n0 ack hop=4 aru=2 missing=[]
             60   us  n1 delivers r3943027@n0/2 n0.i1000#1
             60   us  n1 held r3943027@n0 majority=1 all=1
-            70   us  n2 -> n0 ack hop=4 aru=2 missing=[]
             70   us  n2 delivers r3943027@n0/2 n0.i1000#1
             70   us  n2 held r3943027@n0 majority=1 all=1
-            80   us  n1 -> n0 ack hop=4 aru=3 missing=[]
             80   us  n1 delivers r3943027@n0/3 n0.i1000#2
-            90   us  n2 -> n0 ack hop=4 aru=3 missing=[]
             90   us  n2 delivers r3943027@n0/3 n0.i1000#2
-            100  us  n1 -> n0 ack hop=4 aru=4 missing=[]
             100  us  n1 delivers r3943027@n0/4 n0.i1000#3
-            110  us  n2 -> n0 ack hop=4 aru=4 missing=[]
             110  us  n2 delivers r3943027@n0/4 n0.i1000#3
             120  us  n1 held r3943027@n0 majority=4 all=1
             120  us  n1 -> n0 data #5 hop=5 stable=1
@@ -358,12 +353,6 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
             120  us  n1 delivers r3943027@n0/5 n1.i2000#0
             120  us  n1 delivers r3943027@n0/6 n1.i2000#1
             120  us  n1 delivers r3943027@n0/7 n1.i2000#2
-            120  us  n0 held r3943027@n0 majority=2 all=1
-            130  us  n0 held r3943027@n0 majority=2 all=2
-            140  us  n0 held r3943027@n0 majority=3 all=2
-            150  us  n0 held r3943027@n0 majority=3 all=3
-            160  us  n0 held r3943027@n0 majority=4 all=3
-            170  us  n0 held r3943027@n0 majority=4 all=4
             180  us  n0 delivers r3943027@n0/5 n1.i2000#0
             190  us  n2 delivers r3943027@n0/5 n1.i2000#0
             200  us  n2 held r3943027@n0 majority=5 all=4
@@ -371,8 +360,8 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
             200  us  n2 -> n1 data #8 hop=6 stable=4
             200  us  n2 -> n0 data #9 hop=6 stable=4
             200  us  n2 -> n1 data #9 hop=6 stable=4
-            200  us  n2 -> n0 data #10 hop=6 stable=4 ack!
-            200  us  n2 -> n1 data #10 hop=6 stable=4 ack!
+            200  us  n2 -> n0 data #10 hop=6 stable=4
+            200  us  n2 -> n1 data #10 hop=6 stable=4
             210  us  n0 delivers r3943027@n0/6 n1.i2000#1
             220  us  n2 delivers r3943027@n0/6 n1.i2000#1
             220  us  n2 held r3943027@n0 majority=6 all=4
@@ -385,18 +374,15 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
             240  us  n2 delivers r3943027@n0/10 n2.i3000#2
             240  us  n2 held r3943027@n0 majority=7 all=4
             260  us  n0 delivers r3943027@n0/8 n2.i3000#0
+            260  us  n0 held r3943027@n0 majority=4 all=4
             270  us  n1 delivers r3943027@n0/8 n2.i3000#0
             270  us  n1 held r3943027@n0 majority=4 all=4
             280  us  n0 delivers r3943027@n0/9 n2.i3000#1
             290  us  n1 delivers r3943027@n0/9 n2.i3000#1
             290  us  n1 held r3943027@n0 majority=7 all=4
-            300  us  n0 -> n2 ack hop=6 aru=10 missing=[]
             300  us  n0 delivers r3943027@n0/10 n2.i3000#2
-            310  us  n1 -> n2 ack hop=6 aru=10 missing=[]
             310  us  n1 delivers r3943027@n0/10 n2.i3000#2
             320  us  n1 held r3943027@n0 majority=10 all=7
-            360  us  n2 held r3943027@n0 majority=10 all=7
-            370  us  n2 held r3943027@n0 majority=10 all=10
         "#]],
     );
 }
@@ -405,14 +391,14 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
 #[test]
 fn a_parked_token_is_handed_over() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     cluster.start_trace();
-    cluster.multicast(1, 0);
+    cluster.multicast_at(Level::Held, 1, 0);
     cluster.run(millis(1));
-    cluster.multicast(1, 0);
+    cluster.multicast_at(Level::Held, 1, 0);
     cluster.run(millis(1));
-    cluster.multicast(0, 0);
+    cluster.multicast_at(Level::Held, 0, 0);
     cluster.run(millis(1));
     check(
         &mut cluster,

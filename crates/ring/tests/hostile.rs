@@ -140,6 +140,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             number: number(random, near),
             home: random.below(5) as u8,
             stable: number(random, near),
+            sequence: number(random, near),
             next: random.next_u64() >> random.below(64),
         }),
         _ => {

@@ -178,10 +178,12 @@ impl Rings {
             return Ok(());
         };
         let safe = self.load.permille(self.options.safe);
-        let level = if safe { Level::Safe } else { Level::Agreed };
+        // Somebody waits for every other of the agreed ones' holders.
+        let agreed = if count.is_multiple_of(2) { Level::Held } else { Level::Agreed };
+        let level = if safe { Level::Safe } else { agreed };
         if ring.multicast(now, stamp((me, count), size), level).is_ok() {
             self.counts.insert(me, count);
-            self.watch.multicast((me, count), level);
+            self.watch.multicast((me, count), level.seen());
         }
         Ok(())
     }

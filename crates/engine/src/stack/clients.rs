@@ -7,7 +7,7 @@ use wire::client::{
     Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
 use wire::limits::{MAX_BODY, MAX_DEADLINE};
-use wire::ordered::{self, Ordered};
+use wire::ordered::{self, Hold, Ordered};
 use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
 
 use super::Stack;
@@ -214,6 +214,9 @@ impl<O: Ordering> Stack<O> {
         let seed = self.random.next_u64();
         let Some(waiting) = self.callers.get(&call) else { return };
         let request = &waiting.request;
+        // A reply that waits for nobody's copy does not have the others woken for it.
+        let hold = self.directory.get(request.group).map(|group| group.options.hold);
+        let level = if hold == Some(Hold::One) { Level::Agreed } else { Level::Held };
         let ordered = Ordered::Request(ordered::Request {
             group: request.group,
             method: request.method,
@@ -225,7 +228,7 @@ impl<O: Ordering> Stack<O> {
             seed,
             body: request.body.clone(),
         });
-        if self.multicast(now, ordered.encode(), Level::Agreed) {
+        if self.multicast(now, ordered.encode(), level) {
             self.callers.set_stage(&call, Stage::Ordered);
         } else {
             let reason = String::from("too much waits for the ring: try again later");

@@ -69,7 +69,15 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             welcome: 1,
         }),
         Message::Stable(Stable { ring, hop: 4, stable: 4 }),
-        Message::Pulse(Pulse { ring, hop: 4, number: 2, home: 0, stable: 4, next: 40_000 }),
+        Message::Pulse(Pulse {
+            ring,
+            hop: 4,
+            number: 2,
+            home: 0,
+            stable: 4,
+            sequence: 4,
+            next: 40_000,
+        }),
     ];
     let cluster = ClusterId::of(cluster);
     let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();

@@ -318,7 +318,7 @@ impl Cluster {
         if host.ring.multicast(now, payload.clone(), level).is_ok() {
             life.seen.push(Seen::Multicast(life.sent.len()));
             life.sent.push(payload);
-            life.levels.push(level);
+            life.levels.push(level.seen());
         }
         self.collect(node);
     }

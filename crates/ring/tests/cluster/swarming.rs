@@ -51,7 +51,11 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
                     1 if huge => 20_000,
                     _ => 20 + random.below(100) as usize,
                 };
-                let level = if random.below(10) < safe { Level::Safe } else { Level::Agreed };
+                let level = if random.below(10) < safe {
+                    Level::Safe
+                } else {
+                    [Level::Agreed, Level::Held][node % 2]
+                };
                 cluster.multicast_at(level, node, size);
             }
             let other = random.below(n as u64) as usize;

@@ -80,8 +80,8 @@ pub fn describe(message: &Message) -> String {
         Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
         Message::Stable(stable) => format!("stable #{} hop={}", stable.stable, stable.hop),
         Message::Pulse(pulse) => {
-            let wire::ring::Pulse { number, hop, home, stable, next, .. } = pulse;
-            format!("pulse {number} of n{home} hop={hop} stable={stable} next={next}us")
+            let wire::ring::Pulse { number, hop, home, stable, sequence, next, .. } = pulse;
+            format!("pulse {number} of n{home} hop={hop} #{sequence} stable={stable} next={next}us")
         }
     }
 }

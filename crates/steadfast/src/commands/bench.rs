@@ -86,7 +86,7 @@ struct Ring {
     /// Which nodes send, instead of how many: one group of senders.
     #[arg(long, value_name = "NODE", value_delimiter = ',', conflicts_with = "senders")]
     from: Vec<u32>,
-    /// When a message is delivered: agreed (in order), safe (when all have it, too).
+    /// When a message is delivered: agreed (in order), held (the same, and who holds it is asked for at once), safe (when all have it, too).
     #[arg(long, value_delimiter = ',', value_parser = plan::level, default_value = "agreed,safe")]
     level: Vec<Level>,
     /// When a sender sends its next message: one (when the one before is done), full (as many

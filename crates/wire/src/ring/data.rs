@@ -108,9 +108,19 @@ pub enum Level {
     /// When everything before it has been.
     #[default]
     Agreed,
+    /// The same; and its sender is told as soon as can be who holds it. On the wire it is agreed: the difference is
+    /// its sender's.
+    Held,
     /// When, besides, every member of the configuration is known to have it: each will deliver it
     /// too, unless it fails.
     Safe,
+}
+
+impl Level {
+    /// What receivers see of it: who waits for its holders is the sender's business alone.
+    pub fn seen(self) -> Level {
+        if self == Level::Held { Level::Agreed } else { self }
+    }
 }
 
 /// A message, or a part of one that is larger than a datagram.

@@ -91,7 +91,7 @@ pub struct Stable {
 /// on to the next, until it is home again. Postcard, fields in this order.
 ///
 /// ```text
-/// | ring.seq | rep | hop | number | home | stable | next |
+/// | ring.seq | rep | hop | number | home | stable | sequence | next |
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pulse {
@@ -103,8 +103,10 @@ pub struct Pulse {
     pub number: u64,
     /// Index of the member with whom the token rests.
     pub home: u8,
-    /// Every member has everything up to here, and more has not been sent.
+    /// Every member has everything up to here, as far as home knows.
     pub stable: u64,
+    /// The last number that had been given out. Who has all up to here hands the pulse on.
+    pub sequence: u64,
     /// Microseconds after this pulse left home within which the next sign of life leaves it.
     pub next: u64,
 }

@@ -86,10 +86,10 @@ fn datagrams() {
             stable: 30 bytes
               53 46 01 09 c4 c3 c2 c1 07 00 00 00 00 00 00 00
               07 01 00 00 00 00 00 00 8b 14 01 ac 02 20
-            pulse: 35 bytes
+            pulse: 36 bytes
               53 46 01 0a c4 c3 c2 c1 07 00 00 00 00 00 00 00
               07 01 00 00 00 00 00 00 8b 14 01 ac 02 02 01 20
-              c0 b8 02
+              21 c0 b8 02
         "#]],
     );
 }
@@ -140,7 +140,7 @@ fn ordered_messages() {
               0a 04 02 f2 f2 f2 f2 f2 f2 f2 f2
             bench plan: 21 bytes
               08 00 b5 01 8b 14 01 02 01 03 80 08 ac 02 14 05
-              00 01 00 11 02
+              00 02 00 11 02
             bench done: 6 bytes
               08 01 b5 01 ac 02
             bench report: 60 bytes

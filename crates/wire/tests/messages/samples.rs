@@ -110,6 +110,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
                 number: 2,
                 home: 1,
                 stable: 0x20,
+                sequence: 0x21,
                 next: 40_000,
             }),
         ),

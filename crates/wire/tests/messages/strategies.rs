@@ -158,9 +158,9 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
             hop,
             stable
         })),
-        (ring(), any::<[u64; 4]>(), any::<u8>()).prop_map(
-            |(ring, [hop, number, stable, next], home)| {
-                Message::Pulse(Pulse { ring, hop, number, home, stable, next })
+        (ring(), any::<[u64; 5]>(), any::<u8>()).prop_map(
+            |(ring, [hop, number, stable, sequence, next], home)| {
+                Message::Pulse(Pulse { ring, hop, number, home, stable, sequence, next })
             }
         ),
     ];

@@ -81,8 +81,9 @@ pub fn pace(text: &str) -> Result<Pace, String> {
 pub fn level(text: &str) -> Result<Level, String> {
     match text {
         "agreed" => Ok(Level::Agreed),
+        "held" => Ok(Level::Held),
         "safe" => Ok(Level::Safe),
-        _ => Err(format!("\"{text}\" is no level: agreed or safe")),
+        _ => Err(format!("\"{text}\" is no level: agreed, held or safe")),
     }
 }
 
