@@ -199,20 +199,20 @@ fn a_slow_member_is_excluded() {
     };
     let lines: Vec<&str> = trace.lines().filter(membership).collect();
     expect![[r#"
-        100  us  n0 TooSlow { member: n2.i3000, by: n0.i1000, stopped: Some((266.5ms, 333ms)) }
-        100  us  n0 -> n1 join [n0,n1,n2] failed [n2] slow [n2]
-        100  us  n0 -> n2 join [n0,n1,n2] failed [n2] slow [n2]
-        150  us  n1 TooSlow { member: n2.i3000, by: n0.i1000, stopped: None }
-        150  us  n1 -> n0 join [n0,n1,n2] failed [n2] slow [n2]
-        200  us  n0 -> n1 commit r3943028@n0 call [n0,n1]
-        250  us  n1 -> n0 commit r3943028@n0 entry [n1 r3943027@n0 666/670..670]
-        300  us  n0 -> n1 commit r3943028@n0 entries [n0 r3943027@n0 666/670..670; n1 r3943027@n0 666/670..670]
-        300  us  n0 Regular r3943028@n0 [n0, n1]
-        300  us  n0 HeldOff { member: n2.i3000, span: 200ms }
-        350  us  n1 Regular r3943028@n0 [n0, n1]
-        350  us  n1 HeldOff { member: n2.i3000, span: 200ms }
-        2550 us  n2 TooSlow { member: n2.i3000, by: n0.i1000, stopped: None }
-        2550 us  n2 -> n0 join [n0,n1,n2] failed []
-        2550 us  n2 -> n1 join [n0,n1,n2] failed []
+        0    us  n0 TooSlow { member: n2.i3000, by: n0.i1000, stopped: Some((285.2001ms, 370.4001ms)) }
+        0    us  n0 -> n1 join [n0,n1,n2] failed [n2] slow [n2]
+        0    us  n0 -> n2 join [n0,n1,n2] failed [n2] slow [n2]
+        50   us  n1 TooSlow { member: n2.i3000, by: n0.i1000, stopped: None }
+        50   us  n1 -> n0 join [n0,n1,n2] failed [n2] slow [n2]
+        100  us  n0 -> n1 commit r3943028@n0 call [n0,n1]
+        150  us  n1 -> n0 commit r3943028@n0 entry [n1 r3943027@n0 568/572..572]
+        200  us  n0 -> n1 commit r3943028@n0 entries [n0 r3943027@n0 568/572..572; n1 r3943027@n0 568/572..572]
+        200  us  n0 Regular r3943028@n0 [n0, n1]
+        200  us  n0 HeldOff { member: n2.i3000, span: 200ms }
+        250  us  n1 Regular r3943028@n0 [n0, n1]
+        250  us  n1 HeldOff { member: n2.i3000, span: 200ms }
+        1750 us  n2 TooSlow { member: n2.i3000, by: n0.i1000, stopped: None }
+        1750 us  n2 -> n0 join [n0,n1,n2] failed []
+        1750 us  n2 -> n1 join [n0,n1,n2] failed []
     "#]].assert_eq(&(lines.join("\n") + "\n"));
 }
