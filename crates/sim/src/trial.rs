@@ -45,6 +45,8 @@ pub enum Trial {
         cuts: Cuts,
         /// All nodes start anew in it.
         cold: bool,
+        /// It is one of those in which rings come to rest: only one node or one pair is at odds with the others.
+        rests: bool,
     },
     /// Ways fail and work by turns.
     Flap {
@@ -69,7 +71,10 @@ impl Trial {
         Some(match draw.between(0, 7) {
             0 | 1 => Trial::Wait,
             2..=4 => Trial::Silence(draw.pick(&silence), draw.pick(&work)),
-            5 | 6 => Trial::Shape { cuts: shape(draw, nodes), cold: draw.one_in(3) },
+            5 | 6 => {
+                let (cuts, rests) = shape(draw, nodes);
+                Trial::Shape { cuts, cold: draw.one_in(3), rests }
+            }
             _ => Trial::Flap {
                 cuts: pair(draw, nodes),
                 each: draw.pick(&[20, 60, 150, 250].map(Duration::from_millis)),
@@ -84,15 +89,18 @@ impl Trial {
 }
 
 /// A network's shape: one way is cut (corosync#760), some are, a node is deaf or mute, or two do not hear each other.
-fn shape(draw: &mut Draw, nodes: usize) -> Cuts {
+/// Whether rings rest in it: in a tangle of several cuts a node that nobody can take in may try again as often as it is let (seed 200631).
+fn shape(draw: &mut Draw, nodes: usize) -> (Cuts, bool) {
     match draw.between(0, 4) {
-        0 | 1 => one_way(draw, nodes),
-        2 => pair(draw, nodes),
-        3 => deaf(draw, nodes, nodes),
+        0 | 1 => (one_way(draw, nodes), true),
+        2 => (pair(draw, nodes), true),
+        3 => (deaf(draw, nodes, nodes), true),
         _ => {
             let some = draw.between(1, 300);
             let all = (0..nodes).flat_map(|a| (0..nodes).map(move |b| (a, b)));
-            all.filter(|(a, b)| a != b && draw.permille(some)).collect()
+            let cuts: Cuts = all.filter(|(a, b)| a != b && draw.permille(some)).collect();
+            let rests = cuts.len() < 2;
+            (cuts, rests)
         }
     }
 }

@@ -13,7 +13,7 @@ fn settles(nodes: usize, cuts: Cuts, cold: bool) {
         options.weather = options.weather.near();
         options.nodes = nodes;
         options.clocks.resize(nodes, options.clocks[0]);
-        options.trial = Some(Trial::Shape { cuts: cuts.clone(), cold });
+        options.trial = Some(Trial::Shape { cuts: cuts.clone(), cold, rests: true });
         let outcome = rings::run(options, &mut draw, Plant::default(), false);
         assert!(outcome.verdict.is_ok(), "{nodes} nodes, {cuts:?}, {seed}: {:?}", outcome.verdict);
     }

@@ -145,7 +145,7 @@ impl Rings {
                 let bound = self.silent_host(work == Work::None);
                 self.fabric.later(bound, Extra::Trial(Stage::Judge));
             }
-            Trial::Shape { cuts, cold } => {
+            Trial::Shape { cuts, cold, .. } => {
                 self.fabric.network.cut_all(&cuts);
                 for node in (0..self.options.nodes).filter(|_| cold) {
                     self.end(node, false);
@@ -192,6 +192,11 @@ impl Rings {
                 let others = (0..self.options.nodes).filter(|node| Some(*node) != victim);
                 let others: Vec<Member> = others.map(|node| self.fabric.member(node)).collect();
                 self.watch.detection.due(&others, now.since(since))?;
+            }
+            Trial::Shape { rests: false, .. } => {
+                // Each of the others may be lost and found as often as one that flaps.
+                let others = self.options.nodes - 1;
+                self.watch.settling.few(others * timing.flapping(now.since(since)))?;
             }
             Trial::Shape { .. } => {
                 self.watch.settling.few(most(self.options.nodes))?;
