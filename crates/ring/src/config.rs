@@ -251,7 +251,7 @@ impl Timing {
         (self.ack_wait + self.ack_wait * members as u32 / 8).min(self.heartbeat / 2)
     }
 
-    /// The most configurations that a node sees in a time `span` in which one link fails and works by turns:
+    /// How often a node changes its membership at most in a time `span` in which one link fails and works by turns:
     /// `2 * (2 + d + span / hold_off_max)`, where `d` is how often `beacon_interval` doubles until it is `hold_off_max`. Two
     /// for each time that somebody is lost and comes back; the first time it may do so at once. See
     /// docs/protocol/ring.md, "Holding off".

@@ -66,7 +66,7 @@ impl Watch {
             ConfigurationKind::Regular => {
                 self.stability.ring(*ring, members);
                 self.wait.ring(*ring, members);
-                self.settling.configured(by, now);
+                self.settling.configured(by, members, now);
                 self.detection.configured(by, members)?;
             }
             ConfigurationKind::Transitional => self.stability.recovered(by, *ring, members),
