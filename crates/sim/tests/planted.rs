@@ -26,8 +26,8 @@ fn a_share_of_the_planted_mistakes_is_found() {
         let chosen = named(Some(name));
         assert_eq!(chosen.len(), 1, "{name}");
         let settings = Settings::default();
-        let campaign = Campaign { first: 0, seeds: 60, jobs, failures: 1, settings };
+        let campaign = Campaign { first: 0, seeds: 150, jobs, failures: 1, settings };
         let found = find(chosen[0].1, &campaign);
-        assert!(found.is_some(), "{name} was not found in 60 seeds");
+        assert!(found.is_some(), "{name} was not found in 150 seeds");
     }
 }

@@ -34,12 +34,11 @@ impl Settling {
 
     /// A node delivers a regular configuration.
     pub fn configured(&mut self, by: Member, members: &[Member], now: Time) {
-        if self.rings.get(&by).map(Vec::as_slice) == Some(members) {
-            return;
-        }
-        self.rings.insert(by, members.to_vec());
-        *self.counts.entry(by).or_default() += 1;
         self.last = Some((by, now));
+        if self.rings.get(&by).map(Vec::as_slice) != Some(members) {
+            self.rings.insert(by, members.to_vec());
+            *self.counts.entry(by).or_default() += 1;
+        }
     }
 
     /// No life has seen more than so many.
@@ -51,7 +50,7 @@ impl Settling {
         })
     }
 
-    /// None has come since then.
+    /// No configuration has come since then, of the same members or others.
     pub fn quiet_since(&self, since: Time) -> Verdict {
         let late = self.last.filter(|(_, at)| *at > since);
         demand(late.is_none(), PROPERTY, || {
@@ -72,8 +71,8 @@ mod tests {
             let ring = [member(1), member(at as u32 + 1)];
             settling.configured(member(1), &ring, Time(at));
             settling.configured(member(2), &ring, Time(at));
-            settling.configured(member(2), &ring, Time(at + 5));
         }
+        settling.configured(member(1), &[member(1), member(4)], Time(3));
         assert!(settling.few(3).is_ok() && settling.few(2).is_err());
         assert!(settling.quiet_since(Time(3)).is_ok());
         assert!(settling.quiet_since(Time(2)).is_err());
