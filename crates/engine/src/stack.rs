@@ -239,8 +239,8 @@ impl<O: Ordering> Stack<O> {
     fn pump(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some(ordered) = self.unsent.front() {
-            let payload = ordered.encode();
-            if !self.multicast(now, payload, Level::Held) {
+            let (payload, level) = (ordered.encode(), level_of(ordered));
+            if !self.multicast(now, payload, level) {
                 break;
             }
             self.unsent.pop_front();
@@ -271,7 +271,8 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders a message, now or as soon as the ring takes it.
     fn order(&mut self, now: Time, ordered: Ordered) {
-        if !self.unsent.is_empty() || !self.multicast(now, ordered.encode(), Level::Held) {
+        let level = level_of(&ordered);
+        if !self.unsent.is_empty() || !self.multicast(now, ordered.encode(), level) {
             // Bounded: what a node orders by itself answers what was delivered to it.
             self.unsent.push_back(ordered);
         }
@@ -346,4 +347,10 @@ impl<O: Ordering> Stack<O> {
             hosted.replica.check_invariants();
         }
     }
+}
+
+/// Somebody waits for whatever a node orders by itself. For an installation all members do: no reply leaves
+/// before they know that all have it, and of a safe message all are told.
+fn level_of(ordered: &Ordered) -> Level {
+    if matches!(ordered, Ordered::Install(_)) { Level::Safe } else { Level::Held }
 }

@@ -67,6 +67,21 @@ fn a_retry_at_the_next_primary_gets_the_kept_reply<O: Base>(mut cluster: Cluster
 }
 
 #[test]
+fn the_next_primary_knows_at_once_that_all_have_the_installation() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("log", &[3, 2, 4]);
+    let client = cluster.client(3);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    // Node 1 installs: it alone gets the acknowledgements. Node 2 waits for them too.
+    cluster.kill(3);
+    let other = cluster.connect_as(client, 2);
+    let retry = cluster.call(other, "log", 1, "a");
+    assert_eq!(cluster.reply(retry), Outcome::Ok("1:a".into()));
+    assert!(cluster.waited(retry) < ms(5), "{:?}", cluster.waited(retry));
+}
+
+#[test]
 fn a_client_that_comes_to_a_backup_learns_the_targets() {
     let mut cluster = Cluster::in_process(3);
     cluster.host_on("log", &[1, 2, 3]);
