@@ -68,6 +68,8 @@ pub(crate) struct Order {
     /// For each member, when something was sent to it again, and up to which number: a burst of
     /// acknowledgements names the same losses many times.
     resent: Vec<(Time, u64)>,
+    /// What this node sent again at the token's last visit.
+    served: Vec<u64>,
     /// Members that wait for an acknowledgement: one answers all that arrived together.
     pub owed: u64,
     /// Members whose messages this node has promised to deliver in an unfinished recovery.
@@ -96,6 +98,7 @@ impl Order {
             asked: 0,
             watch: Watch::new(members.len(), mine, now),
             resent: vec![(Time::ZERO, 0); members.len()],
+            served: Vec::new(),
             owed: 0,
             obliged: 0,
             told: (0, 0, 0),
@@ -343,6 +346,9 @@ impl Order {
         let (held, mut missing): (Vec<u64>, Vec<u64>) =
             requests.into_iter().partition(|sequence| self.window.has(*sequence));
         missing.retain(|sequence| *sequence <= token.sequence);
+        // Who asks again for what it was sent does not hear this node: others see the request, too.
+        missing.extend(held.iter().filter(|sequence| self.served.contains(sequence)));
+        self.served.clone_from(&held);
         // What leaves after the token is on its way.
         let sent = token.sequence.saturating_sub(token.following.into());
         for sequence in self.window.missing(sent) {
