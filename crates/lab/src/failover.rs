@@ -7,7 +7,7 @@ use steadfast::{Client, NodeId};
 
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Placement, Plan, Where, wall};
-use crate::figures::median_and_worst;
+use crate::figures::{median_and_worst, quantile};
 use crate::hosts::Way;
 use crate::{Outcome, machine};
 
@@ -191,6 +191,8 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
         median_and_worst(timelines.iter().filter_map(figure).collect())
     };
     let (gap, worst) = middle(|timeline| Some(timeline.gap)).unwrap_or_default();
+    let gaps = timelines.iter().map(|timeline| timeline.gap);
+    let p99 = quantile(gaps.collect(), 0.99).unwrap_or_default();
     let (_, worst_return) = middle(|timeline| Some(timeline.return_gap)).unwrap_or_default();
     let median = |figure| middle(figure).map(|(median, _)| median);
     if options.json {
@@ -200,7 +202,7 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
                 "peer": "steadfast", "measure": "blackout", "style": "semi-active",
                 "fault": format!("{:?}", options.fault).to_lowercase(),
                 "k": options.replicas, "nodes": options.nodes, "n": timelines.len(),
-                "gap_ms": gap, "worst_gap_ms": worst, "worst_return_gap_ms": worst_return,
+                "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "worst_return_gap_ms": worst_return,
                 "detected_ms": median(|timeline| timeline.detected),
                 "ring_ms": median(|timeline| timeline.ring),
                 "view_ms": median(|timeline| timeline.view),
@@ -210,7 +212,7 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
         );
     } else {
         println!(
-            "gap of the client over {} faults: median {gap:.1} ms, worst {worst:.1} ms; \
+            "gap of the client over {} faults: median {gap:.1} ms, p99 {p99:.1} ms, worst {worst:.1} ms; \
              worst while a node returns {worst_return:.1} ms; {} calls failed",
             timelines.len(),
             failed.len()

@@ -67,6 +67,13 @@ pub fn median_and_worst(mut figures: Vec<f64>) -> Option<(f64, f64)> {
     Some((*figures.get(figures.len() / 2)?, *figures.last()?))
 }
 
+/// The smallest figure that no less than this share of them do not exceed.
+pub fn quantile(mut figures: Vec<f64>, share: f64) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    let place = (figures.len() as f64 * share).ceil() as usize;
+    figures.get(place.max(1) - 1).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +103,13 @@ mod tests {
     fn the_median_is_the_middle_one() {
         assert_eq!(median_and_worst(vec![3.0, 1.0, 2.0]), Some((2.0, 3.0)));
         assert_eq!(median_and_worst(vec![]), None);
+    }
+
+    #[test]
+    fn one_in_a_hundred_may_exceed_the_99th_percentile() {
+        let figures: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(quantile(figures.clone(), 0.99), Some(99.0));
+        assert_eq!(quantile(figures[..30].to_vec(), 0.99), Some(100.0));
+        assert_eq!(quantile(vec![], 0.99), None);
     }
 }

@@ -185,7 +185,13 @@ impl Options {
             return self;
         };
         let near = if trial.is_timed() { self.weather.near() } else { self.weather };
-        let options = Options { trial: Some(trial), weather: near, ..self };
+        let options = match trial {
+            // Who waits for a slow member is known where the token rests. Two seconds of a full window are enough as they are.
+            Trial::Slow => Options { parking: true, window: self.window.min(16), ..self },
+            _ => self,
+        };
+        let turn = options.turn.min(options.window);
+        let options = Options { trial: Some(trial), weather: near, turn, ..options };
         match draw.one_in(2) {
             true => options.without_faults(),
             false => options,

@@ -246,6 +246,9 @@ impl Rings {
                 Ok(())
             }
             Output::Event(ring::Event::HeldUp(span)) => self.watch.detection.held_up(me, span),
+            Output::Event(ring::Event::TooSlow { member, .. }) => {
+                self.watch.detection.too_slow(me, member)
+            }
             Output::Send { .. } | Output::Event(_) => Ok(()),
         }
     }

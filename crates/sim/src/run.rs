@@ -93,7 +93,9 @@ impl Plant {
             return Some(World::Links);
         }
         // Bounds are tried in trials of bare rings.
-        let bounds = [&ring::Bug::OF_WAITING[..], &ring::Bug::OF_DETECTION, &ring::Bug::OF_SHAPES];
+        let slow = [ring::Bug::ForgiveTheSlow];
+        let bounds =
+            [&ring::Bug::OF_WAITING[..], &ring::Bug::OF_DETECTION, &ring::Bug::OF_SHAPES, &slow];
         bounds.concat().contains(&bug).then_some(World::Rings)
     }
 

@@ -39,6 +39,8 @@ pub enum Trial {
     Wait,
     /// One falls silent.
     Silence(Silence, Work),
+    /// One takes in what comes so slowly that another, who has all that it can send, waits for it most of the time.
+    Slow,
     /// Ways are cut, and stay so; `cold`: before the nodes start.
     Shape {
         /// From the first to the second nothing passes.
@@ -68,7 +70,8 @@ impl Trial {
         }
         let silence = [Silence::Power, Silence::Stopped, Silence::Cut, Silence::Killed];
         let work = [Work::None, Work::One, Work::Two, Work::All];
-        Some(match draw.between(0, 7) {
+        Some(match draw.between(0, 8) {
+            8 if nodes >= 3 => Trial::Slow,
             0 | 1 => Trial::Wait,
             2..=4 => Trial::Silence(draw.pick(&silence), draw.pick(&work)),
             5 | 6 => {
@@ -84,7 +87,7 @@ impl Trial {
 
     /// A bound of time is tried: it says something about a network that does not hold messages up.
     pub fn is_timed(&self) -> bool {
-        matches!(self, Trial::Wait | Trial::Silence(..))
+        matches!(self, Trial::Wait | Trial::Silence(..) | Trial::Slow)
     }
 }
 

@@ -16,6 +16,7 @@ pub struct Detection {
     latest: HashMap<Member, Vec<Member>>,
     steady: bool,
     undisturbed: bool,
+    slow: Option<Member>,
 }
 
 impl Detection {
@@ -27,6 +28,18 @@ impl Detection {
     /// From now on no process is stopped.
     pub fn undisturbed(&mut self) {
         self.undisturbed = true;
+    }
+
+    /// From now on this one, and nobody else, does not keep up.
+    pub fn slow(&mut self, member: Member) {
+        self.slow = Some(member);
+    }
+
+    /// A member was left out because it did not keep up, says a node.
+    pub fn too_slow(&self, by: Member, member: Member) -> Verdict {
+        demand(!self.undisturbed || self.slow == Some(member), PROPERTY, || {
+            format!("{by} leaves {member} out as slow, and nothing slowed it down")
+        })
     }
 
     /// A node says that it was held up, and distrusts itself.
@@ -80,6 +93,9 @@ mod tests {
         assert!(detection.held_up(one, bound).is_ok());
         detection.undisturbed();
         assert!(detection.held_up(one, bound).is_err());
+        assert!(detection.too_slow(one, two).is_err());
+        detection.slow(two);
+        assert!(detection.too_slow(one, two).is_ok());
         detection.steady(true);
         assert!(detection.configured(two, &[two]).is_err(), "nothing was wrong");
     }

@@ -2,7 +2,7 @@
 
 use wire::{Duration, Member, Time};
 
-use super::{Extra, Rings, ring_config};
+use super::{BACKLOG, Extra, Rings, ring_config};
 use crate::check::settling::most;
 use crate::check::{Verdict, Violation};
 use crate::run::Plant;
@@ -71,7 +71,7 @@ impl Rings {
                 }
                 self.fabric.later(Duration::from_millis(20), Extra::Trial(Stage::Judge));
             }
-            Trial::Silence(..) | Trial::Shape { .. } | Trial::Flap { .. } => {
+            Trial::Silence(..) | Trial::Slow | Trial::Shape { .. } | Trial::Flap { .. } => {
                 self.fabric.later(wait, Extra::Trial(Stage::Strike));
             }
         }
@@ -83,13 +83,37 @@ impl Rings {
     pub(super) fn trial(&mut self, stage: Stage) -> Verdict {
         let Some(course) = &self.course else { return Ok(()) };
         match stage {
-            Stage::Say if course.over => Ok(()),
+            Stage::Say | Stage::Judge if course.over => Ok(()),
+            Stage::Say if matches!(course.trial, Trial::Slow) => self.fill(),
             Stage::Say => self.work(),
             Stage::Strike => self.strike(),
             Stage::Turn(left) => self.turn(left),
             Stage::Boot(node) => self.boot(node),
             Stage::Judge => self.judge(),
         }
+    }
+
+    /// One of the others has always something to send, until the slow one is out: it comes back later.
+    fn fill(&mut self) -> Verdict {
+        let Some(course) = &self.course else { return Ok(()) };
+        if course.since.is_some()
+            && self.watch.detection.due(&self.others(), Duration::ZERO).is_ok()
+        {
+            return self.judge();
+        }
+        let sender = (course.victim + 1) % self.options.nodes;
+        let queued = |world: &Rings| {
+            world.fabric.hosts[sender]
+                .process
+                .as_ref()
+                .map_or(BACKLOG, |process| process.ring.queued())
+        };
+        while queued(self) < BACKLOG {
+            self.say(sender, FULL)?;
+        }
+        self.drain(sender)?;
+        self.fabric.later(Duration::from_millis(1), Extra::Trial(Stage::Say));
+        Ok(())
     }
 
     /// Somebody says something, as the trial has it.
@@ -105,7 +129,7 @@ impl Rings {
             Trial::Silence(_, Work::One) => (vec![other(0)], 2_000),
             Trial::Silence(_, Work::Two) => (vec![other(said % 2)], 1_500),
             Trial::Silence(_, Work::All) => ((0..nodes - 1).map(other).collect(), 4_000),
-            Trial::Shape { .. } | Trial::Flap { .. } => {
+            Trial::Slow | Trial::Shape { .. } | Trial::Flap { .. } => {
                 (vec![self.load.count(0, nodes - 1)], 60_000)
             }
         };
@@ -145,6 +169,10 @@ impl Rings {
                 let bound = self.silent_host(work == Work::None);
                 self.fabric.later(bound, Extra::Trial(Stage::Judge));
             }
+            Trial::Slow => {
+                let bound = self.lag(victim);
+                self.fabric.later(bound, Extra::Trial(Stage::Judge));
+            }
             Trial::Shape { cuts, cold, .. } => {
                 self.fabric.network.cut_all(&cuts);
                 for node in (0..self.options.nodes).filter(|_| cold) {
@@ -179,6 +207,8 @@ impl Rings {
     fn judge(&mut self) -> Verdict {
         let Some(course) = &mut self.course else { return Ok(()) };
         course.over = true;
+        let victim = course.victim;
+        self.fabric.lag(victim, None);
         let now = self.fabric.now();
         let since = course.since.unwrap_or(now);
         let timing = self.timing();
@@ -187,11 +217,8 @@ impl Rings {
                 self.watch.wait.finish(now)?;
                 self.watch.wait.timed(None);
             }
-            Trial::Silence(..) => {
-                let victim = self.course.as_ref().map(|course| course.victim);
-                let others = (0..self.options.nodes).filter(|node| Some(*node) != victim);
-                let others: Vec<Member> = others.map(|node| self.fabric.member(node)).collect();
-                self.watch.detection.due(&others, now.since(since))?;
+            Trial::Silence(..) | Trial::Slow => {
+                self.watch.detection.due(&self.others(), now.since(since))?;
             }
             Trial::Shape { rests: false, .. } => {
                 // Each of the others may be lost and found as often as one that flaps.
@@ -209,6 +236,26 @@ impl Rings {
         self.calm = None;
         self.well = None;
         self.heal()
+    }
+
+    /// All but the victim.
+    fn others(&self) -> Vec<Member> {
+        let victim = self.course.as_ref().map(|course| course.victim);
+        let others = (0..self.options.nodes).filter(|node| Some(*node) != victim);
+        others.map(|node| self.fabric.member(node)).collect()
+    }
+
+    /// This one takes in a window of datagrams in four times the others' round trip or more, and in less time than makes it
+    /// seem dead. Tells after which time it must be out: docs/protocol/ring.md, "Slow receivers", with three quarters of the
+    /// time stopped, and the new ring.
+    fn lag(&mut self, victim: usize) -> Duration {
+        let config = ring_config(&self.options, self.fabric.member(victim), Plant::default());
+        let (timing, delay) = (config.timing, self.delay());
+        let window = u32::try_from(config.window).expect("a window is small");
+        let gap = (timing.token_timeout / 4).max(delay * 10) / window;
+        self.fabric.lag(victim, Some(gap));
+        self.watch.detection.slow(self.fabric.member(victim));
+        timing.slow_limit * 100 / (75 - config.slow_share) + self.silent_host(false)
     }
 
     fn timing(&self) -> ring::Timing {

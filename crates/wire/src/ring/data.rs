@@ -31,7 +31,7 @@ use crate::{ClusterId, Incarnation, Malformed, Member, NodeId, RingId};
 pub struct Data {
     /// The ring that gave the sequence number.
     pub ring: RingId,
-    /// The receiver is to answer with an [`Ack`] at once.
+    /// The receiver is to answer with an [`Ack`](super::Ack) at once.
     pub ack_wanted: bool,
     /// How often the token had been passed when this was sent.
     pub hop: u64,
@@ -150,7 +150,7 @@ pub fn push_chunk(body: &mut impl BufMut, first: bool, last: bool, level: Level,
 }
 
 impl Data {
-    /// The chunks, in order. [`Datagram::decode`] has checked that they fill the body exactly.
+    /// The chunks, in order. [`Datagram::decode`](super::Datagram::decode) has checked that they fill the body exactly.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
         let mut at = 0;
         core::iter::from_fn(move || {
