@@ -130,6 +130,9 @@ pub(crate) struct Suspect {
     pub ask_at: Time,
 }
 
+/// So many changes of the proposal in a row are told to all without delay.
+const AT_ONCE: u32 = 3;
+
 #[derive(Debug)]
 pub(crate) struct Gather {
     me: Member,
@@ -147,6 +150,8 @@ pub(crate) struct Gather {
     pub yielded: bool,
     /// When the proposal is repeated.
     pub join_at: Time,
+    /// When all were told of it last, and how often at once.
+    told: (Time, u32),
     /// When whoever has not agreed is held to have failed.
     pub consensus_at: Time,
     /// A node that starts does not accept being alone before this.
@@ -165,9 +170,23 @@ impl Gather {
             suspect: None,
             yielded: false,
             join_at: Time::ZERO,
+            told: (Time::ZERO, 0),
             consensus_at: Time::FAR,
             alone_at: Time::ZERO,
         }
+    }
+
+    /// Whether all are to be told of the proposal now. The first changes are told at once; of those that come
+    /// thick upon them each would cost a datagram to everybody, so they are told together, this much apart.
+    pub fn may_tell_all(&mut self, now: Time, apart: Duration) -> bool {
+        let (at, times) = self.told;
+        let (next, changed) = (at + apart, self.join_at > now);
+        if times >= AT_ONCE && now < next && changed {
+            self.join_at = self.join_at.min(next);
+            return false;
+        }
+        self.told = (now, if now < next { times + 1 } else { 1 });
+        true
     }
 
     /// What this node proposes.

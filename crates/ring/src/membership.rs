@@ -59,12 +59,16 @@ impl Ring {
     /// members agree with some `n` datagrams, not with `n * n`.
     pub(crate) fn send_join(&mut self, now: Time, answers: Option<Member>) {
         let State::Gather(gather) = &mut self.state else { return };
-        // The jitter keeps nodes that started together from talking at once for ever.
         let interval = self.config.timing.join_interval;
+        let answers = answers.filter(|member| gather.agrees(*member));
+        if answers.is_none() && !gather.may_tell_all(now, interval / 4) {
+            return;
+        }
+        // The jitter keeps nodes that started together from talking at once for ever.
         let jitter = self.random.below(u64::try_from(interval.as_nanos() / 4).unwrap_or(1).max(1));
         gather.join_at = now + interval + core::time::Duration::from_nanos(jitter);
         let datagram = self.out.encode(Message::Join(gather.join(self.known)));
-        match answers.filter(|member| gather.agrees(*member)) {
+        match answers {
             None => self.out.send_to_configured(datagram, &[]),
             Some(member) => {
                 let mut to = vec![member];

@@ -243,7 +243,7 @@ impl Neighbours {
         let doubled = 1 << (neighbour.strikes - 1).min(16);
         let span = match neighbour.strikes {
             _ if forgives => Duration::ZERO,
-            _ if slow => timing.slow_limit * 2 * doubled,
+            _ if slow => timing.longest_stall() * 2 * doubled,
             1 => Duration::ZERO,
             _ => timing.beacon_interval * doubled,
         };

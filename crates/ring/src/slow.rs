@@ -14,7 +14,7 @@ use crate::{Config, Event, Ring, State};
 impl Config {
     /// How much a member may hold up the others.
     pub(crate) fn tariff(&self) -> Tariff {
-        Tariff { limit: self.timing.slow_limit, share: self.slow_share }
+        Tariff { limit: self.timing.longest_stall(), share: self.slow_share }
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod cluster;
 
-use cluster::{Cluster, Seen, Tune, check, millis};
+use cluster::{Cluster, Seen, Tune, check, micros, millis};
 use steadfast_ring::{ConfigurationKind, Event};
 use wire::NodeId;
 
@@ -245,4 +245,31 @@ fn a_large_ring_forms_and_changes() {
     cluster
         .run_until(100, |cluster| cluster.is_one_ring() && cluster.ring(0).members().len() == 39);
     check::all(&cluster);
+}
+
+/// Nodes that start together tell all others what they know three times at once, and then once in a quarter of
+/// `join_interval`; else they answer one by one. So it is some datagrams for each pair of them, not one for each three.
+#[test]
+fn many_nodes_that_start_at_once_talk_in_pairs() {
+    for n in [4, 8, 16, 32, 64] {
+        for (delay, spread) in [(50, 0), (50, 2_000), (500, 5_000)] {
+            let mut cluster = Cluster::new(n, 1, Tune::default());
+            cluster.delay = micros(delay);
+            let mut random = wire::Random::new(n as u64);
+            let mut starts: Vec<_> = (0..n).map(|node| (random.below(spread + 1), node)).collect();
+            starts.sort_unstable();
+            let begin = cluster.now;
+            for (at, node) in starts {
+                cluster.run((begin + micros(at)).since(cluster.now));
+                cluster.start(node);
+            }
+            cluster.run_until(5_000, Cluster::is_one_ring);
+            let (joins, pairs) = (cluster.counts["join"], (n * (n - 1)) as u64);
+            let took = cluster.now.since(begin);
+            println!("{n} nodes within {spread} us, {delay} us apart: {joins} joins, {took:?}");
+            let quarters = took.as_nanos() / (cluster.tune.timing.join_interval / 4).as_nanos();
+            let most = (6 + quarters as u64) * pairs;
+            assert!(joins <= most, "{n} nodes: {joins} joins, not {most}");
+        }
+    }
 }

@@ -255,7 +255,7 @@ impl Rings {
         let gap = (timing.token_timeout / 4).max(delay * 10) / window;
         self.fabric.lag(victim, Some(gap));
         self.watch.detection.slow(self.fabric.member(victim));
-        timing.slow_limit * 100 / (75 - config.slow_share) + self.silent_host(false)
+        timing.longest_stall() * 100 / (75 - config.slow_share) + self.silent_host(false)
     }
 
     fn timing(&self) -> ring::Timing {
