@@ -245,14 +245,14 @@ impl Rings {
         others.map(|node| self.fabric.member(node)).collect()
     }
 
-    /// This one takes in a window of datagrams in four times the others' round trip or more, and in less time than makes it
+    /// This one takes in a window of datagrams in seven times the others' round trip or more, and in less time than makes it
     /// seem dead. Tells after which time it must be out: docs/protocol/ring.md, "Slow receivers", with three quarters of the
     /// time stopped, and the new ring.
     fn lag(&mut self, victim: usize) -> Duration {
         let config = ring_config(&self.options, self.fabric.member(victim), Plant::default());
         let (timing, delay) = (config.timing, self.delay());
         let window = u32::try_from(config.window).expect("a window is small");
-        let gap = (timing.token_timeout / 4).max(delay * 10) / window;
+        let gap = (timing.token_timeout / 3).max(delay * 14) / window;
         self.fabric.lag(victim, Some(gap));
         self.watch.detection.slow(self.fabric.member(victim));
         timing.longest_stall() * 100 / (75 - config.slow_share) + self.silent_host(false)
