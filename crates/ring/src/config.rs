@@ -207,7 +207,7 @@ impl Default for Timing {
             token_timeout: Duration::from_millis(50),
             token_timeout_max: Duration::from_millis(200),
             heartbeat: Duration::from_millis(20),
-            heartbeat_max: Duration::from_millis(100),
+            heartbeat_max: Duration::from_millis(200),
             token_retransmit: Duration::from_millis(3),
             ack_wait: Duration::from_millis(2),
             want_retry: Duration::from_millis(2),
