@@ -125,6 +125,17 @@ impl Cluster {
         }
     }
 
+    /// All who run are in one ring. A network that is whole again has not yet brought everybody back (seed 4324).
+    fn is_one_ring(&self) -> bool {
+        let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
+        let rings: Vec<_> = running.map(|process| process.status().ring).collect();
+        rings.iter().all(|ring| {
+            ring.state == "operational"
+                && ring.id == rings[0].id
+                && ring.members.len() == rings.len()
+        })
+    }
+
     /// A node gives its replica of a group up, if others can go on with it.
     fn unhost(&mut self, node: usize, group: usize) -> Verdict {
         let plan = &self.options.groups[group % self.options.groups.len()];
@@ -133,6 +144,7 @@ impl Cluster {
         // Without a quorum a part may find itself with the last replica, and a group without any is no group.
         let spared = self.options.quorum == Quorum::Majority
             && self.is_whole()
+            && self.is_one_ring()
             && !self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush])
             && self.watch.promise.spares(id, me, &away(&self.fabric));
         if !spared || !self.fabric.hosts[node].runs() || !self.executors[node].contains_key(&id) {
