@@ -84,8 +84,9 @@ impl Bug {
     /// Those that cost an idle ring more than it may: found by who counts its datagrams.
     pub const OF_IDLENESS: [Bug; 1] = [Bug::NeverStretch];
 
-    /// Those that accuse who is well: found where old datagrams come late, as in `tests/detection.rs`.
-    pub const OF_SUSPICION: [Bug; 1] = [Bug::CopyIsNews];
+    /// Those that accuse who is well: found where old datagrams come late, as in `tests/detection.rs`, and where
+    /// a window is shut that nobody holds shut, as in `tests/slow.rs`.
+    pub const OF_SUSPICION: [Bug; 2] = [Bug::CopyIsNews, Bug::BlameTheLast];
 
     /// Those that let somebody wait too long: found by who looks at every token, as `tests/cluster/fairness.rs` does.
     pub const OF_WAITING: [Bug; 1] = [Bug::GreedyHolder];
@@ -93,8 +94,8 @@ impl Bug {
     /// Those that let rings come and go without end where a network is bad: the simulator counts configurations.
     pub const OF_SHAPES: [Bug; 2] = [Bug::WelcomeOneWay, Bug::NeverHoldOff];
 
-    /// Those of the account of stalls: found by the scenarios of `tests/slow.rs`.
-    pub const OF_STALLS: [Bug; 2] = [Bug::ForgiveTheSlow, Bug::BlameTheLast];
+    /// Those that let a slow member hold up the others for ever: found where one is slow, as in `tests/slow.rs`.
+    pub const OF_STALLS: [Bug; 1] = [Bug::ForgiveTheSlow];
 
     /// Those that show where nodes have several links.
     pub const OF_LINKS: [Bug; 2] = [Bug::EveryByBestLink, Bug::KeepDeadLink];

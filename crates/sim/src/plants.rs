@@ -15,7 +15,7 @@ pub fn all() -> Vec<(String, Plant)> {
         .chain(&ring::Bug::OF_WAITING)
         .chain(&ring::Bug::OF_DETECTION)
         .chain(&ring::Bug::OF_SHAPES)
-        .chain(&[ring::Bug::ForgiveTheSlow])
+        .chain(&ring::Bug::OF_STALLS)
         .chain(&ring::Bug::OF_LINKS)
         .chain(&ring::Bug::OF_IDLENESS)
         .map(|&bug| (format!("ring::{bug:?}"), Plant { ring: Some(bug), ..Plant::default() }));

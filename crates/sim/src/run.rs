@@ -93,9 +93,12 @@ impl Plant {
             return Some(World::Links);
         }
         // Bounds are tried in trials of bare rings.
-        let slow = [ring::Bug::ForgiveTheSlow];
-        let bounds =
-            [&ring::Bug::OF_WAITING[..], &ring::Bug::OF_DETECTION, &ring::Bug::OF_SHAPES, &slow];
+        let bounds = [
+            &ring::Bug::OF_WAITING[..],
+            &ring::Bug::OF_DETECTION,
+            &ring::Bug::OF_SHAPES,
+            &ring::Bug::OF_STALLS,
+        ];
         bounds.concat().contains(&bug).then_some(World::Rings)
     }
 

@@ -12,16 +12,17 @@ use super::{Verdict, Violation, demand};
 const PROPERTY: &str = "bounded";
 
 /// By then the last work is done, and the interval has grown as far as it may.
-const SETTLING: Duration = Duration::from_millis(400);
+const SETTLING: Duration = Duration::from_millis(600);
 
 /// A token that does not rest says the same all the time: what is left of the work is done by then.
 const CLASSIC: Duration = Duration::from_millis(10);
 
-/// For so long an idle cluster is listened to.
-const LISTENING: Duration = Duration::from_millis(1_000);
+/// For so long an idle cluster is listened to: ten of its longest intervals, that one datagram more in each is heard
+/// from up to nine nodes.
+const LISTENING: Duration = Duration::from_millis(2_000);
 
 /// A copy of an old datagram may come so late, and stir the ring: then it is listened to once more.
-const LATEST: Duration = Duration::from_millis(3_000);
+const LATEST: Duration = Duration::from_millis(5_000);
 
 /// A whole cluster without work, and what it says meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,19 +138,21 @@ mod tests {
     /// One datagram more in each interval is heard.
     #[test]
     fn an_idle_ring_says_so_much_and_no_more() {
-        let heard = |each: u64, parking| {
-            let idle = Idle { nodes: 4, parking, delay: Duration::from_micros(50) };
+        let heard = |nodes: usize, each: usize, parking| {
+            let idle = Idle { nodes, parking, delay: Duration::from_micros(50) };
             let mut silence = Silence::new(Time::ZERO);
             let mut now = Time::ZERO;
             let mut sent = 0;
             while !silence.listen(now, sent, idle)? {
                 now += ring::Timing::default().heartbeat_max;
-                sent += each;
+                sent += each as u64;
             }
             Ok::<_, Violation>(now)
         };
-        assert!(heard(4, true).is_ok());
-        assert!(heard(5, true).is_err());
-        assert!(heard(100_000, false).is_ok());
+        for nodes in 2..=9 {
+            assert!(heard(nodes, nodes, true).is_ok());
+            assert!(heard(nodes, nodes + 1, true).is_err(), "{nodes} nodes");
+        }
+        assert!(heard(4, 100_000, false).is_ok());
     }
 }

@@ -84,7 +84,6 @@ impl Rings {
         let Some(course) = &self.course else { return Ok(()) };
         match stage {
             Stage::Say | Stage::Judge if course.over => Ok(()),
-            Stage::Say if matches!(course.trial, Trial::Slow) => self.fill(),
             Stage::Say => self.work(),
             Stage::Strike => self.strike(),
             Stage::Turn(left) => self.turn(left),
@@ -129,7 +128,8 @@ impl Rings {
             Trial::Silence(_, Work::One) => (vec![other(0)], 2_000),
             Trial::Silence(_, Work::Two) => (vec![other(said % 2)], 1_500),
             Trial::Silence(_, Work::All) => ((0..nodes - 1).map(other).collect(), 4_000),
-            Trial::Slow | Trial::Shape { .. } | Trial::Flap { .. } => {
+            Trial::Slow => return self.fill(),
+            Trial::Shape { .. } | Trial::Flap { .. } => {
                 (vec![self.load.count(0, nodes - 1)], 60_000)
             }
         };
