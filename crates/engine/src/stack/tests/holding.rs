@@ -3,7 +3,7 @@
 use super::*;
 
 /// Nodes 1 and 2 host the group, and 2 awaits the snapshot that is on its way: with it, the transfer's number.
-fn two_replicas() -> (Room, u64) {
+fn two_replicas() -> (Room, ViewNumber) {
     let mut room = Room::active(Vec::new());
     room.host();
     room.join(1);
