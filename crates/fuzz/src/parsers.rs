@@ -1,6 +1,8 @@
 //! Whatever is read from outside: any bytes are refused with an error or read, and what was read survives being
 //! written and read again.
 
+use std::fmt::Debug;
+
 use bytes::{Bytes, BytesMut};
 use node::admin::Request;
 use seal::{ClusterKey, Keys, Seal};
@@ -8,7 +10,7 @@ use wire::client::Frame;
 use wire::ordered::{Ordered, ReplicaState};
 use wire::report::Report;
 use wire::ring::{Datagram, Message};
-use wire::{ClusterId, Incarnation, Member, NodeId, Secret, Time};
+use wire::{ClusterId, Incarnation, Malformed, Member, NodeId, Secret, Time};
 
 use crate::Source;
 
@@ -55,8 +57,23 @@ pub(crate) fn ordered(bytes: &[u8]) {
     }
 }
 
-/// A stream of frames, arriving in pieces: how it is cut makes no difference.
+/// Frames between a client and a node.
 pub(crate) fn frame(bytes: &[u8]) {
+    stream(bytes, Frame::take, Frame::encode);
+}
+
+/// Frames between a program and its node.
+pub(crate) fn attach(bytes: &[u8]) {
+    use wire::attach::Frame;
+    stream(bytes, Frame::take, Frame::encode);
+}
+
+/// A stream of frames, arriving in pieces: how it is cut makes no difference.
+fn stream<F: PartialEq + Debug>(
+    bytes: &[u8],
+    take: fn(&mut BytesMut) -> Result<Option<F>, Malformed>,
+    encode: fn(&F) -> Bytes,
+) {
     let mut source = Source::new(bytes);
     let piece = 1 + source.below(40);
     let stream = source.rest();
@@ -64,18 +81,18 @@ pub(crate) fn frame(bytes: &[u8]) {
     let mut cut = BytesMut::new();
     let mut pieces = stream.chunks(piece);
     loop {
-        let first = Frame::take(&mut whole);
-        let mut second = Frame::take(&mut cut);
+        let first = take(&mut whole);
+        let mut second = take(&mut cut);
         while second == Ok(None)
             && let Some(piece) = pieces.next()
         {
             cut.extend_from_slice(piece);
-            second = Frame::take(&mut cut);
+            second = take(&mut cut);
         }
         assert_eq!(first, second);
         let Ok(Some(frame)) = first else { return };
-        let mut again = BytesMut::from(&frame.encode()[..]);
-        assert_eq!(Frame::take(&mut again), Ok(Some(frame)));
+        let mut again = BytesMut::from(&encode(&frame)[..]);
+        assert_eq!(take(&mut again), Ok(Some(frame)));
         assert!(again.is_empty(), "a frame is read to its end");
     }
 }

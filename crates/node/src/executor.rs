@@ -1,28 +1,24 @@
 //! Where a replica's handlers run: a thread of its own, or the data-plane thread.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread;
 
-use bytes::Bytes;
-use engine::{Command, Executed, ServiceOutcome, Ticket};
-use wire::client::Refusal;
-use wire::limits::{MAX_BODY, MAX_COMMAND_BYTES, MAX_COMMANDS, MAX_REASON};
+use engine::{Command, Executed, Ticket};
+use wire::GroupId;
+use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::Hold;
-use wire::{Duration, GroupId};
 
 use crate::HostError;
 use crate::poller::Waker;
 use crate::realtime::fifo;
-use crate::service::{Call, Context, Execution, Factory, HostOptions, Service};
-use crate::timer::monotonic;
+use crate::service::{Execution, Factory, HostOptions};
 
-/// A handler that took less than this the last time is waited for before what it ordered is sent:
-/// less than the three system calls that it goes before.
-const QUICK: Duration = Duration::from_micros(20);
+mod replica;
+
+pub(crate) use replica::panic_text;
+use replica::{Replica, bytes_of};
 
 /// The state of a replica, or why there is none, for whoever asked.
 pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
@@ -165,127 +161,18 @@ fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
     }
 }
 
-struct Replica {
-    group: GroupId,
-    serial: u64,
-    make: Factory,
-    /// `None` after the factory panicked.
-    service: Option<Box<dyn Service>>,
-    /// Its last call was.
-    quick: bool,
-}
-
-impl Replica {
-    fn new(group: GroupId, serial: u64, make: Factory) -> Replica {
-        // A panic here is the caller's of `host`, on its own thread.
-        let service = Some(make());
-        Replica { group, serial, make, service, quick: false }
-    }
-
-    fn run(&mut self, command: Command) -> Option<Done> {
-        let bytes = bytes_of(&command);
-        let (ticket, (executed, panicked)) = match command {
-            Command::Execute { ticket, method, json, body, now, seed, client, number } => {
-                let context = Context::new(now, seed, client, number);
-                let call = Call { method, json, body: &body };
-                (ticket, self.execute(&context, call))
-            }
-            Command::Snapshot { ticket } => {
-                let state = self.snapshot().map(Bytes::from);
-                (ticket, (Executed::Snapshot(state), false))
-            }
-            Command::Restore { ticket, state } => {
-                (ticket, (Executed::Restored(self.restore(&state)), false))
-            }
-            Command::Reset => {
-                self.service = guarded("factory", || (self.make)()).ok();
-                return None;
-            }
-        };
-        Some(Done { group: self.group, serial: self.serial, ticket, executed, panicked, bytes })
-    }
-
-    fn execute(&mut self, context: &Context, call: Call<'_>) -> (Executed, bool) {
-        let begun = monotonic();
-        let outcome = match &mut self.service {
-            Some(service) => guarded("call", || service.call(context, call)),
-            None => Err(()),
-        };
-        self.quick = monotonic().since(begun) < QUICK;
-        let panicked = outcome.is_err();
-        // The text must be the same at every replica, so it does not repeat the panic's.
-        let outcome = outcome.unwrap_or_else(|()| {
-            let reason = "the service panicked in this call; the logs of its nodes say where";
-            ServiceOutcome::Refused(Refusal::Failed, reason.into())
-        });
-        (Executed::Reply(limited(outcome)), panicked)
-    }
-
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
-        let service = self.service.as_ref().ok_or("the service could not be made")?;
-        guarded("snapshot", || service.snapshot())
-            .unwrap_or_else(|()| Err("the service panicked while its state was taken".into()))
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let service = self.service.as_mut().ok_or("the service could not be made")?;
-        guarded("restore", || service.restore(state))
-            .unwrap_or_else(|()| Err("the service panicked while its state was restored".into()))
-    }
-
-    fn answer_state(&self, reply: &StateReply) {
-        // Whoever asked may have given up.
-        let _ = reply.try_send(self.snapshot().map_err(HostError::Snapshot));
-    }
-}
-
-fn bytes_of(command: &Command) -> usize {
-    match command {
-        Command::Execute { body, .. } => body.len(),
-        _ => 0,
-    }
-}
-
-/// Runs the service's code; its panic ends neither the replica nor the node. What the service's
-/// state is then, is for the service to say: the same at every replica.
-fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, ()> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        tracing::error!(panic = panic_text(&*panic), "a service panicked in its {what}");
-    })
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
-}
-
-/// Keeps what the service says within what a reply may carry.
-fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
-    match outcome {
-        ServiceOutcome::Ok(body) | ServiceOutcome::Error(body) if body.len() > MAX_BODY => {
-            let reason = format!(
-                "the reply has {} bytes, at most {MAX_BODY} fit: ask for less at a time",
-                body.len()
-            );
-            ServiceOutcome::Refused(Refusal::ReplyTooLarge, reason)
-        }
-        ServiceOutcome::Refused(refusal, mut reason) => {
-            let fits = |end: &usize| reason.is_char_boundary(*end);
-            let end = (0..=reason.len().min(MAX_REASON)).rev().find(fits).unwrap_or(0);
-            reason.truncate(end);
-            ServiceOutcome::Refused(refusal, reason)
-        }
-        fine => fine,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::mpsc::channel;
+
+    use bytes::Bytes;
+    use engine::ServiceOutcome;
     use wire::ordered::GroupOptions;
-    use wire::{ClientId, MethodId, Time};
+    use wire::{ClientId, Duration, MethodId, Time};
+
+    use super::*;
+    use crate::service::{Call, Context, Service};
+    use crate::timer::monotonic;
 
     /// Takes as long as the call's body says, in microseconds.
     struct Slow;

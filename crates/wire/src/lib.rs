@@ -1,8 +1,8 @@
 //! What crosses a process boundary, and the words to say it in.
 //!
 //! Ids, [`Time`], seeded [`Random`], [`limits`], and every message: [`ring`] (node to node, one
-//! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the ring) and [`client`] (frames between
-//! a client and a node). Hot headers are fixed little-endian layouts read in place (zerocopy);
+//! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the ring), [`client`] (frames between
+//! a client and a node) and [`attach`] (frames between a node and a program that serves a replica). Hot headers are fixed little-endian layouts read in place (zerocopy);
 //! the rest is postcard. Every layout is drawn beside its type, every number is explicit and is
 //! never used again for another meaning.
 //!
@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod arena;
+pub mod attach;
 pub mod bench;
 pub mod client;
 mod codec;

@@ -156,5 +156,25 @@ pub const MAX_SUBSCRIBERS: usize = 16;
 /// Connections at a node's admin socket.
 pub const MAX_ADMIN_CONNECTIONS: usize = 16;
 
-/// Bytes of one request at the admin socket.
-pub const MAX_ADMIN_REQUEST: usize = 4_096;
+/// Bytes of one request at the admin socket: one that has a program run carries its arguments and
+/// its environment.
+pub const MAX_ADMIN_REQUEST: usize = 64 << 10;
+
+/// Programs that a node runs.
+pub const MAX_PROGRAMS: usize = 64;
+
+/// Bytes of one piece of a state between a node and a program.
+pub const ATTACH_PIECE: usize = 256 << 10;
+
+/// Connections at the programs' socket that have not shown a token yet. At the limit the oldest ends.
+pub const MAX_VISITORS: usize = 16;
+
+/// Bytes of one line of a program's output in the node's log. Longer lines are cut into several.
+pub const MAX_LINE: usize = 2_048;
+
+/// Last lines of a program's output that are kept to explain its end.
+pub const MAX_LAST_LINES: usize = 20;
+
+/// Lines of a program's output that the node's log takes at once, and each second after that. What is
+/// more is dropped, and counted.
+pub const MAX_LINES_A_SECOND: u32 = 500;

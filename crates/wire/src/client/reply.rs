@@ -34,7 +34,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    fn from_number(number: u8) -> Option<Self> {
+    /// The refusal of this number.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
         [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge]
             .into_iter()

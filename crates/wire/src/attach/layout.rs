@@ -1,0 +1,171 @@
+//! The fixed heads of the frames' bodies.
+
+use alloc::string::String;
+
+use super::{
+    ATTACH_PIECE, Answer, Bytes, ClientId, Execute, FromBytes, Immutable, IntoBytes, KnownLayout,
+    MAX_REASON, MAX_STATE, Malformed, MethodId, Outcome, Piece, Refusal, TOKEN, Time, U32, U64,
+    Unaligned, at_most,
+};
+
+const JSON: u8 = 1;
+const PANICKED: u8 = 1;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct FrameHeader {
+    pub length: U32,
+    pub kind: u8,
+    pub reserved: [u8; 3],
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct HelloHeader {
+    pub magic: [u8; 4],
+    pub version: u8,
+    pub reserved: [u8; 3],
+    pub pid: U32,
+    pub token: [u8; TOKEN],
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct WelcomeHeader {
+    pub version: u8,
+    pub reserved: [u8; 3],
+    pub node: U32,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct ExecuteHeader {
+    number: U64,
+    now: U64,
+    seed: U64,
+    client: U64,
+    call: U64,
+    method: U32,
+    flags: u8,
+    reserved: [u8; 3],
+}
+
+impl ExecuteHeader {
+    pub fn of(execute: &Execute) -> ExecuteHeader {
+        ExecuteHeader {
+            number: execute.number.into(),
+            now: execute.now.0.into(),
+            seed: execute.seed.into(),
+            client: execute.client.0.into(),
+            call: execute.call.into(),
+            method: execute.method.0.into(),
+            flags: u8::from(execute.json) * JSON,
+            reserved: [0; 3],
+        }
+    }
+
+    /// Reads a body, which the arguments share.
+    pub fn decode(body: &Bytes) -> Result<Execute, Malformed> {
+        let (head, arguments) = split::<ExecuteHeader>(body)?;
+        if head.flags & !JSON != 0 || head.reserved != [0; 3] {
+            return Err(Malformed::Field("execute flags"));
+        }
+        Ok(Execute {
+            number: head.number.get(),
+            now: Time(head.now.get()),
+            seed: head.seed.get(),
+            client: ClientId(head.client.get()),
+            call: head.call.get(),
+            method: MethodId(head.method.get()),
+            json: head.flags & JSON != 0,
+            body: arguments,
+        })
+    }
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct AnswerHeader {
+    number: U64,
+    outcome: u8,
+    refusal: u8,
+    flags: u8,
+    reserved: u8,
+}
+
+impl AnswerHeader {
+    /// The head, and what follows it.
+    pub fn of(answer: &Answer) -> (AnswerHeader, &[u8]) {
+        let (outcome, refusal, bytes) = match &answer.outcome {
+            Outcome::Ok(bytes) => (1, 0, &bytes[..]),
+            Outcome::Error(bytes) => (2, 0, &bytes[..]),
+            Outcome::Refused(refusal, reason) => (3, *refusal as u8, reason.as_bytes()),
+        };
+        let (number, flags) = (answer.number.into(), u8::from(answer.panicked) * PANICKED);
+        (AnswerHeader { number, outcome, refusal, flags, reserved: 0 }, bytes)
+    }
+
+    /// Reads a body, which the outcome shares.
+    pub fn decode(body: &Bytes) -> Result<Answer, Malformed> {
+        let (head, bytes) = split::<AnswerHeader>(body)?;
+        if head.flags & !PANICKED != 0 || head.reserved != 0 {
+            return Err(Malformed::Field("answer flags"));
+        }
+        if head.outcome != 3 && head.refusal != 0 {
+            return Err(Malformed::Field("refusal"));
+        }
+        let outcome = match head.outcome {
+            1 => Outcome::Ok(bytes),
+            2 => Outcome::Error(bytes),
+            3 => {
+                let refusal = Refusal::from_number(head.refusal);
+                let refusal = refusal.ok_or(Malformed::Field("refusal"))?;
+                Outcome::Refused(refusal, text(&bytes, MAX_REASON, "reason")?)
+            }
+            _ => return Err(Malformed::Field("outcome")),
+        };
+        Ok(Answer { number: head.number.get(), panicked: head.flags & PANICKED != 0, outcome })
+    }
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct PieceHeader {
+    number: U64,
+    total: U64,
+}
+
+impl PieceHeader {
+    pub fn of(piece: &Piece) -> PieceHeader {
+        PieceHeader { number: piece.number.into(), total: piece.total.into() }
+    }
+
+    /// Reads a body, which the piece shares.
+    pub fn decode(body: &Bytes) -> Result<Piece, Malformed> {
+        let (head, bytes) = split::<PieceHeader>(body)?;
+        let (number, total) = (head.number.get(), head.total.get());
+        at_most(bytes.len(), ATTACH_PIECE, "piece")?;
+        let fits = total <= MAX_STATE as u64 && bytes.len() as u64 <= total;
+        if !fits || (bytes.is_empty() && total > 0) {
+            return Err(Malformed::Field("total"));
+        }
+        Ok(Piece { number, total, bytes })
+    }
+}
+
+/// A body's fixed head, and what follows it.
+pub(super) fn split<H: FromBytes>(body: &Bytes) -> Result<(H, Bytes), Malformed> {
+    let (head, _) = H::read_from_prefix(body).map_err(|_| Malformed::Length)?;
+    Ok((head, body.slice(size_of::<H>()..)))
+}
+
+/// A body that is a number and nothing else.
+pub(super) fn number_of(body: &Bytes) -> Result<u64, Malformed> {
+    let number = U64::read_from_bytes(body).map_err(|_| Malformed::Length)?;
+    Ok(number.get())
+}
+
+pub(super) fn text(bytes: &[u8], limit: usize, field: &'static str) -> Result<String, Malformed> {
+    at_most(bytes.len(), limit, field)?;
+    core::str::from_utf8(bytes).map(String::from).map_err(|_| Malformed::Field(field))
+}
