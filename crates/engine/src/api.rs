@@ -271,6 +271,15 @@ pub enum Event {
         /// Place in this group's history at this replica, from 1, state transfers included.
         position: u64,
     },
+    /// A call came here again, from another entry or by a retry, and was not executed again.
+    Copy {
+        /// The group.
+        group: GroupId,
+        /// The client.
+        client: ClientId,
+        /// Its call.
+        number: u64,
+    },
     /// A reply left for a client.
     Replied {
         /// The group.

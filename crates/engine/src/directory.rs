@@ -14,6 +14,7 @@ use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
 
+use crate::style::Standing;
 use passage::installed;
 pub(crate) use passage::majority;
 
@@ -78,6 +79,16 @@ impl Group {
     /// The replicas that have the state, in order of rank.
     pub(crate) fn synced(&self) -> impl DoubleEndedIterator<Item = Member> + '_ {
         self.replicas.iter().filter(|r| r.state == State::Synced).map(|r| r.member)
+    }
+
+    /// How this member stands to the group.
+    pub(crate) fn standing(&self, member: Member) -> Standing {
+        match self.replica(member).map(|replica| replica.state) {
+            None => Standing::Stranger,
+            Some(State::Unsynced { .. }) => Standing::Joining,
+            Some(State::Synced) if self.primary() == Some(member) => Standing::Primary,
+            Some(State::Synced) => Standing::Backup,
+        }
     }
 
     /// The replica on this member.

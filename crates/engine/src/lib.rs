@@ -20,6 +20,7 @@ mod quorum;
 mod replica;
 mod session;
 mod stack;
+mod style;
 
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Command, Config, Event, Executed,

@@ -220,8 +220,12 @@ impl Replica {
                     number,
                 }));
             }
-            Decision::Running => {} // the answer comes with the result
-            Decision::Done(outcome) => effects.push(Effect::Answer { client, number, outcome }),
+            // The answer comes with the result.
+            Decision::Running => effects.push(self.copy(client, number)),
+            Decision::Done(outcome) => {
+                effects.push(self.copy(client, number));
+                effects.push(Effect::Answer { client, number, outcome });
+            }
             Decision::Stale => {
                 let reason = "the call's number is outside the session's window: a client must not \
                               reuse the number of a call that it gave up";
@@ -234,6 +238,10 @@ impl Replica {
                 effects.push(Effect::Answer { client, number, outcome });
             }
         }
+    }
+
+    fn copy(&self, client: ClientId, number: u64) -> Effect {
+        Effect::Event(Event::Copy { group: self.group, client, number })
     }
 
     fn give(&mut self, task: Task) -> Ticket {

@@ -10,7 +10,7 @@ use engine::{Command, Executed, ServiceOutcome, Stack, Ticket};
 use wire::client::{
     Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
-use wire::ordered::GroupOptions;
+use wire::ordered::{GroupOptions, Style};
 use wire::{
     Caller, ClientId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, PROTOCOL_VERSION,
     Time, ViewNumber,
@@ -42,7 +42,8 @@ fn targets(source: &mut Source<'_>) -> Option<Targets> {
         let number = source.below(12);
         Target { node: NodeId(number as u32), address: address(number) }
     };
-    Some(Targets { view, nodes: (0..many).map(|_| target(source)).collect() })
+    let style = Style::ALL[source.below(Style::ALL.len())];
+    Some(Targets { view, style, nodes: (0..many).map(|_| target(source)).collect() })
 }
 
 fn outcome(source: &mut Source<'_>) -> Outcome {

@@ -22,7 +22,7 @@ pub type Stamped = (u64, Event);
 pub enum Interest {
     /// All.
     All,
-    /// All but those that every call makes (`Executed`, `Replied`).
+    /// All but those that every call makes (`Executed`, `Replied`, `Copy`).
     #[default]
     Membership,
 }
@@ -101,7 +101,7 @@ impl Events {
 }
 
 fn is_of_call(event: &Event) -> bool {
-    matches!(event, Event::Executed { .. } | Event::Replied { .. })
+    matches!(event, Event::Executed { .. } | Event::Replied { .. } | Event::Copy { .. })
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_FRAME, MAX_NAME, MAX_REASON, MAX_REPLICAS};
+use crate::ordered::Style;
 use crate::{ClientId, GroupId, Malformed, NodeId, PROTOCOL_VERSION, ViewNumber};
 
 mod reply;
@@ -105,7 +106,7 @@ impl Bind {
     }
 }
 
-/// Where a group is. | group | outcome: tag, (view, targets: count, each (node, address)) |
+/// Where a group is. | group | outcome: tag, (view, style, targets: count, each (node, address)) |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// The group that was asked for.
@@ -126,7 +127,9 @@ impl Bound {
 pub struct Targets {
     /// The view that they are taken from: a larger one replaces a smaller one.
     pub view: ViewNumber,
-    /// The primary's node first. Empty: no replica has the state now.
+    /// How the group is replicated: what a client may do with more than the first of them.
+    pub style: Style,
+    /// The best first: of most styles the primary's. Empty: no replica has the state now.
     pub nodes: Vec<Target>,
 }
 

@@ -27,50 +27,16 @@ use crate::limits::MAX_NAME;
 use crate::{GroupId, Malformed, ViewNumber, bench};
 
 mod configuration;
+mod options;
 mod request;
 mod state;
 
 pub use configuration::{
     Announce, Component, GroupEntry, Install, MAX_ATTEMPTS, Place, ReplicaEntry,
 };
+pub use options::{GroupOptions, Hold, Style};
 pub use request::Request;
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
-
-/// How a group is replicated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Style {
-    /// Every replica executes in the same order; the primary answers.
-    SemiActive,
-}
-
-/// Who must hold a request before its reply may leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Hold {
-    /// The primary's node alone (agreed delivery): quickest; a crash may lose an answered request.
-    One,
-    /// A majority of the configuration, and of the group's synced replicas: as long as half of these live, no
-    /// answered request is lost.
-    Majority,
-    /// Every member of the configuration (safe delivery).
-    All,
-}
-
-/// What a group's members must agree on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct GroupOptions {
-    /// How the group is replicated.
-    pub style: Style,
-    /// When a reply may leave.
-    pub hold: Hold,
-}
-
-impl Default for GroupOptions {
-    fn default() -> Self {
-        GroupOptions { style: Style::SemiActive, hold: Hold::Majority }
-    }
-}
 
 /// The sender hosts a replica of this group from here on. | name | options |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

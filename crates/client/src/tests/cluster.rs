@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wire::client::{Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targets, Welcome};
+use wire::ordered::Style;
 use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
 use crate::{CallError, CallId, Config, Event, Link, Output, Session};
@@ -24,7 +25,11 @@ pub(super) fn address(node: u32) -> SocketAddr {
 /// The targets of this view: these nodes, the first the primary.
 pub(super) fn targets(view: u64, nodes: &[u32]) -> Targets {
     let target = |node: &u32| Target { node: NodeId(*node), address: address(*node) };
-    Targets { view: ViewNumber(view), nodes: nodes.iter().map(target).collect() }
+    Targets {
+        view: ViewNumber(view),
+        style: Style::SemiActive,
+        nodes: nodes.iter().map(target).collect(),
+    }
 }
 
 /// What a node does with a request.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use wire::client::{Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targets, Welcome};
+use wire::ordered::Style;
 use wire::{GroupId, MethodId, NodeId, PROTOCOL_VERSION, ViewNumber};
 
 pub const GROUP: &str = "counter";
@@ -48,7 +49,11 @@ pub struct FakeNode {
 /// The targets of this view, first to last.
 pub fn targets(view: u64, nodes: &[&FakeNode]) -> Targets {
     let target = |node: &&FakeNode| Target { node: NodeId(1), address: node.address };
-    Targets { view: ViewNumber(view), nodes: nodes.iter().map(target).collect() }
+    Targets {
+        view: ViewNumber(view),
+        style: Style::SemiActive,
+        nodes: nodes.iter().map(target).collect(),
+    }
 }
 
 /// Nodes that all know the group at all of them, the first its primary.

@@ -10,11 +10,12 @@ use wire::limits::{MAX_BODY, MAX_DEADLINE};
 use wire::ordered::{self, Hold, Ordered};
 use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
 
-use super::Stack;
+use super::{Hosted, Stack};
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::callers::{Call, Stage, Waiting};
 use crate::directory::{Group, State};
 use crate::ordering::{Level, Ordering};
+use crate::style::{Conduct, Entry};
 
 impl<O: Ordering> Stack<O> {
     /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
@@ -110,7 +111,7 @@ impl<O: Ordering> Stack<O> {
             let address = self.membership.address(member.node)?;
             Some(Target { node: member.node, address })
         });
-        Targets { view: group.view, nodes: nodes.collect() }
+        Targets { view: group.view, style: group.options.style, nodes: nodes.collect() }
     }
 
     fn request(&mut self, now: Time, wall: Time, caller: Caller, request: Request) {
@@ -160,21 +161,39 @@ impl<O: Ordering> Stack<O> {
         let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || needed);
         let Some(waiting) = self.callers.get(&call) else { return };
         let behind = waiting.request.view < group.view && !waiting.given;
-        if primary == self.me {
-            if hosted.is_some() {
-                self.order_call(now, call);
-            } // else the view in which another is primary is on its way
-        } else if behind {
-            self.decline(call, Outcome::NotPrimary);
-        } else {
+        let hosted = hosted.filter(|hosted| hosted.replica.has_state());
+        let known = |hosted: &Hosted| hosted.replica.known(call.1, call.2);
+        let style = group.options.style;
+        match style.entry(group.standing(self.me)) {
+            Entry::Open => {
+                let Some(hosted) = hosted else { return }; // a view without it is on its way
+                match style.looks_first().then(|| known(hosted)).flatten() {
+                    Some(outcome) => self.serve_known(call, outcome),
+                    None => self.order_call(now, call),
+                }
+            }
+            Entry::Spare | Entry::Closed if behind => self.decline(call, Outcome::NotPrimary),
             // The client knows as much as this node and comes here all the same: it could not
             // reach the primary. If that is dead a new view comes soon. If it lives, it may have
             // ordered the call; if not, any replica may.
-            self.outputs.push_back(Output::Probe(primary.node));
-            if let Some(hosted) = hosted.filter(|hosted| hosted.replica.has_state()) {
-                let known = hosted.replica.known(call.1, call.2);
-                self.serve_as_backup(now, call, known);
+            Entry::Spare => {
+                self.outputs.push_back(Output::Probe(primary.node));
+                if let Some(hosted) = hosted {
+                    let known = known(hosted);
+                    self.serve_as_backup(now, call, known);
+                }
             }
+            Entry::Closed => self.outputs.push_back(Output::Probe(primary.node)),
+        }
+    }
+
+    /// A replica here was given the call already: it is answered when that is held.
+    fn serve_known(&mut self, call: Call, outcome: Option<ServiceOutcome>) {
+        let (group, client, number) = call;
+        self.event(Event::Copy { group, client, number });
+        self.callers.delivered(&call, self.delivered);
+        if let Some(outcome) = outcome {
+            self.answer(call, outcome);
         }
     }
 
@@ -185,12 +204,7 @@ impl<O: Ordering> Stack<O> {
         let Some(waiting) = self.callers.get(&call) else { return };
         let (given, deadline) = (waiting.given, waiting.deadline);
         match known {
-            Some(outcome) => {
-                self.callers.delivered(&call, self.delivered);
-                if let Some(outcome) = outcome {
-                    self.answer(call, outcome);
-                }
-            }
+            Some(outcome) => self.serve_known(call, outcome),
             None if given => self.order_call(now, call),
             None => self.callers.order_later(&call, now + deadline.since(now) / 4),
         }
@@ -199,7 +213,7 @@ impl<O: Ordering> Stack<O> {
     /// Calls that nobody else has ordered in time are ordered here.
     pub(super) fn order_due(&mut self, now: Time) {
         while let Some(call) = self.callers.take_due(now) {
-            let has_state = |hosted: &super::Hosted| hosted.replica.has_state() && !hosted.leaving;
+            let has_state = |hosted: &Hosted| hosted.replica.has_state() && !hosted.leaving;
             let awake = self.directory.get(call.0).is_some_and(|group| group.primary().is_some());
             if self.membership.is_active()
                 && awake

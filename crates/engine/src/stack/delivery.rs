@@ -11,6 +11,7 @@ use crate::bug::Bug;
 use crate::component::Bearing;
 use crate::directory::{Change, Group, JoinRefused, majority};
 use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Ordering};
+use crate::style::Conduct;
 
 impl<O: Ordering> Stack<O> {
     pub(super) fn handle_ordering(&mut self, now: Time, output: ordering::Output) {
@@ -185,7 +186,7 @@ impl<O: Ordering> Stack<O> {
         }
         // A replica that has left answers what was ordered before, and takes nothing more.
         let known = self.directory.get(group);
-        if known.is_some_and(|group| group.replica(self.me).is_some()) {
+        if known.is_some_and(|group| group.options.style.executes(group.standing(self.me))) {
             if let Some(hosted) = self.hosted.get_mut(&group) {
                 hosted.taken = place;
                 // Only a replica with the state can answer; others leave the call to who has it.

@@ -256,6 +256,12 @@ impl<O: Base> Cluster<O> {
         self.nodes.get_mut(&node).unwrap().benches.remove(0)
     }
 
+    /// Calls that came to the node again and were not executed again.
+    pub fn copies(&self, node: u32) -> usize {
+        let copy = |event: &&Event| matches!(event, Event::Copy { .. });
+        self.nodes[&node].events.iter().filter(copy).count()
+    }
+
     pub fn was_refused(&self, node: u32, group: &str) -> bool {
         let refused =
             |event: &Event| matches!(event, Event::JoinRefused { name, .. } if name == group);
@@ -263,8 +269,12 @@ impl<O: Base> Cluster<O> {
     }
 
     pub fn host_on(&mut self, group: &str, nodes: &[u32]) {
+        self.host_on_with(group, nodes, GroupOptions::default());
+    }
+
+    pub fn host_on_with(&mut self, group: &str, nodes: &[u32], options: GroupOptions) {
         for (i, node) in nodes.iter().enumerate() {
-            self.host_on_later(group, *node);
+            self.host_with(group, *node, options);
             self.run_until_synced(group, i + 1);
         }
     }

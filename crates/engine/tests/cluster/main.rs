@@ -5,6 +5,7 @@ mod base;
 mod bench;
 mod harness;
 mod keys;
+mod styles;
 mod tampered;
 mod vault;
 

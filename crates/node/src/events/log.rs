@@ -123,7 +123,9 @@ impl Log {
                 tracing::info!(?took, recovered, "ring installed");
             }
             // Two for each call: they would bury the rest.
-            Event::Executed { .. } | Event::Replied { .. } => tracing::trace!(?event),
+            Event::Executed { .. } | Event::Replied { .. } | Event::Copy { .. } => {
+                tracing::trace!(?event);
+            }
             other => tracing::debug!(event = ?other),
         }
     }

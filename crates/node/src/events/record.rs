@@ -63,6 +63,8 @@ pub enum EventKind {
     Transferred { group: GroupId, bytes: usize },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
+    /// A call came again, and was not executed again.
+    Copy { group: GroupId, client: ClientId, number: u64 },
     /// A reply left for a client.
     Replied { group: GroupId, client: ClientId, number: u64 },
     /// A benchmark loads the ring.
@@ -116,6 +118,7 @@ impl From<&Event> for EventKind {
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }
             }
+            Event::Copy { group, client, number } => EventKind::Copy { group, client, number },
             Event::Replied { group, client, number } => {
                 EventKind::Replied { group, client, number }
             }

@@ -119,6 +119,7 @@ impl Plane {
                 self.counters.excluded_slow += 1;
             }
             Event::Ring(ring::Event::TooSlow { .. }) => self.counters.others_slow += 1,
+            Event::Copy { .. } => self.counters.copies += 1,
             Event::Left if self.stop != Stop::No => self.stop = Stop::Done,
             Event::JoinRefused { name, .. } => {
                 self.executors.remove(&GroupId::of(name));

@@ -57,6 +57,9 @@ pub struct Counters {
     pub clients: u64,
     /// Commands given to replicas.
     pub commands: u64,
+    /// Calls that came to a replica again, by a retry or from another entry, and were not executed again.
+    #[serde(default)]
+    pub copies: u64,
     /// Handlers that panicked.
     pub handlers_panicked: u64,
     /// Replicas taken out because they could not keep up.

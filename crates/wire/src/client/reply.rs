@@ -107,7 +107,7 @@ impl Outcome {
 /// |        |       |      |         |         |   | length 4| then targets
 /// +--------+-------+------+---------+---------+---+---------+--------------
 /// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica
-/// targets  postcard (view, nodes) at the end, of that many bytes; 0: the client's are right
+/// targets  postcard (view, style, nodes) at the end, of that many bytes; 0: the client's are right
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {

@@ -9,7 +9,7 @@ use wire::limits::{
 };
 use wire::ordered::{
     Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS, Ordered,
-    Place, ReplicaEntry, ReplicaState, StateChunk, StateHead,
+    Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Style,
 };
 use wire::ring::{
     Ack, Beacon, Commit, CommitMember, CommitStep, Datagram, Join, MAX_ENTRIES, Message, Token,
@@ -257,7 +257,7 @@ fn refused_frame(frame: Frame) -> &'static str {
 
 fn targets(count: usize) -> Targets {
     let target = Target { node: NodeId(u32::MAX), address: ([0xff; 16], u16::MAX).into() };
-    Targets { view: ViewNumber(u64::MAX), nodes: vec![target; count] }
+    Targets { view: ViewNumber(u64::MAX), style: Style::SemiActive, nodes: vec![target; count] }
 }
 
 #[test]

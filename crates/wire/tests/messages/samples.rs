@@ -8,7 +8,7 @@ use wire::histogram::Times;
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
-use wire::ordered::{StateChunk, StateHead, Synced};
+use wire::ordered::{StateChunk, StateHead, Style, Synced};
 use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
 use wire::ring::{Level, Origin, Pulse, Stable, Token, Want, push_chunk};
 use wire::{
@@ -280,6 +280,7 @@ pub fn replica_state() -> ReplicaState {
 pub fn targets() -> Targets {
     Targets {
         view: ViewNumber(6),
+        style: Style::Active,
         nodes: vec![
             Target { node: NodeId(1), address: ([127, 0, 0, 1], 7100).into() },
             Target { node: NodeId(2), address: ([0, 0, 0, 0, 0, 0, 0, 1], 7101).into() },

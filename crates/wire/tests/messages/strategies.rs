@@ -172,9 +172,13 @@ fn name() -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..=MAX_NAME / 4).prop_map(String::from_iter)
 }
 
+fn style() -> impl Strategy<Value = Style> {
+    (0..Style::ALL.len()).prop_map(|place| Style::ALL[place])
+}
+
 fn options() -> impl Strategy<Value = GroupOptions> {
-    prop_oneof![Just(Hold::One), Just(Hold::Majority), Just(Hold::All)]
-        .prop_map(|hold| GroupOptions { style: Style::SemiActive, hold })
+    let hold = prop_oneof![Just(Hold::One), Just(Hold::Majority), Just(Hold::All)];
+    (style(), hold).prop_map(|(style, hold)| GroupOptions { style, hold })
 }
 
 fn component() -> impl Strategy<Value = Component> {
@@ -335,8 +339,8 @@ fn address() -> impl Strategy<Value = SocketAddr> {
 fn targets() -> impl Strategy<Value = Targets> {
     let target = (any::<u32>(), address())
         .prop_map(|(node, address)| Target { node: NodeId(node), address });
-    (any::<u64>(), vec(target, 0..=MAX_REPLICAS))
-        .prop_map(|(view, nodes)| Targets { view: ViewNumber(view), nodes })
+    (any::<u64>(), style(), vec(target, 0..=MAX_REPLICAS))
+        .prop_map(|(view, style, nodes)| Targets { view: ViewNumber(view), style, nodes })
 }
 
 fn client_request() -> impl Strategy<Value = client::Request> {

@@ -1,0 +1,71 @@
+//! What depends on a group's style. Each question is answered in one place, here, and whoever acts asks it.
+//!
+//! | question | who asks |
+//! | --- | --- |
+//! | who takes a client's call? | `stack/clients.rs`, when it comes |
+//! | does who takes it ask first whether another took it? | the same |
+//! | who executes a request at its place in the order? | `stack/delivery.rs` |
+
+use wire::ordered::Style;
+
+/// How a node stands to a group, by the group's view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has no replica.
+    Stranger,
+    /// Its replica waits for the state.
+    Joining,
+    /// Its replica has the state, and another is primary.
+    Backup,
+    /// Its replica is the first in rank that has the state.
+    Primary,
+}
+
+/// What a node does with a client's call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It takes the call at once.
+    Open,
+    /// It takes the call if nobody else has after a while.
+    Spare,
+    /// It takes none: the client is told who does, or waits for the view in which somebody does.
+    Closed,
+}
+
+/// What is done by style.
+pub(crate) trait Conduct {
+    /// What a node that stands so does with a client's call.
+    fn entry(self, standing: Standing) -> Entry;
+
+    /// Whether an open entry looks if its replica knows the call, before it takes it: a client may have asked
+    /// another as well. Else only who retries after a fail-over asks twice, and the sessions see it.
+    fn looks_first(self) -> bool;
+
+    /// Whether a node that stands so is given a request at its place in the order: its replica executes it, now or
+    /// when it has the state, and answers the call if its client is here.
+    fn executes(self, standing: Standing) -> bool;
+}
+
+impl Conduct for Style {
+    fn entry(self, standing: Standing) -> Entry {
+        match (self, standing) {
+            (_, Standing::Stranger | Standing::Joining) => Entry::Closed,
+            (Style::SemiActive, Standing::Backup) => Entry::Spare,
+            (Style::SemiActive, Standing::Primary) => Entry::Open,
+            (Style::Active, Standing::Backup | Standing::Primary) => Entry::Open,
+        }
+    }
+
+    fn looks_first(self) -> bool {
+        match self {
+            Style::SemiActive => false,
+            Style::Active => true,
+        }
+    }
+
+    fn executes(self, standing: Standing) -> bool {
+        match self {
+            Style::SemiActive | Style::Active => standing != Standing::Stranger,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a group's members must agree on.
+
+use core::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// How a group is replicated (`docs/protocol/group.md`, "Styles"; `ft-corba-totem.txt`, section 2.1).
+///
+/// In text it is its [name](Style::name), in messages its number. The numbers never change, and are in the
+/// order of what a style spends on a fault that has not happened yet: 2, 3 and 6 are kept for cold
+/// passive, warm passive and voting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Style {
+    /// Every replica executes in the same order; the primary orders and answers.
+    #[default]
+    SemiActive = 4,
+    /// Every replica executes in the same order; any of them orders and answers the calls of the clients
+    /// that come to it, and a client may ask two of them at a time.
+    Active = 5,
+}
+
+impl Style {
+    /// Every style.
+    pub const ALL: [Style; 2] = [Style::SemiActive, Style::Active];
+
+    /// Its name in configurations and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Style::SemiActive => "semi-active",
+            Style::Active => "active",
+        }
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Style {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.serialize_str(self.name())
+        } else {
+            serializer.serialize_u8(*self as u8)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Style {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Style, D::Error> {
+        let by_name = deserializer.is_human_readable();
+        if by_name {
+            return deserializer.deserialize_str(Name);
+        }
+        let number = u8::deserialize(deserializer)?;
+        let style = Style::ALL.into_iter().find(|style| *style as u8 == number);
+        style.ok_or_else(|| D::Error::custom("no style has this number"))
+    }
+}
+
+/// Reads a style's name.
+struct Name;
+
+impl serde::de::Visitor<'_> for Name {
+    type Value = Style;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a style of replication: ")?;
+        let mut between = "";
+        for style in Style::ALL {
+            write!(f, "{between}`{style}`")?;
+            between = ", ";
+        }
+        Ok(())
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Style, E> {
+        let style = Style::ALL.into_iter().find(|style| style.name() == name);
+        style.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(name), &self))
+    }
+}
+
+/// Who must hold a request before its reply may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// The node alone that ordered it (agreed delivery): quickest; a crash may lose an answered request.
+    One,
+    /// A majority of the configuration, and of the group's synced replicas: as long as half of these live, no
+    /// answered request is lost.
+    Majority,
+    /// Every member of the configuration (safe delivery).
+    All,
+}
+
+/// What a group's members must agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GroupOptions {
+    /// How the group is replicated.
+    pub style: Style,
+    /// When a reply may leave.
+    pub hold: Hold,
+}
+
+impl Default for GroupOptions {
+    fn default() -> Self {
+        GroupOptions { style: Style::default(), hold: Hold::Majority }
+    }
+}
