@@ -1,6 +1,6 @@
 //! Which crate may depend on which: `wire <- ring <- engine <- node <- steadfast`,
 //! `wire <- seal <- node`,
-//! `wire <- client <- steadfast`, `sim -> engine, client, seal`, `lab -> all`, `nobody -> sim, lab`.
+//! `wire <- client <- steadfast`, `wire <- history`, `sim -> engine, client, history, seal`, `lab -> all`, `nobody -> sim, lab`.
 
 use toml::{Table, Value};
 
@@ -25,6 +25,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-wire",
         ],
     ),
+    ("crates/history", &["steadfast-wire"]),
     ("crates/steadfast-macros", &[]),
     (
         "crates/steadfast",
@@ -44,6 +45,7 @@ const BELOW: &[(&str, &[&str])] = &[
         &[
             "steadfast-client",
             "steadfast-engine",
+            "steadfast-history",
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-wire",
@@ -66,6 +68,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast",
             "steadfast-client",
             "steadfast-engine",
+            "steadfast-history",
             "steadfast-node",
             "steadfast-ring",
             "steadfast-seal",

@@ -30,6 +30,7 @@ const PURE: &[&str] = &[
 
 /// Single files outside the porch that look at the clock, with the reason.
 const CLOCK_READERS: &[(&str, &str)] = &[
+    ("crates/history/benches/checker.rs", "measures"),
     ("crates/seal/benches/seal.rs", "measures"),
     ("crates/sim/src/campaign.rs", "tells how long all runs took; none of them sees it"),
     ("xtask/src/fuzz.rs", "tells how long a target ran"),

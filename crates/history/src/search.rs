@@ -1,0 +1,366 @@
+//! The search for a linearization of one object's history.
+//!
+//! The algorithm is that of Wing and Gong (*Testing and Verifying Concurrent Objects*, JPDC 1993): of the operations
+//! that no other must precede, try one as the next, and come back to try another if that leads nowhere. Lowe (*Testing for linearizability*, 2017)
+//! adds the memory of where the search has been: what is left to be found depends only on which operations have had their turn and on the
+//! object's state, so a pair of these that was met before is not searched again. Three more things keep it short:
+//!
+//! - A read (or what else changes nothing wherever it comes) that fits now has its turn at once, with no way back. In every linearization
+//!   of the rest it can be moved to the front: nothing has to come before it, it fits there, and nobody else sees the difference.
+//! - Of the others, who was answered first is tried first: it is most in need of a place. Those that nobody saw the end of come
+//!   last, and only where they change something.
+//! - Of equal calls whose ends nobody saw, the earliest goes first: in any linearization it can stand in for the later one.
+//!
+//! Which operations have had their turn is remembered as the exclusive or of a random number of 128 bits for each (Zobrist, *A new hashing
+//! method*, 1970): two different sets among 2^21 that meet in one number have a chance below 2^-86.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use wire::{Random, Time};
+
+use crate::check::Limits;
+use crate::model::Model;
+
+/// One operation, as the search sees it.
+pub(crate) struct Item<'a, M: Model> {
+    pub(crate) call: &'a M::Call,
+    /// `None`: nobody saw it.
+    pub(crate) reply: Option<&'a M::Reply>,
+    pub(crate) invoked: Time,
+    /// `None`: never, as far as anybody knows.
+    pub(crate) ended: Option<Time>,
+    /// Its place in the history of its object.
+    pub(crate) place: usize,
+}
+
+impl<M: Model> Clone for Item<'_, M> {
+    fn clone(&self) -> Self {
+        Item { ..*self }
+    }
+}
+
+/// What came of a search.
+pub(crate) enum Found<S> {
+    Linearization,
+    /// There is none.
+    Nothing(Stuck<S>),
+    /// It would have taken more than the limit of this.
+    Limit(&'static str),
+}
+
+/// The furthest that any attempt came.
+pub(crate) struct Stuck<S> {
+    /// Place of the operation that had no place in the order.
+    pub(crate) blocked: usize,
+    /// Some states in which the object may be when it would have to come.
+    pub(crate) states: Vec<S>,
+}
+
+/// How the object may be after a history: its state, and places of operations that may still come.
+pub(crate) type Final<S> = (S, Vec<usize>);
+
+/// States of a stuck search that are told.
+const TOLD_STATES: usize = 4;
+
+/// Neighbours in the list of what is left: calls and answers in order of time.
+#[derive(Clone, Copy, Default)]
+struct Links {
+    before: usize,
+    after: usize,
+}
+
+/// A choice that can be taken back.
+struct Frame {
+    item: usize,
+    state: usize,
+    trail: usize,
+}
+
+pub(crate) struct Search<'a, M: Model> {
+    model: &'a M,
+    limits: Limits,
+    pub(crate) steps: u64,
+    /// The answered ones in order of their answers, then the others in order of their calls.
+    items: Vec<Item<'a, M>>,
+    answered: usize,
+    /// Answered ones that change nothing.
+    reads: Vec<bool>,
+    /// Of equal calls whose ends are not known: the one before.
+    equal_before: Vec<Option<usize>>,
+    taken: Vec<bool>,
+    /// 0 is the head; then each item's call; then each answered item's answer.
+    list: Vec<Links>,
+    trail: Vec<usize>,
+    names: Vec<u128>,
+    /// Which have had their turn.
+    set: u128,
+    states: Vec<Rc<M::State>>,
+    numbers: HashMap<Rc<M::State>, usize>,
+    state: usize,
+    met: HashSet<(u128, usize)>,
+    /// Who may be next, as of the last look.
+    candidates: Vec<usize>,
+    /// Who has to be next at the latest.
+    frontier: Option<usize>,
+    furthest: usize,
+    stuck: Vec<usize>,
+}
+
+impl<'a, M: Model> Search<'a, M> {
+    pub(crate) fn new(
+        model: &'a M,
+        start: M::State,
+        mut items: Vec<Item<'a, M>>,
+        limits: Limits,
+    ) -> Self {
+        items.sort_by_key(|item| {
+            (item.ended.is_none(), item.ended.unwrap_or(item.invoked), item.place)
+        });
+        let answered = items.iter().take_while(|item| item.ended.is_some()).count();
+        let equal_before = (0..items.len())
+            .map(|item| {
+                let same =
+                    |a: &Item<'_, M>, b: &Item<'_, M>| (a.call, a.reply) == (b.call, b.reply);
+                (answered..item).rev().find(|&earlier| same(&items[earlier], &items[item]))
+            })
+            .collect();
+        let is_read = |(place, item): (usize, &Item<'_, M>)| {
+            place < answered && model.is_read(item.call, item.reply)
+        };
+        let reads = items.iter().enumerate().map(is_read).collect();
+        let mut random = Random::new(0x5eed);
+        let mut word = || u128::from(random.next_u64());
+        let names = items.iter().map(|_| word() << 64 | word()).collect();
+        let list = linked(&items, answered);
+        let start = Rc::new(start);
+        Search {
+            model,
+            limits,
+            steps: 0,
+            taken: vec![false; items.len()],
+            items,
+            answered,
+            reads,
+            equal_before,
+            list,
+            trail: Vec::new(),
+            names,
+            set: 0,
+            states: vec![start.clone()],
+            numbers: HashMap::from([(start, 0)]),
+            state: 0,
+            met: HashSet::new(),
+            candidates: Vec::new(),
+            frontier: None,
+            furthest: 0,
+            stuck: Vec::new(),
+        }
+    }
+
+    /// Looks for a linearization.
+    pub(crate) fn run(&mut self) -> Found<M::State> {
+        let mut found = false;
+        let limit = self.visit(|_| {
+            found = true;
+            false
+        });
+        match limit {
+            Some(limit) => Found::Limit(limit),
+            None if found => Found::Linearization,
+            None => Found::Nothing(Stuck {
+                blocked: self.items[self.furthest].place,
+                states: self.stuck.iter().map(|&state| (*self.states[state]).clone()).collect(),
+            }),
+        }
+    }
+
+    /// All ways in which the object may be afterwards, if there are no more than `most`.
+    pub(crate) fn finals(&mut self, most: usize) -> Option<Vec<Final<M::State>>> {
+        let mut all = Vec::new();
+        let limit = self.visit(|search| {
+            let open = search.answered..search.items.len();
+            let open = open.filter(|&item| !search.taken[item]);
+            let open = open.map(|item| search.items[item].place).collect();
+            all.push(((*search.states[search.state]).clone(), open));
+            all.len() <= most
+        });
+        (limit.is_none() && all.len() <= most).then_some(all)
+    }
+
+    /// Goes through all that may have happened. `whole` is told when all answered operations have their places, and
+    /// says whether to go on. Returns the limit that was reached, if any.
+    fn visit(&mut self, mut whole: impl FnMut(&Self) -> bool) -> Option<&'static str> {
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut from = 0;
+        self.settle();
+        if self.frontier.is_none() && !whole(self) {
+            return None;
+        }
+        loop {
+            if self.steps > self.limits.steps {
+                return Some("steps");
+            }
+            if self.met.len() > self.limits.configurations {
+                return Some("configurations");
+            }
+            let next = self.frontier.and_then(|_| self.choice(from));
+            let Some((item, state)) = next else {
+                let frame = frames.pop()?;
+                from = frame.item + 1;
+                self.take_back(&frame);
+                continue;
+            };
+            let frame = Frame { item, state: self.state, trail: self.trail.len() };
+            self.take(item);
+            self.state = state;
+            self.settle();
+            if !self.met.insert((self.set, self.state)) {
+                from = frame.item + 1;
+                self.take_back(&frame);
+                continue;
+            }
+            if self.frontier.is_none() && !whole(self) {
+                return None;
+            }
+            frames.push(frame);
+            from = 0;
+        }
+    }
+
+    /// Reads that fit have their turn.
+    fn settle(&mut self) {
+        loop {
+            self.look();
+            let before = self.trail.len();
+            for place in 0..self.candidates.len() {
+                let item = self.candidates[place];
+                if self.reads[item] && self.step(item).is_some() {
+                    self.take(item);
+                }
+            }
+            if self.trail.len() == before {
+                break;
+            }
+        }
+        let Some(frontier) = self.frontier else { return };
+        if frontier > self.furthest || self.stuck.is_empty() {
+            self.furthest = frontier;
+            self.stuck.clear();
+        }
+        let tell = frontier == self.furthest && self.stuck.len() < TOLD_STATES;
+        if tell && !self.stuck.contains(&self.state) {
+            self.stuck.push(self.state);
+        }
+    }
+
+    /// Who may be next: all that were called before the first answer that is left.
+    fn look(&mut self) {
+        self.candidates.clear();
+        self.frontier = None;
+        let mut at = self.list[0].after;
+        while at != 0 {
+            let item = at - 1;
+            if item >= self.items.len() {
+                self.frontier = Some(item - self.items.len());
+                break;
+            }
+            self.candidates.push(item);
+            at = self.list[at].after;
+        }
+        self.candidates.sort_unstable();
+    }
+
+    /// The first candidate from `from` on that fits, and the state after it.
+    fn choice(&mut self, from: usize) -> Option<(usize, usize)> {
+        for place in 0..self.candidates.len() {
+            let item = self.candidates[place];
+            let waits = self.equal_before[item].is_some_and(|earlier| !self.taken[earlier]);
+            if item < from || self.reads[item] || waits {
+                continue;
+            }
+            let next = self.step(item);
+            if let Some(state) = next.filter(|&state| item < self.answered || state != self.state) {
+                return Some((item, state));
+            }
+        }
+        None
+    }
+
+    /// The number of the state after this item, if it fits now.
+    fn step(&mut self, item: usize) -> Option<usize> {
+        self.steps += 1;
+        let Item { call, reply, .. } = self.items[item];
+        let now = &self.states[self.state];
+        let next = self.model.step(now, call, reply)?;
+        if next == **now {
+            return Some(self.state);
+        }
+        if let Some(&number) = self.numbers.get(&next) {
+            return Some(number);
+        }
+        let next = Rc::new(next);
+        self.states.push(next.clone());
+        self.numbers.insert(next, self.states.len() - 1);
+        Some(self.states.len() - 1)
+    }
+
+    fn take(&mut self, item: usize) {
+        self.unlink(1 + item);
+        if item < self.answered {
+            self.unlink(1 + self.items.len() + item);
+        }
+        self.taken[item] = true;
+        self.set ^= self.names[item];
+        self.trail.push(item);
+    }
+
+    /// As it was before a choice.
+    fn take_back(&mut self, frame: &Frame) {
+        while self.trail.len() > frame.trail {
+            let item = self.trail.pop().expect("it is longer");
+            self.set ^= self.names[item];
+            self.taken[item] = false;
+            if item < self.answered {
+                self.relink(1 + self.items.len() + item);
+            }
+            self.relink(1 + item);
+        }
+        self.state = frame.state;
+        self.look();
+    }
+
+    fn unlink(&mut self, at: usize) {
+        let Links { before, after } = self.list[at];
+        self.list[before].after = after;
+        self.list[after].before = before;
+    }
+
+    /// In the reverse order of unlinking, neighbours are what they were (Knuth, *Dancing links*, 2000).
+    fn relink(&mut self, at: usize) {
+        let Links { before, after } = self.list[at];
+        self.list[before].after = at;
+        self.list[after].before = at;
+    }
+}
+
+/// Calls and answers in order of time. At one time the calls come first: it is not known which was earlier,
+/// and so the two operations may come in either order.
+fn linked<M: Model>(items: &[Item<'_, M>], answered: usize) -> Vec<Links> {
+    let calls = items.iter().enumerate().map(|(item, its)| (its.invoked, 1 + item));
+    let ends = items[..answered]
+        .iter()
+        .enumerate()
+        .map(|(item, its)| (its.ended.expect("answered"), 1 + items.len() + item));
+    let mut events: Vec<(wire::Time, usize)> = calls.chain(ends).collect();
+    events.sort_unstable();
+    let mut list = vec![Links::default(); 1 + items.len() + answered];
+    let mut last = 0;
+    for (_, at) in events {
+        list[last].after = at;
+        list[at].before = last;
+        last = at;
+    }
+    list[0].before = last;
+    list
+}
