@@ -345,6 +345,8 @@ pub struct RingStatus {
     pub epoch: u64,
     /// The last sequence number delivered here.
     pub delivered: u64,
+    /// How full the ring's buffers are, if what orders the messages knows.
+    pub buffers: Option<ring::Buffers>,
 }
 
 /// What a node knows of a group.

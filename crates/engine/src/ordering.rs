@@ -11,7 +11,9 @@ use bytes::Bytes;
 use wire::{Malformed, Member, NodeId, RingId, Time};
 
 pub use in_process::{InProcess, Sequencer};
-pub use ring::{Configuration, ConfigurationKind, Delivery, Level, Output, Refused, Ring, Route};
+pub use ring::{
+    Buffers, Configuration, ConfigurationKind, Delivery, Level, Output, Refused, Ring, Route,
+};
 
 /// One node's end of a total order with extended virtual synchrony.
 ///
@@ -103,6 +105,11 @@ pub trait Ordering {
     /// Messages taken that have no place in the order yet. Those of this node leave in their order.
     fn queued(&self) -> usize;
 
+    /// How full its buffers are, and were; `None` of an engine that keeps no account of that.
+    fn buffers(&self) -> Option<Buffers> {
+        None
+    }
+
     /// Asserts what must hold between any two calls.
     fn check_invariants(&self);
 }
@@ -154,6 +161,10 @@ impl Ordering for Ring {
 
     fn queued(&self) -> usize {
         Ring::queued(self)
+    }
+
+    fn buffers(&self) -> Option<Buffers> {
+        Some(Ring::buffers(self))
     }
 
     fn check_invariants(&self) {

@@ -327,6 +327,7 @@ impl<O: Ordering> Stack<O> {
                 quorate: self.membership.quorate(),
                 epoch: self.membership.epoch(),
                 delivered: self.delivered,
+                buffers: self.ordering.buffers(),
             },
             groups,
             keys: self.keys.status(&self.present()),

@@ -41,6 +41,7 @@ pub use node::Node;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
-    Counters, GroupStatus, HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks,
-    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+    BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
+    KeyChange, LinkStatus, MalformedCounters, NodeLinks, ReplicaStatus, RingStatus, SealCounters,
+    SealStatus, Status, TlsStatus,
 };

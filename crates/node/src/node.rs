@@ -126,6 +126,7 @@ impl Node {
             events: Events::new(config.node, configured.clone()),
             configured,
             counters: Counters::default(),
+            excluded: None,
             wishes: config.realtime,
             realtime: RealtimeStatus::default(),
             stop: Stop::No,

@@ -19,7 +19,7 @@ use crate::liveness::Liveness;
 use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::realtime::{Realtime, RealtimeStatus, Spinner};
 use crate::sockets::tcp::{Arrived, Callers};
-use crate::status::{Counters, TlsStatus};
+use crate::status::{Counters, ExclusionStatus, TlsStatus};
 use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
@@ -48,6 +48,8 @@ pub(crate) struct Plane {
     pub bench: Option<SyncSender<BenchOutcome>>,
     pub events: Events,
     pub counters: Counters,
+    /// The last time that this node was excluded because it did not keep up.
+    pub excluded: Option<ExclusionStatus>,
     pub wishes: Realtime,
     /// What the system has granted of them.
     pub realtime: RealtimeStatus,

@@ -8,13 +8,16 @@ use wire::{Incarnation, Member, NodeId};
 use crate::realtime::RealtimeStatus;
 
 mod counters;
+mod exclusion;
 mod group;
 mod ring;
 mod security;
 
 pub use counters::{Counters, HandshakeCounters, MalformedCounters};
+pub use exclusion::{ChargeStatus, ExclusionStatus};
+pub(crate) use exclusion::{SLOW_REMEDY, owed};
 pub use group::{GroupStatus, ReplicaStatus};
-pub use ring::{LinkStatus, NodeLinks, RingStatus};
+pub use ring::{BufferStatus, Fill, LinkStatus, NodeLinks, RingStatus};
 pub(crate) use ring::{absent, no_quorum};
 pub use seal::Counters as SealCounters;
 pub use security::{KeyChange, SealStatus, TlsStatus};
@@ -101,6 +104,8 @@ impl Status {
                 epoch: ring.epoch,
                 delivered: ring.delivered,
                 links: Vec::new(),
+                excluded: None,
+                buffers: ring.buffers.map(BufferStatus::from).unwrap_or_default(),
             },
             groups: status.groups.into_iter().map(GroupStatus::from).collect(),
             realtime: RealtimeStatus::default(),

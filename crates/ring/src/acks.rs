@@ -5,7 +5,7 @@
 
 use wire::Time;
 
-use crate::Config;
+use crate::{Config, Timing};
 
 /// What a holder has sent, and how far it has asked for acknowledgements.
 #[derive(Debug, Default)]
@@ -54,5 +54,38 @@ impl Asking {
     pub fn is_due(&mut self) -> bool {
         self.at = None;
         self.tail.take().is_some()
+    }
+}
+
+/// Without parking the token collects what is acknowledged, and nobody is asked: only while it is slow to come back, to find
+/// out who holds it up.
+#[derive(Debug, Default)]
+pub(crate) struct Lookout {
+    /// When the token left, until it is back.
+    left_at: Option<Time>,
+    /// Until then the last datagram of each turn asks.
+    until: Time,
+    /// The last number for which it was asked; 0: for none.
+    pub asked: u64,
+}
+
+impl Lookout {
+    /// The token leaves.
+    pub fn left(&mut self, now: Time) {
+        self.left_at = Some(now);
+    }
+
+    /// The token is back, and something waits to be sent.
+    pub fn back(&mut self, now: Time, timing: &Timing, members: usize) {
+        let slow = |left: Time| now.since(left) > timing.back_within(members);
+        if self.left_at.is_some_and(slow) {
+            // Who is slow by spells is quick between them: for as long as a spell may last.
+            self.until = now + timing.longest_stall();
+        }
+    }
+
+    /// Whether the last datagram of this turn asks.
+    pub fn asks(&self, now: Time) -> bool {
+        now < self.until
     }
 }

@@ -3,8 +3,10 @@
 use alloc::vec::Vec;
 
 use wire::limits::MAX_MEMBERS;
-use wire::ring::Join;
+use wire::ring::{Join, MAX_CHARGES};
 use wire::{Duration, Member, NodeId, Time};
+
+use crate::slow::Blame;
 
 /// Nodes known to be about, and those among them held to have failed. At most one life per node,
 /// the newest known; both in order of id. Within one gathering both only grow, so nodes that hear
@@ -13,9 +15,9 @@ use wire::{Duration, Member, NodeId, Time};
 pub(crate) struct Sets {
     pub proposed: Vec<Member>,
     pub failed: Vec<Member>,
-    /// Those among the failed that did not keep up, as far as known: why somebody is left out is told,
+    /// Of those among the failed that did not keep up, as far as known: why somebody is left out is told,
     /// and not agreed on.
-    pub slow: Vec<Member>,
+    pub slow: Vec<Blame>,
 }
 
 impl PartialEq for Sets {
@@ -46,7 +48,7 @@ impl Sets {
             Ok(at) => {
                 self.proposed[at] = member;
                 self.failed.retain(|m| m.node != member.node);
-                self.slow.retain(|m| m.node != member.node);
+                self.slow.retain(|blame| blame.member.node != member.node);
                 true
             }
             Err(at) => {
@@ -69,12 +71,16 @@ impl Sets {
     }
 
     /// It failed because it did not keep up. False if that is known, or if it is not held to have failed.
-    pub fn blame(&mut self, member: Member) -> bool {
-        let news = self.has_failed(member) && !self.slow.contains(&member);
+    pub fn blame(&mut self, blame: Blame) -> bool {
+        let news = self.has_failed(blame.member) && !self.is_slow(blame.member);
         if news {
-            self.slow.push(member);
+            self.slow.push(blame);
         }
         news
+    }
+
+    pub fn is_slow(&self, member: Member) -> bool {
+        self.slow.iter().any(|blame| blame.member == member)
     }
 
     /// Those who would form the ring.
@@ -102,7 +108,7 @@ impl Sets {
         assert!(self.proposed.windows(2).all(|pair| pair[0].node < pair[1].node));
         assert!(self.failed.windows(2).all(|pair| pair[0].node < pair[1].node));
         assert!(self.failed.iter().all(|member| self.proposed.binary_search(member).is_ok()));
-        assert!(self.slow.iter().all(|member| self.has_failed(*member)));
+        assert!(self.slow.iter().all(|blame| self.has_failed(blame.member)));
         assert!(self.proposed.len() <= MAX_MEMBERS && self.slow.len() <= self.failed.len());
     }
 }
@@ -192,15 +198,20 @@ impl Gather {
     /// What this node proposes.
     pub fn join(&self, ring_sequence: u64) -> Join {
         let Sets { proposed, failed, slow } = &self.sets;
+        let place = |member| proposed.binary_search(&member).ok();
+        let mut charges: Vec<_> = slow.iter().filter_map(|blame| blame.told(place)).collect();
+        charges.sort_unstable_by_key(|charge| charge.member);
+        charges.truncate(MAX_CHARGES);
         let bits = |named: &dyn Fn(&Member) -> bool| {
             proposed.iter().enumerate().fold(0, |bits, (i, m)| bits | u64::from(named(m)) << i)
         };
         Join {
             failed: bits(&|m| failed.binary_search(m).is_ok()),
-            slow: bits(&|m| slow.contains(m)),
+            slow: bits(&|m| self.sets.is_slow(*m)),
             heard: bits(&|m| *m == self.me || self.has_heard(*m)),
             proposed: proposed.clone(),
             ring_sequence,
+            charges,
         }
     }
 

@@ -52,7 +52,9 @@ use wire::{Malformed, Member, NodeId, Random, RingId, Time};
 pub use bug::Bug;
 pub use config::{Config, ConfigError, Timing};
 pub use links::{LinkOutput, LinkState, LinkTiming, Links, LinksConfig};
-pub use output::{Configuration, ConfigurationKind, Delivery, Event, Output, Route};
+pub use output::{
+    Buffers, Charge, Configuration, ConfigurationKind, Delivery, Event, Fill, Output, Route,
+};
 pub use wire::ring::Level;
 
 use commit::{Complete, Forming};
@@ -107,6 +109,8 @@ pub struct Ring {
     neighbours: Neighbours,
     /// When the last ring was left.
     left_at: Time,
+    /// The most datagrams that were kept of an earlier ring.
+    kept_most: usize,
     state: State,
 }
 
@@ -133,6 +137,7 @@ impl Ring {
             committed: None,
             neighbours: Neighbours::new(&config.nodes, me.node),
             left_at: now,
+            kept_most: 0,
             state: State::Left,
             config,
         };
@@ -312,6 +317,14 @@ impl Ring {
     /// Messages that wait to be ordered.
     pub fn queued(&self) -> usize {
         self.queue.len()
+    }
+
+    /// How full the buffers are, and were.
+    pub fn buffers(&self) -> Buffers {
+        let (messages, bytes) = self.queue.fill();
+        let (now, most) = self.order.window.fill();
+        let datagrams = Fill { now, most: most.max(self.kept_most), limit: self.config.window };
+        Buffers { messages, bytes, datagrams }
     }
 
     /// True while the token is here: what is multicast now is ordered at once.

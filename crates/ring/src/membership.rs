@@ -275,9 +275,11 @@ impl Ring {
             before.sort_unstable();
             before.dedup();
         }
+        self.kept_most = self.buffers().datagrams.most;
         self.order = new;
         self.installed = true;
         self.state = State::Operational(Turn::new(self.order.members.len(), now));
+        let slow: Vec<Member> = slow.iter().map(|blame| blame.member).collect();
         self.strike_the_lost(now, &before, &slow);
         if !planted!(self.config, ResumeMessage) {
             self.queue.rewind();

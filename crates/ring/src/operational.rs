@@ -4,7 +4,7 @@ use wire::limits::MAX_MESSAGE;
 use wire::ring::{Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, ORIGIN_OVERHEAD, Stable, Token};
 use wire::{Duration, Member, Time};
 
-use crate::acks::Asking;
+use crate::acks::{Asking, Lookout};
 use crate::bug::planted;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
@@ -24,6 +24,8 @@ pub(crate) struct Turn {
     burst: usize,
     /// What was sent, and for how much of it acknowledgements were asked.
     pub asking: Asking,
+    /// The same, where the token always circulates.
+    pub lookout: Lookout,
     /// What shows that a resting token lives.
     pub heart: Heart,
     /// What this node does to get the token.
@@ -42,6 +44,7 @@ impl Turn {
             sent: 0,
             burst: 0,
             asking: Asking::default(),
+            lookout: Lookout::default(),
             heart: Heart::default(),
             wish: Wish::default(),
             safe_at: None,
@@ -143,6 +146,10 @@ impl Operational<'_> {
                 // They are part of the turn, but may not use it up.
                 self.turn.sent = again.min(self.config.turn - 1);
                 self.turn.asking.over();
+                if !self.queue.is_empty() {
+                    let members = self.order.members.len();
+                    self.turn.lookout.back(self.now, &self.config.timing, members);
+                }
                 self.turn.wish.fulfilled();
                 self.turn.heart.stir();
                 self.turn.unseen = true;
@@ -235,6 +242,7 @@ impl Operational<'_> {
 
     fn pass(&mut self, to: usize) {
         self.turn.asking.over();
+        self.turn.lookout.left(self.now);
         self.turn.heart.stir();
         self.turn.unseen = false;
         if !self.queue.is_empty() {
@@ -294,10 +302,16 @@ impl Operational<'_> {
                 let last = left == 0 || self.queue.is_empty();
                 // A full window waits for nothing that nobody was asked for.
                 let mark = self.order.is_mark(self.config) || left == 0;
-                // A token that goes round always collects what is acknowledged.
-                let ack = self.config.parking
-                    && self.turn.asking.asks(self.now, self.config, waited, last, mark);
+                let Turn { asking, lookout, .. } = &mut *self.turn;
+                let ack = match self.config.parking {
+                    true => asking.asks(self.now, self.config, waited, last, mark),
+                    // A token that goes round always collects what is acknowledged.
+                    false => last && lookout.asks(self.now),
+                };
                 self.order.transmit(self.config, self.out, draft, None, ack);
+                if ack {
+                    lookout.asked = self.order.window.high();
+                }
                 self.turn.sent += 1;
                 self.turn.burst += 1;
             }

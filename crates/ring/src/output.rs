@@ -84,6 +84,43 @@ pub struct Configuration {
     pub members: Vec<Member>,
 }
 
+/// How full something is that has a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fill {
+    /// Now.
+    pub now: usize,
+    /// At most, since this life of the node began.
+    pub most: usize,
+    /// It is never more than this.
+    pub limit: usize,
+}
+
+/// How full a node's buffers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// Messages that wait to be ordered ([`MAX_SEND_QUEUE`](wire::limits::MAX_SEND_QUEUE)).
+    pub messages: Fill,
+    /// Their bytes ([`MAX_SEND_QUEUE_BYTES`](wire::limits::MAX_SEND_QUEUE_BYTES)).
+    pub bytes: Fill,
+    /// Datagrams on the ring that are kept because somebody may lack them. Its limit is
+    /// [`Config::window`](crate::Config::window), where all members have the same.
+    pub datagrams: Fill,
+}
+
+/// What a member was charged with when it was excluded for being slow: the account of the member that it kept
+/// from sending. Exact to a microsecond, and at most 71 minutes, where others tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// For how long it kept that member from sending.
+    pub stopped: Duration,
+    /// Within which time.
+    pub within: Duration,
+    /// So long is granted once ([`Timing::slow_limit`](crate::Timing::slow_limit), as it is in force there),
+    pub limit: Duration,
+    /// and for ever so many percent of the time ([`Config::slow_share`](crate::Config::slow_share)).
+    pub share: u32,
+}
+
 /// What happened inside, for logs, metrics and people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -112,10 +149,11 @@ pub enum Event {
     TooSlow {
         /// Who; perhaps this node.
         member: Member,
-        /// Who says so.
+        /// Who was kept from sending by it; where `charge` is unknown, who says that it was left out.
         by: Member,
-        /// For how long it kept `by` from sending, and within which time; known to `by` only.
-        stopped: Option<(Duration, Duration)>,
+        /// What it was charged with. Unknown only if so many were left out at once that a proposal had no
+        /// room to say it of all ([`MAX_CHARGES`](wire::ring::MAX_CHARGES)).
+        charge: Option<Charge>,
     },
     /// A member was lost again, or did not keep up: it is not taken into a ring before this has passed.
     HeldOff {

@@ -8,13 +8,15 @@ use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE, MAX_SEND_QUEUE_BYTES};
 use wire::ring::{CHUNK_OVERHEAD, Chunk, DATA_OVERHEAD, Level, push_chunk};
 use wire::{Arena, Member};
 
-use crate::Refused;
+use crate::{Fill, Refused};
 
 /// Messages in the order in which they were handed in.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     messages: VecDeque<(Bytes, Level)>,
     bytes: usize,
+    /// The most messages, and the most bytes, that were here at a time.
+    most: (usize, usize),
     /// Bytes of the first message that have been sent on the present ring. The message stays
     /// here until its last part is sent, so that a new ring can have it from its start.
     sent: usize,
@@ -32,7 +34,18 @@ impl SendQueue {
         }
         self.bytes += message.len();
         self.messages.push_back((message, level));
+        let (messages, bytes) = self.most;
+        self.most = (messages.max(self.messages.len()), bytes.max(self.bytes));
         Ok(())
+    }
+
+    /// How full it is: messages, and their bytes.
+    pub fn fill(&self) -> (Fill, Fill) {
+        let fill = |now, most, limit| Fill { now, most, limit };
+        (
+            fill(self.messages.len(), self.most.0, MAX_SEND_QUEUE),
+            fill(self.bytes, self.most.1, MAX_SEND_QUEUE_BYTES),
+        )
     }
 
     pub fn len(&self) -> usize {

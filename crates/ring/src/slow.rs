@@ -1,7 +1,7 @@
 //! Members that do not keep up: who is charged for a shut window, and what becomes of them.
 
-use wire::ring::Join;
-use wire::{Member, Time};
+use wire::ring::{self, Join};
+use wire::{Duration, Member, Time};
 
 use crate::bug::planted;
 use crate::gather::{Gather, Sets};
@@ -9,7 +9,60 @@ use crate::operational::Operational;
 use crate::order::Order;
 use crate::out::Out;
 use crate::stalls::{Stall, Standing, Tariff};
-use crate::{Config, Event, Ring, State};
+use crate::timers::earlier;
+use crate::{Charge, Config, Event, Ring, State};
+
+/// Why a member is left out that did not keep up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blame {
+    pub member: Member,
+    /// Who was kept from sending; without a charge, who says so.
+    pub by: Member,
+    pub charge: Option<Charge>,
+}
+
+impl Blame {
+    /// The charge as a proposal tells it. `place`: where in it a member stands.
+    pub fn told(&self, place: impl Fn(Member) -> Option<usize>) -> Option<ring::Charge> {
+        let micros = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
+        let place = |member| place(member).and_then(|place| u8::try_from(place).ok());
+        let Charge { stopped, within, limit, share } = self.charge?;
+        Some(ring::Charge {
+            member: place(self.member)?,
+            by: place(self.by)?,
+            stopped_us: micros(stopped),
+            within_us: micros(within),
+            limit_us: micros(limit),
+            share: u8::try_from(share).ok()?,
+        })
+    }
+
+    /// What a proposal of `sender` says of those whom it calls slow.
+    fn heard(sender: Member, join: &Join) -> impl Iterator<Item = Blame> + '_ {
+        let micros = |us: u32| Duration::from_micros(us.into());
+        let slow = join.proposed.iter().enumerate().filter(|(i, _)| join.slow >> i & 1 == 1);
+        slow.map(move |(i, &member)| {
+            match join.charges.iter().find(|charge| usize::from(charge.member) == i) {
+                None => Blame { member, by: sender, charge: None },
+                Some(told) => {
+                    let charge = Charge {
+                        stopped: micros(told.stopped_us),
+                        within: micros(told.within_us),
+                        limit: micros(told.limit_us),
+                        share: told.share.into(),
+                    };
+                    let by = join.proposed[usize::from(told.by)];
+                    Blame { member, by, charge: Some(charge) }
+                }
+            }
+        })
+    }
+
+    fn event(self) -> Event {
+        let Blame { member, by, charge } = self;
+        Event::TooSlow { member, by, charge }
+    }
+}
 
 impl Config {
     /// How much a member may hold up the others.
@@ -37,6 +90,32 @@ impl Order {
         if bits & self.my_bit() == 0 { bits } else { 0 }
     }
 
+    /// Where the token always circulates: members without what this node asked for last, once a majority has it. The
+    /// token cannot be back before they have taken that in. Whoever lacks it itself does not judge others.
+    fn late(&self, asked: u64) -> u64 {
+        let late = self.still_behind(self.everybody(), asked);
+        if self.majority() < asked || late & self.my_bit() != 0 { 0 } else { late }
+    }
+
+    /// How a node with something to send stands, and the window that was found shut.
+    fn stopped(&self, config: &Config, stall: Option<Stall>) -> (Standing, Option<Stall>) {
+        let high = self.window.high();
+        let here = self.token.is_some() || self.passed.is_some();
+        // Only who has the token, or had it just now, knows how far the others are.
+        let full = here && high - self.all().min(high) >= config.window as u64;
+        let stall = stall.filter(|stall| stall.high == high);
+        if full || stall.is_some() {
+            // Until more is sent by anybody, also while the token makes its round to the slowest.
+            let mut stall = stall.unwrap_or(Stall { high, by: 0 });
+            stall.by = self.still_behind(stall.by | self.lagging(config, high), high);
+            (Standing::Stopped(stall.by), Some(stall))
+        } else if self.token.is_some() {
+            (Standing::Free, None)
+        } else {
+            (Standing::Waits, None)
+        }
+    }
+
     /// Those of `members` that have not got everything up to `high` yet.
     fn still_behind(&self, members: u64, high: u64) -> u64 {
         let arus = self.arus.iter().enumerate();
@@ -53,26 +132,25 @@ impl Ring {
             return;
         }
         let order = &self.order;
-        let high = order.window.high();
-        let here = order.token.is_some() || order.passed.is_some();
-        // Only who has the token, or had it just now, knows how far the others are.
-        let full = here && high - order.all().min(high) >= self.config.window as u64;
-        let stall = turn.stalls.stall.take().filter(|stall| stall.high == high);
+        let stall = turn.stalls.stall.take();
         let standing = if self.queue.is_empty() || order.members.len() == 1 {
             Standing::Free
-        } else if full || stall.is_some() {
-            // Until more is sent by anybody, also while the token makes its round to the slowest.
-            let mut stall = stall.unwrap_or(Stall { high, by: 0 });
-            stall.by = order.still_behind(stall.by | order.lagging(&self.config, high), high);
-            turn.stalls.stall = Some(stall);
-            Standing::Stopped(stall.by)
-        } else if order.token.is_some() {
-            Standing::Free
+        } else if !self.config.parking {
+            // Whoever has nothing to send passes the token on at once: all time without it is others' turns, which
+            // are as they should be, or this.
+            match order.late(turn.lookout.asked) {
+                late if late == 0 || order.token.is_some() => Standing::Free,
+                late => Standing::Stopped(late),
+            }
         } else {
-            Standing::Waits
+            let (standing, stall) = order.stopped(&self.config, stall);
+            turn.stalls.stall = stall;
+            standing
         };
         let due = Operational::next_timeout(order, turn);
-        turn.stalls.note(now, self.config.tariff(), standing, due);
+        // A node without the token may have no timer: one that finds its own lateness.
+        let look = (!self.config.parking).then_some(now + self.config.timing.ack_wait);
+        turn.stalls.note(now, self.config.tariff(), standing, earlier(due, look));
         let full = turn.stalls.full(self.config.tariff());
         if full != 0 {
             self.exclude(now, full);
@@ -91,11 +169,12 @@ impl Ring {
         }
         let mut sets = Sets::of(&order.members);
         for index in (0..members).filter(|i| slow >> i & 1 == 1) {
-            let (member, stopped) = (order.members[index], turn.stalls.of(index, now));
+            let (member, by) = (order.members[index], self.config.me);
+            let charge = Some(turn.stalls.of(index, now, self.config.tariff()));
+            let blame = Blame { member, by, charge };
             sets.fail(member);
-            sets.blame(member);
-            let by = self.config.me;
-            self.out.event(Event::TooSlow { member, by, stopped: Some(stopped) });
+            sets.blame(blame);
+            self.out.event(blame.event());
         }
         self.gather(now, Gather::new(self.config.me, sets), None);
     }
@@ -106,17 +185,17 @@ impl Ring {
         out: &mut Out,
         me: Member,
         gather: &mut Gather,
-        by: Member,
+        sender: Member,
         join: &Join,
     ) {
-        for member in join.those(join.slow) {
-            let news = if member == me {
+        for blame in Blame::heard(sender, join) {
+            let news = if blame.member == me {
                 !core::mem::replace(&mut gather.too_slow, true)
             } else {
-                gather.sets.blame(member)
+                gather.sets.blame(blame)
             };
             if news {
-                out.event(Event::TooSlow { member, by, stopped: None });
+                out.event(blame.event());
             }
         }
     }

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 
 use wire::{Duration, Time};
 
+use crate::Charge;
+
 /// How this node stands with its sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -128,8 +130,15 @@ impl Stalls {
         bits.fold(0, |bits, (i, account)| bits | u64::from(full(account)) << i)
     }
 
+    /// When to look again while somebody is charged: when the first account will be full, if nothing happens, or when this
+    /// node does something by itself.
+    pub fn next_timeout(&self, tariff: Tariff) -> Option<Time> {
+        let full = self.full_at(tariff)?;
+        Some(full.min(self.due))
+    }
+
     /// When the first account will be full, if nothing happens.
-    pub fn full_at(&self, tariff: Tariff) -> Option<Time> {
+    fn full_at(&self, tariff: Tariff) -> Option<Time> {
         let rate = u64::from(100 - tariff.share);
         let limit = nanos(tariff.limit);
         let charged = self.charged();
@@ -140,10 +149,11 @@ impl Stalls {
         Some(self.at + Duration::from_nanos(left.saturating_add(100)))
     }
 
-    /// For how long this member has stopped this node, and within which time.
-    pub fn of(&self, member: usize, now: Time) -> (Duration, Duration) {
+    /// What this member owes since its account was empty last, and what is granted.
+    pub fn of(&self, member: usize, now: Time, tariff: Tariff) -> Charge {
         let account = &self.accounts[member];
-        (Duration::from_nanos(account.stopped), now.since(account.since))
+        let (stopped, within) = (Duration::from_nanos(account.stopped), now.since(account.since));
+        Charge { stopped, within, limit: tariff.limit, share: tariff.share }
     }
 
     /// All accounts are empty again.
@@ -179,11 +189,17 @@ mod tests {
         (stalls, now)
     }
 
+    /// For how long this member stopped others, and within which time.
+    fn owed(stalls: &Stalls, member: usize, now: Time) -> (Duration, Duration) {
+        let Charge { stopped, within, .. } = stalls.of(member, now, TARIFF);
+        (stopped, within)
+    }
+
     #[test]
     fn a_member_may_stop_the_others_for_the_limit_and_the_share_of_the_time() {
         let (stalls, now) = play(&[(Standing::Stopped(0b100), 999)]);
         assert_eq!(stalls.full(TARIFF), 0);
-        assert_eq!(stalls.of(2, now), (ms(999), ms(999)));
+        assert_eq!(owed(&stalls, 2, now), (ms(999), ms(999)));
         let (stalls, _) = play(&[(Standing::Stopped(0b100), 1_000)]);
         assert_eq!(stalls.full(TARIFF), 0b100);
         // Half of the time, for as long as one likes.
@@ -207,7 +223,7 @@ mod tests {
     fn an_account_that_was_empty_says_since_when() {
         let long_ago = [(Standing::Stopped(0b1), 100), (Standing::Free, 900)];
         let (stalls, now) = play(&[&long_ago[..], &[(Standing::Stopped(0b1), 40)]].concat());
-        assert_eq!(stalls.of(0, now), (ms(40), ms(40)));
+        assert_eq!(owed(&stalls, 0, now), (ms(40), ms(40)));
     }
 
     #[test]
@@ -233,9 +249,9 @@ mod tests {
         stalls.note(Time::ZERO, TARIFF, Standing::Stopped(0b10), Some(Time::ZERO + ms(2)));
         let late = Time::ZERO + ms(5_000);
         stalls.note(late, TARIFF, Standing::Stopped(0b10), None);
-        assert_eq!(stalls.of(1, late), (ms(2), ms(5_000)));
+        assert_eq!(owed(&stalls, 1, late), (ms(2), ms(5_000)));
         stalls.excuse(late + ms(5_000));
         stalls.note(late + ms(5_001), TARIFF, Standing::Free, None);
-        assert_eq!(stalls.of(1, late).0, ms(3));
+        assert_eq!(owed(&stalls, 1, late).0, ms(3));
     }
 }

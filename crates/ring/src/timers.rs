@@ -27,7 +27,7 @@ impl Ring {
             State::Operational(turn) => earlier(
                 earlier(
                     Operational::next_timeout(&self.order, turn),
-                    turn.stalls.full_at(self.config.tariff()),
+                    turn.stalls.next_timeout(self.config.tariff()),
                 ),
                 loss_at(&self.order, &self.config),
             ),

@@ -24,6 +24,8 @@ pub(crate) struct Window {
     aru: u64,
     /// Slot i holds number `base + 1 + i`. The last one is never empty.
     slots: VecDeque<Option<Kept>>,
+    /// The most slots that there were at a time.
+    most: usize,
 }
 
 impl Window {
@@ -33,6 +35,11 @@ impl Window {
 
     pub fn aru(&self) -> u64 {
         self.aru
+    }
+
+    /// How many datagrams are kept now, and the most that were so far.
+    pub fn fill(&self) -> (usize, usize) {
+        (self.slots.len(), self.most)
     }
 
     /// The largest number that has arrived.
@@ -63,6 +70,7 @@ impl Window {
         let slot = (sequence - self.base - 1) as usize;
         if slot >= self.slots.len() {
             self.slots.resize_with(slot + 1, || None);
+            self.most = self.most.max(self.slots.len());
         }
         self.slots[slot] = Some(kept);
         while self.get(self.aru + 1).is_some() {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use cluster::{CLUSTER, Cluster, Tune, check};
 use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
 use wire::ring::{
-    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Origin,
-    Pulse, Stable, Token, Want, push_chunk,
+    Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message,
+    Origin, Pulse, Stable, Token, Want, push_chunk,
 };
 use wire::{Incarnation, Member, NodeId, Random, RingId};
 
@@ -103,12 +103,24 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             let proposed = members(random, cluster);
             let bits = |random: &mut Random| random.below(1 << proposed.len());
             let failed = bits(random);
+            let slow = failed & bits(random);
+            let charge = |member: usize| Charge {
+                member: member as u8,
+                by: random.below(proposed.len() as u64) as u8,
+                stopped_us: 0,
+                within_us: random.next_u64() as u32,
+                limit_us: random.next_u64() as u32,
+                share: random.below(101) as u8,
+            };
+            let charges =
+                (0..proposed.len()).filter(|place| slow >> place & 1 == 1).map(charge).collect();
             Message::Join(Join {
                 failed,
-                slow: failed & bits(random),
+                slow,
                 heard: bits(random),
                 ring_sequence: number(random, cluster.ring(node).id().sequence),
                 proposed,
+                charges,
             })
         }
         5 => {

@@ -29,7 +29,9 @@ fn found_within(bug: Bug, seeds: u64) {
                 let _ = silent_host(seed, 3, load, Tune { window: 256, ..tune });
             }
             Bug::ForgiveTheSlow => {
-                let _ = slow_reader(3, 1, micros(300), Tune { bug: Some(bug), ..defaults() });
+                let parking = seed.is_multiple_of(2);
+                let tune = Tune { bug: Some(bug), parking, ..defaults() };
+                let _ = slow_reader(3, 1, micros(300), tune);
             }
             Bug::BlameTheLast => {
                 nobody_is_slow(3, 1, 16, Tune { bug: Some(bug), ..defaults() });

@@ -86,8 +86,9 @@ pub use wire::{
 pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
-        Counters, GroupStatus, HandshakeCounters, KeyChange, LinkStatus, MalformedCounters,
-        NodeLinks, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+        BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
+        HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks, ReplicaStatus,
+        RingStatus, SealCounters, SealStatus, Status, TlsStatus,
     };
 }
 

@@ -40,7 +40,9 @@ use data::decode_data;
 pub use data::{
     CHUNK_OVERHEAD, Chunk, DATA_OVERHEAD, Data, Level, ORIGIN_OVERHEAD, Origin, push_chunk,
 };
-pub use membership::{Beacon, Commit, CommitMember, CommitStep, Join, MAX_ENTRIES};
+pub use membership::{
+    Beacon, Charge, Commit, CommitMember, CommitStep, Join, MAX_CHARGES, MAX_ENTRIES,
+};
 use membership::{checked_beacon, checked_commit, checked_join};
 pub use rounds::{Ack, Pulse, Stable, Token, Want};
 use rounds::{checked_ack, checked_token};

@@ -59,6 +59,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             slow: 0,
             heard: 1,
             ring_sequence: 9,
+            charges: vec![],
         }),
         Message::Commit(Commit { ring, step: CommitStep::Entry(entry(1)) }),
         Message::Commit(Commit { ring, step: CommitStep::Entries(vec![entry(1), entry(2)]) }),

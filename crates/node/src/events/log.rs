@@ -5,13 +5,9 @@ use std::fmt::Write as _;
 
 use engine::Event;
 use wire::limits::MAX_GROUPS;
-use wire::{Duration, GroupId, Member, NodeId};
+use wire::{GroupId, Member, NodeId};
 
-use crate::status::{absent, no_quorum};
-
-/// What to do about a node that is too slow for the ring.
-const SLOW_REMEDY: &str = "Give it processor time, priority ([realtime]; `steadfast doctor` says what its host grants) and a network as \
-                           quick as the others'; or let it hold the others up for longer ([ring] slow_limit_ms, slow_share)";
+use crate::status::{ChargeStatus, SLOW_REMEDY, absent, no_quorum, owed};
 
 /// Writes the log, and remembers what it takes to write it for people.
 #[derive(Debug, Default)]
@@ -99,8 +95,8 @@ impl Log {
             Event::Ring(Ring::Silent(member)) => {
                 tracing::warn!(node = %member.node, "the node does not answer");
             }
-            Event::Ring(Ring::TooSlow { member, by, stopped }) => {
-                self.too_slow(*member, *by, *stopped);
+            Event::Ring(Ring::TooSlow { member, by, charge }) => {
+                self.too_slow(*member, *by, *charge);
             }
             Event::Ring(Ring::HeldOff { member, span }) => {
                 let node = member.node.0;
@@ -130,21 +126,15 @@ impl Log {
         }
     }
 
-    fn too_slow(&self, member: Member, by: Member, stopped: Option<(Duration, Duration)>) {
+    fn too_slow(&self, member: Member, by: Member, charge: Option<ring::Charge>) {
         let (slow, by) = (member.node, by.node);
+        let owed = owed(by, charge.map(ChargeStatus::from).as_ref());
         if Some(slow) == self.me {
             tracing::error!(
-                %by,
-                "excluded: this node could not keep up; for how long it stopped others is in the log of the node that \
-                 says so. It comes back by itself. {SLOW_REMEDY}"
-            );
-        } else if let Some((stopped, within)) = stopped {
-            tracing::warn!(
-                "{slow} is excluded: it could not keep up; it stopped this node's sending for {stopped:.0?} of the \
-                 last {within:.1?}. {SLOW_REMEDY}"
+                "this node is excluded: it could not keep up; {owed}. It comes back by itself. {SLOW_REMEDY}"
             );
         } else {
-            tracing::warn!(%by, "{slow} is excluded: it could not keep up. {SLOW_REMEDY}");
+            tracing::warn!("{slow} is excluded: it could not keep up; {owed}. {SLOW_REMEDY}");
         }
     }
 

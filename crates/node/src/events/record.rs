@@ -6,6 +6,8 @@ use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
 use wire::{ClientId, GroupId, Member, NodeId, RingId, ViewNumber};
 
+use crate::status::ChargeStatus;
+
 /// An event as tools read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
@@ -33,8 +35,8 @@ pub enum EventKind {
     Silent { member: Member },
     /// This node was held up.
     HeldUp { span_ns: u64 },
-    /// A node is left out because it did not keep up; `by` knows for how long it kept `by` from sending, and within which time.
-    TooSlow { member: Member, by: Member, stopped_ns: Option<u64>, within_ns: Option<u64> },
+    /// A node is excluded because it did not keep up: it kept `by` from sending.
+    TooSlow { member: Member, by: Member, charge: Option<ChargeStatus> },
     /// A node that was lost again may not come back before this has passed.
     HeldOff { member: Member, span_ns: u64 },
     /// A ring is installed.
@@ -157,14 +159,8 @@ impl From<ring::Event> for EventKind {
             }
             ring::Event::Unreachable(member) => EventKind::Unreachable { member },
             ring::Event::Silent(member) => EventKind::Silent { member },
-            ring::Event::TooSlow { member, by, stopped } => {
-                let (stopped, within) = stopped.unzip();
-                EventKind::TooSlow {
-                    member,
-                    by,
-                    stopped_ns: stopped.map(ns),
-                    within_ns: within.map(ns),
-                }
+            ring::Event::TooSlow { member, by, charge } => {
+                EventKind::TooSlow { member, by, charge: charge.map(ChargeStatus::from) }
             }
             ring::Event::HeldOff { member, span } => {
                 EventKind::HeldOff { member, span_ns: ns(span) }

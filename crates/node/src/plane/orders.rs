@@ -131,6 +131,7 @@ impl Plane {
             ..Status::new(status, cluster, configured, client, counters)
         };
         status.ring.links = transport.status(monotonic());
+        status.ring.excluded = self.excluded;
         status
     }
 }

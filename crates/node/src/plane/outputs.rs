@@ -5,6 +5,7 @@ use wire::{GroupId, Time};
 
 use super::{Plane, Sockets, Stop};
 use crate::executor::Overloaded;
+use crate::status::{ChargeStatus, ExclusionStatus};
 use crate::timer::{monotonic, wall_clock};
 
 /// What was run in one turn.
@@ -115,8 +116,10 @@ impl Plane {
     fn handle_event(&mut self, event: Event) {
         match &event {
             Event::Malformed(reason) => self.counters.malformed.count(reason),
-            Event::Ring(ring::Event::TooSlow { member, .. }) if *member == self.me => {
+            Event::Ring(ring::Event::TooSlow { member, by, charge }) if *member == self.me => {
                 self.counters.excluded_slow += 1;
+                let (time, charge) = (wall_clock(), charge.map(ChargeStatus::from));
+                self.excluded = Some(ExclusionStatus { time, by: by.node, charge });
             }
             Event::Ring(ring::Event::TooSlow { .. }) => self.counters.others_slow += 1,
             Event::Copy { .. } => self.counters.copies += 1,

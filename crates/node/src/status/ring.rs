@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use wire::{Member, NodeId, RingId};
 
+use super::ExclusionStatus;
+
 /// What a node knows of its ring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingStatus {
@@ -23,6 +25,42 @@ pub struct RingStatus {
     /// The links to each of the other configured nodes, in order of id.
     #[serde(default)]
     pub links: Vec<NodeLinks>,
+    /// The last time that this node was excluded because it did not keep up.
+    #[serde(default)]
+    pub excluded: Option<ExclusionStatus>,
+    /// How full its buffers are, and were.
+    #[serde(default)]
+    pub buffers: BufferStatus,
+}
+
+/// How full the ring's buffers at a node are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BufferStatus {
+    /// Messages that wait to be ordered.
+    pub messages: Fill,
+    /// Their bytes.
+    pub bytes: Fill,
+    /// Datagrams on the ring that are kept because a member may lack them.
+    pub datagrams: Fill,
+}
+
+/// How full something is that has a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fill {
+    /// Now.
+    pub now: usize,
+    /// At most, since the node's start.
+    pub most: usize,
+    /// It is never more than this.
+    pub limit: usize,
+}
+
+impl From<ring::Buffers> for BufferStatus {
+    fn from(buffers: ring::Buffers) -> Self {
+        let fill = |ring::Fill { now, most, limit }| Fill { now, most, limit };
+        let ring::Buffers { messages, bytes, datagrams } = buffers;
+        BufferStatus { messages: fill(messages), bytes: fill(bytes), datagrams: fill(datagrams) }
+    }
 }
 
 /// What a node knows of the links to another one.

@@ -1,7 +1,7 @@
 //! A member reads its socket so slowly that the others wait for it: it is excluded within the bound that
 //! docs/protocol/ring.md states, and nobody else is.
 
-use steadfast_ring::{Event, Timing};
+use steadfast_ring::{Charge, Event, Timing};
 use wire::{Duration, NodeId, Time};
 
 use super::{Cluster, Tune, micros, millis};
@@ -33,11 +33,11 @@ pub fn told_slow(cluster: &Cluster, since: Time) -> Vec<NodeId> {
     slow
 }
 
-/// What the accusers say: how long they were stopped, and within which time.
-fn charges(cluster: &Cluster) -> impl Iterator<Item = (Duration, Duration)> {
+/// What the slow are charged with, as anybody tells it.
+fn charges(cluster: &Cluster) -> impl Iterator<Item = Charge> {
     let events = cluster.lives.iter().flat_map(|life| &life.events);
     events.filter_map(|(_, event)| match event {
-        Event::TooSlow { stopped, .. } => *stopped,
+        Event::TooSlow { charge, .. } => *charge,
         _ => None,
     })
 }
@@ -80,8 +80,10 @@ pub fn slow_reader(n: usize, senders: usize, each: Duration, tune: Tune) -> Dura
         load(&mut cluster, senders, millis(5));
     }
     let took = cluster.now.since(before);
-    for (stopped, within) in charges(&cluster) {
-        let granted = cluster.tune.timing.slow_limit + within * cluster.tune.slow_share / 100;
+    for Charge { stopped, within, limit, share } in charges(&cluster) {
+        let Tune { timing, slow_share, .. } = cluster.tune;
+        assert_eq!((limit, share), (timing.slow_limit, slow_share), "what is granted there");
+        let granted = limit + within * share / 100;
         assert!(stopped <= granted + millis(1), "{stopped:?} of {within:?}: more than {granted:?}");
     }
     assert_eq!(told_slow(&cluster, before), [NodeId(n as u32 - 1)], "it and nobody else");

@@ -2,7 +2,7 @@
 
 use steadfast_ring::Level;
 use wire::Member;
-use wire::ring::{CommitMember, CommitStep, Message};
+use wire::ring::{Charge, CommitMember, CommitStep, Message};
 
 pub fn kind(message: &Message) -> &'static str {
     match message {
@@ -60,7 +60,16 @@ pub fn describe(message: &Message) -> String {
             let slow: Vec<_> = join.those(join.slow).collect();
             let slow =
                 if slow.is_empty() { String::new() } else { format!(" slow [{}]", nodes(&slow)) };
-            format!("join [{}] failed [{}]{slow}", nodes(&join.proposed), nodes(&failed))
+            let node = |place: u8| join.proposed[usize::from(place)].node;
+            let charge = |charge: &Charge| {
+                let Charge { member, by, stopped_us, within_us, limit_us, share } = *charge;
+                let (member, by) = (node(member), node(by));
+                format!(
+                    " ({member} stopped {by} {stopped_us} of {within_us} us, granted {limit_us} us and {share} %)"
+                )
+            };
+            let charges: String = join.charges.iter().map(charge).collect();
+            format!("join [{}] failed [{}]{slow}{charges}", nodes(&join.proposed), nodes(&failed))
         }
         Message::Commit(commit) => {
             let entry = |e: &CommitMember| {

@@ -119,6 +119,12 @@ fn troubles(status: &Status) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(excluded) = &ring.excluded {
+        let (times, why, remedy) = (counters.excluded_slow, excluded.why(), excluded.remedy());
+        troubles.push(format!(
+            "{times} times this node was excluded from the ring; the last time {why}. {remedy}"
+        ));
+    }
     let handshakes = [counters.handshakes, counters.admin_handshakes];
     for (count, what) in [
         (handshakes.iter().map(|it| it.plaintext).sum(), "connections without TLS refused"),
@@ -132,11 +138,6 @@ fn troubles(status: &Status) -> Vec<String> {
             "handshakes broken off for others: many connections begin one and do not end it",
         ),
         (counters.handlers_panicked, "handlers panicked: see the node's log"),
-        (
-            counters.excluded_slow,
-            "times this node was excluded from the ring: it could not keep up. Give it processor time or priority \
-             (`steadfast doctor`), or raise slow_limit_ms or slow_share",
-        ),
         (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
         (counters.connections_refused, "client connections refused: a limit was reached"),
     ] {

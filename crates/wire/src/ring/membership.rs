@@ -11,7 +11,9 @@ use crate::{Malformed, Member, NodeId, RingId};
 /// A proposal of a membership (the paper's join message). Postcard, fields in this order.
 ///
 /// ```text
-/// | proposed: count, each (node, incarnation) | failed | slow | heard | ring sequence |
+/// | proposed: count, each (node, incarnation) | failed | slow | heard | ring sequence | charges: count, each |
+///
+/// charge | member | by | stopped us | within us | limit us | share |
 /// ```
 ///
 /// Bit i of the words speaks of `proposed[i]`.
@@ -27,6 +29,30 @@ pub struct Join {
     pub heard: u64,
     /// The largest sequence of any ring that the sender knows.
     pub ring_sequence: u64,
+    /// Why the slow were excluded, as far as that is known and finds room: at most [`MAX_CHARGES`], in
+    /// order of `member`.
+    pub charges: Vec<Charge>,
+}
+
+/// Charges in one join: with so many at their longest (18 bytes each) a join of a full ring still fits into the
+/// smallest datagram that a node may be configured to send.
+pub const MAX_CHARGES: usize = 16;
+
+/// What a member excluded for being slow was found to owe, by the one that it kept from sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    /// Who did not keep up: its place among the proposed.
+    pub member: u8,
+    /// Who was kept from sending by it, and counted: its place.
+    pub by: u8,
+    /// For how many microseconds.
+    pub stopped_us: u32,
+    /// Within so many.
+    pub within_us: u32,
+    /// So many microseconds are granted once,
+    pub limit_us: u32,
+    /// and for ever so many percent of the time.
+    pub share: u8,
 }
 
 impl Join {
@@ -126,6 +152,17 @@ pub(super) fn checked_join(join: Join) -> Result<Join, Malformed> {
     }
     if join.slow & !join.failed != 0 {
         return Err(Malformed::Field("slow"));
+    }
+    at_most(join.charges.len(), MAX_CHARGES, "charges")?;
+    let possible = |charge: &Charge| {
+        usize::from(charge.member.max(charge.by)) < join.proposed.len()
+            && join.slow >> charge.member & 1 == 1
+            && charge.stopped_us <= charge.within_us
+            && charge.share <= 100
+    };
+    let in_order = join.charges.windows(2).all(|pair| pair[0].member < pair[1].member);
+    if !in_order || !join.charges.iter().all(possible) {
+        return Err(Malformed::Field("charge"));
     }
     Ok(join)
 }

@@ -12,7 +12,8 @@ use wire::ordered::{
     Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Style,
 };
 use wire::ring::{
-    Ack, Beacon, Commit, CommitMember, CommitStep, Datagram, Join, MAX_ENTRIES, Message, Token,
+    Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, Join, MAX_CHARGES,
+    MAX_ENTRIES, Message, Token,
 };
 use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, Secret, ViewNumber};
 
@@ -73,7 +74,28 @@ fn entries(members: Vec<Member>) -> Message {
 
 fn join(proposed: Vec<Member>, failed: u64, slow: u64) -> Message {
     let heard = if proposed.len() == MAX_MEMBERS { u64::MAX } else { 0 };
-    Message::Join(Join { proposed, failed, slow, heard, ring_sequence: u64::MAX })
+    let charges = (0..MAX_CHARGES as u8).filter(|place| slow >> place & 1 == 1).map(charge);
+    let charges = charges.collect();
+    Message::Join(Join { proposed, failed, slow, heard, ring_sequence: u64::MAX, charges })
+}
+
+/// With the largest figures.
+fn charge(member: u8) -> Charge {
+    let (stopped_us, within_us, limit_us) = (u32::MAX, u32::MAX, u32::MAX);
+    Charge { member, by: 0, stopped_us, within_us, limit_us, share: 100 }
+}
+
+/// Three members of which the last two were excluded for being slow, for these reasons.
+fn charged(charges: Vec<Charge>) -> Message {
+    let proposed = vec![member(1), member(2), member(3)];
+    Message::Join(Join {
+        proposed,
+        failed: 0b110,
+        slow: 0b110,
+        heard: 1,
+        ring_sequence: 1,
+        charges,
+    })
 }
 
 fn beacon(members: usize, heard: usize, welcome: u64) -> Message {
@@ -102,6 +124,19 @@ fn lists_of_ring_messages_are_limited_and_in_order() {
     assert_eq!(refused_field(join(twice.clone(), 0, 0)), "join's order");
     assert_eq!(refused_field(join(vec![member(1)], 0b10, 0)), "join's bits");
     assert_eq!(refused_field(join(vec![member(1), member(2)], 0b10, 0b01)), "slow");
+
+    assert_eq!(refused_field(charged(vec![charge(1); MAX_CHARGES + 1])), "charges");
+    for wrong in [
+        vec![charge(0)],
+        vec![charge(3)],
+        vec![Charge { by: 3, ..charge(1) }],
+        vec![charge(2), charge(1)],
+        vec![charge(1), charge(1)],
+        vec![Charge { within_us: 1, ..charge(1) }],
+        vec![Charge { share: 101, ..charge(1) }],
+    ] {
+        assert_eq!(refused_field(charged(wrong)), "charge");
+    }
 
     assert_eq!(refused_field(call(wide_members(over))), "members");
     assert_eq!(refused_field(entries(wide_members(MAX_ENTRIES + 1))), "entries");

@@ -9,7 +9,9 @@ use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
-use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
+use wire::ring::{
+    Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
+};
 use wire::ring::{Level, Origin, Pulse, Stable, Token, Want, push_chunk};
 use wire::{
     ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
@@ -87,6 +89,14 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
                 slow: 0b010,
                 heard: 0b101,
                 ring_sequence: 0x0a0b,
+                charges: vec![Charge {
+                    member: 1,
+                    by: 2,
+                    stopped_us: 1_200_000,
+                    within_us: 1_500_000,
+                    limit_us: 500_000,
+                    share: 50,
+                }],
             }),
         ),
         ("call", commit(CommitStep::Call(vec![member(1), member(3)]))),

@@ -16,7 +16,10 @@ use wire::ordered::{
 };
 use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
 use wire::ordered::{StateChunk, StateHead, Style, Synced};
-use wire::ring::{Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message};
+use wire::ring::{
+    Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
+    Message,
+};
 use wire::ring::{Level, MAX_ENTRIES, Origin, Pulse, Stable, Token, Want, push_chunk};
 use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
@@ -101,11 +104,26 @@ fn low_bits(bits: u64, count: usize) -> u64 {
 }
 
 fn join() -> impl Strategy<Value = Join> {
-    (lives(0..=MAX_MEMBERS), any::<[u64; 4]>()).prop_map(|(proposed, words)| {
+    let figures = vec(any::<(u8, [u32; 3], u8)>(), 0..=MAX_CHARGES);
+    (lives(0..=MAX_MEMBERS), any::<[u64; 4]>(), figures).prop_map(|(proposed, words, figures)| {
         let [failed, slow, heard, ring_sequence] = words;
         let failed = low_bits(failed, proposed.len());
         let heard = low_bits(heard, proposed.len());
-        Join { proposed, failed, slow: slow & failed, heard, ring_sequence }
+        let slow = slow & failed;
+        let named = (0..64).filter(|place| slow >> place & 1 == 1);
+        let charge = |(member, figures): (u8, (u8, [u32; 3], u8))| {
+            let (by, [stopped, within, limit_us], share) = figures;
+            Charge {
+                member,
+                by: (usize::from(by) % proposed.len()) as u8,
+                stopped_us: stopped.min(within),
+                within_us: stopped.max(within),
+                limit_us,
+                share: share % 101,
+            }
+        };
+        let charges = named.zip(figures).map(charge).collect();
+        Join { proposed, failed, slow, heard, ring_sequence, charges }
     })
 }
 

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use steadfast::status::{
-    Counters, GroupStatus, KeyChange, LinkStatus, NodeLinks, ReplicaStatus, RingStatus,
-    SealCounters, SealStatus, Status, TlsStatus,
+    ChargeStatus, Counters, ExclusionStatus, GroupStatus, KeyChange, LinkStatus, NodeLinks,
+    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };
 use steadfast::{Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
@@ -42,6 +42,8 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             epoch: 4,
             delivered: 4_711,
             links: Vec::new(),
+            excluded: None,
+            buffers: Default::default(),
         },
         groups,
         realtime: Default::default(),
@@ -176,6 +178,19 @@ fn what_the_seal_refused_is_told_and_so_is_its_absence() {
         text.contains("2 connections without TLS") && text.contains("3 TLS handshakes"),
         "{text}"
     );
+}
+
+#[test]
+fn an_excluded_node_shows_why_and_what_to_do() {
+    let mut status = seen(&[1, 2, 3], Vec::new());
+    let ns = |ms: u64| ms * 1_000_000;
+    let charge =
+        ChargeStatus { stopped_ns: ns(1_001), within_ns: ns(1_204), limit_ns: ns(500), share: 50 };
+    status.ring.excluded = Some(ExclusionStatus { time: 7, by: NodeId(2), charge: Some(charge) });
+    status.counters.excluded_slow = 3;
+    let text = super::status(&status);
+    let told = "3 times this node was excluded from the ring; the last time it stopped n2's sending for 1001 of 1204 ms";
+    assert!(text.contains(told) && text.contains("CPU quota"), "{text}");
 }
 
 #[test]
