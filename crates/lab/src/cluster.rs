@@ -155,6 +155,9 @@ impl Cluster {
             config.client = Some((hosts.address(place, hosts.clients_link()), 0).into());
         }
         config.ring.parking = self.plan.parking;
+        config.ring.slow_share = self.plan.slow_share.unwrap_or(config.ring.slow_share);
+        let timing = &mut config.ring.timing;
+        timing.token_timeout = self.plan.token_timeout.unwrap_or(timing.token_timeout);
         config.realtime.priority = self.plan.priority;
         config.realtime.executor_priority = self.plan.priority.saturating_sub(1);
         config.security = self.keys.node(&config, self.plan.protect)?;

@@ -22,6 +22,7 @@ mod outsider;
 mod protect;
 mod ring;
 mod scenario;
+mod slow;
 mod suspicion;
 
 use std::error::Error;
@@ -48,6 +49,8 @@ enum Experiment {
     Failover(failover::Options),
     /// Whether nodes are suspected wrongly while other programs take all processors.
     Suspicion(suspicion::Options),
+    /// A node with too little processor time: what the others can send, its exclusion with the reason, its return.
+    Slow(slow::Options),
     /// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
     Ring(ring::Options),
     /// Memory that a call and a message ask for, in every process on their way.
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().experiment {
         Experiment::Latency(options) => latency::run(&options),
         Experiment::Failover(options) => failover::run(&options),
+        Experiment::Slow(options) => slow::run(&options),
         Experiment::Ring(options) => ring::run(&options),
         Experiment::Suspicion(options) => suspicion::run(&options),
         Experiment::Allocations(options) => allocations::run(&options),

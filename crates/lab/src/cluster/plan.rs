@@ -1,5 +1,7 @@
 //! What a cluster consists of, and where its nodes are.
 
+use std::time::Duration;
+
 use crate::protect::Protect;
 
 /// What a cluster consists of.
@@ -19,6 +21,10 @@ pub struct Plan {
     pub priority: u8,
     /// The token rests when nobody wants it.
     pub parking: bool,
+    /// The ring's `slow_share`, if not that by default.
+    pub slow_share: Option<u32>,
+    /// The ring's `token_timeout`, if not that by default.
+    pub token_timeout: Option<Duration>,
 }
 
 impl Default for Plan {
@@ -31,6 +37,8 @@ impl Default for Plan {
             placement: Placement::Loopback,
             priority: 0,
             parking: true,
+            slow_share: None,
+            token_timeout: None,
         }
     }
 }

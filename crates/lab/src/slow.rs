@@ -1,0 +1,447 @@
+//! One node of a loaded ring gets too little processor time: what the others can still send, how soon it is
+//! excluded, what everybody is told, and how it comes back. docs/protocol/ring.md, "Slow receivers".
+//!
+//! First, as a control, the node is a little slow, and has to stay.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use node::{ChargeStatus, EventKind, EventRecord, Fill, Status};
+use serde::Serialize;
+use serde_json::json;
+use steadfast::NodeId;
+use steadfast::admin::Client as Admin;
+
+use crate::cluster::{Cluster, Plan, Where, wall};
+use crate::{Outcome, machine};
+
+mod brake;
+mod load;
+mod sockets;
+
+use brake::{Brake, By};
+use load::Load;
+use sockets::Waiting;
+
+/// How often it is looked what happens.
+const LOOK: Duration = Duration::from_millis(20);
+
+const SENDER: NodeId = NodeId(1);
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast-lab slow                          a quota of processor time if this process may set one, else stops
+  steadfast-lab slow --by stop --run 25       stopped for 7.5 ms of every 10
+  steadfast-lab slow --hosts --classic        each node in a network namespace; the token always circulates
+  steadfast-lab slow --run 60 --slow-share 20      a little slow, where little is granted
+
+A quota counts all threads of the node and is of one processor: how slow a node is that gets it depends on what its
+load costs. With stops it runs that share of the time, whatever it does.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Node processes; the first sends, the last becomes slow.
+    #[arg(long, default_value_t = 4)]
+    nodes: u32,
+    /// How it is made slow. By default a quota, or stops where this process may set none.
+    #[arg(long, value_enum)]
+    by: Option<By>,
+    /// Percent of the time for which the slow node may run. By default 25 with stops, and 10 with a quota.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
+    run: Option<u32>,
+    /// The same for the control, in which it is a little slow and has to stay. By default 75 and 60.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
+    control_run: Option<u32>,
+    /// Seconds of the control; 0 leaves it out.
+    #[arg(long, default_value_t = 5.0)]
+    control: f64,
+    /// Length of one period of running and not running, in milliseconds.
+    #[arg(long, default_value_t = 10)]
+    slice_ms: u64,
+    /// Seconds for which the throughput is measured before, and when the node is back.
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Bytes of a message.
+    #[arg(long, default_value_t = 1024)]
+    size: u32,
+    /// The token always circulates, as in the paper.
+    #[arg(long)]
+    classic: bool,
+    /// The nodes' `slow_share`, in percent, if it is to be another than by default.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
+    slow_share: Option<u32>,
+    /// The nodes' `token_timeout_ms`, if it is to be another; what is granted once is never less.
+    #[arg(long)]
+    token_timeout_ms: Option<u64>,
+    /// After so many seconds it is a failure that the node is still there, or still away.
+    #[arg(long, default_value_t = 30.0)]
+    patience: f64,
+    #[command(flatten)]
+    at: Where,
+    /// One JSON object instead of words.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What one node was told of the exclusion.
+#[derive(Serialize)]
+struct Told {
+    node: NodeId,
+    /// Milliseconds after the node became slow.
+    after_ms: f64,
+    by: NodeId,
+    charge: Option<ChargeStatus>,
+}
+
+/// How full a node's buffers were at most.
+#[derive(Serialize)]
+struct Buffers {
+    node: NodeId,
+    messages: Fill,
+    bytes: Fill,
+    datagrams: Fill,
+    /// Bytes that waited in one socket of the ring, the kernel's bookkeeping included: at most, and the limit.
+    socket: [u64; 2],
+    /// Datagrams that found no room there.
+    dropped: u64,
+}
+
+/// Everything that was found.
+struct Findings {
+    by: By,
+    run: u32,
+    control: Option<(u32, f64)>,
+    before: Option<f64>,
+    while_slow: Option<f64>,
+    after: Option<f64>,
+    again: Option<f64>,
+    /// Milliseconds from the beginning to the first ring without it.
+    excluded_ms: f64,
+    told: Vec<Told>,
+    /// What the excluded node's status says.
+    status: Option<String>,
+    held_off_ms: f64,
+    /// Milliseconds from the end of its slowness to the first ring of all.
+    back_ms: f64,
+    buffers: Vec<Buffers>,
+}
+
+struct Stage<'a> {
+    options: &'a Options,
+    cluster: Cluster,
+    load: Load,
+    waiting: Waiting,
+    victim: NodeId,
+    by: By,
+    events: Vec<EventRecord>,
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let machine = machine::description();
+    if options.nodes < 3 {
+        return Err("--nodes: those who keep up have to be a majority: 3 or more".into());
+    }
+    let by = match (options.by, Brake::no_quota()) {
+        (Some(By::Quota), Some(why)) => return Err(format!("--by quota: {why}").into()),
+        (Some(by), _) => by,
+        (None, None) => By::Quota,
+        (None, Some(why)) => {
+            eprintln!("by stops, for a quota cannot be set: {why}");
+            By::Stop
+        }
+    };
+    let plan = Plan {
+        nodes: options.nodes,
+        placement: options.at.placement(),
+        parking: !options.classic,
+        slow_share: options.slow_share,
+        token_timeout: options.token_timeout_ms.map(Duration::from_millis),
+        ..Plan::default()
+    };
+    let mut cluster = Cluster::start(plan)?;
+    cluster.wait_for_ring_without(None)?;
+    let load = Load::start(SENDER, cluster.admin(SENDER), options.size);
+    let victim = NodeId(options.nodes);
+    let waiting = Waiting::default();
+    let mut stage = Stage { options, cluster, load, waiting, victim, by, events: Vec::new() };
+    let found = stage.play();
+    let Stage { cluster, load, .. } = stage;
+    drop(cluster);
+    load.finish();
+    let found = found?;
+    if options.json {
+        eprintln!("on {machine}");
+        println!("{}", found.json(options));
+    } else {
+        println!("on {machine}");
+        found.print(options);
+    }
+    Ok(())
+}
+
+impl Stage<'_> {
+    fn play(&mut self) -> Outcome<Findings> {
+        let Options { seconds, control, .. } = *self.options;
+        let (slow, little) = match self.by {
+            By::Stop => (25, 75),
+            By::Quota => (10, 60),
+        };
+        let (run, little) =
+            (self.options.run.unwrap_or(slow), self.options.control_run.unwrap_or(little));
+        eprintln!("{seconds} s as it is ...");
+        // The load begins, and a benchmark tells of itself five times a second.
+        self.watch_for(1.0)?;
+        let before = self.measure(seconds)?;
+        let control = match control > 0.0 {
+            true => {
+                eprintln!("{control} s with {} a little slow ({little} %) ...", self.victim);
+                let brake = self.brake(little)?;
+                let rate = self.measure(control)?;
+                drop(brake);
+                self.nobody_left()?;
+                rate.map(|rate| (little, rate))
+            }
+            false => None,
+        };
+        eprintln!("{} runs {run} % of the time ...", self.victim);
+        self.events.clear();
+        let slow_at = wall();
+        let brake = self.brake(run)?;
+        let excluded_at = self.wait_for_ring(self.options.nodes as usize - 1, slow_at)?;
+        let while_slow = self.load.rate(slow_at, excluded_at);
+        eprintln!("excluded; those who keep up go on ...");
+        // It comes back when it is not held off any more, slow or not.
+        let held_off_ms = self.held_off().ok_or("nobody says for how long it is held off")?;
+        self.watch_for(0.9 * held_off_ms / 1e3)?;
+        let after = self.load.rate(excluded_at, wall());
+        eprintln!("it is quick again ...");
+        drop(brake);
+        let quick_at = wall();
+        let back_at = self.wait_for_ring(self.options.nodes as usize, quick_at)?;
+        let told = self.told(slow_at)?;
+        self.watch_for(0.5)?;
+        let again = self.measure(seconds)?;
+        Ok(Findings {
+            by: self.by,
+            run,
+            control,
+            before,
+            while_slow,
+            after,
+            again,
+            excluded_ms: ms(slow_at, excluded_at),
+            told,
+            status: self.status(self.victim)?.ring.excluded.map(|excluded| excluded.why()),
+            held_off_ms,
+            back_ms: ms(quick_at, back_at),
+            buffers: self.buffers()?,
+        })
+    }
+
+    /// In the control nobody may be excluded.
+    fn nobody_left(&self) -> Outcome<()> {
+        for event in &self.events {
+            match &event.kind {
+                EventKind::TooSlow { member, by, charge } => {
+                    let charge = charge.map_or("no figures".into(), |charge| charge.to_string());
+                    let (node, by) = (member.node, by.node);
+                    return Err(format!(
+                        "only a little slow, and yet {node} was excluded: it stopped {by} {charge}"
+                    )
+                    .into());
+                }
+                EventKind::TokenLost { .. } | EventKind::Silent { .. } => {
+                    let node = event.node;
+                    return Err(format!(
+                        "{node} took a node for dead ({:?}): this machine is busy, raise --token-timeout-ms",
+                        event.kind
+                    )
+                    .into());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn brake(&self, run: u32) -> Outcome<Brake> {
+        let process = self.cluster.process(self.victim).ok_or("the node does not run")?;
+        Brake::hold(self.by, process, run, Duration::from_millis(self.options.slice_ms))
+    }
+
+    fn look(&mut self) -> Outcome<()> {
+        thread::sleep(LOOK);
+        self.events.extend(self.cluster.take_events());
+        for id in (1..=self.options.nodes).map(NodeId) {
+            let process = self.cluster.process(id).ok_or("a node has ended")?;
+            self.waiting.look(id, process, self.cluster.ring(id));
+        }
+        Ok(())
+    }
+
+    fn watch_for(&mut self, seconds: f64) -> Outcome<()> {
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        while Instant::now() < end {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, seconds: f64) -> Outcome<Option<f64>> {
+        let from = wall();
+        self.watch_for(seconds)?;
+        Ok(self.load.rate(from, wall()))
+    }
+
+    /// Waits until all but the victim, and it too if so many are wanted, are in a ring of so many. Tells when the last
+    /// of them was, of those that came to it after `since`.
+    fn wait_for_ring(&mut self, wanted: usize, since: u64) -> Outcome<u64> {
+        let patience = Duration::from_secs_f64(self.options.patience);
+        let began = Instant::now();
+        loop {
+            self.look()?;
+            let arrived = |id: &NodeId| {
+                let last = self.events.iter().rev().find_map(|event| match &event.kind {
+                    EventKind::Configuration { members, .. } if event.node == *id => {
+                        Some((event.time, members.len()))
+                    }
+                    _ => None,
+                });
+                last.filter(|(time, members)| *members == wanted && *time >= since).map(|it| it.0)
+            };
+            let times: Option<Vec<u64>> =
+                (1..=wanted as u32).map(|id| arrived(&NodeId(id))).collect();
+            if let Some(last) = times.and_then(|times| times.into_iter().max()) {
+                return Ok(last);
+            }
+            if began.elapsed() > patience {
+                return Err(format!(
+                    "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or is more granted \
+                     than it takes (--slow-share)?"
+                )
+                .into());
+            }
+        }
+    }
+
+    /// For how many milliseconds the victim is held off, as the sender says.
+    fn held_off(&self) -> Option<f64> {
+        self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::HeldOff { member, span_ns }
+                if member.node == self.victim && event.node == SENDER =>
+            {
+                Some(*span_ns as f64 / 1e6)
+            }
+            _ => None,
+        })
+    }
+
+    /// What every node was told, and all of the victim: else it was lost in another way.
+    fn told(&self, since: u64) -> Outcome<Vec<Told>> {
+        let mut told: Vec<Told> = Vec::new();
+        for event in &self.events {
+            if let EventKind::TooSlow { member, by, charge } = &event.kind
+                && told.iter().all(|told| told.node != event.node)
+            {
+                if member.node != self.victim {
+                    return Err(format!("{} was excluded, and kept up", member.node).into());
+                }
+                let after_ms = ms(since, event.time);
+                told.push(Told { node: event.node, after_ms, by: by.node, charge: *charge });
+            }
+        }
+        told.sort_by_key(|told| told.node);
+        match told.is_empty() {
+            true => Err("it was left out, and not for being slow: raise --token-timeout-ms".into()),
+            false => Ok(told),
+        }
+    }
+
+    fn status(&self, id: NodeId) -> Outcome<Status> {
+        Ok(Admin::connect(self.cluster.admin(id))?.status()?)
+    }
+
+    fn buffers(&self) -> Outcome<Vec<Buffers>> {
+        let of = |node| {
+            let status = self.status(node)?;
+            let node::BufferStatus { messages, bytes, datagrams } = status.ring.buffers;
+            let (most, dropped) = self.waiting.of(node);
+            let socket = [most, status.sockets.receive_buffer as u64];
+            Ok(Buffers { node, messages, bytes, datagrams, socket, dropped })
+        };
+        (1..=self.options.nodes).map(NodeId).map(of).collect()
+    }
+}
+
+fn ms(from: u64, to: u64) -> f64 {
+    (to.saturating_sub(from) as f64 / 1e5).round() / 10.0
+}
+
+impl Findings {
+    fn json(&self, options: &Options) -> serde_json::Value {
+        let whole = |rate: Option<f64>| rate.map(f64::round);
+        json!({
+            "peer": "steadfast", "measure": "slow", "nodes": options.nodes, "size": options.size,
+            "ring": if options.classic { "classic" } else { "parked" },
+            "by": format!("{:?}", self.by).to_lowercase(), "run_pct": self.run, "slice_ms": options.slice_ms,
+            "before_msgs_s": whole(self.before),
+            "control_run_pct": self.control.map(|control| control.0),
+            "control_msgs_s": whole(self.control.map(|control| control.1)),
+            "slow_msgs_s": whole(self.while_slow), "after_msgs_s": whole(self.after),
+            "again_msgs_s": whole(self.again), "excluded_ms": self.excluded_ms,
+            "held_off_ms": self.held_off_ms, "back_ms": self.back_ms, "told": self.told,
+            "status": self.status, "buffers": self.buffers,
+        })
+    }
+
+    fn print(&self, options: &Options) {
+        let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{rate:.0}"));
+        println!(
+            "{} nodes, n1 sends {} bytes at full speed, n{} slow by {}; messages a second at n1:",
+            options.nodes,
+            options.size,
+            options.nodes,
+            match self.by {
+                By::Quota => "a quota of processor time",
+                By::Stop => "stops",
+            }
+        );
+        println!("{:>12}  all well", rate(self.before));
+        if let Some((run, figure)) = self.control {
+            println!("{figure:12.0}  it may run {run} % of the time: it stays");
+        }
+        println!("{:>12}  it may run {} % of the time", rate(self.while_slow), self.run);
+        println!("{:>12}  it is excluded, after {:.0} ms", rate(self.after), self.excluded_ms);
+        println!(
+            "{:>12}  it was quick again, and back after {:.0} ms (it was held off for {:.0} ms)",
+            rate(self.again),
+            self.back_ms,
+            self.held_off_ms
+        );
+        println!("told:");
+        for Told { node, after_ms, by, charge } in &self.told {
+            let charge = charge.map_or("no figures".into(), |charge| charge.to_string());
+            println!("  {node} after {after_ms:.0} ms: it stopped {by} {charge}");
+        }
+        println!("  its status: {}", self.status.as_deref().unwrap_or("nothing"));
+        println!("buffers, at most, of their limits:");
+        println!(
+            "{:>6}{:>16}{:>24}{:>16}{:>24}{:>9}",
+            "", "messages", "bytes", "datagrams", "socket", "dropped"
+        );
+        for it in &self.buffers {
+            let fill = |fill: Fill| format!("{} of {}", fill.most, fill.limit);
+            let [socket, room] = it.socket;
+            println!(
+                "{:>6}{:>16}{:>24}{:>16}{:>24}{:>9}",
+                it.node.to_string(),
+                fill(it.messages),
+                fill(it.bytes),
+                fill(it.datagrams),
+                format!("{socket} of {room}"),
+                it.dropped
+            );
+        }
+    }
+}
