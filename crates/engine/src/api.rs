@@ -11,7 +11,7 @@ use bytes::Bytes;
 use ring::Route;
 use wire::client::{Frame, Refusal};
 use wire::keys::KeyName;
-use wire::limits::{MAX_GROUPS, MAX_NAME};
+use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME};
 use wire::ordered::GroupOptions;
 use wire::{
     Caller, ClientId, GroupId, Malformed, Member, MethodId, NodeId, NodeSet, RingId, Time,
@@ -111,6 +111,15 @@ pub enum Output {
     Probe(NodeId),
     /// What came of the benchmark that this node was asked for.
     Bench(Result<BenchResult, BenchError>),
+    /// What came of a move of the primary that this node was asked for: the view in which it is there.
+    Moved {
+        /// The group.
+        group: GroupId,
+        /// The node that was to have the primary.
+        to: NodeId,
+        /// The view, or why not.
+        outcome: Result<ViewNumber, MoveError>,
+    },
     /// Do this with the keys that seal this node's datagrams.
     Key(KeyCommand),
     /// Something that logs, metrics and people want to know.
@@ -196,6 +205,51 @@ pub enum HostError {
     TooMany,
 }
 
+/// Why a primary cannot be moved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    /// Groups do not act here.
+    #[error(
+        "no quorum: the primary cannot be moved until more nodes are in the ring; `steadfast status` names those that are \
+         missing"
+    )]
+    NoQuorum,
+    /// The cluster has no such group.
+    #[error("the cluster has no such group: `steadfast status` lists the groups")]
+    NoSuchGroup,
+    /// No replica has the group's state.
+    #[error(
+        "the group has no primary now: no replica with its state is up; start the nodes that \
+         `steadfast status` shows as missing"
+    )]
+    NoPrimary,
+    /// There is no replica at this node.
+    #[error(
+        "{0} has no replica of the group: host one there ([[replica]] in its configuration, or Node::host), and \
+         move when `steadfast status` shows it without brackets"
+    )]
+    NotAReplica(NodeId),
+    /// The replica at this node has not got the state yet.
+    #[error(
+        "the replica at {0} is still being given the state: move when `steadfast status` shows it without brackets"
+    )]
+    NotSynced(NodeId),
+    /// A move of the group that was asked for here is not over.
+    #[error("the group is being moved to {0} already: wait for that")]
+    UnderWay(NodeId),
+    /// Too many moves at a time.
+    #[error(
+        "{MAX_MOVES} moves were asked for at this node and are not over, the limit: wait for them"
+    )]
+    TooMany,
+    /// The node that was to take over has not done so in time.
+    #[error(
+        "{0} did not take over in time: is it held up, or about to stop? See its log, and ask again; \
+         `steadfast status` says who is primary"
+    )]
+    Late(NodeId),
+}
+
 /// What happened, for logs, metrics, the demo's time line and replays of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -259,6 +313,19 @@ pub enum Event {
         group: GroupId,
         /// Bytes of the state with its sessions.
         bytes: usize,
+    },
+    /// The primary of a group has moved, as it was asked to; the view with the new rank follows.
+    Moved {
+        /// The group.
+        group: GroupId,
+        /// Who was primary.
+        from: Member,
+        /// Who is.
+        to: Member,
+        /// The view that was changed.
+        asked: ViewNumber,
+        /// The view from here on.
+        view: ViewNumber,
     },
     /// A request was executed here (checkers compare these between replicas).
     Executed {

@@ -23,12 +23,20 @@ pub enum Bug {
     DropBacklog,
     /// Members without a replica count for the hold of a group's requests, instead of its replicas.
     CountBystanders,
+    /// A move of the primary is obeyed although the view has changed since it was wished.
+    ObeyOldMove,
+    /// A replica without the state is moved to the first rank.
+    MoveToUnsynced,
+    /// Who was primary takes no notice of its successor's hand-over.
+    OldPrimaryStays,
+    /// Calls under way at the primary that moves are dropped.
+    DropMovedCalls,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 10] = [
+    pub const ALL: [Bug; 14] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -39,6 +47,10 @@ impl Bug {
         Bug::KeepStaleReplica,
         Bug::DropBacklog,
         Bug::CountBystanders,
+        Bug::ObeyOldMove,
+        Bug::MoveToUnsynced,
+        Bug::OldPrimaryStays,
+        Bug::DropMovedCalls,
     ];
 }
 

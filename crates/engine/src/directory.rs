@@ -14,6 +14,7 @@ use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
 
+use crate::bug::{Bug, Planted};
 use crate::style::Standing;
 use passage::installed;
 pub(crate) use passage::majority;
@@ -225,6 +226,31 @@ impl Directory {
         let Some(replica) = group.replicas.iter_mut().find(waiting) else { return Change::None };
         replica.state = State::Synced;
         group.floor = group.last;
+        group.advance();
+        Change::View
+    }
+
+    /// The replica on `member` becomes the primary, if it has the state and the group is still in this view.
+    pub(crate) fn promote(
+        &mut self,
+        member: Member,
+        id: GroupId,
+        view: ViewNumber,
+        planted: Planted,
+    ) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        let Some(rank) = group.replicas.iter().position(|replica| replica.member == member) else {
+            return Change::None;
+        };
+        let synced = group.replicas[rank].state == State::Synced;
+        if group.primary() == Some(member)
+            || (!synced && !planted.is(Bug::MoveToUnsynced))
+            || (group.view != view && !planted.is(Bug::ObeyOldMove))
+        {
+            return Change::None;
+        }
+        // The others keep their order: who was primary is the next.
+        group.replicas[..=rank].rotate_right(1);
         group.advance();
         Change::View
     }

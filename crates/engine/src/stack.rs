@@ -4,6 +4,7 @@
 //! - `stack/delivery.rs`: what the ring delivers
 //! - `stack/clients.rs`: what clients ask
 //! - `stack/hosting.rs`: this node's replicas
+//! - `stack/moves.rs`: primaries that move
 //! - `stack/bench.rs`: benchmarks
 //! - `stack/keys.rs`: the keys that seal datagrams
 
@@ -12,6 +13,7 @@ mod clients;
 mod delivery;
 mod hosting;
 mod keys;
+mod moves;
 #[cfg(test)]
 mod tests;
 
@@ -20,9 +22,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::{MAX_SEND_QUEUE, MAX_WAITING};
+use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_SEND_QUEUE, MAX_WAITING};
 use wire::ordered::{GroupOptions, Ordered, Place};
-use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time};
+use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
 use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
 use crate::bench::Bench;
@@ -33,6 +35,7 @@ use crate::directory::{Directory, State};
 use crate::keys::Keys;
 use crate::ordering::{Delivery, Level, Ordering, Ring};
 use crate::replica::{Effect, Replica};
+use moves::{Motive, Moving};
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
@@ -66,6 +69,8 @@ struct Hosted {
     asked: Option<RingId>,
     /// Its coming was ordered and may still be delivered.
     coming: bool,
+    /// The views, first and last, in which it was the primary without a break.
+    led: Option<(ViewNumber, ViewNumber)>,
 }
 
 /// What the ring has said of who holds what.
@@ -95,6 +100,8 @@ pub struct Stack<O = Ring> {
     handed: u64,
     bench: Bench,
     keys: Keys,
+    /// Moves of primaries that this node wishes.
+    moves: BTreeMap<(GroupId, Motive), Moving>,
     delivered: u64,
     /// When the last configuration was delivered.
     configured_at: Time,
@@ -140,6 +147,7 @@ impl<O: Ordering> Stack<O> {
             handed: 0,
             bench: Bench::new(me),
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
+            moves: BTreeMap::new(),
             delivered: 0,
             configured_at: now,
             joining_until: None,
@@ -197,7 +205,8 @@ impl<O: Ordering> Stack<O> {
             return None;
         }
         let own = self.joining_until.into_iter().chain(self.leaving).min();
-        let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own];
+        let moves = self.next_move_timeout();
+        let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves];
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 
@@ -205,9 +214,9 @@ impl<O: Ordering> Stack<O> {
     pub fn leave(&mut self, now: Time) {
         if self.leaving.is_none() {
             self.leaving = Some(now + LEAVE_PATIENCE);
-            for hosted in self.hosted.values_mut() {
-                hosted.leaving = true;
-                hosted.asked = None;
+            let groups: Vec<GroupId> = self.hosted.keys().copied().collect();
+            for group in groups {
+                self.begin_to_go(now, group);
             }
             self.settle(now);
         }
@@ -246,6 +255,7 @@ impl<O: Ordering> Stack<O> {
             self.unsent.pop_front();
             any = true;
         }
+        any |= self.pump_moves(now);
         any |= self.ask_for_views(now);
         any |= self.pump_bench(now);
         if let Some(patience_ends) = self.leaving {
@@ -344,6 +354,7 @@ impl<O: Ordering> Stack<O> {
         self.callers.check_invariants();
         assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");
         assert!(self.deferred.len() <= MAX_DEFERRED, "deferred messages are bounded");
+        assert!(self.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");
         for hosted in self.hosted.values() {
             hosted.replica.check_invariants();
         }

@@ -5,6 +5,7 @@
 //! {"state":{"group":"x","bytes":true}}             -> StateAnswer; without bytes only the digest
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
+//! {"move":{"group":"x","to":2}}                   -> MoveAnswer
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
@@ -17,7 +18,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use wire::NodeId;
+use wire::{NodeId, ViewNumber};
 
 use crate::bench::Ask;
 
@@ -52,6 +53,13 @@ pub enum Request {
         #[serde(default)]
         calls: bool,
     },
+    /// Make the replica at this node the primary of the group.
+    Move {
+        /// The group's name.
+        group: String,
+        /// The node.
+        to: NodeId,
+    },
     /// Do this with the cluster's key.
     Key {
         /// What.
@@ -82,6 +90,17 @@ pub enum KeyAsk {
 pub struct KeyAnswer {
     /// The number of the key that the change is about.
     pub key: u8,
+}
+
+/// The answer to [`Request::Move`]: it is so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveAnswer {
+    /// The group.
+    pub group: String,
+    /// The node of its primary.
+    pub primary: NodeId,
+    /// The view in which it is.
+    pub view: ViewNumber,
 }
 
 /// The answer to [`Request::State`].

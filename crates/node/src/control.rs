@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use wire::{Duration, Member};
+use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::admin::KeyAsk;
 use crate::bench::{Ask, Progress};
-use crate::error::{HostError, Stopped};
+use crate::error::{HostError, MoveError, Stopped};
 use crate::events::{Interest, Stamped};
 use crate::plane::{BenchOutcome, Order};
 use crate::poller::Waker;
@@ -111,6 +111,10 @@ impl Control {
             status.counters.admin_handshakes = tally.read();
         }
         status
+    }
+
+    pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {
+        self.ask(ANSWER_WITHIN, |reply| Order::Move { name: group.into(), to, reply })?
     }
 
     /// Does something about the cluster's key; says which it is about.

@@ -111,6 +111,17 @@ pub enum Stopped {
     Hung,
 }
 
+/// A group's primary cannot be moved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    /// The cluster refuses, or the other node did not take over.
+    #[error(transparent)]
+    Engine(#[from] engine::MoveError),
+    /// The node does not run any more.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
 /// A replica cannot be hosted, taken away or looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {

@@ -35,7 +35,7 @@ pub use config::{
     TlsFiles,
 };
 pub use engine::{Event, ServiceOutcome};
-pub use error::{HostError, StartError, Stopped};
+pub use error::{HostError, MoveError, StartError, Stopped};
 pub use events::{EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
 pub use node::Node;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};

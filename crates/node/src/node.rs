@@ -12,12 +12,12 @@ use engine::ordering::Ring;
 use seal::Seal;
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
-use wire::{Duration, GroupId, Member, NodeId};
+use wire::{Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::admin::Admin;
 use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
-use crate::error::{HostError, StartError, Stopped};
+use crate::error::{HostError, MoveError, StartError, Stopped};
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation::{self, DataDir};
@@ -123,6 +123,7 @@ impl Node {
             executors: Default::default(),
             keeper,
             bench: None,
+            moves: Default::default(),
             events: Events::new(config.node, configured.clone()),
             configured,
             counters: Counters::default(),
@@ -169,6 +170,16 @@ impl Node {
     /// There is none, or the node has stopped.
     pub fn unhost(&self, group: &str) -> Result<(), HostError> {
         self.control.ask_hosting(|reply| Order::Unhost { name: group.into(), reply })
+    }
+
+    /// Makes the replica at node `to` the primary of a group, and returns when it is, with the view in which it is:
+    /// within milliseconds, or at most some seconds. Clients lose no call and wait for none. Any node can be asked.
+    ///
+    /// # Errors
+    /// That node has no replica with the state, the cluster has no quorum here, or it did not take over in time:
+    /// the text says what to do.
+    pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {
+        self.control.move_primary(group, to)
     }
 
     /// This node's id.

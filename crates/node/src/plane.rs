@@ -28,7 +28,7 @@ mod orders;
 mod outputs;
 
 use inbox::Work;
-pub(crate) use inbox::{BenchOutcome, Inbox, Order};
+pub(crate) use inbox::{BenchOutcome, Inbox, MoveReply, Order};
 
 pub(crate) struct Plane {
     pub stack: Stack,
@@ -46,6 +46,8 @@ pub(crate) struct Plane {
     pub keeper: Option<Keeper>,
     /// Who waits for the outcome of a benchmark.
     pub bench: Option<SyncSender<BenchOutcome>>,
+    /// Who waits for the outcome of a move, one for each group.
+    pub moves: HashMap<GroupId, MoveReply>,
     pub events: Events,
     pub counters: Counters,
     /// The last time that this node was excluded because it did not keep up.

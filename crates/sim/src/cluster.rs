@@ -3,6 +3,7 @@
 //! - here: the loop, and what nodes put out
 //! - `cluster/clients.rs`: connections, and what clients put out
 //! - `cluster/bench.rs`: the ring is measured
+//! - `cluster/moves.rs`: primaries are moved
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/fate.rs`: faults, healing, and the end
 
@@ -10,6 +11,7 @@ mod bench;
 mod clients;
 mod fate;
 mod keys;
+mod moves;
 
 use std::collections::BTreeMap;
 
@@ -59,6 +61,8 @@ enum Extra {
     Rotate,
     /// The ring is to be measured.
     Bench,
+    /// A primary is to move.
+    Move,
     Fault,
     Relief(Relief),
     Calm,
@@ -93,6 +97,8 @@ struct Cluster {
     calm: Option<Time>,
     /// No fault strikes before.
     undisturbed: Time,
+    /// In a seed of smooth moves: since when all groups are whole.
+    whole: Option<Time>,
     epilogue: Epilogue,
     summary: Summary,
 }
@@ -116,6 +122,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         load: draw.fork(),
         calm: None,
         undisturbed: Time::ZERO,
+        whole: None,
         epilogue: Epilogue::Healing,
         summary: Summary::default(),
         options,
@@ -148,6 +155,7 @@ impl Cluster {
         }
         self.plan_key_change();
         self.plan_bench();
+        self.plan_move();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -178,6 +186,7 @@ impl Cluster {
             Extra::Call(client) => return self.call(client),
             Extra::Rotate => return self.rotate(),
             Extra::Bench => return self.bench(),
+            Extra::Move => return self.move_some(),
             Extra::Fault => return self.fault(),
             Extra::Relief(relief) => return self.relieve(relief),
             Extra::Calm => return self.heal(),
@@ -338,6 +347,11 @@ impl Cluster {
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
             Output::Bench(result) => self.benched(result)?,
+            Output::Moved { group, to, outcome } => {
+                self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));
+                self.watch.move_ended(me, group, to, &outcome)?;
+                self.summary.moves += u64::from(outcome.is_ok());
+            }
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);
                 self.fabric.trace.say(now, || format!("{me} says {event:?}"));

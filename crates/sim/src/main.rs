@@ -175,11 +175,12 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred",
+         {} states transferred, {} primaries moved",
         failed.len(),
         total.steps,
         total.deaths,
         total.transfers,
+        total.moves,
     )
 }
 
@@ -211,6 +212,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "calls": { "answered": total.answered, "failed": total.failed },
         "executed": total.executed,
         "transfers": total.transfers,
+        "moves": total.moves,
     })
 }
 

@@ -101,6 +101,10 @@ pub struct Options {
     pub outsider: Option<u64>,
     /// Nodes are asked to measure the ring while faults happen.
     pub benches: bool,
+    /// Primaries are moved while faults happen, this often on average.
+    pub moves: Option<Duration>,
+    /// Nothing else happens, and no call may wait for a time-out.
+    pub smooth: bool,
     /// What bare rings are put to when their faults are over.
     pub trial: Option<Trial>,
 }
@@ -163,9 +167,13 @@ impl Options {
             budget: draw.pick(&[3_000, 6_000, 6_000, 12_000, 12_000, 40_000]),
             outsider: draw.one_in(12).then(|| draw.pick(&[20, 100, 500])),
             benches: draw.one_in(16),
+            moves: draw
+                .one_in(3)
+                .then(|| draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis)),
+            smooth: draw.one_in(24),
             trial: None,
         };
-        options.with_trial(&mut draw.fork()).passable()
+        options.with_trial(&mut draw.fork()).smoothed().passable()
     }
 
     /// Where each round of the token brings one datagram, and takes long, no state is transferred in the time that there
@@ -195,6 +203,36 @@ impl Options {
         match draw.one_in(2) {
             true => options.without_faults(),
             false => options,
+        }
+    }
+
+    /// Of some seeds nothing is wanted but moves, and clients that do not notice them.
+    fn smoothed(self) -> Options {
+        let smooth = self.smooth && self.world == World::Cluster && self.nodes > 1;
+        if !smooth {
+            return Options { smooth, ..self };
+        }
+        let weather = self.weather.near();
+        let calm = Options { weather, ..self }.without_faults();
+        let mut groups = calm.groups;
+        for group in &mut groups {
+            group.padding = 0;
+        }
+        // Patient clients: an attempt is given up after a quarter of the patience, and after no more than a tenth of a second.
+        let load = Load { patience: Duration::from_secs(2), body: 40, ..calm.load };
+        let phase = Duration::from_millis(900);
+        let faults = FaultPlan { phase, ..calm.faults };
+        let moves = calm.moves.unwrap_or(Duration::from_millis(5)).min(Duration::from_millis(30));
+        Options {
+            groups,
+            load,
+            faults,
+            moves: Some(moves),
+            execution: Duration::from_micros(20),
+            budget: calm.budget.max(40_000),
+            benches: false,
+            outsider: None,
+            ..calm
         }
     }
 

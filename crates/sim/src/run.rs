@@ -51,6 +51,8 @@ pub struct Summary {
     pub deaths: u64,
     /// States that were transferred.
     pub transfers: u64,
+    /// Primaries that were moved, as somebody was told.
+    pub moves: u64,
 }
 
 impl Summary {
@@ -64,6 +66,7 @@ impl Summary {
         self.executed += other.executed;
         self.deaths += other.deaths;
         self.transfers += other.transfers;
+        self.moves += other.moves;
     }
 }
 

@@ -2,12 +2,13 @@
 
 use crate::check::hashed::HashMap;
 
-use engine::Event;
+use engine::{Event, MoveError};
 use wire::client::{Outcome, Reply, Request};
-use wire::{ClientId, GroupId, Member, RingId, Time};
+use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::check::acknowledged::Acknowledged;
 use crate::check::histories::Histories;
+use crate::check::moves::{Moves, Told};
 use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
 use crate::check::primary::Primaries;
@@ -29,6 +30,7 @@ pub struct Watch {
     component: HashMap<Member, RingId>,
     views: Views,
     primaries: Primaries,
+    moves: Moves,
     acknowledged: Acknowledged,
     once: Once,
     histories: Histories,
@@ -50,6 +52,7 @@ impl Watch {
             component: HashMap::default(),
             views: Views::default(),
             primaries: Primaries::default(),
+            moves: Moves::default(),
             acknowledged: Acknowledged::default(),
             once: Once::default(),
             histories: Histories::default(),
@@ -78,10 +81,20 @@ impl Watch {
             Event::View { group, view, replicas, primary, .. } => {
                 let component = self.component(by);
                 self.views.installed(by, component, (*group, *view), replicas)?;
+                self.moves.installed(by, component, (*group, *view), replicas)?;
                 let said = (replicas, *primary);
                 self.primaries.installed(by, component, (*group, *view), said)?;
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
                 self.promise.view(by, *group, (component, view.0), synced.collect());
+            }
+            Event::Moved { group, from, to, asked, .. } => {
+                let component = self.component(by);
+                self.moves.moved(
+                    by,
+                    component,
+                    *group,
+                    Told { from: *from, to: *to, asked: *asked },
+                )?;
             }
             Event::Executed { group, client, number, position } => {
                 let place = self.places.get(&(by, *group, *client, *number)).copied();
@@ -98,6 +111,20 @@ impl Watch {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What came of a move that a node was asked for.
+    pub fn move_ended(
+        &self,
+        by: Member,
+        group: GroupId,
+        to: NodeId,
+        outcome: &Result<ViewNumber, MoveError>,
+    ) -> Verdict {
+        match outcome {
+            Ok(view) => self.moves.ended(by, self.component(by), (group, *view), to),
+            Err(_) => Ok(()),
+        }
     }
 
     /// A replica executed a call, as the `place`th of its history, from the hash `before` to `after`.

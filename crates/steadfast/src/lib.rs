@@ -54,6 +54,7 @@
 //! | run it in your own program | [`Node`], [`NodeConfig`], [`HostOptions`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
+//! | move a group's primary | [`Node::move_primary`], `steadfast move` |
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
 //! | work with bytes instead of types | [`Service`], [`Client::call`] |
 //!
@@ -72,9 +73,9 @@ pub use client::{
 };
 pub use node::{
     Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory,
-    HostError, HostOptions, Node, NodeAddress, ReplicaConfig, RingKnobs, Service, ServiceOutcome,
-    StartError, Stopped, admin, bench, free_ring_addresses, free_ring_addresses_at, key_file,
-    realtime,
+    HostError, HostOptions, MoveError, Node, NodeAddress, ReplicaConfig, RingKnobs, Service,
+    ServiceOutcome, StartError, Stopped, admin, bench, free_ring_addresses, free_ring_addresses_at,
+    key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{GroupOptions, Hold, Style};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, call, doctor, init, key, node, status};
+use crate::commands::{bench, call, doctor, hand_over, init, key, node, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +22,8 @@ Examples:
   Look at its cluster, and call a built-in service:
       steadfast status --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
+  Move a group's primary to another node, while it is being called:
+      steadfast move counter --to 2 --config node.toml
   See whether this host lets a node be in time, and how quick the ring is:
       steadfast doctor --config node.toml
       steadfast bench ring --config node.toml
@@ -46,6 +48,7 @@ enum Command {
     Node(node::Args),
     Status(status::Args),
     Call(call::Args),
+    Move(hand_over::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
     Key(key::Args),
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Call(args) => call::run(&args),
+        Command::Move(args) => hand_over::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Key(args) => key::run(&args),

@@ -141,6 +141,9 @@ pub const MAX_COMMANDS: usize = 65_536;
 /// Bytes of the requests that wait for a replica's executor. As [`MAX_COMMANDS`].
 pub const MAX_COMMAND_BYTES: usize = 256 << 20;
 
+/// Moves of primaries that a node was asked for and that are not over.
+pub const MAX_MOVES: usize = 64;
+
 /// Requests of a program to its own node that wait for the data plane.
 pub const MAX_ORDERS: usize = 64;
 

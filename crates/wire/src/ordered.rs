@@ -15,6 +15,7 @@
 //! | 8 | [`Bench`](bench::Word) | a node that was asked for a benchmark of the ring, and all while it lasts |
 //! | 9 | [`Load`](bench::Load) | the senders of a benchmark |
 //! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key, and all while it changes |
+//! | 11 | [`Move`] | whoever wishes another primary; then, to take over, that one itself |
 
 use alloc::string::String;
 
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{append, at_most, read};
 use crate::keys::{KeyStep, checked_step};
 use crate::limits::MAX_NAME;
-use crate::{GroupId, Malformed, ViewNumber, bench};
+use crate::{GroupId, Malformed, Member, ViewNumber, bench};
 
 mod configuration;
 mod options;
@@ -70,6 +71,18 @@ pub struct Synced {
     pub transfer: ViewNumber,
 }
 
+/// The primary of this group is to be this replica. From anybody else it is a wish; from that replica's own node it is the
+/// hand-over, at its place in the order. Of another view than the group's it is void. | group | to: node, incarnation | view |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Which group.
+    pub group: GroupId,
+    /// Whose replica.
+    pub to: Member,
+    /// The view that is to be changed.
+    pub view: ViewNumber,
+}
+
 /// An ordered message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ordered {
@@ -93,6 +106,8 @@ pub enum Ordered {
     Key(KeyStep),
     /// A benchmark's load.
     Load(bench::Load),
+    /// A primary is to move, or moves.
+    Move(Move),
 }
 
 impl Ordered {
@@ -110,6 +125,7 @@ impl Ordered {
             Ordered::Bench(word) => append(start(8), word),
             Ordered::Key(step) => append(start(10), step),
             Ordered::Load(load) => return load.encode(),
+            Ordered::Move(wish) => append(start(11), wish),
         }
         .into()
     }
@@ -131,6 +147,7 @@ impl Ordered {
             8 => Ordered::Bench(bench::checked(read(rest)?)?),
             9 => Ordered::Load(bench::Load::decode(payload)?),
             10 => Ordered::Key(checked_step(read(rest)?)?),
+            11 => Ordered::Move(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

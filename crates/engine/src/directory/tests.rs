@@ -246,3 +246,24 @@ fn other_options_are_refused() {
     let refused = directory.join(member(5), "bank", options);
     assert_eq!(refused, Err(JoinRefused::Options(GroupOptions::default())));
 }
+
+#[test]
+fn a_primary_moves_in_the_view_that_is_named_and_to_a_synced_replica_only() {
+    let (mut directory, id) = three();
+    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    let view = directory.get(id).unwrap().view;
+    let none = Planted::default();
+    let ranks = |directory: &Directory| -> Vec<u32> {
+        directory.get(id).unwrap().replicas.iter().map(|r| r.member.node.0).collect()
+    };
+    let old = ViewNumber(view.0 - 1);
+    assert_eq!(directory.promote(member(3), id, old, none), Change::None, "of an old view");
+    assert_eq!(directory.promote(member(4), id, view, none), Change::None, "without the state");
+    assert_eq!(directory.promote(member(5), id, view, none), Change::None, "no replica");
+    assert_eq!(directory.promote(member(1), id, view, none), Change::None, "it is there");
+    assert_eq!(ranks(&directory), [1, 2, 3, 4]);
+    assert_eq!(directory.promote(member(3), id, view, none), Change::View);
+    assert_eq!(ranks(&directory), [3, 1, 2, 4], "who was primary is the next");
+    assert_eq!(directory.get(id).unwrap().view.0, view.0 + 1);
+    directory.check_invariants();
+}

@@ -157,11 +157,16 @@ impl<O: Ordering> Stack<O> {
         let Some(primary) = group.primary() else {
             return self.decline(call, Outcome::NoReplica);
         };
-        let needed = group.needs(self.me);
-        let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || needed);
+        let stays = group.needs(self.me) || self.is_handing_over(call.0);
+        let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || stays);
         let Some(waiting) = self.callers.get(&call) else { return };
-        let behind = waiting.request.view < group.view && !waiting.given;
+        let chosen_by = waiting.request.view;
+        let behind = chosen_by < group.view && !waiting.given;
         let hosted = hosted.filter(|hosted| hosted.replica.has_state());
+        let led = |hosted: &Hosted| {
+            let views = hosted.led.map(|(first, last)| first..=last);
+            views.is_some_and(|views| views.contains(&chosen_by))
+        };
         let known = |hosted: &Hosted| hosted.replica.known(call.1, call.2);
         let style = group.options.style;
         match style.entry(group.standing(self.me)) {
@@ -172,6 +177,9 @@ impl<O: Ordering> Stack<O> {
                     None => self.order_call(now, call),
                 }
             }
+            // It comes to who was primary when it was sent. To take it here costs the client less than to be sent
+            // on, and the reply tells it the new targets.
+            Entry::Spare if behind && hosted.is_some_and(led) => self.order_call(now, call),
             Entry::Spare | Entry::Closed if behind => self.decline(call, Outcome::NotPrimary),
             // The client knows as much as this node and comes here all the same: it could not
             // reach the primary. If that is dead a new view comes soon. If it lives, it may have

@@ -169,6 +169,7 @@ impl<O: Ordering> Stack<O> {
                     replica.state_chunk(chunk, effects);
                 });
             }
+            Ordered::Move(wish) => self.act_on_move(now, sender, wish),
             Ordered::Key(step) => self.act_on_key(sender, step),
             Ordered::Announce(_) | Ordered::Install(_) | Ordered::Bench(_) | Ordered::Load(_) => {
                 unreachable!("these are not part of a history")
@@ -198,7 +199,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    fn changed(&mut self, now: Time, id: GroupId, change: Change) {
+    pub(super) fn changed(&mut self, now: Time, id: GroupId, change: Change) {
         match change {
             Change::None => {}
             Change::View | Change::Removed => {
@@ -212,6 +213,14 @@ impl<O: Ordering> Stack<O> {
     /// Tells that a group has a new view.
     fn view_changed(&mut self, id: GroupId) {
         let Some(group) = self.directory.get(id) else { return };
+        if group.primary() == Some(self.me)
+            && let Some(hosted) = self.hosted.get_mut(&id)
+        {
+            hosted.led = match hosted.led {
+                Some((first, last)) if last.0 + 1 == group.view.0 => Some((first, group.view)),
+                _ => Some((group.view, group.view)),
+            };
+        }
         let replicas = group
             .replicas
             .iter()

@@ -9,7 +9,7 @@ use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::{GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
 use wire::{GroupId, Member, Time, ViewNumber};
 
-use super::{Hosted, Stack};
+use super::{Hosted, Motive, Stack};
 use crate::api::{Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
 use crate::directory::State;
@@ -48,6 +48,7 @@ impl<O: Ordering> Stack<O> {
             refused: false,
             asked: None,
             coming: false,
+            led: None,
         };
         self.hosted.insert(id, hosted);
         self.settle(now);
@@ -56,11 +57,20 @@ impl<O: Ordering> Stack<O> {
 
     /// This node gives its replica of the group up. What was ordered before is answered still.
     pub fn unhost(&mut self, now: Time, group: GroupId) {
-        if let Some(hosted) = self.hosted.get_mut(&group) {
-            hosted.leaving = true;
-            hosted.asked = None;
+        if self.hosted.contains_key(&group) {
+            self.begin_to_go(now, group);
             self.drop_if_done(group);
             self.settle(now);
+        }
+    }
+
+    /// This node's replica is to go, after another has taken over if it is the primary and still serves.
+    pub(super) fn begin_to_go(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        hosted.leaving = true;
+        hosted.asked = None;
+        if !hosted.abandoned {
+            self.hand_over(now, group);
         }
     }
 
@@ -130,7 +140,8 @@ impl<O: Ordering> Stack<O> {
         for (id, hosted) in &mut self.hosted {
             let group = self.directory.get(*id);
             let there = group.is_some_and(|group| group.replica(me).is_some());
-            let needed = group.is_some_and(|group| group.needs(me));
+            let needed = group.is_some_and(|group| group.needs(me))
+                || self.moves.contains_key(&(*id, Motive::Going));
             if hosted.asked == Some(ring) || hosted.refused || there != hosted.leaving || needed {
                 continue;
             }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Command, Config, Event, Executed, KeyCommand, KeyError,
-    Output, ServiceOutcome, Stack,
+    MoveError, Output, ServiceOutcome, Stack,
 };
 use wire::client::{Frame, Hello, Outcome, Reply, Request};
 use wire::keys::{KeyName, OfferedKey};
@@ -34,6 +34,7 @@ struct Node<O> {
     logs: BTreeMap<GroupId, Vec<String>>,
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
+    moves: Vec<Result<ViewNumber, MoveError>>,
     alive: bool,
     paused: bool,
     inbox: Vec<Sealed>,
@@ -162,8 +163,9 @@ impl<O: Base> Cluster<O> {
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
         let ordering = O::start(&self.base, self.now, me, nodes);
         let stack = Stack::new(config, ordering, self.now);
-        let (logs, events, inbox, benches) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        let state = Node { stack, logs, events, benches, alive: true, paused: false, inbox };
+        let (logs, events, inbox) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (benches, moves, alive) = (Vec::new(), Vec::new(), true);
+        let state = Node { stack, logs, events, benches, moves, alive, paused: false, inbox };
         self.nodes.insert(node, state);
         self.drain(node);
     }
@@ -260,6 +262,25 @@ impl<O: Base> Cluster<O> {
     pub fn copies(&self, node: u32) -> usize {
         let copy = |event: &&Event| matches!(event, Event::Copy { .. });
         self.nodes[&node].events.iter().filter(copy).count()
+    }
+
+    /// A node is asked to move the primary of a group to another.
+    pub fn move_primary(&mut self, node: u32, group: &str, to: u32) -> Result<(), MoveError> {
+        let group = GroupId::of(group);
+        self.ask(node, |stack, now| stack.move_primary(now, group, NodeId(to)))
+    }
+
+    /// What came of the moves that the node was asked for.
+    pub fn moved(&mut self, node: u32) -> Result<ViewNumber, MoveError> {
+        self.run_until("the end of a move", |cluster| !cluster.nodes[&node].moves.is_empty());
+        self.nodes.get_mut(&node).unwrap().moves.remove(0)
+    }
+
+    /// The primary, as a node has it.
+    pub fn primary(&self, node: u32, group: &str) -> Option<u32> {
+        let status = self.nodes[&node].stack.status();
+        let group = status.groups.iter().find(|g| g.name == group).expect("the group");
+        group.primary.map(|member| member.node.0)
     }
 
     pub fn was_refused(&self, node: u32, group: &str) -> bool {
@@ -473,6 +494,9 @@ impl<O: Base> Cluster<O> {
                 Output::Close { .. } => {}
                 Output::Run { group, command } => self.run(id, group, command),
                 Output::Key(command) => self.keep(id, command),
+                Output::Moved { outcome, .. } => {
+                    self.nodes.get_mut(&id).unwrap().moves.push(outcome);
+                }
                 Output::Bench(outcome) => self.nodes.get_mut(&id).unwrap().benches.push(outcome),
                 Output::Event(event) => self.nodes.get_mut(&id).unwrap().events.push(event),
             }

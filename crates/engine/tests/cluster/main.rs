@@ -5,12 +5,19 @@ mod base;
 mod bench;
 mod harness;
 mod keys;
+mod moves;
 mod styles;
 mod tampered;
 mod vault;
 
 use base::Base;
 use harness::{Cluster, ms};
+use moves::{
+    a_move_is_refused_with_what_to_do, a_move_outlives_the_death_of_either_side,
+    a_primary_moves_and_no_call_waits_for_it,
+    moves_at_the_same_time_take_place_one_after_the_other,
+    who_stops_hands_its_primary_over_before_it_goes,
+};
 use steadfast_engine::ordering::InProcess;
 use wire::client::{Outcome, Refusal};
 use wire::ordered::{GroupOptions, Hold};
@@ -37,6 +44,11 @@ whatever_orders! {
     a_group_cut_off_from_the_majority_goes_on_when_it_is_back: 5 nodes,
     a_killed_replica_comes_back_and_is_given_the_state_while_requests_flow: 5 nodes,
     a_clean_stop_hands_the_primary_over_without_a_time_out: 5 nodes,
+    a_primary_moves_and_no_call_waits_for_it: 5 nodes,
+    a_move_is_refused_with_what_to_do: 5 nodes,
+    moves_at_the_same_time_take_place_one_after_the_other: 5 nodes,
+    a_move_outlives_the_death_of_either_side: 5 nodes,
+    who_stops_hands_its_primary_over_before_it_goes: 5 nodes,
 }
 
 fn a_call_is_executed_by_every_replica_and_answered_by_the_primary<O: Base>(

@@ -11,7 +11,9 @@ use serde::de::DeserializeOwned;
 
 use super::bench::Line;
 use super::stream::{Distrusted, Stream, Tls};
-use super::{KeyAnswer, KeyAsk, Refused, Request, StateAnswer};
+use super::{KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, StateAnswer};
+use wire::NodeId;
+
 use crate::bench::{Ask, Outcome, Progress};
 use crate::events::EventRecord;
 use crate::status::Status;
@@ -145,6 +147,14 @@ impl Client {
     /// The node refuses, or the connection broke.
     pub fn key(&mut self, ask: KeyAsk) -> Result<KeyAnswer, AdminError> {
         self.ask(&Request::Key { ask })
+    }
+
+    /// Makes the replica at node `to` the primary of a group; returns when it is.
+    ///
+    /// # Errors
+    /// The cluster refuses, the other node does not take over, or the connection broke.
+    pub fn move_primary(&mut self, group: &str, to: NodeId) -> Result<MoveAnswer, AdminError> {
+        self.ask(&Request::Move { group: group.into(), to })
     }
 
     /// The node's last events and, if `follow`, all from here on; `calls` adds to these those that

@@ -18,7 +18,7 @@ use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
 use super::stream::{Closer, Stream, Tls, listen_privately};
-use super::{KeyAnswer, Refused, Request, StateAnswer, digest, hex};
+use super::{KeyAnswer, MoveAnswer, Refused, Request, StateAnswer, digest, hex};
 use crate::control::Control;
 use crate::error::StartError;
 use crate::events::{EventRecord, Interest, Stamped};
@@ -223,7 +223,7 @@ impl Server {
         self.control.admin_malformed.fetch_add(1, Ordering::Relaxed);
         let error = format!(
             "{reason}; one JSON request a line: {{\"status\":{{}}}}, \
-             {{\"state\":{{\"group\":\"...\"}}}}, {{\"bench\":{{...}}}} or {{\"events\":{{\"follow\":true}}}}"
+             {{\"state\":{{\"group\":\"...\"}}}}, {{\"move\":{{...}}}}, {{\"bench\":{{...}}}} or {{\"events\":{{\"follow\":true}}}}"
         );
         answer(stream, &Refused { error })
     }
@@ -242,6 +242,10 @@ impl Server {
                 Err(error) => answer(stream, &Refused { error: error.to_string() }),
             },
             Request::Events { follow, calls } => self.events(stream, follow, calls),
+            Request::Move { group, to } => match control.move_primary(&group, to) {
+                Ok(view) => answer(stream, &MoveAnswer { group, primary: to, view }),
+                Err(error) => answer(stream, &Refused { error: error.to_string() }),
+            },
             Request::Key { ask } => match control.key(ask) {
                 Ok(key) => answer(stream, &KeyAnswer { key }),
                 Err(error) => answer(stream, &Refused { error }),

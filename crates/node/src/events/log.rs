@@ -65,6 +65,10 @@ impl Log {
                 let group = self.name(*group);
                 tracing::info!(group, bytes, "the replica has the state");
             }
+            Event::Moved { group, from, to, view, .. } => {
+                let group = self.name(*group);
+                tracing::info!(group, %view, from = %from.node, to = %to.node, "the primary has moved");
+            }
             Event::BenchBegan { by, senders, size } => {
                 let senders = list(senders.iter().copied());
                 tracing::warn!(by = %by.node, %senders, size, "a benchmark loads the ring");

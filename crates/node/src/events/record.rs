@@ -63,6 +63,8 @@ pub enum EventKind {
     TransferFailed { group: GroupId, reason: String },
     /// This node's replica has the state.
     Transferred { group: GroupId, bytes: usize },
+    /// The primary of a group has moved; the view with the new rank follows.
+    Moved { group: GroupId, from: Member, to: Member, asked: ViewNumber, view: ViewNumber },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
@@ -117,6 +119,9 @@ impl From<&Event> for EventKind {
             Event::TransferStarted { group, to } => EventKind::TransferStarted { group, to },
             Event::TransferFailed { group, reason } => EventKind::TransferFailed { group, reason },
             Event::Transferred { group, bytes } => EventKind::Transferred { group, bytes },
+            Event::Moved { group, from, to, asked, view } => {
+                EventKind::Moved { group, from, to, asked, view }
+            }
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }
             }

@@ -5,9 +5,10 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult};
 use wire::ordered::GroupOptions;
+use wire::{NodeId, ViewNumber};
 
 use crate::admin::KeyAsk;
-use crate::error::HostError;
+use crate::error::{HostError, MoveError};
 use crate::events::{Interest, Stamped};
 use crate::executor::{Done, Executor, StateReply};
 use crate::keeper::Kept;
@@ -19,6 +20,9 @@ const BATCH: usize = 256;
 
 /// What comes of a benchmark.
 pub(crate) type BenchOutcome = Result<BenchResult, BenchError>;
+
+/// Who waits for the outcome of a move.
+pub(crate) type MoveReply = SyncSender<Result<ViewNumber, MoveError>>;
 
 /// What the program's other threads want of the data plane.
 pub(crate) enum Order {
@@ -50,6 +54,12 @@ pub(crate) enum Order {
     Subscribe {
         interest: Interest,
         reply: SyncSender<(Vec<Stamped>, Receiver<Stamped>)>,
+    },
+    /// A group's primary is to be at this node; the view in which it is.
+    Move {
+        name: String,
+        to: NodeId,
+        reply: MoveReply,
     },
     /// What the admin asks of the cluster's key; the number of the key that it is about.
     Key {

@@ -76,6 +76,17 @@ impl Plane {
                 let past = self.events.history();
                 let _ = reply.try_send((past, self.events.subscribe(interest)));
             }
+            Order::Move { name, to, reply } => {
+                let group = GroupId::of(&name);
+                match self.stack.move_primary(now, group, to) {
+                    Ok(()) => {
+                        self.moves.insert(group, reply);
+                    }
+                    Err(error) => {
+                        let _ = reply.try_send(Err(error.into()));
+                    }
+                }
+            }
             Order::Key { ask, reply } => {
                 let _ = reply.try_send(self.change_key(now, ask));
             }

@@ -4,6 +4,7 @@ use engine::{Command, Event, Output};
 use wire::{GroupId, Time};
 
 use super::{Plane, Sockets, Stop};
+use crate::error::MoveError;
 use crate::executor::Overloaded;
 use crate::status::{ChargeStatus, ExclusionStatus};
 use crate::timer::{monotonic, wall_clock};
@@ -75,6 +76,11 @@ impl Plane {
             Output::Bench(outcome) => {
                 if let Some(reply) = self.bench.take() {
                     let _ = reply.try_send(outcome);
+                }
+            }
+            Output::Moved { group, outcome, .. } => {
+                if let Some(reply) = self.moves.remove(&group) {
+                    let _ = reply.try_send(outcome.map_err(MoveError::from));
                 }
             }
             Output::Event(event) => self.handle_event(event),

@@ -11,6 +11,7 @@ pub mod evs;
 pub mod hashed;
 pub mod histories;
 pub mod liveness;
+pub mod moves;
 pub mod once;
 pub mod ordered_time;
 pub mod primary;

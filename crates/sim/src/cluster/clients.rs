@@ -103,11 +103,13 @@ impl Cluster {
                 let short = result.as_ref().map(Bytes::len);
                 self.fabric.trace.say(now, || format!("{name} ends {call:?}: {short:?}"));
                 let answered = self.customers[client].done(now, call, &result)?;
+                self.missed(now, call, &result)?;
                 self.summary.answered += u64::from(answered);
                 self.summary.failed += u64::from(!answered);
             }
             Output::Event(event) => {
                 self.fabric.trace.say(now, || format!("{name} says {event:?}"));
+                self.noticed(now, &event)?;
             }
         }
         Ok(())

@@ -304,7 +304,7 @@ impl Cluster {
     }
 
     /// What is not right yet.
-    fn missing(&self) -> Option<String> {
+    pub(super) fn missing(&self) -> Option<String> {
         let statuses: Vec<Option<Status>> = self
             .fabric
             .hosts

@@ -127,6 +127,8 @@ fn ordered_messages() {
               06 00 00 00 00 00 00 00 73 74 61 74 65
             synced: 4 bytes
               07 a1 01 06
+            move: 7 bytes
+              0b a1 01 02 82 02 06
             key offer: 43 bytes
               0a 00 02 f2 f2 f2 f2 f2 f2 f2 f2 5e 5e 5e 5e 5e
               5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e

@@ -7,8 +7,8 @@ use wire::client::{Target, Targets};
 use wire::histogram::Times;
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
-use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
-use wire::ordered::{StateChunk, StateHead, Style, Synced};
+use wire::ordered::{KeptReply, LeaveGroup, Move, Ordered, ReplicaEntry, ReplicaState};
+use wire::ordered::{SessionState, StateChunk, StateHead, Style, Synced};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
 };
@@ -201,6 +201,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
+        ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
         ("key offer", Ordered::Key(KeyStep::Offer(offered_key()))),
         ("key stored", Ordered::Key(KeyStep::Stored(offered_key().name))),
         ("key sealing", Ordered::Key(KeyStep::Sealing(offered_key().name))),

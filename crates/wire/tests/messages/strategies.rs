@@ -14,8 +14,8 @@ use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS}
 use wire::ordered::{
     self, Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, Place,
 };
-use wire::ordered::{KeptReply, LeaveGroup, Ordered, ReplicaEntry, ReplicaState, SessionState};
-use wire::ordered::{StateChunk, StateHead, Style, Synced};
+use wire::ordered::{KeptReply, LeaveGroup, Move, Ordered, ReplicaEntry, ReplicaState};
+use wire::ordered::{SessionState, StateChunk, StateHead, Style, Synced};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
@@ -320,6 +320,11 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
         any::<u64>().prop_map(|group| Ordered::LeaveGroup(LeaveGroup { group: GroupId(group) })),
         chunk.prop_map(Ordered::StateChunk),
+        (any::<[u64; 2]>(), member()).prop_map(|([group, view], to)| Ordered::Move(Move {
+            group: GroupId(group),
+            to,
+            view: ViewNumber(view)
+        })),
         any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::Synced(Synced {
             group: GroupId(group),
             transfer: ViewNumber(transfer)

@@ -1,0 +1,159 @@
+//! A primary moves only as it was wished, to who has the state, and nothing else changes the rank.
+//!
+//! Source: docs/protocol/group.md, "Hand-over": a move is of one view, and void in another; the new primary has the state; the
+//! others keep their order; whoever is told that it has taken place has seen it; clients neither lose a call nor wait
+//! for a time-out.
+
+use super::hashed::HashMap;
+
+use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
+
+use super::views::Replicas;
+use super::{Verdict, demand};
+
+const PROPERTY: &str = "hand-over";
+
+/// A move as a node tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// Who was primary.
+    pub from: Member,
+    /// Who is.
+    pub to: Member,
+    /// The view that the wish named.
+    pub asked: ViewNumber,
+}
+
+/// What every node said last of every group.
+#[derive(Default)]
+pub struct Moves {
+    last: HashMap<(Member, GroupId), Known>,
+}
+
+struct Known {
+    component: RingId,
+    view: ViewNumber,
+    replicas: Replicas,
+    /// The rank that must come with the next view.
+    next: Option<Vec<Member>>,
+}
+
+fn members(replicas: &Replicas) -> Vec<Member> {
+    replicas.iter().map(|(member, _)| *member).collect()
+}
+
+fn primary(replicas: &Replicas) -> Option<Member> {
+    replicas.iter().find(|(_, synced)| *synced).map(|(member, _)| *member)
+}
+
+impl Moves {
+    /// A node says that a primary has moved. Of a group that has come into its component as it was, it has said nothing.
+    pub fn moved(&mut self, by: Member, component: RingId, group: GroupId, told: Told) -> Verdict {
+        let Told { from, to, asked } = told;
+        let known = self.last.get_mut(&(by, group));
+        let Some(known) = known.filter(|known| known.component == component) else {
+            return Ok(());
+        };
+        let Known { view, replicas, next, .. } = known;
+        demand(asked == *view, PROPERTY, || {
+            format!("{by} obeys a move of {group} that was wished in {asked}, in {view}")
+        })?;
+        let fit = replicas.contains(&(to, true)) && primary(replicas) == Some(from) && from != to;
+        demand(fit, PROPERTY, || {
+            format!("{by} moves {group} from {from} to {to}, and its {view} is {replicas:?}")
+        })?;
+        let others = members(replicas).into_iter().filter(|member| *member != to);
+        *next = Some(std::iter::once(to).chain(others).collect());
+        Ok(())
+    }
+
+    /// A node installs a view.
+    pub fn installed(
+        &mut self,
+        by: Member,
+        component: RingId,
+        (group, view): (GroupId, ViewNumber),
+        replicas: &Replicas,
+    ) -> Verdict {
+        let known = Known { component, view, replicas: replicas.clone(), next: None };
+        let Some(last) = self.last.insert((by, group), known) else { return Ok(()) };
+        let (rank, before) = (members(replicas), members(&last.replicas));
+        if let Some(next) = last.next {
+            return demand(rank == next, PROPERTY, || {
+                format!("{by} moved {group} to be {next:?}, and its {view} is {rank:?}")
+            });
+        }
+        let stayed: Vec<Member> = before.iter().filter(|m| rank.contains(m)).copied().collect();
+        let kept: Vec<Member> = rank.iter().filter(|m| before.contains(m)).copied().collect();
+        demand(last.component != component || stayed == kept, PROPERTY, || {
+            format!(
+                "{view} of {group} at {by} has another rank than the one before, and nothing moved: {before:?}, {rank:?}"
+            )
+        })
+    }
+
+    /// Whoever asked for a move is told that node `to` has the primary in this view.
+    pub fn ended(
+        &self,
+        by: Member,
+        component: RingId,
+        (group, view): (GroupId, ViewNumber),
+        to: NodeId,
+    ) -> Verdict {
+        let known = self.last.get(&(by, group)).filter(|known| known.component == component);
+        let so = known.is_none_or(|known| {
+            known.view == view && primary(&known.replicas).is_some_and(|m| m.node == to)
+        });
+        demand(so, PROPERTY, || {
+            format!("{by} says that {group} is at node {to} in {view}, where it is not")
+        })
+    }
+}
+
+/// Clients notice a move although nothing else happens.
+pub fn noticed(what: &str) -> Verdict {
+    demand(false, PROPERTY, || format!("nothing happens but moves, and a client notices: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Incarnation;
+
+    fn member(node: u32) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    const GROUP: GroupId = GroupId(1);
+
+    fn seen(ranks: &[(u32, bool)], view: u64, moves: &mut Moves) -> Verdict {
+        let replicas = ranks.iter().map(|(node, synced)| (member(*node), *synced)).collect();
+        let component = RingId::default();
+        moves.installed(member(9), component, (GROUP, ViewNumber(view)), &replicas)
+    }
+
+    fn told(from: u32, to: u32, asked: u64) -> Told {
+        Told { from: member(from), to: member(to), asked: ViewNumber(asked) }
+    }
+
+    #[test]
+    fn a_move_of_an_old_view_to_a_replica_without_state_or_without_effect_is_seen() {
+        let three = [(1, true), (2, true), (3, false)];
+        let mut moves = Moves::default();
+        seen(&three, 5, &mut moves).unwrap();
+        moves.moved(member(9), RingId::default(), GROUP, told(1, 2, 4)).unwrap_err();
+        moves.moved(member(9), RingId::default(), GROUP, told(1, 3, 5)).unwrap_err();
+        moves.moved(member(9), RingId::default(), GROUP, told(2, 1, 5)).unwrap_err();
+        moves.moved(member(9), RingId::default(), GROUP, told(1, 2, 5)).unwrap();
+        seen(&three, 6, &mut moves).unwrap_err();
+
+        let mut moves = Moves::default();
+        seen(&three, 5, &mut moves).unwrap();
+        moves.moved(member(9), RingId::default(), GROUP, told(1, 2, 5)).unwrap();
+        seen(&[(2, true), (1, true), (3, false)], 6, &mut moves).unwrap();
+        moves.ended(member(9), RingId::default(), (GROUP, ViewNumber(6)), NodeId(2)).unwrap();
+        moves.ended(member(9), RingId::default(), (GROUP, ViewNumber(6)), NodeId(1)).unwrap_err();
+        seen(&[(1, true), (2, true), (3, false)], 7, &mut moves).unwrap_err();
+        noticed("a time-out").unwrap_err();
+    }
+}

@@ -1,0 +1,88 @@
+//! Primaries are moved while the cluster serves, and while faults happen.
+
+use client::{CallError, CallId, Cause, Event};
+use wire::{Duration, GroupId, Time};
+
+use super::{Bytes, Cluster, Extra};
+use crate::check::{Verdict, moves};
+use crate::fabric::node_id;
+
+/// An attempt that was begun while a group was still being made may wait this long.
+const SETTLING: Duration = Duration::from_millis(300);
+
+impl Cluster {
+    pub(super) fn plan_move(&mut self) {
+        if let Some(every) = self.options.moves {
+            let wait = self.load.span(Duration::from_millis(1), every * 2);
+            self.fabric.later(wait, Extra::Move);
+        }
+    }
+
+    /// Somebody is asked for a move; now and then two at once, which need not want the same.
+    pub(super) fn move_some(&mut self) -> Verdict {
+        if self.calm.is_some() {
+            return Ok(());
+        }
+        self.plan_move();
+        if self.options.smooth && self.whole.is_none() {
+            self.whole = self.missing().is_none().then(|| self.fabric.now());
+            return Ok(());
+        }
+        let group = self.load.count(0, self.options.groups.len() - 1);
+        let times = if self.load.one_in(4) { 2 } else { 1 };
+        (0..times).try_for_each(|_| self.move_one(group))
+    }
+
+    fn move_one(&mut self, group: usize) -> Verdict {
+        let plan = &self.options.groups[group];
+        let (draw, nodes) = (&mut self.load, self.options.nodes);
+        let asked = draw.count(0, nodes - 1);
+        // Mostly to a node that may have a replica.
+        let to = if draw.one_in(8) { draw.count(0, nodes - 1) } else { draw.pick(&plan.hosts) };
+        let id = GroupId::of(&plan.name);
+        let now = self.fabric.local(asked);
+        if !self.fabric.hosts[asked].runs() {
+            return Ok(());
+        }
+        let process = self.fabric.hosts[asked].process.as_mut().expect("it runs");
+        let begun = process.move_primary(now, id, node_id(to));
+        self.fabric.trace.say(self.fabric.now(), || {
+            format!("node {} is asked to move {id} to node {}: {begun:?}", asked + 1, to + 1)
+        });
+        self.drain(asked)
+    }
+
+    /// Nothing but moves happens since the groups were whole.
+    fn is_smooth(&self, now: Time) -> bool {
+        self.options.smooth && self.whole.is_some_and(|whole| now > whole + SETTLING)
+    }
+
+    /// A client says something.
+    pub(super) fn noticed(&self, now: Time, event: &Event) -> Verdict {
+        match event {
+            Event::FailedOver { cause: cause @ (Cause::Silent | Cause::Lost), .. }
+                if self.is_smooth(now) =>
+            {
+                moves::noticed(&format!("{event:?}, for {cause:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A call has ended.
+    pub(super) fn missed(
+        &self,
+        now: Time,
+        call: CallId,
+        result: &Result<Bytes, CallError>,
+    ) -> Verdict {
+        match result {
+            Err(error @ (CallError::DeadlineExceeded | CallError::NoReplica))
+                if self.is_smooth(now) =>
+            {
+                moves::noticed(&format!("{call:?}: {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
