@@ -3,6 +3,7 @@
 use node::{EventKind, EventRecord};
 use rustix::process::Signal;
 use serde_json::json;
+use steadfast::admin::Client as Admin;
 use steadfast::{Client, NodeId};
 
 use crate::caller::Caller;
@@ -40,6 +41,8 @@ enum Fault {
     Kill,
     /// SIGSTOP: nothing is closed and nothing answers, as when a host dies.
     Stop,
+    /// Nothing: the primary is moved to the next replica by `steadfast move`, and its node lives on.
+    Move,
     /// All cables of its host are cut: the process runs on alone. Puts each node on a host of its own.
     Cut,
 }
@@ -117,7 +120,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     let mut timelines = Vec::new();
     for number in 1..=options.kills {
-        let timeline = strike(options.fault, &mut cluster, &caller)?;
+        let timeline = strike(options, &mut cluster, &caller)?;
         show(options, number, &timeline);
         timelines.push(timeline);
     }
@@ -127,7 +130,8 @@ pub fn run(options: &Options) -> Outcome<()> {
 }
 
 /// One fault, from a whole cluster to a whole cluster.
-fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timeline> {
+fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timeline> {
+    let fault = options.fault;
     cluster.take_events();
     let node = cluster.view(GROUP).primary.ok_or("the group has no primary")?;
     let view = cluster.view(GROUP).number;
@@ -137,6 +141,13 @@ fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timel
         Fault::Cut => {
             let time = wall();
             cluster.hosts()?.isolate(node.0 as usize, Way::Both)?;
+            time
+        }
+        Fault::Move => {
+            // Asked of a bystander, as an administrator may.
+            let next = NodeId(node.0 % options.replicas + 1);
+            let time = wall();
+            Admin::connect(cluster.admin(NodeId(options.nodes)))?.move_primary(GROUP, next)?;
             time
         }
     };
@@ -150,6 +161,7 @@ fn strike(fault: Fault, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timel
             back
         }
         Fault::Stop => cluster.signal(node, Signal::CONT)?,
+        Fault::Move => wall(),
         Fault::Cut => {
             let back = wall();
             cluster.hosts()?.heal()?;
