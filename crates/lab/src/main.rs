@@ -17,6 +17,7 @@ mod growth;
 mod hosts;
 mod idle;
 mod latency;
+mod lateness;
 mod machine;
 mod outsider;
 mod protect;

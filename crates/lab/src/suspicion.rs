@@ -1,18 +1,20 @@
 //! Whether nodes that live are suspected while other programs take all processors.
 //!
 //! Nobody is struck here: each ring that is given up, and each configuration after the first, is
-//! a mistake. It is told what the mistakes cost the client.
+//! a mistake. It is told what the mistakes cost the client, and when the machine itself stood still: a node whose
+//! processor is taken away for longer than its time-out is silent, whoever looks.
 
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use node::EventKind;
-use serde_json::json;
+use node::{EventKind, EventRecord};
+use serde_json::{Value, json};
 
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Plan, Where, wall};
 use crate::hosts::Way;
+use crate::lateness::{LATE, Lateness, Standstill};
 use crate::{Outcome, child, machine};
 
 const GROUP: &str = "thread";
@@ -70,15 +72,44 @@ struct Count {
 }
 
 impl Count {
-    fn add(&mut self, kind: &EventKind) {
+    /// True for a mistake or a sign of one: its time is of interest.
+    fn add(&mut self, kind: &EventKind) -> bool {
         match kind {
             EventKind::TokenLost { .. } => self.tokens_lost += 1,
             EventKind::Silent { .. } => self.silent += 1,
             EventKind::Configuration { .. } => self.configurations += 1,
             EventKind::HeldUp { .. } => self.held_up += 1,
-            EventKind::Retransmitted { datagrams } => self.retransmitted += datagrams,
-            _ => {}
+            EventKind::Retransmitted { datagrams } => {
+                self.retransmitted += datagrams;
+                return false;
+            }
+            _ => return false,
         }
+        true
+    }
+}
+
+/// What happened when.
+#[derive(Default)]
+struct TimeLine(Vec<(u64, Value)>);
+
+impl TimeLine {
+    fn event(&mut self, event: &EventRecord) {
+        self.0.push((event.time, json!(event)));
+    }
+
+    fn standstill(&mut self, seen: Standstill) {
+        self.0.push((seen.until_ns, json!(seen)));
+    }
+
+    /// In order, with milliseconds since `start`.
+    fn told(mut self, start: u64) -> Vec<Value> {
+        self.0.sort_by_key(|(time, _)| *time);
+        let line = |(time, what): (u64, Value)| {
+            let at_ms = (time.saturating_sub(start) / 10_000) as f64 / 100.0;
+            json!({ "at_ms": at_ms, "what": what })
+        };
+        self.0.into_iter().map(line).collect()
     }
 }
 
@@ -107,11 +138,25 @@ pub fn run(options: &Options) -> Outcome<()> {
     let cores = thread::available_parallelism()?.get();
     let spinners = options.spinners.unwrap_or(2 * cores);
     let _spinners = (0..spinners).map(|_| Spinner::start()).collect::<Outcome<Vec<_>>>()?;
-    let (began, mut count) = (Instant::now(), Count::default());
+    let lateness = Lateness::watch()?;
+    if let Some(why) = &lateness.ordinary {
+        eprintln!("the machine's own lateness cannot be told from the scheduler's: {why}");
+    }
+    let (began, mut count, mut line) = (Instant::now(), Count::default(), TimeLine::default());
+    let mut standstills = Vec::new();
     while began.elapsed() < Duration::from_secs(options.seconds) {
         thread::sleep(Duration::from_millis(100));
-        cluster.take_events().iter().for_each(|event| count.add(&event.kind));
+        for event in cluster.take_events() {
+            if count.add(&event.kind) {
+                line.event(&event);
+            }
+        }
+        for seen in lateness.take() {
+            standstills.push(seen.span_ms);
+            line.standstill(seen);
+        }
     }
+    let longest = standstills.iter().copied().fold(0.0, f64::max);
     let gap = caller.gap(start).ok_or("no replies")?;
     let (good, failed) = caller.finish();
     if options.json {
@@ -125,6 +170,8 @@ pub fn run(options: &Options) -> Outcome<()> {
                 "silent": count.silent, "configurations": count.configurations,
                 "held_up": count.held_up, "retransmitted": count.retransmitted,
                 "calls": good, "failed_calls": failed.len(), "worst_gap_ms": gap,
+                "standstills": standstills.len(), "longest_standstill_ms": longest,
+                "time_line": line.told(start),
             })
         );
     } else {
@@ -143,6 +190,14 @@ pub fn run(options: &Options) -> Outcome<()> {
             count.retransmitted
         );
         println!("{good} calls answered, {} failed; longest gap {gap:.1} ms", failed.len());
+        println!(
+            "a processor stood still for {} ms or more {} times, the longest for {longest:.1} ms; in order:",
+            LATE.as_millis(),
+            standstills.len()
+        );
+        for told in line.told(start) {
+            println!("{:>12} ms  {}", told["at_ms"], told["what"]);
+        }
     }
     Ok(())
 }

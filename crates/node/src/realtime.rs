@@ -118,7 +118,7 @@ impl Realtime {
 }
 
 /// Gives the calling thread this SCHED_FIFO priority; 0 leaves it as it is.
-pub(crate) fn fifo(priority: u8) -> Grant {
+pub fn fifo(priority: u8) -> Grant {
     if priority == 0 {
         return Grant::NotAsked;
     }
