@@ -209,6 +209,11 @@ impl<P: Process, X> Fabric<P, X> {
         self.hosts[node].lag = gap;
     }
 
+    /// A node that has not read yet what has come to its socket.
+    pub fn behind(&self) -> Option<usize> {
+        self.hosts.iter().position(|host| host.runs() && host.unread > 0)
+    }
+
     /// The wall clock of this node is set by so many milliseconds.
     pub fn jump(&mut self, node: usize, by: i64) {
         self.latest = self.latest_wall();

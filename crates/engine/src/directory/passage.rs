@@ -4,6 +4,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use wire::limits::MAX_REPLICAS;
 use wire::ordered::{Announce, GroupEntry, Hold, Place};
 use wire::{GroupId, Member, ViewNumber};
 
@@ -82,7 +83,13 @@ fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>) -> Brough
     };
     let had_state: Vec<Member> = known.iter().filter(had_state).copied().collect();
 
-    let exact: Vec<Member> = at(entry.last);
+    let mut exact: Vec<Member> = at(entry.last);
+    if exact.is_empty() && entry.last != Place::default() {
+        // Who was struck out while it was away has the state all the same, if nothing was executed since; and those
+        // who went on without it may be gone.
+        let struck_out = announces.keys().filter(|member| taken(member) == Some(entry.last));
+        exact = struck_out.copied().take(MAX_REPLICAS).collect();
+    }
     if !exact.is_empty() {
         return Brought { had_state, synced: exact, last: entry.last };
     }

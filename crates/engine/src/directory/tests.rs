@@ -189,6 +189,18 @@ fn of_two_replicas_either_goes_on_and_with_hold_all_each_of_three() {
     assert_eq!(install(&three, &announced(&[(2, 8), (4, 0)])).1, [member(2)]);
 }
 
+/// The simulator's seed 68557: a component without node 3 was begun, and then its last replica died.
+#[test]
+fn who_was_struck_out_while_it_was_away_has_the_state_if_nothing_was_executed_since() {
+    let (directory, id) = three();
+    let (mut without, synced) = install(&directory, &announced(&[(1, 9), (4, 0)]));
+    assert_eq!(synced, [member(1)]);
+    let back = announced(&[(3, 9)]);
+    assert_eq!(install(&without, &back).1, [member(3)], "1 is gone, 3 has all");
+    without.requested(id, place(10));
+    assert_eq!(install(&without, &back).1, [], "what 1 executed was answered");
+}
+
 #[test]
 fn whose_node_is_back_in_another_life_is_not_waited_for() {
     let (directory, _) = three();

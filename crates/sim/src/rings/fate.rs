@@ -121,7 +121,13 @@ impl Rings {
         };
         let hosts = &self.fabric.hosts;
         let nodes: Vec<_> = hosts.iter().map(|host| host.process.as_ref().map(state)).collect();
-        liveness::rings(&nodes).or_else(|| self.watch.undelivered(&self.alive()))
+        let behind = || {
+            // It was slow, and knows nothing yet of what the others have agreed on since.
+            let node = self.fabric.behind()?;
+            Some(format!("{} has not read all that came", self.fabric.member(node)))
+        };
+        let undelivered = || self.watch.undelivered(&self.alive());
+        liveness::rings(&nodes).or_else(behind).or_else(undelivered)
     }
 
     pub(super) fn alive(&self) -> Vec<Member> {
