@@ -14,7 +14,7 @@ use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig};
 
 use crate::allocator::{Allocated, allocated};
 use crate::echo::{self, Echo, Transport, Waits};
-use crate::{Outcome, machine};
+use crate::{Outcome, fan, machine};
 
 /// Which process to be.
 #[derive(Debug, clap::Args)]
@@ -42,10 +42,19 @@ enum Role {
         #[arg(long)]
         size: usize,
         #[arg(long)]
+        answer: usize,
+        #[arg(long)]
         waits: Waits,
         /// The one processor to run on.
         #[arg(long)]
         core: Option<usize>,
+    },
+    /// Answers a client once several other processes have answered a datagram.
+    Fan {
+        #[arg(long)]
+        size: usize,
+        #[arg(long)]
+        peers: usize,
     },
 }
 
@@ -82,17 +91,17 @@ fn say(line: &Line) -> Outcome<()> {
 pub fn run(options: &Options) -> Outcome<()> {
     // Whatever becomes of the parent, nothing is left behind.
     set_parent_process_death_signal(Some(Signal::KILL))?;
+    let ready = |ready| say(&Line::Ready { ready }).expect("the parent reads");
     match &options.role {
         Role::Node { config, host } => run_node(config, host),
         Role::Spin => loop {
             std::hint::spin_loop();
         },
-        Role::Echo { transport, size, waits, core } => {
+        Role::Echo { transport, size, answer, waits, core } => {
             core.map_or(Ok(()), machine::run_on)?;
-            echo::serve(*transport, *size, *waits, |ready| {
-                say(&Line::Ready { ready }).expect("the parent reads");
-            })
+            echo::serve(*transport, *size, *answer, *waits, ready)
         }
+        Role::Fan { size, peers } => fan::serve(*size, *peers, ready),
     }
 }
 

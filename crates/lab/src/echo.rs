@@ -108,35 +108,47 @@ impl Write for Patient {
     }
 }
 
-/// Echoes messages of `size` bytes until the other side is gone; `ready` is told the address.
+/// Answers messages of `size` bytes, datagrams by their first `answer` bytes, until the other side is gone; `ready` is told
+/// the address.
 pub fn serve(
     transport: Transport,
     size: usize,
+    answer: usize,
     waits: Waits,
     ready: impl FnOnce(SocketAddr),
 ) -> Outcome<()> {
-    let mut buffer = vec![0; size];
     match transport {
         Transport::Udp => {
+            let mut buffer = vec![0; size];
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket.set_nonblocking(waits == Waits::Awake)?;
             ready(socket.local_addr()?);
             loop {
                 let (length, from) = patiently(|| socket.recv_from(&mut buffer))?;
-                patiently(|| socket.send_to(&buffer[..length], from))?;
+                patiently(|| socket.send_to(&buffer[..length.min(answer)], from))?;
             }
         }
-        Transport::Tcp => {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            ready(listener.local_addr()?);
-            let (stream, _) = listener.accept()?;
-            let mut stream = Patient::new(stream, waits)?;
-            while stream.read_exact(&mut buffer).is_ok() {
-                stream.write_all(&buffer)?;
-            }
-            Ok(())
-        }
+        Transport::Tcp => answer_tcp(size, waits, ready, |_| Ok(())),
     }
+}
+
+/// Gives back messages of `size` bytes from one connection, each after `first` was done, until it ends.
+pub fn answer_tcp(
+    size: usize,
+    waits: Waits,
+    ready: impl FnOnce(SocketAddr),
+    mut first: impl FnMut(&[u8]) -> Outcome<()>,
+) -> Outcome<()> {
+    let mut buffer = vec![0; size];
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    ready(listener.local_addr()?);
+    let (stream, _) = listener.accept()?;
+    let mut stream = Patient::new(stream, waits)?;
+    while stream.read_exact(&mut buffer).is_ok() {
+        first(&buffer)?;
+        stream.write_all(&buffer)?;
+    }
+    Ok(())
 }
 
 /// The calling side of [`serve`].
@@ -161,15 +173,23 @@ impl Floor {
 
     /// One round trip of `buffer`.
     pub fn round(&mut self, buffer: &mut [u8]) -> Outcome<()> {
+        self.send(buffer)?;
+        self.receive(buffer)
+    }
+
+    pub fn send(&mut self, buffer: &[u8]) -> Outcome<()> {
         match self {
-            Floor::Udp(socket) => {
-                patiently(|| socket.send(buffer))?;
-                patiently(|| socket.recv(buffer))?;
-            }
-            Floor::Tcp(stream) => {
-                stream.write_all(buffer)?;
-                stream.read_exact(buffer)?;
-            }
+            Floor::Udp(socket) => patiently(|| socket.send(buffer)).map(drop)?,
+            Floor::Tcp(stream) => stream.write_all(buffer)?,
+        }
+        Ok(())
+    }
+
+    /// One datagram, or as many bytes.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Outcome<()> {
+        match self {
+            Floor::Udp(socket) => patiently(|| socket.recv(buffer)).map(drop)?,
+            Floor::Tcp(stream) => stream.read_exact(buffer)?,
         }
         Ok(())
     }
@@ -191,17 +211,31 @@ impl EchoProcess {
     ) -> Outcome<EchoProcess> {
         let name = transport.name();
         let (size, core) = (size.to_string(), core.map(|core| core.to_string()));
-        let mut arguments = vec!["--transport", name, "--size", &size];
+        let mut arguments = vec!["--transport", name, "--size", &size, "--answer", &size];
         arguments.extend(["--waits", waits.name()]);
         arguments.extend(core.iter().flat_map(|core| ["--core", core]));
-        let (process, _stdin, stdout) = child::spawn("echo", &arguments)?;
+        EchoProcess::spawn("echo", &arguments, transport, waits)
+    }
+
+    /// Starts a child that answers, and connects to it.
+    pub fn spawn(
+        role: &str,
+        arguments: &[&str],
+        transport: Transport,
+        waits: Waits,
+    ) -> Outcome<EchoProcess> {
+        let (process, _stdin, stdout) = child::spawn(role, arguments)?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let child::Line::Ready { ready } = serde_json::from_str::<child::Line>(&line)? else {
             return Err("the echo is not ready".into());
         };
-        let address: SocketAddr = ready;
-        Ok(EchoProcess { process, floor: Floor::connect(transport, address, waits)? })
+        Ok(EchoProcess { process, floor: Floor::connect(transport, ready, waits)? })
+    }
+
+    /// The connection to it.
+    pub fn floor(&mut self) -> &mut Floor {
+        &mut self.floor
     }
 
     /// One round trip, again and again.

@@ -7,6 +7,10 @@
 //! an echo on one processor, where nobody has to be woken; a cluster of five processes and a client
 //! cannot be put so. So the echoes are measured both ways: left to the scheduler, and with one
 //! processor for each side, which is what a call is compared with.
+//!
+//! A reply that all nodes have to be heard for first has another floor: from a bare client by TCP to a process that sends
+//! a datagram to as many others, waits for the answers of all, and answers. All of them are processes that sleep while
+//! they wait, placed by the scheduler, as the nodes are.
 
 use std::process;
 use std::thread;
@@ -19,6 +23,7 @@ use steadfast::{Client, NodeId};
 
 use crate::cluster::{Cluster, Plan, Where};
 use crate::echo::{ECHO, EchoProcess, Transport, Waits};
+use crate::fan::{self, Fan};
 use crate::figures::{Summary, Times};
 use crate::protect::Protect;
 use crate::{Outcome, machine};
@@ -27,6 +32,8 @@ use crate::{Outcome, machine};
 const BLOCK: usize = 250;
 /// Which of the kinds a call is compared with: TCP between two processors.
 const TCP: usize = 1;
+/// And which one a call that all nodes have to hold: TCP, and a datagram to all others and back.
+const CHAIN: usize = 5;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// The pause before a call of sparse traffic.
 const SPARSE: Duration = Duration::from_millis(200);
@@ -181,6 +188,9 @@ pub fn run(options: &Options) -> Outcome<()> {
         ("TCP echo, anywhere", Transport::Tcp, None),
     ]
     .map(|(title, transport, core)| (title, transport, core, echo(transport, core)));
+    let others = options.nodes.saturating_sub(1) as usize;
+    let mut fan = Fan::start(options.size, others)?;
+    let mut behind = fan::behind_tcp(options.size, others)?;
     let mut kinds = Vec::new();
     for (title, transport, core, echo) in &mut echoes {
         let echo = echo.as_mut().map_err(|error| error.to_string())?;
@@ -193,6 +203,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         kind.core = own.filter(|_| core.is_some());
         kinds.push(kind);
     }
+    kinds.extend(fans(options, &mut fan, &mut behind));
     for (title, group) in GROUPS {
         let names = json!({
             "peer": "steadfast", "measure": "invocation", "style": "semi-active",
@@ -237,6 +248,21 @@ pub fn run(options: &Options) -> Outcome<()> {
     report(options, &machine, &kinds)
 }
 
+/// A datagram to all others and their answers, alone and behind TCP.
+fn fans<'a>(options: &Options, fan: &'a mut Fan, behind: &'a mut EchoProcess) -> [Kind<'a>; 2] {
+    [
+        ("UDP to all others", "udp", fan.rounds(options.size)),
+        ("TCP, UDP to all others", "tcp+udp", behind.rounds(options.size)),
+    ]
+    .map(|(title, transport, rounds)| {
+        let names = json!({
+            "peer": "floor", "measure": "fan", "transport": transport, "peers": options.nodes - 1,
+            "cores": "free", "mode": "block", "size": options.size,
+        });
+        Kind::new(title, names, rounds)
+    })
+}
+
 /// A cluster with its processes and a client.
 fn start(plan: Plan) -> Outcome<(Cluster, Vec<u32>, Client)> {
     let cluster = Cluster::start(plan)?;
@@ -263,29 +289,40 @@ fn p50(summary: Option<Summary>) -> String {
 fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
     let summaries: Option<Vec<Summary>> = kinds.iter().map(|kind| kind.times.summary()).collect();
     let summaries = summaries.ok_or("nothing was measured")?;
-    let tcp = summaries[TCP];
+    let (tcp, chain) = (summaries[TCP], summaries[CHAIN]);
     if options.json {
         eprintln!("on {machine}");
     } else {
         println!("on {machine}; calls are placed by the scheduler");
         println!(
-            "{} nodes, {} replicas, {} bytes each way, one client; times in µs; sparse: p50 after a \
+            "{} nodes, {} replicas, {} bytes each way, one client; times in µs; all: TCP, UDP to all others; sparse: p50 after a \
              pause of 200 ms; awake: the same while processors are kept from sleeping; woken: wake-ups \
              of threads a call, of all processes: of the client, of each node",
             options.nodes, options.replicas, options.size
         );
         println!(
-            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>9}{:>9}  woken",
-            "", "n", "min", "p50", "p99", "p99.9", "max", "p50 / TCP's", "sparse", "awake"
+            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>8}{:>9}{:>9}  woken",
+            "",
+            "n",
+            "min",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
+            "p50 / TCP's",
+            "/ all's",
+            "sparse",
+            "awake"
         );
     }
     for (kind, summary) in kinds.iter().zip(&summaries) {
-        let ratio = summary.p50 / tcp.p50;
+        let (ratio, of_chain) = (summary.p50 / tcp.p50, summary.p50 / chain.p50);
         let (sparse, awake) = (kind.sparse.summary(), kind.awake.summary());
         let (woken, each) = kind.woken_each();
         if options.json {
             let mut line = summary.json(&kind.names);
             line["ratio_to_tcp"] = json!((ratio * 100.0).round() / 100.0);
+            line["ratio_to_fan"] = json!((of_chain * 100.0).round() / 100.0);
             if let Some(sparse) = sparse {
                 line["sparse_p50_us"] = json!(sparse.p50);
             }
@@ -297,7 +334,7 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
             println!("{line}");
         } else {
             println!(
-                "{:24}{:8}{:8.1}{:8.1}{:8.1}{:9.1}{:8.0}{:13.2}{:>9}{:>9}  {woken}: {}",
+                "{:24}{:8}{:8.1}{:8.1}{:8.1}{:9.1}{:8.0}{:13.2}{:8.2}{:>9}{:>9}  {woken}: {}",
                 kind.title,
                 summary.n,
                 summary.min,
@@ -306,6 +343,7 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
                 summary.p999,
                 summary.max,
                 ratio,
+                of_chain,
                 p50(sparse),
                 p50(awake),
                 each.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),

@@ -11,6 +11,7 @@ mod child;
 mod cluster;
 mod echo;
 mod failover;
+mod fan;
 mod figures;
 mod floors;
 mod growth;
