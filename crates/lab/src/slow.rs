@@ -232,7 +232,11 @@ impl Stage<'_> {
             again,
             excluded_ms: ms(slow_at, excluded_at),
             told,
-            status: self.status(self.victim)?.ring.excluded.map(|excluded| excluded.why()),
+            status: self
+                .status(self.victim)?
+                .ring
+                .excluded
+                .map(|excluded| format!("{}. {}", excluded.why(), excluded.remedy())),
             held_off_ms,
             back_ms: ms(quick_at, back_at),
             buffers: self.buffers()?,

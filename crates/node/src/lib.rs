@@ -19,6 +19,7 @@ mod keeper;
 pub mod key_file;
 mod liveness;
 mod node;
+mod own_time;
 mod plane;
 mod poller;
 mod ports;
@@ -38,6 +39,7 @@ pub use engine::{Event, ServiceOutcome};
 pub use error::{HostError, MoveError, StartError, Stopped};
 pub use events::{EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
 pub use node::Node;
+pub use own_time::OwnTime;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{

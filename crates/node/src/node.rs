@@ -128,6 +128,7 @@ impl Node {
             configured,
             counters: Counters::default(),
             excluded: None,
+            own_time: Default::default(),
             wishes: config.realtime,
             realtime: RealtimeStatus::default(),
             stop: Stop::No,

@@ -16,6 +16,7 @@ use crate::events::Events;
 use crate::executor::Executor;
 use crate::keeper::Keeper;
 use crate::liveness::Liveness;
+use crate::own_time::Account;
 use crate::poller::{EventFlags, Poller, Source, Waker};
 use crate::realtime::{Realtime, RealtimeStatus, Spinner};
 use crate::sockets::tcp::{Arrived, Callers};
@@ -52,6 +53,7 @@ pub(crate) struct Plane {
     pub counters: Counters,
     /// The last time that this node was excluded because it did not keep up.
     pub excluded: Option<ExclusionStatus>,
+    pub own_time: Account,
     pub wishes: Realtime,
     /// What the system has granted of them.
     pub realtime: RealtimeStatus,
@@ -135,6 +137,10 @@ impl Plane {
             }
         }
         poller.wait(now, due, ready)?;
+        let woken = monotonic();
+        // A wait that ends early, and with nothing, was broken off: the process was stopped and continued.
+        let whole = !ready.is_empty() || woken >= due;
+        self.own_time.waited(woken, woken.since(now), whole);
         self.counters.wakeups += u64::from(!ready.is_empty());
         let by_thread = ready.iter().any(|(source, _)| *source == Source::Waker);
         self.counters.wakeups_by_threads += u64::from(by_thread);

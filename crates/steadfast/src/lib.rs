@@ -88,8 +88,8 @@ pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
-        HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks, ReplicaStatus,
-        RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+        HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks, OwnTime,
+        ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
     };
 }
 

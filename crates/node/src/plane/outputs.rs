@@ -125,7 +125,11 @@ impl Plane {
             Event::Ring(ring::Event::TooSlow { member, by, charge }) if *member == self.me => {
                 self.counters.excluded_slow += 1;
                 let (time, charge) = (wall_clock(), charge.map(ChargeStatus::from));
-                self.excluded = Some(ExclusionStatus { time, by: by.node, charge });
+                let own_time = self.own_time.tell(monotonic());
+                if let Some(own_time) = own_time {
+                    tracing::error!("this node was too slow for the ring: {}", own_time.words());
+                }
+                self.excluded = Some(ExclusionStatus { time, by: by.node, charge, own_time });
             }
             Event::Ring(ring::Event::TooSlow { .. }) => self.counters.others_slow += 1,
             Event::Copy { .. } => self.counters.copies += 1,

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId};
 
+use crate::own_time::OwnTime;
+
 /// What to do about a node that is too slow for the ring.
 pub(crate) const SLOW_REMEDY: &str = "See what was slow there: the processor (a CPU quota, busy neighbours, no priority: `steadfast doctor` \
      says what the host grants), memory that is swapped to a disk, a handler that is `inline` and takes long, or the network \
@@ -19,6 +21,8 @@ pub struct ExclusionStatus {
     pub by: NodeId,
     /// What it was charged with, if that was told.
     pub charge: Option<ChargeStatus>,
+    /// Where its own time went, if the kernel tells.
+    pub own_time: Option<OwnTime>,
 }
 
 /// What a node was charged with that did not keep up: the account of the one that it kept from sending.
@@ -72,9 +76,12 @@ impl ExclusionStatus {
         owed(self.by, self.charge.as_ref())
     }
 
-    /// What to do.
-    pub fn remedy(&self) -> &'static str {
-        SLOW_REMEDY
+    /// What was slow, as far as this node knows, and what to do.
+    pub fn remedy(&self) -> String {
+        match self.own_time {
+            Some(own_time) => format!("Here {}", own_time.words()),
+            None => SLOW_REMEDY.to_owned(),
+        }
     }
 }
 
@@ -91,11 +98,17 @@ mod tests {
             share: 50,
         };
         let charge = Some(ChargeStatus::from(charge));
-        let why = ExclusionStatus { time: 1, by: NodeId(3), charge }.why();
+        let excluded = ExclusionStatus { time: 1, by: NodeId(3), charge, own_time: None };
+        let why = excluded.why();
         assert_eq!(
             why,
             "it stopped n3's sending for 1000 of 1200 ms (granted: 500 ms once, and 50 % of the time)"
         );
-        assert!(ExclusionStatus { time: 1, by: NodeId(3), charge: None }.why().contains("n3"));
+        assert!(ExclusionStatus { charge: None, ..excluded }.why().contains("n3"));
+        assert!(excluded.remedy().contains("slow_share"));
+        let own_time =
+            OwnTime { span_ns: 9_000_000, throttled_ns: 8_000_000, ..OwnTime::default() };
+        let known = ExclusionStatus { own_time: Some(own_time), ..excluded };
+        assert!(known.remedy().contains("its CPU quota stopped it for 8 of 9 ms"));
     }
 }

@@ -186,7 +186,8 @@ fn an_excluded_node_shows_why_and_what_to_do() {
     let ns = |ms: u64| ms * 1_000_000;
     let charge =
         ChargeStatus { stopped_ns: ns(1_001), within_ns: ns(1_204), limit_ns: ns(500), share: 50 };
-    status.ring.excluded = Some(ExclusionStatus { time: 7, by: NodeId(2), charge: Some(charge) });
+    status.ring.excluded =
+        Some(ExclusionStatus { time: 7, by: NodeId(2), charge: Some(charge), own_time: None });
     status.counters.excluded_slow = 3;
     let text = super::status(&status);
     let told = "3 times this node was excluded from the ring; the last time it stopped n2's sending for 1001 of 1204 ms";
