@@ -2,6 +2,7 @@
 
 mod bench;
 mod keys;
+mod program;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -20,6 +21,7 @@ use wire::{
 
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
+pub use program::ProgramNews;
 
 /// Which configurations may acknowledge anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -380,6 +382,13 @@ pub enum Event {
     KeyRetired(KeyName),
     /// The change to this key was given up.
     KeyAborted(KeyName),
+    /// Something happened to a program that serves this node's replica of a group.
+    Program {
+        /// The group's name.
+        group: String,
+        /// What.
+        news: ProgramNews,
+    },
     /// This node has handed over its primaries and left the ring, as it was told to.
     Left,
 }

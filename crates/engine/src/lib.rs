@@ -25,7 +25,7 @@ mod style;
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Command, Config, Event, Executed,
     GroupStatus, HostError, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, MoveError, Output,
-    Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, Ticket,
+    ProgramNews, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -6,6 +6,8 @@
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
 //! {"move":{"group":"x","to":2}}                   -> MoveAnswer
+//! {"run":{"group":"x","command":["./x"]}}          -> ProgramStatus, when it serves; at the Unix socket only
+//! {"stop-program":{"group":"x"}}                   -> {"stopped":"x"}, when it has ended
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
@@ -21,6 +23,7 @@ use sha2::{Digest, Sha256};
 use wire::{NodeId, ViewNumber};
 
 use crate::bench::Ask;
+use crate::programs::ProgramConfig;
 
 mod bench;
 mod client;
@@ -64,6 +67,14 @@ pub enum Request {
     Key {
         /// What.
         ask: KeyAsk,
+    },
+    /// Run this program, which is to serve a replica in a process of its own. Only at the Unix socket:
+    /// whoever may do so can do all that the node's user can on its host.
+    Run(ProgramConfig),
+    /// End the program that serves this group here.
+    StopProgram {
+        /// The group's name.
+        group: String,
     },
     /// How quick is the ring? Loads it meanwhile; ends when the connection does.
     Bench(Ask),
@@ -119,6 +130,13 @@ pub struct StateAnswer {
     pub state_hex: Option<String>,
 }
 
+/// The answer to [`Request::StopProgram`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopAnswer {
+    /// The group's name.
+    pub stopped: String,
+}
+
 /// The answer to what cannot be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Refused {
@@ -130,7 +148,7 @@ pub fn digest(state: &[u8]) -> String {
     hex(&Sha256::digest(state))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         // Writing to a string cannot fail.

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use engine::Quorum;
-use wire::limits::{MAX_GROUPS, MAX_NAME};
+use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::Hold;
 use wire::{ClusterId, Incarnation, Member, NodeId};
 
 use crate::Execution;
+use crate::programs::ProgramConfig;
 use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, Realtime};
 
 mod error;
@@ -54,6 +55,8 @@ pub struct Config {
     pub realtime: Realtime,
     /// Replicas of built-in services.
     pub replicas: Vec<ReplicaConfig>,
+    /// Programs that serve replicas in processes of their own.
+    pub programs: Vec<ProgramConfig>,
 }
 
 /// The ring's knobs.
@@ -134,6 +137,7 @@ impl Default for Config {
             ring: RingKnobs::default(),
             realtime: Realtime::default(),
             replicas: Vec::new(),
+            programs: Vec::new(),
         }
     }
 }
@@ -183,6 +187,10 @@ impl Config {
         let files = [&mut self.data_dir, &mut self.admin];
         files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
         self.security.resolve(folder);
+        for program in &mut self.programs {
+            let runs_in = program.folder.take().unwrap_or_default();
+            program.folder = Some(folder.join(runs_in));
+        }
     }
 
     /// The file's text that gives this configuration.
@@ -201,6 +209,7 @@ impl Config {
         self.check_listening()?;
         self.check_realtime()?;
         self.check_replicas()?;
+        self.check_programs()?;
         let me = Member { node: self.node, incarnation: Incarnation(0) };
         self.ring_config(me).check().map_err(Problem::Ring)
     }
@@ -313,6 +322,26 @@ impl Config {
             }
             if self.replicas[..index].iter().any(|other| other.group == replica.group) {
                 return Err(Problem::ReplicaTwice { index, group: replica.group.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_programs(&self) -> Result<(), Problem> {
+        if self.admin.is_none() && !self.programs.is_empty() {
+            return Err(Problem::ProgramsWithoutAdmin);
+        }
+        if self.programs.len() > MAX_PROGRAMS {
+            return Err(Problem::TooManyPrograms(self.programs.len()));
+        }
+        for (index, program) in self.programs.iter().enumerate() {
+            if let Err(error) = program.check() {
+                return Err(Problem::Program { index, problem: error.to_string() });
+            }
+            let earlier = self.programs[..index].iter().map(|other| &other.group);
+            let mut taken = earlier.chain(self.replicas.iter().map(|replica| &replica.group));
+            if taken.any(|group| *group == program.group) {
+                return Err(Problem::ProgramTwice { index, group: program.group.clone() });
             }
         }
         Ok(())

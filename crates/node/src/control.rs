@@ -10,10 +10,11 @@ use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::admin::KeyAsk;
 use crate::bench::{Ask, Progress};
-use crate::error::{HostError, MoveError, Stopped};
+use crate::error::{HostError, MoveError, ProgramError, Stopped};
 use crate::events::{Interest, Stamped};
 use crate::plane::{BenchOutcome, Order};
 use crate::poller::Waker;
+use crate::programs::Programs;
 use crate::sockets::gate::Tally;
 use crate::status::Status;
 
@@ -39,6 +40,8 @@ pub(crate) struct Control {
     pub admin_malformed: AtomicU64,
     /// Of the port for administrators, if there is one.
     pub admin_tally: OnceLock<Arc<Tally>>,
+    /// `None` where there is no admin socket, beside which programs attach.
+    pub programs: Option<Programs>,
 }
 
 impl Control {
@@ -106,6 +109,7 @@ impl Control {
             .ask(ANSWER_WITHIN, |reply| Order::Status { reply })
             .unwrap_or_else(|_| Status::stopped(self.me, &self.cluster));
         status.counters.admin_requests = self.admin_requests.load(Ordering::Relaxed);
+        status.programs = self.programs.as_ref().map(Programs::status).unwrap_or_default();
         status.counters.admin_malformed = self.admin_malformed.load(Ordering::Relaxed);
         if let Some(tally) = self.admin_tally.get() {
             status.counters.admin_handshakes = tally.read();
@@ -115,6 +119,11 @@ impl Control {
 
     pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {
         self.ask(ANSWER_WITHIN, |reply| Order::Move { name: group.into(), to, reply })?
+    }
+
+    /// The programs that this node may run.
+    pub fn programs(&self) -> Result<&Programs, ProgramError> {
+        self.programs.as_ref().ok_or(ProgramError::NoPlace)
     }
 
     /// Does something about the cluster's key; says which it is about.
@@ -168,6 +177,7 @@ mod tests {
                 admin_requests: AtomicU64::new(0),
                 admin_malformed: AtomicU64::new(0),
                 admin_tally: OnceLock::new(),
+                programs: None,
             };
             (control, queue)
         }

@@ -1,10 +1,13 @@
-//! Where a replica's handlers run: a thread of its own, or the data-plane thread.
+//! Where a replica's handlers run: a thread of its own, the data-plane thread, or a program in a
+//! process of its own.
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread;
 
+use bytes::BytesMut;
 use engine::{Command, Executed, Ticket};
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
@@ -12,13 +15,16 @@ use wire::ordered::Hold;
 
 use crate::HostError;
 use crate::poller::Waker;
+use crate::programs::Tether;
 use crate::realtime::fifo;
 use crate::service::{Execution, Factory, HostOptions};
 
+mod process;
 mod replica;
 
-pub(crate) use replica::panic_text;
-use replica::{Replica, bytes_of};
+pub(crate) use process::Process;
+use replica::bytes_of;
+pub(crate) use replica::{Replica, cut, panic_text};
 
 /// The state of a replica, or why there is none, for whoever asked.
 pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
@@ -58,6 +64,7 @@ enum Place {
     /// Commands go to a thread, which ends when the sender is dropped.
     Thread(Sender<Job>),
     Inline(Box<Replica>),
+    Process(Box<Process>),
 }
 
 /// The replica has fallen too far behind.
@@ -83,8 +90,7 @@ impl Executor {
         options: HostOptions,
         results: Results,
     ) -> std::io::Result<Executor> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let serial = NEXT.fetch_add(1, Ordering::Relaxed);
+        let serial = next_serial();
         let replica = Replica::new(group, serial, make);
         let place = match options.execution {
             Execution::Inline => Place::Inline(Box::new(replica)),
@@ -100,46 +106,78 @@ impl Executor {
         Ok(Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 })
     }
 
+    /// Of a program that has shown its token, and brought `input` behind it.
+    pub fn attached(
+        group: GroupId,
+        hold: Hold,
+        stream: UnixStream,
+        input: BytesMut,
+        tether: Tether,
+    ) -> Executor {
+        let serial = next_serial();
+        let process = Process::new(group, serial, stream, input, tether);
+        let (place, at_once) = (Place::Process(Box::new(process)), hold == Hold::One);
+        Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 }
+    }
+
+    /// The program that serves the replica, if one does.
+    pub fn process(&mut self) -> Option<&mut Process> {
+        match &mut self.place {
+            Place::Process(process) => Some(process),
+            Place::Thread(_) | Place::Inline(_) => None,
+        }
+    }
+
     /// Whether a command's reply may be expected sooner than other nodes could be told of it, and waits
     /// for none of them.
     pub fn replies_first(&self) -> bool {
         self.at_once && matches!(&self.place, Place::Inline(replica) if replica.quick)
     }
 
-    /// Executes the command here and returns what became of it, or sends it to the thread.
+    /// Executes the command here and returns what became of it, or sends it to the thread or program.
     pub fn run(&mut self, command: Command) -> Result<Option<Done>, Overloaded> {
+        if let Place::Inline(replica) = &mut self.place {
+            return Ok(replica.run(command));
+        }
+        if command != Command::Reset {
+            self.waiting += 1;
+            self.waiting_bytes += bytes_of(&command);
+        }
+        if self.waiting > MAX_COMMANDS || self.waiting_bytes > MAX_COMMAND_BYTES {
+            return Err(Overloaded);
+        }
         match &mut self.place {
-            Place::Inline(replica) => Ok(replica.run(command)),
+            Place::Inline(_) => {}
             Place::Thread(jobs) => {
-                if command != Command::Reset {
-                    self.waiting += 1;
-                    self.waiting_bytes += bytes_of(&command);
-                }
-                if self.waiting > MAX_COMMANDS || self.waiting_bytes > MAX_COMMAND_BYTES {
-                    return Err(Overloaded);
-                }
                 // The thread ends only after this sender; handlers' panics are caught.
                 let _ = jobs.send(Job::Run(command));
-                Ok(None)
             }
+            Place::Process(process) => process.give(command),
         }
+        Ok(None)
     }
 
-    /// A result of this replica's thread has been taken.
+    /// A result of this replica's thread or program has been taken.
     pub fn done(&mut self, done: &Done) {
         self.waiting -= 1;
         self.waiting_bytes -= done.bytes;
     }
 
     /// Sends the state, as it is after all commands so far, to `reply`.
-    pub fn state(&self, reply: StateReply) {
-        match &self.place {
+    pub fn state(&mut self, reply: StateReply) {
+        match &mut self.place {
             Place::Inline(replica) => replica.answer_state(&reply),
             Place::Thread(jobs) => {
                 let _ = jobs.send(Job::State(reply));
             }
+            Place::Process(process) => process.ask_state(reply),
         }
     }
+}
+
+fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A replica's thread: commands strictly in order.

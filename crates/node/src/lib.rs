@@ -2,12 +2,15 @@
 //!
 //! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop.
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
+//! - [`Node::run`] has a program serve a replica in a process of its own (`programs.rs`), which [`attach`]
+//!   is the other end of (`attached.rs`).
 //! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
 //! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`mod@bench`] are what it
 //!   tells.
 #![forbid(unsafe_code)]
 
 pub mod admin;
+mod attached;
 pub mod bench;
 mod config;
 mod control;
@@ -23,6 +26,7 @@ mod own_time;
 mod plane;
 mod poller;
 mod ports;
+mod programs;
 pub mod realtime;
 mod security;
 mod service;
@@ -31,19 +35,21 @@ mod status;
 mod timer;
 mod transport;
 
+pub use attached::{AttachError, attach};
 pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security,
     TlsFiles,
 };
 pub use engine::{Event, ServiceOutcome};
-pub use error::{HostError, MoveError, StartError, Stopped};
+pub use error::{HostError, MoveError, ProgramError, StartError, Stopped};
 pub use events::{EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
 pub use node::Node;
 pub use own_time::OwnTime;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};
+pub use programs::ProgramConfig;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
-    KeyChange, LinkStatus, MalformedCounters, NodeLinks, ReplicaStatus, RingStatus, SealCounters,
-    SealStatus, Status, TlsStatus,
+    KeyChange, LinkStatus, MalformedCounters, NodeLinks, ProgramState, ProgramStatus,
+    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };

@@ -17,7 +17,7 @@ use wire::{Duration, GroupId, Member, NodeId, ViewNumber};
 use crate::admin::Admin;
 use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
-use crate::error::{HostError, MoveError, StartError, Stopped};
+use crate::error::{HostError, MoveError, ProgramError, StartError, Stopped};
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation::{self, DataDir};
@@ -25,11 +25,12 @@ use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
 use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
+use crate::programs::{ProgramConfig, Programs};
 use crate::realtime::RealtimeStatus;
 use crate::security;
 use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
-use crate::status::{Counters, Status};
+use crate::status::{Counters, ProgramStatus, Status};
 use crate::timer::monotonic;
 use crate::transport::Transport;
 
@@ -85,6 +86,14 @@ impl Node {
         sockets.register(&waker).map_err(system("a place in epoll"))?;
         let (orders, order_queue) = sync_channel(MAX_ORDERS);
         let (sender, result_queue) = channel();
+        let programs = match &config.admin {
+            Some(admin) => {
+                let programs =
+                    Programs::start(admin, me, &config.cluster, orders.clone(), waker.clone());
+                Some(programs.map_err(system("a thread"))?)
+            }
+            None => None,
+        };
         let control = Arc::new(Control {
             me,
             cluster: config.cluster.clone(),
@@ -94,6 +103,7 @@ impl Node {
             admin_requests: AtomicU64::new(0),
             admin_malformed: AtomicU64::new(0),
             admin_tally: OnceLock::new(),
+            programs,
         });
         let port = match (config.admin_tls, &credentials) {
             (Some(address), Some(credentials)) => {
@@ -121,6 +131,7 @@ impl Node {
             sockets,
             inbox: Inbox::new(waker.clone(), order_queue, result_queue),
             executors: Default::default(),
+            attached: Default::default(),
             keeper,
             bench: None,
             moves: Default::default(),
@@ -134,6 +145,9 @@ impl Node {
             stop: Stop::No,
         };
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
+        if let Some(programs) = &control.programs {
+            config.programs.into_iter().for_each(|program| programs.keep(program));
+        }
         let results = Some(Results { sender, waker, priority, _running: alive });
         let _data_dir = life.data_dir;
         let admin = Some(admin);
@@ -181,6 +195,25 @@ impl Node {
     /// the text says what to do.
     pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {
         self.control.move_primary(group, to)
+    }
+
+    /// Runs a program that serves a replica in a process of its own, and waits until the replica is in its
+    /// group or the program has failed to attach; some seconds more where the node has no quorum. From
+    /// then on the program is started again whenever it ends, until it is stopped.
+    ///
+    /// # Errors
+    /// Why it does not serve, with its last lines; it is not kept then.
+    pub fn run(&self, program: ProgramConfig) -> Result<ProgramStatus, ProgramError> {
+        self.control.programs()?.run(program)
+    }
+
+    /// Ends the program that serves this group here: its replica leaves the group, then the
+    /// process ends, by SIGTERM and SIGKILL if it must.
+    ///
+    /// # Errors
+    /// There is none, or the node has stopped.
+    pub fn stop_program(&self, group: &str) -> Result<(), ProgramError> {
+        self.control.programs()?.stop(group)
     }
 
     /// This node's id.
@@ -244,9 +277,14 @@ impl Node {
         if self.results.take().is_none() {
             return Ok(());
         }
+        // None is started again from here on.
+        let programs = self.control.programs.as_ref().map(Programs::end);
         // Of one that has ended already, the fate says why.
         let _ = self.control.order(Order::Stop);
         let ended = self.running.recv_timeout(STOP_WITHIN);
+        if let Some(programs) = programs {
+            programs.wait();
+        }
         // Last, so that whoever follows the events sees the node leave.
         drop(self.admin.take());
         match ended {

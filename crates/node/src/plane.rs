@@ -24,10 +24,12 @@ use crate::status::{Counters, ExclusionStatus, TlsStatus};
 use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
+mod attached;
 mod inbox;
 mod orders;
 mod outputs;
 
+pub(crate) use attached::Attached;
 use inbox::Work;
 pub(crate) use inbox::{BenchOutcome, Inbox, MoveReply, Order};
 
@@ -43,6 +45,7 @@ pub(crate) struct Plane {
     pub sockets: Sockets,
     pub inbox: Inbox,
     pub executors: HashMap<GroupId, Executor>,
+    pub attached: Attached,
     /// Keeps the cluster's keys, if there are any.
     pub keeper: Option<Keeper>,
     /// Who waits for the outcome of a benchmark.
@@ -183,6 +186,7 @@ impl Plane {
                     transport.handle_refused(peer, link, now);
                 }
             }
+            Source::Program(serial) => self.handle_program(now, serial, flags),
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) enum Source {
     Watcher(u64),
     /// This node's liveness connection to a peer.
     Watched(usize),
+    /// A program that serves a replica.
+    Program(u64),
 }
 
 impl Source {
@@ -55,6 +57,7 @@ impl Source {
             Source::Watchers(link) => (5, link as u64),
             Source::Watcher(number) => (6, number),
             Source::Watched(index) => (7, index as u64),
+            Source::Program(serial) => (8, serial),
         };
         kind << KIND_SHIFT | number
     }
@@ -72,7 +75,8 @@ impl Source {
             4 => Source::Caller(number),
             5 => Source::Watchers(number as usize),
             6 => Source::Watcher(number),
-            _ => Source::Watched(number as usize),
+            7 => Source::Watched(number as usize),
+            _ => Source::Program(number),
         }
     }
 }
@@ -197,6 +201,7 @@ mod tests {
             Source::Watchers(2),
             Source::Watcher(7),
             Source::Watched(0),
+            Source::Program(3),
         ] {
             assert_eq!(Source::from_word(source.to_word()), source);
         }

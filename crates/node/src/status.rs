@@ -10,6 +10,7 @@ use crate::realtime::RealtimeStatus;
 mod counters;
 mod exclusion;
 mod group;
+mod program;
 mod ring;
 mod security;
 
@@ -17,6 +18,7 @@ pub use counters::{Counters, HandshakeCounters, MalformedCounters};
 pub use exclusion::{ChargeStatus, ExclusionStatus};
 pub(crate) use exclusion::{SLOW_REMEDY, owed};
 pub use group::{GroupStatus, ReplicaStatus};
+pub use program::{ProgramState, ProgramStatus};
 pub use ring::{BufferStatus, Fill, LinkStatus, NodeLinks, RingStatus};
 pub(crate) use ring::{absent, no_quorum};
 pub use seal::Counters as SealCounters;
@@ -37,6 +39,9 @@ pub struct Status {
     pub ring: RingStatus,
     /// The groups that this node knows, in order of name.
     pub groups: Vec<GroupStatus>,
+    /// Programs that serve replicas in processes of their own, in order of their groups' names.
+    #[serde(default)]
+    pub programs: Vec<ProgramStatus>,
     /// What of the wishes in `[realtime]` the system has granted.
     #[serde(default)]
     pub realtime: RealtimeStatus,
@@ -108,6 +113,7 @@ impl Status {
                 buffers: ring.buffers.map(BufferStatus::from).unwrap_or_default(),
             },
             groups: status.groups.into_iter().map(GroupStatus::from).collect(),
+            programs: Vec::new(),
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
             seal: None,
@@ -126,6 +132,7 @@ impl Status {
             client: None,
             ring,
             groups: Vec::new(),
+            programs: Vec::new(),
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
             seal: None,

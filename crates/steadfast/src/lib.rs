@@ -52,6 +52,7 @@
 //! | --- | --- |
 //! | write a service | [`service`], [`State`], [`Context`] |
 //! | run it in your own program | [`Node`], [`NodeConfig`], [`HostOptions`] |
+//! | run it in a process of its own, beside a node | [`attach`], `steadfast run`, [`Node::run`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
@@ -72,10 +73,10 @@ pub use client::{
     TlsError,
 };
 pub use node::{
-    Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution, Factory,
-    HostError, HostOptions, MoveError, Node, NodeAddress, ReplicaConfig, RingKnobs, Service,
-    ServiceOutcome, StartError, Stopped, admin, bench, free_ring_addresses, free_ring_addresses_at,
-    key_file, realtime,
+    AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
+    Factory, HostError, HostOptions, MoveError, Node, NodeAddress, ProgramConfig, ProgramError,
+    ReplicaConfig, RingKnobs, Service, ServiceOutcome, StartError, Stopped, admin, attach, bench,
+    free_ring_addresses, free_ring_addresses_at, key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{GroupOptions, Hold, Style};
@@ -89,7 +90,8 @@ pub mod status {
     pub use node::{
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
         HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks, OwnTime,
-        ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+        ProgramState, ProgramStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status,
+        TlsStatus,
     };
 }
 

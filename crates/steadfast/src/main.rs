@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, call, doctor, hand_over, init, key, node, status};
+use crate::commands::{
+    bench, call, doctor, hand_over, init, key, node, programs, replica, run, status,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +26,8 @@ Examples:
       steadfast call counter add '[5]' --at 127.0.0.1:7100
   Move a group's primary to another node, while it is being called:
       steadfast move counter --to 2 --config node.toml
+  Have the node run a service of your own, in a process of its own:
+      steadfast run --group orders --config node.toml -- ./orders
   See whether this host lets a node be in time, and how quick the ring is:
       steadfast doctor --config node.toml
       steadfast bench ring --config node.toml
@@ -49,6 +53,9 @@ enum Command {
     Status(status::Args),
     Call(call::Args),
     Move(hand_over::Args),
+    Run(run::Args),
+    Programs(programs::Args),
+    Replica(replica::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
     Key(key::Args),
@@ -63,6 +70,9 @@ fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Move(args) => hand_over::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Programs(args) => programs::run(&args),
+        Command::Replica(args) => replica::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Key(args) => key::run(&args),

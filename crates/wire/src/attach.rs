@@ -216,7 +216,8 @@ pub enum Frame {
     Failed(Failed),
     /// The state was replaced. | number 8 |
     Restored(u64),
-    /// The stream ends: why. | reason |
+    /// The stream ends. From a node without a reason: all is as it should be, it needs the replica no more.
+    /// | reason |
     Farewell(String),
 }
 

@@ -74,6 +74,11 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// Whether this node still has a replica of the group, be it one on its way out.
+    pub fn is_hosting(&self, group: GroupId) -> bool {
+        self.hosted.contains_key(&group)
+    }
+
     /// This node's replica is lost: its service executes nothing any more, and answers nothing of
     /// what it was given. It goes; calls that waited for it here are answered elsewhere.
     pub fn abandon(&mut self, now: Time, group: GroupId) {

@@ -11,12 +11,16 @@ use serde::de::DeserializeOwned;
 
 use super::bench::Line;
 use super::stream::{Distrusted, Stream, Tls};
-use super::{KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, StateAnswer};
+use super::{KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, StateAnswer, StopAnswer};
 use wire::NodeId;
 
 use crate::bench::{Ask, Outcome, Progress};
 use crate::events::EventRecord;
-use crate::status::Status;
+use crate::programs::ProgramConfig;
+use crate::status::{ProgramStatus, Status};
+
+/// Longer than a node waits for a program.
+const PROGRAM_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A node's admin socket cannot be used, or refuses.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +142,32 @@ impl Client {
     /// It has none, or the connection broke.
     pub fn digest(&mut self, group: &str) -> Result<StateAnswer, AdminError> {
         self.ask(&Request::State { group: group.into(), bytes: false })
+    }
+
+    /// Has the node run a program, and waits until it serves or has failed to: up to some forty seconds,
+    /// whatever [`set_timeout`](Client::set_timeout) says.
+    ///
+    /// # Errors
+    /// Why it does not serve, or the connection broke.
+    pub fn run(&mut self, program: &ProgramConfig) -> Result<ProgramStatus, AdminError> {
+        self.patiently(&Request::Run(program.clone()))
+    }
+
+    /// Has the program that serves this group at the node ended, and waits for that.
+    ///
+    /// # Errors
+    /// There is none, or the connection broke.
+    pub fn stop_program(&mut self, group: &str) -> Result<StopAnswer, AdminError> {
+        self.patiently(&Request::StopProgram { group: group.into() })
+    }
+
+    /// Asks what is not answered at once. The node itself gives up before this does.
+    fn patiently<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, AdminError> {
+        let before = self.stream.get_ref().read_timeout()?;
+        self.set_timeout(Some(PROGRAM_PATIENCE))?;
+        let answer = self.ask(request);
+        self.set_timeout(before)?;
+        answer
     }
 
     /// Has the cluster's key changed, or something done about the change that is under way. It has

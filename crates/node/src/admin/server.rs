@@ -18,10 +18,11 @@ use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
 use super::stream::{Closer, Stream, Tls, listen_privately};
-use super::{KeyAnswer, MoveAnswer, Refused, Request, StateAnswer, digest, hex};
+use super::{KeyAnswer, MoveAnswer, Refused, Request, StateAnswer, StopAnswer, digest, hex};
 use crate::control::Control;
 use crate::error::StartError;
 use crate::events::{EventRecord, Interest, Stamped};
+use crate::programs::ProgramConfig;
 use crate::sockets::gate::{Gate, Guest, Manners};
 
 /// How often a connection that follows events is looked at: its other end may have gone.
@@ -223,7 +224,8 @@ impl Server {
         self.control.admin_malformed.fetch_add(1, Ordering::Relaxed);
         let error = format!(
             "{reason}; one JSON request a line: {{\"status\":{{}}}}, \
-             {{\"state\":{{\"group\":\"...\"}}}}, {{\"move\":{{...}}}}, {{\"bench\":{{...}}}} or {{\"events\":{{\"follow\":true}}}}"
+             {{\"state\":{{\"group\":\"...\"}}}}, {{\"move\":{{...}}}}, {{\"bench\":{{...}}}}, {{\"run\":{{...}}}}, \
+             {{\"stop-program\":{{\"group\":\"...\"}}}} or {{\"events\":{{\"follow\":true}}}}"
         );
         answer(stream, &Refused { error })
     }
@@ -250,7 +252,28 @@ impl Server {
                 Ok(key) => answer(stream, &KeyAnswer { key }),
                 Err(error) => answer(stream, &Refused { error }),
             },
+            Request::Run(program) => self.run(stream, program),
+            Request::StopProgram { group } => {
+                match control.programs().and_then(|programs| programs.stop(&group)) {
+                    Ok(()) => answer(stream, &StopAnswer { stopped: group }),
+                    Err(error) => answer(stream, &Refused { error: error.to_string() }),
+                }
+            }
             Request::Bench(ask) => self.bench(stream, &ask),
+        }
+    }
+
+    fn run(&self, stream: &mut Stream, program: ProgramConfig) -> io::Result<()> {
+        if matches!(stream, Stream::Tls(_)) {
+            let error =
+                "programs are run at the node's own host only, by its admin socket: who may do so \
+                         can do all that the node's user can there"
+                    .into();
+            return answer(stream, &Refused { error });
+        }
+        match self.control.programs().and_then(|programs| programs.run(program)) {
+            Ok(status) => answer(stream, &status),
+            Err(error) => answer(stream, &Refused { error: error.to_string() }),
         }
     }
 

@@ -63,6 +63,13 @@ impl Stream {
         }
     }
 
+    pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
+        match self {
+            Stream::Unix(stream) => stream.read_timeout(),
+            Stream::Tls(stream) => stream.socket.read_timeout(),
+        }
+    }
+
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream.set_read_timeout(timeout),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_RING_LINKS};
+use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
 use wire::{Duration, NodeId};
 
 use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
@@ -229,6 +229,32 @@ pub enum Problem {
         /// The group.
         group: String,
     },
+    /// Programs, but no place for their socket.
+    #[error(
+        "[[program]] needs `admin = \"PATH\"`: the programs' socket is in a folder beside the admin socket"
+    )]
+    ProgramsWithoutAdmin,
+    /// More programs than a node runs.
+    #[error("{0} [[program]] entries, a node runs at most {MAX_PROGRAMS}")]
+    TooManyPrograms(usize),
+    /// A program that cannot be run.
+    #[error("[[program]]: {problem}")]
+    Program {
+        /// Place in the list.
+        index: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Two replicas of one group.
+    #[error(
+        "[[program]] names group \"{group}\", which another entry has: a node hosts at most one replica of a group"
+    )]
+    ProgramTwice {
+        /// Place in the list.
+        index: usize,
+        /// The group.
+        group: String,
+    },
     /// A priority that Linux does not have.
     #[error("realtime.{key} = {value} is not possible: give it 1 to {MAX_PRIORITY}, or 0 for none")]
     Priority {
@@ -295,6 +321,11 @@ impl Problem {
             Problem::TooManyReplicas(_) => vec![Key("replica")],
             Problem::GroupName { index, .. } | Problem::ReplicaTwice { index, .. } => {
                 vec![Key("replica"), Index(*index), Key("group")]
+            }
+            Problem::ProgramsWithoutAdmin | Problem::TooManyPrograms(_) => vec![Key("program")],
+            Problem::Program { index, .. } => vec![Key("program"), Index(*index)],
+            Problem::ProgramTwice { index, .. } => {
+                vec![Key("program"), Index(*index), Key("group")]
             }
             Problem::Priority { key, .. } => vec![Key("realtime"), Key(key)],
             Problem::Spin(_) => vec![Key("realtime"), Key("spin_us")],

@@ -1,17 +1,19 @@
 //! The configuration as it stands in a file.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use engine::Quorum;
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
-use wire::ordered::Hold;
+use wire::ordered::{GroupOptions, Hold, Style};
 use wire::{Duration, NodeId};
 
 use super::error::Step;
 use super::{Config, ConfigError, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security};
 use crate::Execution;
+use crate::programs::ProgramConfig;
 use crate::realtime::Realtime;
 
 /// The timers' keys.
@@ -58,6 +60,8 @@ struct File {
     realtime: RealtimeTable,
     #[serde(default)]
     replica: Vec<Replica>,
+    #[serde(default)]
+    program: Vec<Program>,
 }
 
 fn default_cluster() -> String {
@@ -159,8 +163,27 @@ struct Replica {
     execution: Execution,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Program {
+    group: String,
+    command: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<PathBuf>,
+    #[serde(default = "default_style")]
+    style: Style,
+    #[serde(default = "default_hold")]
+    hold: Hold,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    environment: BTreeMap<String, String>,
+}
+
+fn default_style() -> Style {
+    GroupOptions::default().style
+}
+
 fn default_hold() -> Hold {
-    wire::ordered::GroupOptions::default().hold
+    GroupOptions::default().hold
 }
 
 /// Reads a file's text. What single values cannot show is left to [`Config::check`].
@@ -174,6 +197,13 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         service: replica.service,
         hold: replica.hold,
         execution: replica.execution,
+    };
+    let program = |program: Program| ProgramConfig {
+        group: program.group,
+        command: program.command,
+        folder: program.folder,
+        environment: program.environment,
+        options: GroupOptions { style: program.style, hold: program.hold },
     };
     Ok(Config {
         node: NodeId(file.node),
@@ -198,6 +228,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         ring,
         realtime: file.realtime.into(),
         replicas: file.replica.into_iter().map(replica).collect(),
+        programs: file.program.into_iter().map(program).collect(),
     })
 }
 
@@ -208,6 +239,14 @@ pub(super) fn print(config: &Config) -> String {
         service: replica.service.clone(),
         hold: replica.hold,
         execution: replica.execution,
+    };
+    let program = |program: &ProgramConfig| Program {
+        group: program.group.clone(),
+        command: program.command.clone(),
+        folder: program.folder.clone(),
+        style: program.options.style,
+        hold: program.options.hold,
+        environment: program.environment.clone(),
     };
     let file = File {
         node: config.node.0,
@@ -238,6 +277,7 @@ pub(super) fn print(config: &Config) -> String {
         ring: Ring::from(config.ring),
         realtime: RealtimeTable::from(&config.realtime),
         replica: config.replicas.iter().map(replica).collect(),
+        program: config.programs.iter().map(program).collect(),
     };
     // Only paths that are not UTF-8 could fail, and no TOML file could name them.
     toml::to_string(&file).expect("a configuration has a TOML form")

@@ -24,7 +24,7 @@ fn the_manual_names_every_knob() {
     let config = Config::from_toml(&text).unwrap();
     assert!(config.data_dir.is_some() && config.admin.is_some() && config.advertise.is_some());
     assert!(config.security.missing().is_empty() && config.admin_tls.is_some());
-    assert_eq!(config.replicas.len(), 1);
+    assert_eq!((config.replicas.len(), config.programs.len()), (1, 1));
     let printed = config.to_toml();
     for key in printed.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
         assert!(text.contains(&format!("{key} = ")), "the manual lacks {key}");
@@ -62,6 +62,7 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ("[listen]\nclient = \"localhost:7100\"\n", "names are not looked up"),
         ("[[replica]]\ngroup = \"\"\nservice = \"echo\"\n", "line 6: the group's name"),
         ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nhold = \"two\"\n", "line 8"),
+        ("[[program]]\ngroup = \"a\"\ncommand = [\"a\"]\n", "line 5: [[program]] needs `admin"),
     ];
     for (addition, expected) in cases {
         let refusal = refusal(&format!("{MINIMAL}{addition}"));

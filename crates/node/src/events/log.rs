@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use engine::Event;
+use engine::{Event, ProgramNews};
 use wire::limits::MAX_GROUPS;
 use wire::{GroupId, Member, NodeId};
 
@@ -88,6 +88,7 @@ impl Log {
             Event::KeyAborted(key) => {
                 tracing::warn!(key = key.number, "the change of the cluster key was given up");
             }
+            Event::Program { group, news } => program(group, news),
             Event::Left => tracing::info!("left the ring"),
             Event::Ring(Ring::TokenLost { ring, silent, suspect }) => {
                 let suspect = suspect.map(|member| member.node.0);
@@ -144,6 +145,22 @@ impl Log {
 
     fn name(&self, group: GroupId) -> String {
         self.names.get(&group).cloned().unwrap_or_else(|| group.to_string())
+    }
+}
+
+fn program(group: &str, news: &ProgramNews) {
+    match news {
+        ProgramNews::Started { pid } => tracing::info!(group, pid, "program started"),
+        ProgramNews::Attached { pid } => tracing::info!(group, pid, "program attached"),
+        ProgramNews::Ended { pid, how } => tracing::warn!(group, pid, how, "program ended"),
+        ProgramNews::CrashLoop { ends, wait } => tracing::error!(
+            group,
+            ends,
+            ?wait,
+            "the program ends again and again: it is started ever more seldom; its last lines above say why"
+        ),
+        ProgramNews::Recovered => tracing::info!(group, "the program serves well again"),
+        ProgramNews::Stopped => tracing::info!(group, "program stopped"),
     }
 }
 

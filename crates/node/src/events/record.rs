@@ -1,6 +1,6 @@
 //! The JSON form of events: one object, `time` and `event` first, the event's own fields after.
 
-use engine::Event;
+use engine::{Event, ProgramNews};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
@@ -83,6 +83,18 @@ pub enum EventKind {
     KeyRetired { key: u8, fingerprint: String },
     /// The change to this key was given up.
     KeyAborted { key: u8, fingerprint: String },
+    /// A program's process was started.
+    ProgramStarted { group: String, pid: u32 },
+    /// It serves its replica.
+    ProgramAttached { group: String, pid: u32 },
+    /// A program's process has ended.
+    ProgramEnded { group: String, pid: u32, how: String },
+    /// A program ends again and again: how often in a row, and how long its next start waits.
+    ProgramCrashLoop { group: String, ends: u32, wait_ns: u64 },
+    /// A program that was in a crash loop serves well again.
+    ProgramRecovered { group: String },
+    /// A program was stopped.
+    ProgramStopped { group: String },
     /// This node has left the ring.
     Left,
 }
@@ -143,8 +155,23 @@ impl From<&Event> for EventKind {
             Event::KeyAborted(KeyName { number: key, fingerprint }) => {
                 EventKind::KeyAborted { key, fingerprint: shown(fingerprint) }
             }
+            Event::Program { group, news } => program(group, news),
             Event::Left => EventKind::Left,
         }
+    }
+}
+
+fn program(group: String, news: ProgramNews) -> EventKind {
+    match news {
+        ProgramNews::Started { pid } => EventKind::ProgramStarted { group, pid },
+        ProgramNews::Attached { pid } => EventKind::ProgramAttached { group, pid },
+        ProgramNews::Ended { pid, how } => EventKind::ProgramEnded { group, pid, how },
+        ProgramNews::CrashLoop { ends, wait } => {
+            let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+            EventKind::ProgramCrashLoop { group, ends, wait_ns }
+        }
+        ProgramNews::Recovered => EventKind::ProgramRecovered { group },
+        ProgramNews::Stopped => EventKind::ProgramStopped { group },
     }
 }
 

@@ -119,7 +119,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Keeps what the service says within what a reply may carry.
-fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
+pub(super) fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
     match outcome {
         ServiceOutcome::Ok(body) | ServiceOutcome::Error(body) if body.len() > MAX_BODY => {
             let reason = format!(
@@ -128,12 +128,15 @@ fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
             );
             ServiceOutcome::Refused(Refusal::ReplyTooLarge, reason)
         }
-        ServiceOutcome::Refused(refusal, mut reason) => {
-            let fits = |end: &usize| reason.is_char_boundary(*end);
-            let end = (0..=reason.len().min(MAX_REASON)).rev().find(fits).unwrap_or(0);
-            reason.truncate(end);
-            ServiceOutcome::Refused(refusal, reason)
-        }
+        ServiceOutcome::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, cut(reason)),
         fine => fine,
     }
+}
+
+/// A reason, cut between characters where the wire would refuse it.
+pub(crate) fn cut(mut reason: String) -> String {
+    let fits = |end: &usize| reason.is_char_boundary(*end);
+    let end = (0..=reason.len().min(MAX_REASON)).rev().find(fits).unwrap_or(0);
+    reason.truncate(end);
+    reason
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use engine::{BenchError, BenchProgress, BenchRequest, BenchResult};
+use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event};
+use wire::GroupId;
 use wire::ordered::GroupOptions;
 use wire::{NodeId, ViewNumber};
 
@@ -32,6 +33,20 @@ pub(crate) enum Order {
         executor: Executor,
         reply: SyncSender<Result<(), HostError>>,
     },
+    /// A program that has shown its token serves a replica from here on.
+    Attach {
+        name: String,
+        options: GroupOptions,
+        executor: Executor,
+    },
+    /// This start of a program is over, or its replica is to leave.
+    Part {
+        group: GroupId,
+        run: u64,
+        lost: bool,
+    },
+    /// Something has happened elsewhere in the node.
+    Tell(Event),
     Unhost {
         name: String,
         reply: SyncSender<Result<(), HostError>>,

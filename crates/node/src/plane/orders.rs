@@ -40,21 +40,25 @@ impl Plane {
                 });
                 let _ = reply.try_send(result.map_err(HostError::from));
             }
+            Order::Attach { name, options, executor } => self.attach(now, name, options, executor),
+            Order::Part { group, run, lost } => self.part(now, group, run, lost),
+            Order::Tell(event) => self.handle_event(event),
             Order::Unhost { name, reply } => {
                 let group = GroupId::of(&name);
-                let result = match self.executors.get_mut(&group) {
+                let result = match self.executors.get(&group) {
                     Some(executor) if !executor.leaving => {
-                        // It still has to execute what is ordered before its departure.
-                        executor.leaving = true;
-                        self.stack.unhost(now, group);
+                        self.begin_parting(now, group);
                         Ok(())
                     }
                     _ => Err(HostError::NotHosted(name)),
                 };
                 let _ = reply.try_send(result);
             }
-            Order::State { name, reply } => match self.executors.get(&GroupId::of(&name)) {
-                Some(executor) if !executor.leaving => executor.state(reply),
+            Order::State { name, reply } => match self.executors.get_mut(&GroupId::of(&name)) {
+                Some(executor) if !executor.leaving => {
+                    executor.state(reply);
+                    self.is_unwritten(GroupId::of(&name));
+                }
                 _ => {
                     let _ = reply.try_send(Err(HostError::NotHosted(name)));
                 }

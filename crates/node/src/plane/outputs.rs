@@ -26,13 +26,16 @@ impl Plane {
                 self.do_output(now, output, &mut ran);
             }
             // Sending and writing may show that somebody is gone, and the stack then asks for more.
-            let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
+            let Sockets { transport, callers, poller, .. } = &mut self.sockets;
             let counters = &mut self.counters;
             let mut gone = None;
             if let (true, Some(callers)) = (ran.reply_first, &mut *callers) {
                 gone = callers.flush(poller, counters);
             }
             transport.flush(now, counters);
+            self.flush_programs();
+            let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
+            let counters = &mut self.counters;
             if let Some(gone) = gone {
                 self.stack.handle_disconnect(now, gone);
             } else if let Some(event) = transport.take_event() {
@@ -44,7 +47,10 @@ impl Plane {
             {
                 self.stack.handle_disconnect(now, gone);
             } else {
-                break;
+                self.let_go();
+                if !self.take_arrivals(now) {
+                    break;
+                }
             }
         }
         self.counters.events_dropped += self.events.deliver();
@@ -101,7 +107,7 @@ impl Plane {
         }
         let Some(executor) = executor else { return };
         match executor.run(command) {
-            Ok(None) => {}
+            Ok(None) => self.is_unwritten(group),
             Ok(Some(done)) => {
                 self.counters.handlers_panicked += u64::from(done.panicked);
                 self.stack.handle_executed(now, group, done.ticket, done.executed);
@@ -115,11 +121,15 @@ impl Plane {
     fn take_out_overloaded(&mut self, now: Time, group: GroupId) {
         self.counters.replicas_overloaded += 1;
         tracing::error!(%group, "this node's replica has fallen too far behind: it is taken out");
-        self.executors.remove(&group);
+        if let Some(mut executor) = self.remove_executor(group)
+            && let Some(process) = executor.process()
+        {
+            process.dismiss("it has fallen too far behind its group".into());
+        }
         self.stack.abandon(now, group);
     }
 
-    fn handle_event(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, event: Event) {
         match &event {
             Event::Malformed(reason) => self.counters.malformed.count(reason),
             Event::Ring(ring::Event::TooSlow { member, by, charge }) if *member == self.me => {
@@ -134,13 +144,13 @@ impl Plane {
             Event::Ring(ring::Event::TooSlow { .. }) => self.counters.others_slow += 1,
             Event::Copy { .. } => self.counters.copies += 1,
             Event::Left if self.stop != Stop::No => self.stop = Stop::Done,
-            Event::JoinRefused { name, .. } => {
-                self.executors.remove(&GroupId::of(name));
+            Event::JoinRefused { name, options } => {
+                self.refuse_join(monotonic(), GroupId::of(name), *options);
             }
             Event::View { group, replicas, .. } => {
                 let gone = !replicas.iter().any(|(member, _)| *member == self.me);
-                if gone && self.executors.get(group).is_some_and(|executor| executor.leaving) {
-                    self.executors.remove(group);
+                if !gone {
+                    self.joined(*group);
                 }
             }
             _ => {}

@@ -64,6 +64,9 @@ pub struct Counters {
     pub handlers_panicked: u64,
     /// Replicas taken out because they could not keep up.
     pub replicas_overloaded: u64,
+    /// Times that the program of a replica went without having been told to.
+    #[serde(default)]
+    pub programs_lost: u64,
     /// Times that the data plane slept and was woken by a socket or another thread.
     #[serde(default)]
     pub wakeups: u64,

@@ -138,6 +138,10 @@ fn troubles(status: &Status) -> Vec<String> {
             "handshakes broken off for others: many connections begin one and do not end it",
         ),
         (counters.handlers_panicked, "handlers panicked: see the node's log"),
+        (
+            counters.programs_lost,
+            "times the program of a replica ended by itself: see the node's log",
+        ),
         (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
         (counters.connections_refused, "client connections refused: a limit was reached"),
     ] {

@@ -10,7 +10,10 @@ pub mod init;
 pub mod key;
 pub mod node;
 mod notify;
+pub mod programs;
+pub mod replica;
 mod report;
+pub mod run;
 pub mod status;
 
 use std::fmt::Display;

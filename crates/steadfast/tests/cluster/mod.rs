@@ -1,4 +1,6 @@
 //! Nodes in this process, for tests.
+// Each test file takes what it needs.
+#![allow(dead_code)]
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

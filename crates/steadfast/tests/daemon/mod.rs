@@ -58,6 +58,20 @@ impl Daemon {
         })
     }
 
+    /// Starts one of several, without replicas, for tests that are not about time-outs.
+    pub fn plain_member(id: usize, rings: &[SocketAddr]) -> Daemon {
+        let node = |(id, ring)| format!("[[nodes]]\nid = {id}\nring = \"{ring}\"\n");
+        let nodes: String = (1..).zip(rings).map(node).collect();
+        Daemon::with(|directory| {
+            let admin = directory.join("node.sock");
+            format!(
+                "node = {id}\nadmin = \"{}\"\nlisten.client = \"127.0.0.1:0\"\n{nodes}\
+                 [ring]\ntoken_timeout_ms = 40000\ntoken_timeout_max_ms = 40000\n",
+                admin.display()
+            )
+        })
+    }
+
     /// Starts one with a configuration that is there already.
     pub fn of(config: &Path) -> Daemon {
         Daemon::run(config, tempfile::tempdir().expect("a directory"))

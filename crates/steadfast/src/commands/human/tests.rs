@@ -46,6 +46,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             buffers: Default::default(),
         },
         groups,
+        programs: Vec::new(),
         realtime: Default::default(),
         sockets: Default::default(),
         tls: TlsStatus {

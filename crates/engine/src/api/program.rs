@@ -1,0 +1,39 @@
+//! What happens to a program that serves a replica in a process of its own. The porch knows it; it is told in
+//! the one stream of events.
+
+use alloc::string::String;
+
+use wire::Duration;
+
+/// What happened to a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramNews {
+    /// A process was started.
+    Started {
+        /// The process.
+        pid: u32,
+    },
+    /// It has attached, and serves the replica.
+    Attached {
+        /// The process.
+        pid: u32,
+    },
+    /// A process has ended, or could not be started (then it has no number: 0).
+    Ended {
+        /// The process.
+        pid: u32,
+        /// How, in words.
+        how: String,
+    },
+    /// It has ended again and again.
+    CrashLoop {
+        /// How often in a row.
+        ends: u32,
+        /// How long its next start waits.
+        wait: Duration,
+    },
+    /// It was in a crash loop, and serves well again.
+    Recovered,
+    /// It was stopped, and is not started any more.
+    Stopped,
+}

@@ -1,0 +1,313 @@
+//! The other end: a program that serves a replica of its node's in a process of its own.
+//!
+//! The node has started the program and left the way back in its environment. One thread reads commands,
+//! executes them in order, and answers; it answers together what came together, and sooner where a
+//! handler takes its time. When the node is gone, or needs the replica no more, serving ends.
+
+use std::env;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process;
+
+use bytes::{Bytes, BytesMut};
+use engine::{Command, Executed, ServiceOutcome, Ticket};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use wire::attach::{
+    Answer, Execute, Failed, Frame, GROUP_VARIABLE, Hello, Outcome, Piece, SOCKET_VARIABLE, TOKEN,
+    TOKEN_VARIABLE,
+};
+use wire::limits::{ATTACH_PIECE, MAX_STATE};
+use wire::{Duration, GroupId, PROTOCOL_VERSION};
+
+use crate::executor::{Done, Replica, cut};
+use crate::service::{Factory, Service};
+use crate::timer::monotonic;
+
+/// Bytes read at a time.
+const READ: usize = 64 << 10;
+
+/// Answers wait for those behind them up to so many bytes, and for at most this long.
+const BATCH: usize = 64 << 10;
+const HELD_BACK: Duration = Duration::from_micros(50);
+
+/// A program cannot serve, or serves no more. Its debugging form is its text: that is what `main` prints of an
+/// error that it returns.
+#[derive(thiserror::Error)]
+pub enum AttachError {
+    /// It was not started by a node.
+    #[error(
+        "this program serves a replica and has to be started by a node: steadfast run --group NAME -- PROGRAM \
+         (the variable {0} is not set, or is none that a node sets)"
+    )]
+    NotStartedByNode(&'static str),
+    /// The node cannot be reached.
+    #[error("the node's socket {}: {source}; is the node that started this program still running?", path.display())]
+    Connect {
+        /// The socket.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The node does not let it in, or needs it no more for a reason that should be looked at.
+    #[error("the node says: {0}")]
+    Dismissed(String),
+    /// The connection broke.
+    #[error("the connection to the node broke: {0}")]
+    Broken(#[from] io::Error),
+    /// What the node writes is not understood.
+    #[error(
+        "the node's words are not understood ({0}): build the program with the node's version of Steadfast"
+    )]
+    Malformed(#[from] wire::Malformed),
+}
+
+impl fmt::Debug for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Serves a replica of the group for which a node has started this program. `make` gives the service in its
+/// initial state: now, and when the replica has to begin anew. Panics of its handlers are caught, as in
+/// a node's own process. Returns when the node has stopped or needs the replica no more.
+///
+/// # Errors
+/// No node has started this program, it does not let it serve, or the connection broke.
+pub fn attach<S: Service + 'static>(
+    make: impl Fn() -> S + Send + 'static,
+) -> Result<(), AttachError> {
+    let mut stream = connect()?;
+    let group = env::var(GROUP_VARIABLE).unwrap_or_default();
+    let make: Factory = Box::new(move || Box::new(make()));
+    let replica = Replica::new(GroupId::of(&group), 0, make);
+    let mut input = BytesMut::new();
+    introduce(&mut stream, &mut input, &group)?;
+    end_with_the_node(&stream);
+    Server { stream, input, output: BytesMut::new(), replica, arriving: Vec::new() }.serve()
+}
+
+fn connect() -> Result<UnixStream, AttachError> {
+    let path = env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
+    let path = path.ok_or(AttachError::NotStartedByNode(SOCKET_VARIABLE))?;
+    UnixStream::connect(&path).map_err(|source| AttachError::Connect { path, source })
+}
+
+fn introduce(
+    stream: &mut UnixStream,
+    input: &mut BytesMut,
+    group: &str,
+) -> Result<(), AttachError> {
+    let token = env::var(TOKEN_VARIABLE).ok().and_then(|digits| token_of(&digits));
+    let token = token.ok_or(AttachError::NotStartedByNode(TOKEN_VARIABLE))?;
+    let hello = Frame::Hello(Hello::new(process::id(), token, group));
+    stream.write_all(&hello.encode())?;
+    match receive(stream, input)? {
+        Some(Frame::Welcome(welcome)) if welcome.version == PROTOCOL_VERSION => Ok(()),
+        Some(Frame::Farewell(reason)) => Err(AttachError::Dismissed(reason)),
+        Some(Frame::Welcome(welcome)) => {
+            Err(wire::Malformed::Version { theirs: welcome.version }.into())
+        }
+        Some(_) => Err(wire::Malformed::Field("welcome").into()),
+        None => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+    }
+}
+
+fn token_of(digits: &str) -> Option<[u8; TOKEN]> {
+    let digit = |byte: u8| (byte as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut token = [0; TOKEN];
+    if digits.len() != 2 * TOKEN {
+        return None;
+    }
+    for (byte, pair) in token.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(token)
+}
+
+/// A handler that loops does not see that its node is gone: then the system ends it. Only where the
+/// node itself is the parent, whose thread for programs lives as long as the node: a shell between them may
+/// end before this program does.
+fn end_with_the_node(stream: &UnixStream) {
+    let node = socket_peercred(stream).ok().map(|peer| peer.pid);
+    if node.is_none() || getppid() != node {
+        return;
+    }
+    if set_parent_process_death_signal(Some(Signal::KILL)).is_ok() && getppid() != node {
+        // It went in between: no signal comes any more.
+        process::exit(1);
+    }
+}
+
+/// The next frame; `None` at the end.
+fn receive(stream: &mut UnixStream, input: &mut BytesMut) -> Result<Option<Frame>, AttachError> {
+    loop {
+        if let Some(frame) = Frame::take(input)? {
+            return Ok(Some(frame));
+        }
+        let mut room = [0; READ];
+        match stream.read(&mut room) {
+            Ok(0) => return Ok(None),
+            Ok(length) => input.extend_from_slice(&room[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The node is gone: as good as an end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+struct Server {
+    stream: UnixStream,
+    input: BytesMut,
+    output: BytesMut,
+    replica: Replica,
+    /// The state that is coming in pieces.
+    arriving: Vec<u8>,
+}
+
+impl Server {
+    fn serve(mut self) -> Result<(), AttachError> {
+        loop {
+            let frame = match Frame::take(&mut self.input)? {
+                Some(frame) => frame,
+                None => {
+                    if self.flush()? {
+                        return Ok(());
+                    }
+                    match receive(&mut self.stream, &mut self.input)? {
+                        Some(frame) => frame,
+                        None => return Ok(()),
+                    }
+                }
+            };
+            let begun = monotonic();
+            if !self.handle(frame)? {
+                return Ok(());
+            }
+            let long = monotonic().since(begun) > HELD_BACK;
+            if (long || self.output.len() >= BATCH) && self.flush()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes what is to be answered; true if nobody reads it any more.
+    fn flush(&mut self) -> Result<bool, AttachError> {
+        match self.stream.write_all(&self.output) {
+            Ok(()) => {
+                self.output.clear();
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.last_words().map(|()| true)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The node has closed the connection: it may have said why.
+    fn last_words(&mut self) -> Result<(), AttachError> {
+        while let Some(frame) = receive(&mut self.stream, &mut self.input)? {
+            if let Frame::Farewell(reason) = frame
+                && !reason.is_empty()
+            {
+                return Err(AttachError::Dismissed(reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what a frame asks for; false if it was the last one.
+    fn handle(&mut self, frame: Frame) -> Result<bool, AttachError> {
+        match frame {
+            Frame::Execute(execute) => self.execute(execute),
+            Frame::Snapshot(number) => {
+                self.run(number, Command::Snapshot { ticket: Ticket(number) })
+            }
+            Frame::Restore(piece) => self.restore(piece)?,
+            Frame::Reset => drop(self.replica.run(Command::Reset)),
+            // Without a reason it is as it should be: the node stops, or needs the replica no more.
+            Frame::Farewell(reason) if reason.is_empty() => return Ok(false),
+            Frame::Farewell(reason) => return Err(AttachError::Dismissed(reason)),
+            _ => return Err(wire::Malformed::Field("kind").into()),
+        }
+        Ok(true)
+    }
+
+    fn execute(&mut self, execute: Execute) {
+        let Execute { number, now, seed, client, call, method, json, body } = execute;
+        let ticket = Ticket(number);
+        let command =
+            Command::Execute { ticket, method, json, body, now, seed, client, number: call };
+        self.run(number, command);
+    }
+
+    fn restore(&mut self, piece: Piece) -> Result<(), AttachError> {
+        self.arriving.extend_from_slice(&piece.bytes);
+        let there = self.arriving.len() as u64;
+        if there > piece.total {
+            return Err(wire::Malformed::Field("total").into());
+        }
+        if there == piece.total {
+            let state = Bytes::from(std::mem::take(&mut self.arriving));
+            self.run(piece.number, Command::Restore { ticket: Ticket(piece.number), state });
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, number: u64, command: Command) {
+        let Some(Done { executed, panicked, .. }) = self.replica.run(command) else { return };
+        match executed {
+            Executed::Reply(outcome) => {
+                let outcome = match outcome {
+                    ServiceOutcome::Ok(body) => Outcome::Ok(body),
+                    ServiceOutcome::Error(body) => Outcome::Error(body),
+                    ServiceOutcome::Refused(refusal, reason) => Outcome::Refused(refusal, reason),
+                };
+                Frame::Answer(Answer { number, panicked, outcome }).append(&mut self.output);
+            }
+            Executed::Snapshot(Ok(state)) => self.give_state(number, &state),
+            Executed::Restored(Ok(())) => Frame::Restored(number).append(&mut self.output),
+            Executed::Snapshot(Err(reason)) | Executed::Restored(Err(reason)) => {
+                self.failed(number, reason);
+            }
+        }
+    }
+
+    fn give_state(&mut self, number: u64, state: &Bytes) {
+        if state.len() > MAX_STATE {
+            let reason = format!("the state has {} bytes, at most {MAX_STATE} fit", state.len());
+            return self.failed(number, reason);
+        }
+        let total = state.len() as u64;
+        let mut left = state.clone();
+        loop {
+            let bytes = left.split_to(left.len().min(ATTACH_PIECE));
+            Frame::State(Piece { number, total, bytes }).append(&mut self.output);
+            if left.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn failed(&mut self, number: u64, reason: String) {
+        let reason = cut(reason);
+        Frame::Failed(Failed { number, reason }).append(&mut self.output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_32_bytes_in_hexadecimal_digits() {
+        assert_eq!(token_of(&"0f".repeat(TOKEN)), Some([15; TOKEN]));
+        for wrong in ["", "0f", &"0g".repeat(TOKEN), &"0f".repeat(TOKEN + 1), &"é".repeat(TOKEN)] {
+            assert_eq!(token_of(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The node's end of a program that serves a replica in a process of its own.
+//!
+//! The data plane itself reads and writes the program's socket, without ever waiting for it: a command
+//! and its answer then wake one process each, as few as with a thread, and the program's death is seen where
+//! it matters, by the end of the socket. What the program does not read waits here, within the same
+//! limits as for a thread.
+
+use std::collections::VecDeque;
+use std::os::unix::net::UnixStream;
+
+use bytes::{Buf, Bytes, BytesMut};
+use engine::{Command, Executed, ServiceOutcome, Ticket};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use wire::GroupId;
+use wire::attach::{Answer, Execute, Frame, Outcome, Piece};
+use wire::limits::ATTACH_PIECE;
+
+use super::{Done, StateReply, bytes_of};
+use crate::HostError;
+use crate::poller::{EventFlags, Poller, Source};
+use crate::programs::Tether;
+
+/// Bytes read from a program, and before the others have their turn.
+const READ: usize = 64 << 10;
+
+/// Bytes of frames that are made before they are written.
+const BATCH: usize = 64 << 10;
+
+/// Bytes written to a program before the others have their turn.
+const WRITE: usize = 1 << 20;
+
+/// What is to be written next.
+#[derive(Debug)]
+enum Outgoing {
+    Frame(Frame),
+    State { number: u64, state: Bytes, sent: usize },
+}
+
+/// What the program has to answer, in this order.
+enum Expected {
+    Execute(Ticket, usize),
+    Snapshot(Ticket),
+    Restore(Ticket),
+    /// For whoever asked.
+    State(StateReply),
+}
+
+pub(crate) struct Process {
+    group: GroupId,
+    serial: u64,
+    stream: UnixStream,
+    /// Commands that were not made into bytes yet.
+    queue: VecDeque<Outgoing>,
+    output: BytesMut,
+    input: BytesMut,
+    scratch: Box<[u8]>,
+    expected: VecDeque<Expected>,
+    /// Numbers of the next command, and of the first that is expected.
+    next: u64,
+    first: u64,
+    /// The state that is coming in pieces.
+    arriving: Vec<u8>,
+    waits_to_write: bool,
+    /// Nothing can be written any more: its end is about to be read.
+    broken: bool,
+    /// What the program is told at the end.
+    farewell: Option<String>,
+    tether: Tether,
+}
+
+impl Process {
+    /// Of a program that has shown its token, and brought these bytes behind it.
+    pub fn new(
+        group: GroupId,
+        serial: u64,
+        stream: UnixStream,
+        input: BytesMut,
+        tether: Tether,
+    ) -> Self {
+        Process {
+            group,
+            serial,
+            stream,
+            queue: VecDeque::new(),
+            output: BytesMut::with_capacity(BATCH),
+            input,
+            scratch: vec![0; READ].into(),
+            expected: VecDeque::new(),
+            next: 1,
+            first: 1,
+            arriving: Vec::new(),
+            waits_to_write: false,
+            broken: false,
+            farewell: None,
+            tether,
+        }
+    }
+
+    pub fn register(&self, poller: &Poller) -> Result<(), Errno> {
+        poller.add(&self.stream, Source::Program(self.serial), EventFlags::IN)
+    }
+
+    /// Which start of the program this is.
+    pub fn run(&self) -> u64 {
+        self.tether.run()
+    }
+
+    pub fn tether(&mut self) -> &mut Tether {
+        &mut self.tether
+    }
+
+    /// What the program is told when this is dropped.
+    pub fn dismiss(&mut self, reason: String) {
+        self.farewell = Some(reason);
+    }
+
+    /// Queues a command, to be written by [`flush`](Process::flush).
+    pub fn give(&mut self, command: Command) {
+        let bytes = bytes_of(&command);
+        let number = self.next;
+        let (outgoing, expected) = match command {
+            Command::Execute { ticket, method, json, body, now, seed, client, number: call } => {
+                let execute = Execute { number, now, seed, client, call, method, json, body };
+                (Outgoing::Frame(Frame::Execute(execute)), Expected::Execute(ticket, bytes))
+            }
+            Command::Snapshot { ticket } => {
+                (Outgoing::Frame(Frame::Snapshot(number)), Expected::Snapshot(ticket))
+            }
+            Command::Restore { ticket, state } => {
+                (Outgoing::State { number, state, sent: 0 }, Expected::Restore(ticket))
+            }
+            Command::Reset => return self.queue.push_back(Outgoing::Frame(Frame::Reset)),
+        };
+        self.expect(outgoing, expected);
+    }
+
+    /// Asks for the state, for `reply`.
+    pub fn ask_state(&mut self, reply: StateReply) {
+        self.expect(Outgoing::Frame(Frame::Snapshot(self.next)), Expected::State(reply));
+    }
+
+    fn expect(&mut self, outgoing: Outgoing, expected: Expected) {
+        self.next += 1;
+        self.queue.push_back(outgoing);
+        self.expected.push_back(expected);
+    }
+
+    /// Writes what the socket takes, up to a batch.
+    pub fn flush(&mut self, poller: &Poller) {
+        let mut written = 0;
+        while !self.broken && written < WRITE {
+            self.make_bytes();
+            if self.output.is_empty() {
+                break;
+            }
+            match send(&self.stream, &self.output, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    self.output.advance(count);
+                    written += count;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                // What it still said before its end is read first, and the end after it.
+                Err(_) => self.broken = true,
+            }
+        }
+        let more = !self.output.is_empty() || !self.queue.is_empty();
+        let wants = more && !self.broken;
+        if wants != self.waits_to_write {
+            let flags = if wants { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+            // Epoll knows the socket: only a lack of memory could be told here, and then the next
+            // command's turn tries again.
+            if poller.modify(&self.stream, Source::Program(self.serial), flags).is_ok() {
+                self.waits_to_write = wants;
+            }
+        }
+    }
+
+    /// Makes frames of what is queued, up to a batch.
+    fn make_bytes(&mut self) {
+        while self.output.len() < BATCH
+            && let Some(first) = self.queue.front_mut()
+        {
+            match first {
+                Outgoing::Frame(frame) => frame.append(&mut self.output),
+                Outgoing::State { number, state, sent } => {
+                    let (number, total) = (*number, state.len() as u64);
+                    let end = state.len().min(*sent + ATTACH_PIECE);
+                    let bytes = state.slice(*sent..end);
+                    *sent = end;
+                    Frame::Restore(Piece { number, total, bytes }).append(&mut self.output);
+                    if end < state.len() {
+                        continue;
+                    }
+                }
+            }
+            self.queue.pop_front();
+        }
+    }
+
+    /// Reads once, and adds what became of commands to `done`. True if there may be more to read.
+    ///
+    /// # Errors
+    /// Why the program serves no more: its connection has ended, or it breaks the protocol.
+    pub fn receive(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
+        let length = match recv(&self.stream, &mut *self.scratch, RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => return Err("its connection has ended".into()),
+            Ok((_, length)) => length,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+            Err(error) => return Err(format!("its connection is broken: {error}")),
+        };
+        self.input.extend_from_slice(&self.scratch[..length]);
+        self.take_frames(done)?;
+        Ok(true)
+    }
+
+    fn take_frames(&mut self, done: &mut Vec<Done>) -> Result<(), String> {
+        loop {
+            let frame = match Frame::take(&mut self.input) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                Err(malformed) => return Err(format!("what it writes is no frame: {malformed}")),
+            };
+            match frame {
+                Frame::Farewell(reason) => return Err(format!("it says: {reason}")),
+                frame => done.extend(self.answered(frame)?),
+            }
+        }
+    }
+
+    /// What an answer says of the command that was to be answered next.
+    fn answered(&mut self, frame: Frame) -> Result<Option<Done>, String> {
+        let number = match &frame {
+            Frame::Answer(answer) => answer.number,
+            Frame::State(piece) => piece.number,
+            Frame::Failed(failed) => failed.number,
+            Frame::Restored(number) => *number,
+            _ => return Err("it writes frames that only a node writes".into()),
+        };
+        if self.expected.is_empty() || number != self.first {
+            return Err(format!("it answers {number}, which is not the next that was asked"));
+        }
+        if let Frame::State(piece) = frame {
+            return self.take_piece(piece);
+        }
+        let Some(expected) = self.expected.pop_front() else { return Ok(None) };
+        self.first += 1;
+        match (expected, frame) {
+            (Expected::Execute(ticket, bytes), Frame::Answer(answer)) => {
+                Ok(Some(self.executed(ticket, bytes, answer)))
+            }
+            (Expected::Snapshot(ticket), Frame::Failed(failed)) => {
+                Ok(Some(self.done(ticket, Executed::Snapshot(Err(failed.reason)))))
+            }
+            (Expected::Restore(ticket), Frame::Failed(failed)) => {
+                Ok(Some(self.done(ticket, Executed::Restored(Err(failed.reason)))))
+            }
+            (Expected::Restore(ticket), Frame::Restored(_)) => {
+                Ok(Some(self.done(ticket, Executed::Restored(Ok(())))))
+            }
+            (Expected::State(reply), Frame::Failed(failed)) => {
+                // Whoever asked may have given up.
+                let _ = reply.try_send(Err(HostError::Snapshot(failed.reason)));
+                Ok(None)
+            }
+            _ => Err(format!("its answer to {number} is none to what was asked")),
+        }
+    }
+
+    fn take_piece(&mut self, piece: Piece) -> Result<Option<Done>, String> {
+        if !matches!(self.expected.front(), Some(Expected::Snapshot(_) | Expected::State(_))) {
+            return Err(format!("it gives a state, which {} did not ask for", piece.number));
+        }
+        self.arriving.extend_from_slice(&piece.bytes);
+        let (there, total) = (self.arriving.len() as u64, piece.total);
+        if there > total {
+            return Err(format!("its state has {there} bytes, and {total} were told"));
+        }
+        if there < total {
+            return Ok(None);
+        }
+        let state = std::mem::take(&mut self.arriving);
+        self.first += 1;
+        match self.expected.pop_front() {
+            Some(Expected::Snapshot(ticket)) => {
+                Ok(Some(self.done(ticket, Executed::Snapshot(Ok(state.into())))))
+            }
+            Some(Expected::State(reply)) => {
+                let _ = reply.try_send(Ok(state));
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn executed(&self, ticket: Ticket, bytes: usize, answer: Answer) -> Done {
+        let outcome = match answer.outcome {
+            Outcome::Ok(body) => ServiceOutcome::Ok(body),
+            Outcome::Error(body) => ServiceOutcome::Error(body),
+            Outcome::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, reason),
+        };
+        let executed = Executed::Reply(super::replica::limited(outcome));
+        Done { panicked: answer.panicked, bytes, ..self.done(ticket, executed) }
+    }
+
+    fn done(&self, ticket: Ticket, executed: Executed) -> Done {
+        let (group, serial) = (self.group, self.serial);
+        Done { group, serial, ticket, executed, panicked: false, bytes: 0 }
+    }
+}
+
+/// The program is told why it is needed no more, if its socket takes that at once: without a reason, because
+/// all is as it should be. The end of the connection says the same.
+impl Drop for Process {
+    fn drop(&mut self) {
+        let reason = self.farewell.take();
+        let words = Frame::Farewell(super::cut(reason.clone().unwrap_or_default())).encode();
+        if self.output.is_empty() && !self.broken {
+            let _ = send(&self.stream, &words, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+        self.tether.detached(reason);
+    }
+}

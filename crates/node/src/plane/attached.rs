@@ -1,0 +1,204 @@
+//! Programs that serve replicas of this node, at the data plane: they come, are read and written, and go.
+
+use std::collections::BTreeMap;
+
+use engine::HostError;
+use wire::ordered::GroupOptions;
+use wire::{GroupId, Time};
+
+use super::{EventFlags, Plane};
+use crate::executor::Executor;
+
+/// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
+struct Arrival {
+    name: String,
+    options: GroupOptions,
+    executor: Executor,
+}
+
+/// What is known of programs beside their executors.
+#[derive(Default)]
+pub(crate) struct Attached {
+    /// The groups of those that are polled, by their executors' serials.
+    groups: BTreeMap<u64, GroupId>,
+    /// Those that were given commands in this turn.
+    unwritten: Vec<GroupId>,
+    /// At most one for each program that the node runs.
+    arrivals: Vec<Arrival>,
+    /// Replicas of any kind that are on their way out of their groups.
+    parting: Vec<GroupId>,
+}
+
+impl Plane {
+    /// A program has shown its token.
+    pub(super) fn attach(
+        &mut self,
+        now: Time,
+        name: String,
+        options: GroupOptions,
+        executor: Executor,
+    ) {
+        self.attached.arrivals.push(Arrival { name, options, executor });
+        self.take_arrivals(now);
+    }
+
+    /// Hosts the replicas of programs that have come; true if there was one. Whoever has to wait
+    /// until the last replica is out of its group is tried again in each turn.
+    pub(super) fn take_arrivals(&mut self, now: Time) -> bool {
+        let mut any = false;
+        for arrival in std::mem::take(&mut self.attached.arrivals) {
+            let Arrival { name, options, mut executor } = arrival;
+            let group = GroupId::of(&name);
+            match self.stack.host(now, &name, options) {
+                Ok(group) => {
+                    any = true;
+                    self.take_in(now, group, executor);
+                }
+                Err(HostError::Twice)
+                    if self.executors.get(&group).is_none_or(|before| before.leaving) =>
+                {
+                    self.attached.arrivals.push(Arrival { name, options, executor });
+                }
+                Err(error) => dismiss(&mut executor, &error.to_string()),
+            }
+        }
+        any
+    }
+
+    /// This node's replica is to leave its group; it executes what is ordered before.
+    pub(super) fn begin_parting(&mut self, now: Time, group: GroupId) {
+        if let Some(executor) = self.executors.get_mut(&group) {
+            executor.leaving = true;
+            self.attached.parting.push(group);
+            self.stack.unhost(now, group);
+        }
+    }
+
+    /// Lets go of the replicas that have left their groups, and have answered everything.
+    pub(super) fn let_go(&mut self) {
+        let parting = std::mem::take(&mut self.attached.parting);
+        for group in parting {
+            if self.stack.is_hosting(group) {
+                self.attached.parting.push(group);
+            } else if self.executors.get(&group).is_some_and(|executor| executor.leaving) {
+                self.remove_executor(group);
+            }
+        }
+    }
+
+    fn take_in(&mut self, now: Time, group: GroupId, mut executor: Executor) {
+        let Some(process) = executor.process() else { return };
+        if let Err(error) = process.register(&self.sockets.poller) {
+            dismiss(&mut executor, &format!("the node cannot wait for it: {error}"));
+            return self.stack.abandon(now, group);
+        }
+        process.tether().hosted();
+        self.attached.groups.insert(executor.serial, group);
+        self.executors.insert(group, executor);
+    }
+
+    /// A program's socket can be read or written.
+    pub(super) fn handle_program(&mut self, now: Time, serial: u64, flags: EventFlags) {
+        let Some(&group) = self.attached.groups.get(&serial) else { return };
+        let Some(executor) = self.executors.get_mut(&group) else { return };
+        let Some(process) = executor.process() else { return };
+        if flags.contains(EventFlags::OUT) {
+            process.flush(&self.sockets.poller);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            self.receive_from(now, group);
+        }
+    }
+
+    /// Reads once from a group's program; true if there may be more.
+    fn receive_from(&mut self, now: Time, group: GroupId) -> bool {
+        let process = self.executors.get_mut(&group).and_then(Executor::process);
+        let Some(process) = process else { return false };
+        let mut done = Vec::new();
+        let received = process.receive(&mut done);
+        for done in done {
+            self.handle_done(now, done);
+        }
+        received.unwrap_or_else(|reason| {
+            self.lose(now, group, &reason);
+            false
+        })
+    }
+
+    /// A group's program serves no more: the replica is lost, and its group goes on without it.
+    fn lose(&mut self, now: Time, group: GroupId, reason: &str) {
+        let Some(executor) = self.remove_executor(group) else { return };
+        // One that was told to go has no need to be told of.
+        if !executor.leaving {
+            self.counters.programs_lost += 1;
+            tracing::warn!(%group, reason, "the program of this node's replica is gone");
+        }
+        drop(executor);
+        self.stack.abandon(now, group);
+    }
+
+    /// A start of a program is over, or its replica is to leave its group.
+    pub(super) fn part(&mut self, now: Time, group: GroupId, run: u64, lost: bool) {
+        let is_it = |executor: &mut Executor| executor.process().is_some_and(|it| it.run() == run);
+        self.attached.arrivals.retain_mut(|arrival| !is_it(&mut arrival.executor));
+        let Some(executor) = self.executors.get_mut(&group) else { return };
+        if !is_it(executor) {
+            return;
+        }
+        if !lost {
+            return self.begin_parting(now, group);
+        }
+        // What it answered before its end counts.
+        while self.receive_from(now, group) {}
+        self.lose(now, group, "its process has ended");
+    }
+
+    /// Its group would not have the replica of a program, and another start may be of another mind.
+    pub(super) fn refuse_join(&mut self, now: Time, group: GroupId, options: GroupOptions) {
+        let Some(mut executor) = self.remove_executor(group) else { return };
+        if executor.process().is_some() {
+            let text =
+                format!("the group exists and has other options: {options:?}; give it these");
+            dismiss(&mut executor, &text);
+            self.stack.unhost(now, group);
+        }
+    }
+
+    /// A view of its group has this node's replica: whoever had its program run is told.
+    pub(super) fn joined(&mut self, group: GroupId) {
+        if let Some(process) = self.executors.get_mut(&group).and_then(Executor::process) {
+            process.tether().joined();
+        }
+    }
+
+    /// Forgets a replica's executor. A program that served it is told so when it is dropped.
+    pub(super) fn remove_executor(&mut self, group: GroupId) -> Option<Executor> {
+        let executor = self.executors.remove(&group)?;
+        self.attached.groups.remove(&executor.serial);
+        Some(executor)
+    }
+
+    /// A command was given to this group's program, if it has one.
+    pub(super) fn is_unwritten(&mut self, group: GroupId) {
+        let is_program = self.executors.get_mut(&group).is_some_and(|it| it.process().is_some());
+        if is_program && self.attached.unwritten.last() != Some(&group) {
+            self.attached.unwritten.push(group);
+        }
+    }
+
+    /// Writes to the programs that were given commands.
+    pub(super) fn flush_programs(&mut self) {
+        for group in self.attached.unwritten.drain(..) {
+            if let Some(process) = self.executors.get_mut(&group).and_then(Executor::process) {
+                process.flush(&self.sockets.poller);
+            }
+        }
+    }
+}
+
+/// The program is told why when its executor is dropped.
+fn dismiss(executor: &mut Executor, reason: &str) {
+    if let Some(process) = executor.process() {
+        process.dismiss(reason.into());
+    }
+}

@@ -1,0 +1,336 @@
+//! The thread that minds the node's programs: it waits for their pipes, their ends and their
+//! connections all at once, and for nothing else.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use engine::{Event, ProgramNews};
+use rustix::event::{PollFd, PollFlags, poll};
+use wire::attach::{Frame, TOKEN, Welcome};
+use wire::limits::MAX_PROGRAMS;
+use wire::{GroupId, Member, PROTOCOL_VERSION, Time};
+
+use super::door::{Door, Guest};
+use super::running::{Deed, Running};
+use super::{Notice, ProgramConfig, Teller, Tether};
+use crate::error::ProgramError;
+use crate::executor::Executor;
+use crate::key_file;
+use crate::plane::Order;
+use crate::poller::Waker;
+use crate::timer::{self, monotonic};
+
+/// What was waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Notices,
+    Door,
+    Visitor(u64),
+    /// A program, by its place, and one of its pipes.
+    Output(usize, usize),
+    Exit(usize),
+}
+
+pub(super) struct Desk {
+    folder: PathBuf,
+    me: Member,
+    cluster: String,
+    orders: SyncSender<Order>,
+    plane: Arc<Waker>,
+    teller: Teller,
+    door: Option<Door>,
+    programs: Vec<Running>,
+    /// Starts so far.
+    runs: u64,
+    /// Let go of when the last program has ended.
+    ending: Option<SyncSender<()>>,
+}
+
+impl Desk {
+    pub fn new(
+        folder: PathBuf,
+        (me, cluster): (Member, String),
+        (orders, plane): (SyncSender<Order>, Arc<Waker>),
+        teller: Teller,
+    ) -> Desk {
+        Desk {
+            folder,
+            me,
+            cluster,
+            orders,
+            plane,
+            teller,
+            door: None,
+            programs: Vec::new(),
+            runs: 0,
+            ending: None,
+        }
+    }
+
+    /// Runs until it is told to end, and all programs have ended.
+    pub fn run(mut self, notices: &Receiver<Notice>) {
+        loop {
+            let ready = self.wait();
+            let now = monotonic();
+            for what in ready {
+                self.handle_ready(now, what, notices);
+            }
+            if let Some(door) = &mut self.door {
+                door.handle_timeout(now);
+            }
+            for program in &mut self.programs {
+                program.handle_timeout(now);
+                if let Some(lines) = program.flow.say(now) {
+                    let group = &program.config.group;
+                    tracing::warn!(
+                        target: "program", group, lines, "lines of its output were dropped: it \
+                         writes more than the log takes"
+                    );
+                }
+            }
+            self.act(now);
+            if self.ending.is_some() && self.programs.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until something is ready or due.
+    fn wait(&self) -> Vec<What> {
+        let now = monotonic();
+        let (mut whats, mut fds) = (Vec::new(), Vec::new());
+        let mut add = |what, fd| {
+            whats.push(what);
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        };
+        add(What::Notices, std::os::fd::AsFd::as_fd(&*self.teller.waker));
+        let mut due = Time::FAR;
+        if let Some(door) = &self.door {
+            due = door.next_timeout(now);
+            for (visitor, fd) in door.fds(now) {
+                add(visitor.map_or(What::Door, What::Visitor), fd);
+            }
+        }
+        for (index, program) in self.programs.iter().enumerate() {
+            due = due.min(program.next_timeout(now));
+            let Some(process) = &program.process else { continue };
+            for (number, pipe) in process.pipes.iter().enumerate() {
+                if let Some(fd) = pipe.fd(now) {
+                    add(What::Output(index, number), fd);
+                }
+            }
+            // Last, so that what it said before its end is told before it.
+            add(What::Exit(index), process.end());
+        }
+        let timeout = (due != Time::FAR).then(|| timer::timeout(now, due));
+        // Interrupted or out of memory: it is looked at again.
+        if poll(&mut fds, timeout.as_ref()).is_err() {
+            return Vec::new();
+        }
+        let ready = whats.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
+        ready.map(|(what, _)| what).collect()
+    }
+
+    fn handle_ready(&mut self, now: Time, what: What, notices: &Receiver<Notice>) {
+        match what {
+            What::Notices => {
+                self.teller.waker.lower();
+                while let Ok(notice) = notices.try_recv() {
+                    self.handle_notice(now, notice);
+                }
+            }
+            What::Door => self.door.iter_mut().for_each(|door| door.accept(now)),
+            What::Visitor(number) => {
+                if let Some(guest) = self.door.as_mut().and_then(|door| door.read(number)) {
+                    self.let_in(guest);
+                }
+            }
+            What::Output(index, pipe) => {
+                let Running { config, process, flow, .. } = &mut self.programs[index];
+                if let Some(process) = process {
+                    process.pipes[pipe].read(now, flow, |line| log(&config.group, line));
+                }
+            }
+            What::Exit(index) => {
+                let program = &mut self.programs[index];
+                let group = program.config.group.clone();
+                let deeds = program.exited(now, |line| log(&group, line));
+                self.carry_out(&group, deeds);
+            }
+        }
+    }
+
+    fn handle_notice(&mut self, now: Time, notice: Notice) {
+        match notice {
+            Notice::Run { config, reply } => match self.may_start(&config) {
+                Ok(()) => {
+                    let mut program = Running::new(config);
+                    program.answer(now, reply);
+                    self.programs.push(program);
+                }
+                Err(error) => {
+                    let _ = reply.try_send(Err(error));
+                }
+            },
+            Notice::Keep(config) => match self.may_start(&config) {
+                Ok(()) => self.programs.push(Running::new(config)),
+                Err(error) => {
+                    tracing::error!(group = config.group, %error, "the program is not started");
+                }
+            },
+            Notice::Stop { group, reply } => {
+                match self.programs.iter().position(|it| it.config.group == group) {
+                    Some(index) => self.stop(now, index, Some(reply)),
+                    None => {
+                        let _ = reply.try_send(Err(ProgramError::NotRunning(group)));
+                    }
+                }
+            }
+            Notice::Status { reply } => {
+                let mut all: Vec<_> = self.programs.iter().map(|it| it.status(now)).collect();
+                all.sort_by(|a, b| a.group.cmp(&b.group));
+                let _ = reply.try_send(all);
+            }
+            Notice::Hosted(run) => {
+                if let Some(program) = self.programs.iter_mut().find(|it| it.run == run) {
+                    let (group, deed) = (program.config.group.clone(), program.hosted(now));
+                    self.carry_out(&group, [deed]);
+                }
+            }
+            Notice::Joined(run) => self.with(run, |program| program.joined(now)),
+            Notice::Detached(run, reason) => {
+                self.with(run, |program| program.detached(now, reason));
+            }
+            Notice::End { done } => {
+                self.ending = Some(done);
+                for index in 0..self.programs.len() {
+                    self.stop(now, index, None);
+                }
+            }
+        }
+    }
+
+    fn with(&mut self, run: u64, act: impl FnOnce(&mut Running)) {
+        if let Some(program) = self.programs.iter_mut().find(|it| it.run == run) {
+            act(program);
+        }
+    }
+
+    fn stop(
+        &mut self,
+        now: Time,
+        index: usize,
+        stopper: Option<SyncSender<Result<(), ProgramError>>>,
+    ) {
+        let program = &mut self.programs[index];
+        if program.stop(now, stopper) {
+            let (group, run) = (GroupId::of(&program.config.group), program.run);
+            self.order(Order::Part { group, run, lost: false });
+        }
+    }
+
+    fn may_start(&mut self, config: &ProgramConfig) -> Result<(), ProgramError> {
+        if self.ending.is_some() {
+            return Err(ProgramError::Stopped);
+        }
+        if self.programs.iter().any(|it| it.config.group == config.group) {
+            return Err(ProgramError::Twice(config.group.clone()));
+        }
+        if self.programs.len() >= MAX_PROGRAMS {
+            return Err(ProgramError::TooMany);
+        }
+        self.open_door()
+    }
+
+    /// The socket comes to be with the first program.
+    fn open_door(&mut self) -> Result<(), ProgramError> {
+        if self.door.is_none() {
+            let folder = &self.folder;
+            let wrap = |source| ProgramError::Socket { folder: folder.clone(), source };
+            self.door = Some(Door::open(folder).map_err(wrap)?);
+        }
+        Ok(())
+    }
+
+    /// Gives who has a right to it to the data plane, with its replica.
+    fn let_in(&mut self, guest: Guest) {
+        let (group, token) = (&guest.hello.group, &guest.hello.token);
+        let Some(program) = self.programs.iter_mut().find(|it| it.config.group == *group) else {
+            return turn_away(&guest);
+        };
+        if !program.admit(group, token) {
+            return turn_away(&guest);
+        }
+        let (node, cluster) = (self.me.node, self.cluster.clone());
+        guest.say(&Frame::Welcome(Welcome { version: PROTOCOL_VERSION, node, cluster }));
+        let (name, options) = (program.config.group.clone(), program.config.options);
+        let tether = Tether { run: program.run, joined: false, teller: self.teller.clone() };
+        let Guest { stream, input, .. } = guest;
+        let id = GroupId::of(&name);
+        let executor = Executor::attached(id, options.hold, stream, input, tether);
+        self.order(Order::Attach { name, options, executor });
+    }
+
+    fn act(&mut self, now: Time) {
+        let mut index = 0;
+        while index < self.programs.len() {
+            let Desk { programs, door, runs, .. } = self;
+            let program = &mut programs[index];
+            let deeds = program.act(now, door.as_ref().map(Door::path), || {
+                *runs += 1;
+                (*runs, draw_token())
+            });
+            let group = program.config.group.clone();
+            if !self.carry_out(&group, deeds) {
+                index += 1;
+            }
+        }
+    }
+
+    /// Does these; true if the program is forgotten with them.
+    fn carry_out(&mut self, group: &str, deeds: impl IntoIterator<Item = Deed>) -> bool {
+        let mut forgotten = false;
+        for deed in deeds {
+            match deed {
+                Deed::Tell(news) => self.tell(group, news),
+                Deed::Lost(run) => {
+                    self.order(Order::Part { group: GroupId::of(group), run, lost: true });
+                }
+                Deed::Forget => {
+                    self.tell(group, ProgramNews::Stopped);
+                    self.programs.retain(|it| it.config.group != group);
+                    forgotten = true;
+                }
+            }
+        }
+        forgotten
+    }
+
+    fn tell(&self, group: &str, news: ProgramNews) {
+        self.order(Order::Tell(Event::Program { group: group.into(), news }));
+    }
+
+    fn order(&self, order: Order) {
+        // A data plane that has ended minds no replicas, and tells nobody anything.
+        if self.orders.send(order).is_ok() {
+            self.plane.wake();
+        }
+    }
+}
+
+fn turn_away(guest: &Guest) {
+    let group = &guest.hello.group;
+    tracing::warn!(group, pid = guest.hello.pid, "a program without a right to it was turned away");
+    let words = "this token is not (or no more) one that the node gave out for this group: a program \
+                 is started by its node, with `steadfast run`, and each of its starts attaches once";
+    guest.say(&Frame::Farewell(words.into()));
+}
+
+fn draw_token() -> std::io::Result<[u8; TOKEN]> {
+    Ok(*key_file::random()?.expose())
+}
+
+fn log(group: &str, line: &str) {
+    tracing::info!(target: "program", group, "{line}");
+}

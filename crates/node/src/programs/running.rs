@@ -1,0 +1,254 @@
+//! One program at the thread that minds all of them.
+
+use std::path::Path;
+use std::sync::mpsc::SyncSender;
+
+use engine::ProgramNews;
+use wire::attach::TOKEN;
+use wire::{Duration, Time};
+
+use super::ProgramConfig;
+use super::child::Process;
+use super::lines::Flow;
+use super::minder::{self, Minder, Standing};
+use crate::error::ProgramError;
+use crate::status::{ProgramState, ProgramStatus};
+
+/// How long who has a program run waits for it to attach; a large program may take long.
+const ATTACH_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long it waits after that for the replica to be in its group.
+const JOIN_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is to be told, and done at the data plane.
+#[derive(Debug)]
+pub(super) enum Deed {
+    /// Tell people.
+    Tell(ProgramNews),
+    /// This start of the program is over: its replica, if it has one, is lost.
+    Lost(u64),
+    /// Forget the program.
+    Forget,
+}
+
+/// Who had the program run waits for this.
+struct Asked {
+    reply: SyncSender<Result<ProgramStatus, ProgramError>>,
+    until: Time,
+}
+
+pub(super) struct Running {
+    pub config: ProgramConfig,
+    minder: Minder,
+    pub process: Option<Process>,
+    pub flow: Flow,
+    /// Which start of all programs the present one is, and the token that it was given and has not shown.
+    pub run: u64,
+    token: Option<[u8; TOKEN]>,
+    attached: bool,
+    joined: bool,
+    last_exit: Option<String>,
+    /// Why the data plane let it go.
+    dismissed: Option<String>,
+    asked: Option<Asked>,
+    /// Who waits for its end.
+    stoppers: Vec<SyncSender<Result<(), ProgramError>>>,
+}
+
+impl Running {
+    pub fn new(config: ProgramConfig) -> Running {
+        Running {
+            config,
+            minder: Minder::new(),
+            process: None,
+            flow: Flow::new(),
+            run: 0,
+            token: None,
+            attached: false,
+            joined: false,
+            last_exit: None,
+            dismissed: None,
+            asked: None,
+            stoppers: Vec::new(),
+        }
+    }
+
+    /// `reply` is answered when the program serves. If it fails before, it is not kept.
+    pub fn answer(&mut self, now: Time, reply: SyncSender<Result<ProgramStatus, ProgramError>>) {
+        self.asked = Some(Asked { reply, until: now + ATTACH_WITHIN });
+    }
+
+    /// Does what the minder asks for; `start` gives the number and the token of another start.
+    pub fn act(
+        &mut self,
+        now: Time,
+        socket: Option<&Path>,
+        mut start: impl FnMut() -> (u64, std::io::Result<[u8; TOKEN]>),
+    ) -> Vec<Deed> {
+        let mut deeds = Vec::new();
+        while let Some(output) = self.minder.poll_output() {
+            match output {
+                minder::Output::Start => match self.start(socket, start()) {
+                    Ok(pid) => deeds.push(Deed::Tell(ProgramNews::Started { pid })),
+                    Err(reason) => {
+                        deeds.push(Deed::Tell(ProgramNews::Ended { pid: 0, how: reason.clone() }));
+                        self.has_ended(now, reason.clone(), ProgramError::NotStarted(reason));
+                    }
+                },
+                minder::Output::Signal(signal) => {
+                    if let Some(process) = &self.process {
+                        process.signal(signal);
+                    }
+                }
+                minder::Output::CrashLoop { ends, wait } => {
+                    deeds.push(Deed::Tell(ProgramNews::CrashLoop { ends, wait }));
+                }
+                minder::Output::Recovered => deeds.push(Deed::Tell(ProgramNews::Recovered)),
+                minder::Output::Over => {
+                    for stopper in self.stoppers.drain(..) {
+                        let _ = stopper.try_send(Ok(()));
+                    }
+                    deeds.push(Deed::Forget);
+                }
+            }
+        }
+        deeds
+    }
+
+    fn start(
+        &mut self,
+        socket: Option<&Path>,
+        (run, token): (u64, std::io::Result<[u8; TOKEN]>),
+    ) -> Result<u32, String> {
+        self.run = run;
+        (self.attached, self.joined, self.dismissed) = (false, false, None);
+        self.flow.begin();
+        let socket = socket.ok_or("the programs' socket could not be made: the log says why")?;
+        let token = token.map_err(|error| format!("no random bytes for its token: {error}"))?;
+        let process = Process::start(&self.config, socket, &token).map_err(|error| {
+            let folder =
+                self.config.folder.as_ref().map_or_else(String::new, |folder| {
+                    format!(" (in folder {})", folder.display())
+                });
+            format!("{}{folder} cannot be started: {error}", self.config.command[0])
+        })?;
+        let pid = process.pid();
+        (self.process, self.token) = (Some(process), Some(token));
+        Ok(pid)
+    }
+
+    /// Whether this token was given to the present start, and was not shown before.
+    pub fn admit(&mut self, group: &str, token: &[u8; TOKEN]) -> bool {
+        let right = self.config.group == group && self.token.as_ref() == Some(token);
+        if right {
+            self.token = None;
+        }
+        right
+    }
+
+    /// The data plane has taken it in.
+    pub fn hosted(&mut self, now: Time) -> Deed {
+        self.attached = true;
+        self.minder.attached(now);
+        if let Some(asked) = &mut self.asked {
+            asked.until = now + JOIN_WITHIN;
+        }
+        let pid = self.process.as_ref().map_or(0, Process::pid);
+        Deed::Tell(ProgramNews::Attached { pid })
+    }
+
+    /// Its replica is in its group.
+    pub fn joined(&mut self, now: Time) {
+        self.joined = true;
+        self.answer_run(now);
+    }
+
+    /// The data plane has let it go.
+    pub fn detached(&mut self, now: Time, reason: Option<String>) {
+        self.attached = false;
+        self.dismissed = reason.or(self.dismissed.take());
+        self.minder.detached(now);
+    }
+
+    /// Its process has ended.
+    pub fn exited(&mut self, now: Time, mut tell: impl FnMut(&str)) -> Vec<Deed> {
+        let Some(mut process) = self.process.take() else { return Vec::new() };
+        let how = process.wait();
+        for pipe in &mut process.pipes {
+            pipe.finish(now, &mut self.flow, &mut tell);
+        }
+        let pid = process.pid();
+        let mut deeds = vec![Deed::Tell(ProgramNews::Ended { pid, how: how.clone() })];
+        // The data plane has found that out already, unless another process holds the socket.
+        deeds.push(Deed::Lost(self.run));
+        let (group, dismissed) = (self.config.group.clone(), self.dismissed.take());
+        let lines = self.flow.last().map(String::from).collect();
+        let error = ProgramError::Ended { group, how: how.clone(), dismissed, lines };
+        self.has_ended(now, how, error);
+        deeds
+    }
+
+    fn has_ended(&mut self, now: Time, how: String, error: ProgramError) {
+        (self.token, self.attached) = (None, false);
+        self.last_exit = Some(how);
+        if let Some(asked) = self.asked.take() {
+            let _ = asked.reply.try_send(Err(error));
+            self.minder.stop(now, false);
+        }
+        self.minder.ended(now);
+    }
+
+    /// It is to end. True if its replica should leave its group first.
+    pub fn stop(
+        &mut self,
+        now: Time,
+        stopper: Option<SyncSender<Result<(), ProgramError>>>,
+    ) -> bool {
+        self.stoppers.extend(stopper);
+        self.minder.stop(now, true);
+        self.attached
+    }
+
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.minder.next_timeout() <= now {
+            self.minder.handle_timeout(now);
+        }
+        if self.asked.as_ref().is_some_and(|asked| asked.until <= now) {
+            self.answer_run(now);
+        }
+    }
+
+    fn answer_run(&mut self, now: Time) {
+        if let Some(asked) = self.asked.take() {
+            let _ = asked.reply.try_send(Ok(self.status(now)));
+        }
+    }
+
+    pub fn next_timeout(&self, now: Time) -> Time {
+        let asked = self.asked.as_ref().map_or(Time::FAR, |asked| asked.until);
+        let pipes = self.process.iter().flat_map(|process| &process.pipes);
+        let rests = pipes.map(|pipe| pipe.next_timeout(now)).fold(Time::FAR, Time::min);
+        self.minder.next_timeout().min(asked).min(rests).min(self.flow.next_timeout())
+    }
+
+    pub fn status(&self, now: Time) -> ProgramStatus {
+        let (state, wait) = match self.minder.standing() {
+            Standing::Starting => (ProgramState::Starting, None),
+            Standing::Attached => (ProgramState::Attached, None),
+            Standing::BackingOff(until) => (ProgramState::BackingOff, Some(until.since(now))),
+            Standing::Stopping => (ProgramState::Stopping, None),
+        };
+        ProgramStatus {
+            group: self.config.group.clone(),
+            command: self.config.command.clone(),
+            state,
+            joined: self.joined && self.attached,
+            pid: self.process.as_ref().map(Process::pid),
+            backing_off_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            restarts: self.minder.restarts(),
+            ends_in_a_row: self.minder.ends(),
+            last_exit: self.last_exit.clone(),
+            lines_dropped: self.flow.dropped(),
+        }
+    }
+}

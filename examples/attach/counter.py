@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""A replica in Python: a number that is added to. It needs nothing but the standard library.
+
+    steadfast run --group counter --config node.toml -- examples/attach/counter.py
+    steadfast call counter add '[5]' --at 127.0.0.1:7100
+
+docs/protocol/attach.md tells what goes over the socket. As in every language, what a handler answers and leaves
+behind may depend on nothing but the state, the call, and the time and seed that come with it: no clock, no
+random numbers of one's own.
+"""
+
+import json
+import os
+import socket
+import struct
+import sys
+
+HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
+ANSWER, STATE, FAILED, RESTORED, FAREWELL = 7, 8, 9, 10, 11
+OK, ERROR, REFUSED = 1, 2, 3
+NO_SUCH_METHOD, BAD_ARGUMENTS = 3, 4
+VERSION = 1
+PIECE = 256 * 1024
+
+
+def method_id(name):
+    """How a method is known: FNV-1a of its name in 64 bits, the halves folded into one."""
+    value = 0xCBF29CE484222325
+    for byte in name.encode():
+        value = ((value ^ byte) * 0x100000001B3) % 2**64
+    return (value ^ value >> 32) % 2**32
+
+
+class Counter:
+    """The service."""
+
+    def __init__(self):
+        self.sum = 0
+
+    def add(self, n):
+        self.sum += n
+        return self.sum
+
+    def get(self):
+        return self.sum
+
+
+class Replica:
+    """What the node asks for, done with the service."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.methods = {method_id(name): name for name in ("add", "get")}
+        self.service = Counter()
+        self.arriving = b""
+
+    def send(self, kind, body):
+        self.stream.sendall(struct.pack("<IB3x", len(body), kind) + body)
+
+    def receive(self):
+        header = self.read(8)
+        if header is None:
+            return None, b""
+        length, kind = struct.unpack("<IB3x", header)
+        return kind, self.read(length)
+
+    def read(self, length):
+        data = b""
+        while len(data) < length:
+            more = self.stream.recv(length - len(data))
+            if not more:
+                return None
+            data += more
+        return data
+
+    def execute(self, body):
+        number, _now, _seed, _client, _call, method, flags = struct.unpack_from("<QQQQQIB", body)
+        outcome, refusal, answer = self.call(method, flags & 1, body[48:])
+        self.send(ANSWER, struct.pack("<QBBBB", number, outcome, refusal, 0, 0) + answer)
+
+    def call(self, method, is_json, body):
+        if not is_json:
+            return REFUSED, BAD_ARGUMENTS, b"this service takes JSON: an array of arguments"
+        if method not in self.methods:
+            return REFUSED, NO_SUCH_METHOD, b"no such method: this service has add(n) and get()"
+        try:
+            arguments = json.loads(body)
+            result = getattr(self.service, self.methods[method])(*arguments)
+        except (TypeError, ValueError) as error:
+            return REFUSED, BAD_ARGUMENTS, str(error).encode()[:512]
+        return OK, 0, json.dumps(result).encode()
+
+    def give_state(self, number):
+        state = json.dumps(self.service.sum).encode()
+        for start in range(0, len(state), PIECE):
+            self.send(STATE, struct.pack("<QQ", number, len(state)) + state[start : start + PIECE])
+
+    def take_state(self, body):
+        number, total = struct.unpack_from("<QQ", body)
+        self.arriving += body[16:]
+        if len(self.arriving) < total:
+            return
+        state, self.arriving = self.arriving, b""
+        try:
+            self.service.sum = int(json.loads(state))
+        except ValueError as error:
+            self.send(FAILED, struct.pack("<Q", number) + str(error).encode()[:512])
+        else:
+            self.send(RESTORED, struct.pack("<Q", number))
+
+    def serve(self):
+        while True:
+            kind, body = self.receive()
+            if kind == EXECUTE:
+                self.execute(body)
+            elif kind == SNAPSHOT:
+                self.give_state(struct.unpack("<Q", body)[0])
+            elif kind == RESTORE:
+                self.take_state(body)
+            elif kind == RESET:
+                self.service = Counter()
+            elif kind == FAREWELL and body:
+                sys.exit("the node says: " + body.decode())
+            elif kind is None or kind == FAREWELL:
+                return  # the node has stopped, or needs the replica no more
+            else:
+                sys.exit(f"the node writes a frame of kind {kind}: is it of another version?")
+
+
+def main():
+    try:
+        path, group = os.environ["STEADFAST_ATTACH"], os.environ["STEADFAST_GROUP"]
+        token = bytes.fromhex(os.environ["STEADFAST_TOKEN"])
+    except KeyError:
+        sys.exit("this program is started by a node: steadfast run --group NAME -- " + sys.argv[0])
+    stream = socket.socket(socket.AF_UNIX)
+    stream.connect(path)
+    replica = Replica(stream)
+    replica.send(HELLO, struct.pack("<4sB3xI32s", b"SFAT", VERSION, os.getpid(), token) + group.encode())
+    kind, body = replica.receive()
+    if kind != WELCOME:
+        sys.exit("the node does not let this program in: " + body.decode(errors="replace"))
+    print("a counter in Python serves group", group, flush=True)
+    replica.serve()
+
+
+if __name__ == "__main__":
+    main()
