@@ -54,6 +54,7 @@ enum WorldName {
     Cluster,
     Rings,
     Links,
+    Stores,
 }
 
 impl Arguments {
@@ -67,6 +68,7 @@ impl Arguments {
             WorldName::Cluster => World::Cluster,
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
+            WorldName::Stores => World::Stores,
         });
         Settings { world, ..Settings::default() }
     }
@@ -88,6 +90,7 @@ impl Arguments {
             Some(WorldName::Cluster) => " --world cluster",
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",
+            Some(WorldName::Stores) => " --world stores",
         };
         format!("cargo run --release -p steadfast-sim -- --seed {seed}{world}")
     }

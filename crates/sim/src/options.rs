@@ -31,6 +31,8 @@ pub enum World {
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
     Links,
+    /// One store and its disk.
+    Stores,
 }
 
 /// One group.

@@ -7,7 +7,7 @@ use crate::run::{Plant, Settings};
 /// A planted mistake must be found within so many seeds.
 pub const WITHIN: u64 = 2_000;
 
-/// All mistakes of ring, engine and seal by name.
+/// All mistakes of ring, engine, seal and store by name.
 #[cfg(feature = "planted-bugs")]
 pub fn all() -> Vec<(String, Plant)> {
     let ring = ring::Bug::ALL
@@ -25,7 +25,10 @@ pub fn all() -> Vec<(String, Plant)> {
     let seal = seal::Bug::ALL
         .iter()
         .map(|&bug| (format!("seal::{bug:?}"), Plant { seal: Some(bug), ..Plant::default() }));
-    ring.chain(engine).chain(seal).collect()
+    let store = store::Bug::ALL
+        .iter()
+        .map(|&bug| (format!("store::{bug:?}"), Plant { store: Some(bug), ..Plant::default() }));
+    ring.chain(engine).chain(seal).chain(store).collect()
 }
 
 /// Without the feature `planted-bugs` the machines have none.

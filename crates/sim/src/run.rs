@@ -8,7 +8,7 @@ use wire::Time;
 use crate::check::{Verdict, Violation};
 use crate::draw::Draw;
 use crate::options::{Options, World};
-use crate::{cluster, links, rings};
+use crate::{cluster, links, rings, stores};
 
 /// How a seed is run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,6 +82,9 @@ pub struct Plant {
     /// In what seals.
     #[cfg(feature = "planted-bugs")]
     pub seal: Option<seal::Bug>,
+    /// In the store.
+    #[cfg(feature = "planted-bugs")]
+    pub store: Option<store::Bug>,
 }
 
 impl Plant {
@@ -90,6 +93,9 @@ impl Plant {
     pub fn world(self) -> Option<World> {
         if self.seal.is_some() {
             return Some(World::Rings);
+        }
+        if self.store.is_some() {
+            return Some(World::Stores);
         }
         let bug = self.ring?;
         if ring::Bug::OF_LINKS.contains(&bug) {
@@ -131,6 +137,16 @@ impl Plant {
         }
     }
 
+    /// Plants the mistake in a store.
+    #[cfg(feature = "planted-bugs")]
+    pub fn into_store(self, config: &mut store::Config) {
+        config.bug = self.store;
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn into_store(self, _: &mut store::Config) {}
+
     /// Without the feature there is nothing to plant.
     #[cfg(not(feature = "planted-bugs"))]
     pub fn into_seal(self, _: &mut seal::Seal) {}
@@ -145,10 +161,11 @@ impl Plant {
 }
 
 /// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings, and
-/// every eighth of those has two networks.
+/// every eighth of those has two networks; every 32nd is one of a store.
 pub fn world_of(seed: u64) -> World {
     match (seed % 4, seed % 32) {
         (_, 31) => World::Links,
+        (_, 30) => World::Stores,
         (3, _) => World::Rings,
         _ => World::Cluster,
     }
@@ -165,6 +182,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         World::Cluster => cluster::run(options, &mut draw, settings.plant, settings.aloud),
         World::Rings => rings::run(options, &mut draw, settings.plant, settings.aloud),
         World::Links => links::run(&mut draw, settings.plant, settings.aloud),
+        World::Stores => stores::run(&mut draw, settings.plant, settings.aloud),
     }
 }
 

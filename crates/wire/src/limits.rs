@@ -181,3 +181,33 @@ pub const MAX_LAST_LINES: usize = 20;
 /// Lines of a program's output that the node's log takes at once, and each second after that. What is
 /// more is dropped, and counted.
 pub const MAX_LINES_A_SECOND: u32 = 500;
+
+/// Bytes of one record of the store's log: an ordered message.
+pub const MAX_RECORD: usize = MAX_MESSAGE;
+
+/// Bytes of the records that one write to the store's log carries, heads included.
+pub const MAX_BATCH: usize = 4 << 20;
+
+/// Records that wait for the store's disk. More are refused as busy.
+pub const MAX_STORE_QUEUE: usize = 65_536;
+
+/// Bytes of the records that wait for the store's disk.
+pub const MAX_STORE_QUEUE_BYTES: usize = 64 << 20;
+
+/// Bytes of one segment of the store's log. Recovery reads one at a time into memory.
+pub const MAX_SEGMENT: u64 = 64 << 20;
+
+/// Segments of the store's log. At the limit appends are refused until snapshots free the oldest.
+pub const MAX_SEGMENTS: usize = 4_096;
+
+/// Snapshots that wait for the store's disk. More are refused as busy.
+pub const MAX_SNAPSHOTS_WAITING: usize = 16;
+
+/// Strands of the store's log that have a snapshot, or were forgotten and still have records.
+pub const MAX_STRANDS: usize = 2 * MAX_GROUPS;
+
+/// Bytes of the store's manifest.
+pub const MAX_MANIFEST: usize = 256 << 10;
+
+/// Files in the store's folder. More are not ours.
+pub const MAX_STORE_FILES: usize = 16_384;

@@ -1,6 +1,7 @@
 //! Which crate may depend on which: `wire <- ring <- engine <- node <- steadfast`,
-//! `wire <- seal <- node`,
-//! `wire <- client <- steadfast`, `wire <- history`, `sim -> engine, client, history, seal`, `lab -> all`, `nobody -> sim, lab`.
+//! `wire <- seal <- node`, `wire <- store <- node`,
+//! `wire <- client <- steadfast`, `wire <- history`, `sim -> engine, client, history, seal, store`, `lab -> all`,
+//! `nobody -> sim, lab`.
 
 use toml::{Table, Value};
 
@@ -15,12 +16,14 @@ const BELOW: &[(&str, &[&str])] = &[
     ("crates/tls", &["steadfast-tls", "steadfast-wire"]),
     ("crates/client", &["steadfast-tls", "steadfast-wire"]),
     ("crates/seal", &["steadfast-wire"]),
+    ("crates/store", &["steadfast-wire"]),
     (
         "crates/node",
         &[
             "steadfast-engine",
             "steadfast-ring",
             "steadfast-seal",
+            "steadfast-store",
             "steadfast-tls",
             "steadfast-wire",
         ],
@@ -48,6 +51,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-history",
             "steadfast-ring",
             "steadfast-seal",
+            "steadfast-store",
             "steadfast-wire",
         ],
     ),
@@ -59,6 +63,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-node",
             "steadfast-ring",
             "steadfast-seal",
+            "steadfast-store",
             "steadfast-wire",
         ],
     ),
@@ -73,6 +78,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-sim",
+            "steadfast-store",
             "steadfast-tls",
             "steadfast-wire",
         ],

@@ -1,0 +1,157 @@
+//! The store's log, as plainly as can be: a list of records. Whatever befalls the disk, what comes back must be what
+//! this list says.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use store::{Opened, Record, RecordId, Snapshot, Strand};
+
+use crate::check::{Verdict, demand};
+use crate::trace::{digest, mix};
+
+const PROPERTY: &str = "durable";
+
+/// What was appended, and what was said of it.
+#[derive(Default)]
+pub struct Log {
+    /// In order; the first is number 1.
+    records: Vec<Record>,
+    /// Said to be on the disk, up to here.
+    persisted: u64,
+    /// To be found even if a bit rots, or to be missed aloud.
+    certain: u64,
+    /// Said of snapshots: up to here they are on the disk.
+    stored: BTreeMap<Strand, u64>,
+    /// Forgotten on purpose, up to here.
+    forgotten: BTreeMap<Strand, u64>,
+    /// What comes back at an opening.
+    back: Back,
+}
+
+#[derive(Default)]
+struct Back {
+    covers: BTreeMap<Strand, u64>,
+    records: Vec<u64>,
+}
+
+impl Log {
+    /// A record was taken.
+    pub fn append(&mut self, id: RecordId, record: Record) -> Verdict {
+        self.records.push(record);
+        demand(id.0 == self.records.len() as u64, PROPERTY, || format!("{id} is not next"))
+    }
+
+    /// The last record.
+    pub fn last(&self) -> RecordId {
+        RecordId(self.records.len() as u64)
+    }
+
+    /// Records that were said to be on the disk.
+    pub fn persisted(&self) -> u64 {
+        self.persisted
+    }
+
+    /// All up to here is said to be on the disk.
+    pub fn say(&mut self, upto: RecordId) -> Verdict {
+        let known = self.persisted < upto.0 && upto <= self.last();
+        // A batch that another follows was on the disk before that was written.
+        self.certain = self.persisted;
+        self.persisted = upto.0;
+        demand(known, PROPERTY, || format!("{upto} is said to be persisted, but is no news"))
+    }
+
+    /// The log has rested, or was closed: whatever rots from here on is missed aloud.
+    pub fn rest(&mut self) {
+        self.certain = self.persisted;
+    }
+
+    /// A strand's snapshot is said to be on the disk.
+    pub fn stored(&mut self, strand: Strand, covers: RecordId) {
+        self.stored.insert(strand, covers.0);
+    }
+
+    /// A strand was forgotten.
+    pub fn forget(&mut self, strand: Strand) {
+        self.forgotten.insert(strand, self.records.len() as u64);
+    }
+
+    /// The state of a strand after its records up to this one.
+    pub fn state(&self, strand: Strand, covers: RecordId) -> Bytes {
+        let after = self.forgotten.get(&strand).copied().unwrap_or(0);
+        let mut hash = mix(1, 1);
+        let mut many = 0;
+        for (place, record) in self.records.iter().enumerate().take(covers.0 as usize) {
+            if record.strand == strand && place as u64 >= after {
+                hash = mix(hash, digest(&record.bytes));
+                many += 1;
+            }
+        }
+        // Some states take several pieces, some a few bytes, and some none.
+        let length = (hash % 7) as usize * many * 300;
+        (0..length).map(|at| (hash >> (at % 57)) as u8).collect()
+    }
+
+    /// An opening begins.
+    pub fn begin(&mut self) {
+        self.back = Back::default();
+    }
+
+    /// A snapshot came back.
+    pub fn restored(&mut self, snapshot: &Snapshot) -> Verdict {
+        let Snapshot { strand, covers, ref state, .. } = *snapshot;
+        let twice = self.back.covers.insert(strand, covers.0).is_some();
+        demand(!twice && covers <= self.last(), PROPERTY, || {
+            format!("{strand:?} is restored twice, or up to {covers}, which never was")
+        })?;
+        // Of a forgotten strand any old state may come back: nobody wants it.
+        let wanted = covers.0 > self.forgotten.get(&strand).copied().unwrap_or(0);
+        demand(!wanted || *state == self.state(strand, covers), PROPERTY, || {
+            format!("the state of {strand:?} up to {covers} is not what it was")
+        })
+    }
+
+    /// A record came back.
+    pub fn replayed(&mut self, id: RecordId, record: &Record) -> Verdict {
+        let follows = self.back.records.last().is_none_or(|&last| last < id.0);
+        demand(follows, PROPERTY, || format!("{id} comes back out of order"))?;
+        self.back.records.push(id.0);
+        let known = (id.0 as usize).checked_sub(1).and_then(|place| self.records.get(place));
+        demand(known == Some(record), PROPERTY, || format!("{id} is not what was appended"))
+    }
+
+    /// The store is open. `rotten`: a bit had changed.
+    pub fn opened(&mut self, opened: &Opened, rotten: bool) -> Verdict {
+        let last = opened.next.0 - 1;
+        let least = if rotten { self.certain } else { self.persisted };
+        demand(least <= last && last <= self.last().0, PROPERTY, || {
+            format!(
+                "the log comes back up to {last}, was said to be on the disk up to {least}, and ended with {}",
+                self.last()
+            )
+        })?;
+        let mut back = self.back.records.iter().peekable();
+        for (place, record) in self.records.iter().enumerate().take(last as usize) {
+            let id = place as u64 + 1;
+            let covers = self.back.covers.get(&record.strand).copied().unwrap_or(0);
+            let is_back = back.next_if(|&&other| other == id).is_some();
+            let gone = self.forgotten.get(&record.strand).copied().unwrap_or(0);
+            demand(is_back || id <= covers.max(gone), PROPERTY, || {
+                format!("record {id} of {:?} does not come back", record.strand)
+            })?;
+            demand(!is_back || id > covers, PROPERTY, || {
+                format!("record {id} comes back although its strand's snapshot covers it")
+            })?;
+        }
+        for (strand, &stored) in &self.stored {
+            let covers = self.back.covers.get(strand).copied().unwrap_or(0);
+            let gone = self.forgotten.get(strand).copied().unwrap_or(0);
+            demand(covers >= stored || gone >= stored, PROPERTY, || {
+                format!("the snapshot of {strand:?} up to {stored} does not come back")
+            })?;
+        }
+        self.records.truncate(last as usize);
+        self.forgotten.values_mut().for_each(|upto| *upto = (*upto).min(last));
+        (self.persisted, self.certain) = (last, last);
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Mistakes that the simulator plants, to prove that its checkers would find them.
+
+/// A realistic mistake. Exists only under the feature `planted-bugs`.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// Records are said to be persisted when their write is asked for.
+    ReportBeforeSync,
+    /// A new manifest is relied upon before its name is on the disk.
+    SkipFolderSync,
+    /// Recovery goes on behind a batch that it cannot read.
+    AcceptPastGap,
+    /// Segments go as soon as a snapshot that covers them is asked for.
+    CutBeforeSnapshot,
+    /// A sync that failed is asked for once more, and believed.
+    RetryFailedSync,
+    /// What cannot be read is always taken for the log's torn end.
+    TruncateSilently,
+    /// What a segment was used for before is taken for its content.
+    TrustStale,
+    /// The last batch that can be read is taken for durable.
+    TrustTail,
+    /// A segment is written to before the manifest names it.
+    UseUnnamedSegment,
+    /// The log is not told that its last batch is on the disk.
+    ForgetMark,
+    /// A write begins with the block that the last one ended with, as if blocks were to be filled up.
+    RewriteLastBlock,
+    /// The manifest names a snapshot before it is on the disk.
+    NameUnsyncedSnapshot,
+    /// A snapshot is named although records that it covers are not on the disk, whose numbers may be given anew.
+    SnapshotAhead,
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 13] = [
+        Bug::ReportBeforeSync,
+        Bug::SkipFolderSync,
+        Bug::AcceptPastGap,
+        Bug::CutBeforeSnapshot,
+        Bug::RetryFailedSync,
+        Bug::TruncateSilently,
+        Bug::TrustStale,
+        Bug::TrustTail,
+        Bug::UseUnnamedSegment,
+        Bug::ForgetMark,
+        Bug::RewriteLastBlock,
+        Bug::NameUnsyncedSnapshot,
+        Bug::SnapshotAhead,
+    ];
+}
+
+/// True when the mistake is planted in this configuration. Costs nothing without the feature.
+macro_rules! planted {
+    ($config:expr, $bug:ident) => {{
+        #[cfg(feature = "planted-bugs")]
+        let planted = $config.bug == Some($crate::Bug::$bug);
+        #[cfg(not(feature = "planted-bugs"))]
+        let planted = {
+            let _ = &$config;
+            false
+        };
+        planted
+    }};
+}
+pub(crate) use planted;

@@ -1,0 +1,21 @@
+//! What is in the files, byte for byte. Little-endian; every layout is drawn at its type, all of them in
+//! `docs/protocol/store.md`.
+
+mod batch;
+mod manifest;
+mod names;
+mod snapshot;
+
+pub(crate) use batch::RECORD_HEAD;
+pub use batch::{BATCH_HEAD, Batch, Identity, padded};
+pub(crate) use batch::{Found, size_of_record};
+pub use manifest::{Entry, Link, Manifest, Owner};
+pub use names::FileName;
+pub use snapshot::{PIECE, SNAPSHOT_HEAD, SnapshotHead, SnapshotReader, piece};
+
+/// The version of all that this crate writes.
+pub const FORMAT: u32 = 1;
+
+/// What one write touches is whole blocks, and no block that was acknowledged is ever written again: a block that is
+/// spoilt while power fails takes nothing along that was said to be there.
+pub const BLOCK: usize = 4_096;

@@ -1,0 +1,284 @@
+//! The machine: from opening to its end.
+
+use alloc::collections::VecDeque;
+
+use wire::Time;
+use wire::ordered::Place;
+
+use crate::api::{
+    AppendError, Broken, Config, ConfigError, Done, Failure, FailureKind, Lane, Op, OpenError,
+    Opened, Output, Record, RecordId, Snapshot, SnapshotError, Strand,
+};
+use crate::bug::planted;
+use crate::house::{House, Progress};
+use crate::log::Log;
+use crate::opening::{Next, Opening, Ready};
+
+/// A node's stable storage, without its disk. See the crate's documentation.
+#[derive(Debug)]
+pub struct Store {
+    config: Config,
+    phase: Phase,
+    outputs: VecDeque<Output>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// What is there is read.
+    Opening(Opening),
+    /// The first segment of this life is made.
+    Beginning(Open, Opened),
+    Open(Open),
+    /// What waits is written, then it is closed.
+    Closing(Open),
+    Over,
+}
+
+#[derive(Debug)]
+struct Open {
+    log: Log,
+    house: House,
+}
+
+impl Store {
+    /// Opens the store, or makes one where there is none. What comes of it are outputs.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the knob.
+    pub fn open(config: Config) -> Result<Store, ConfigError> {
+        config.check()?;
+        let (opening, op) = Opening::new(&config);
+        let mut outputs = VecDeque::new();
+        outputs.push_back(Output::Disk(Lane::House, op));
+        Ok(Store { config, phase: Phase::Opening(opening), outputs })
+    }
+
+    /// Takes a record, and gives its number. It is on the disk when [`Output::Persisted`] says so.
+    ///
+    /// # Errors
+    /// [`AppendError`] says why it is not taken.
+    pub fn append(&mut self, now: Time, record: Record) -> Result<RecordId, AppendError> {
+        let Phase::Open(open) = &mut self.phase else { return Err(AppendError::NotOpen) };
+        let id = open.log.append(now, record, &self.config, open.house.is_full())?;
+        self.advance(now);
+        Ok(id)
+    }
+
+    /// Takes a strand's state. [`Output::SnapshotStored`] tells that it is on the disk.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] says why it is not taken.
+    pub fn snapshot(&mut self, now: Time, snapshot: Snapshot) -> Result<(), SnapshotError> {
+        let Phase::Open(open) = &mut self.phase else { return Err(SnapshotError::NotOpen) };
+        open.house.snapshot(snapshot, &open.log, &self.config)?;
+        self.advance(now);
+        Ok(())
+    }
+
+    /// Nobody needs this strand any more: neither its snapshot nor its records so far come back.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] says why not now.
+    pub fn forget(&mut self, now: Time, strand: Strand, place: Place) -> Result<(), SnapshotError> {
+        let Phase::Open(open) = &mut self.phase else { return Err(SnapshotError::NotOpen) };
+        open.house.forget(strand, place, &open.log, &self.config)?;
+        self.advance(now);
+        Ok(())
+    }
+
+    /// Writes what waits, then closes.
+    pub fn close(&mut self, now: Time) {
+        self.phase = match core::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Open(open) | Phase::Closing(open) => Phase::Closing(open),
+            Phase::Over => Phase::Over,
+            // Nothing was appended yet.
+            Phase::Opening(_) | Phase::Beginning(..) => {
+                self.outputs.push_back(Output::Closed(Ok(())));
+                Phase::Over
+            }
+        };
+        self.advance(now);
+    }
+
+    /// The disk did what it was asked for in this lane, or not.
+    ///
+    /// # Panics
+    /// If it was not asked for anything there.
+    pub fn handle_done(&mut self, now: Time, lane: Lane, result: Result<Done, Failure>) {
+        match (&mut self.phase, lane) {
+            (Phase::Over, _) => {}
+            (Phase::Opening(opening), Lane::House) => {
+                match opening.handle(result, &self.config, &mut self.outputs) {
+                    Ok(Next::Ask(op)) => self.outputs.push_back(Output::Disk(Lane::House, op)),
+                    Ok(Next::Read(ready)) => self.begin(ready),
+                    Err(error) => self.not_opened(error),
+                }
+            }
+            (Phase::Opening(_), Lane::Log) => panic!("nothing is written while the store is read"),
+            (_, Lane::House) => self.house_done(now, result.map(|_| ())),
+            (_, Lane::Log) => self.log_done(now, result.map(|_| ())),
+        }
+        self.advance(now);
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.advance(now);
+    }
+
+    /// What is wanted or said next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Store::handle_timeout`] is to be called at the latest.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let (Phase::Open(open) | Phase::Closing(open) | Phase::Beginning(open, _)) = &self.phase
+        else {
+            return None;
+        };
+        let times = [open.log.next_timeout(&self.config), open.house.next_timeout()];
+        times.into_iter().flatten().min()
+    }
+
+    /// The last record that is on the disk, if the store is open.
+    pub fn persisted(&self) -> Option<RecordId> {
+        match &self.phase {
+            Phase::Open(open) | Phase::Closing(open) => Some(open.log.persisted()),
+            _ => None,
+        }
+    }
+
+    /// Checks what must always hold.
+    ///
+    /// # Panics
+    /// If something does not: a bug.
+    pub fn check_invariants(&self) {
+        if let Phase::Open(open) | Phase::Closing(open) | Phase::Beginning(open, _) = &self.phase
+        {
+            open.log.check_invariants();
+            open.house.check_invariants();
+        }
+    }
+
+    /// All is read: the first segment of this life is made, and the last batch is said again in it.
+    fn begin(&mut self, ready: Ready) {
+        let Ready { found, link, mut repeat, snapshots, replayed, torn } = ready;
+        let fresh = found.fresh;
+        let next = RecordId(link.next.0 + repeat.as_ref().map_or(0, |r| r.len() as u64));
+        let mut link = link;
+        if planted!(self.config, TrustTail)
+            && let Some(end) = found.segments.values().rev().find_map(|held| held.end)
+        {
+            (repeat, link) = (None, end);
+        }
+        let log = Log::new(found.manifest.store, link, repeat);
+        let house = House::new(found);
+        let opened = Opened { fresh, snapshots, replayed, next, torn };
+        self.phase = Phase::Beginning(Open { log, house }, opened);
+    }
+
+    fn not_opened(&mut self, error: OpenError) {
+        self.phase = Phase::Over;
+        self.outputs.push_back(Output::NotOpened(error));
+    }
+
+    /// The disk cannot be trusted any more. Whatever was on its way may be there or not.
+    fn broken(&mut self, text: alloc::string::String) {
+        match core::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Opening(_) | Phase::Beginning(..) => {
+                self.outputs.push_back(Output::NotOpened(OpenError::Disk(text)));
+            }
+            Phase::Open(_) | Phase::Closing(_) => {
+                self.outputs.push_back(Output::Closed(Err(Broken(text))));
+            }
+            Phase::Over => {}
+        }
+    }
+
+    fn house_done(&mut self, now: Time, result: Result<(), Failure>) {
+        let (Phase::Beginning(open, _) | Phase::Open(open) | Phase::Closing(open)) =
+            &mut self.phase
+        else {
+            return;
+        };
+        let Open { log, house } = open;
+        match house.done(now, result, log, &self.config, &mut self.outputs) {
+            Progress::Well => {
+                let next = house.go_on(&self.config);
+                self.outputs.extend(next.map(|op| Output::Disk(Lane::House, op)));
+            }
+            Progress::NoRoom(text) => self.not_opened(OpenError::Full(text)),
+            Progress::Broken(text) => self.broken(text),
+        }
+    }
+
+    fn log_done(&mut self, now: Time, result: Result<(), Failure>) {
+        let (Phase::Beginning(open, _) | Phase::Open(open) | Phase::Closing(open)) =
+            &mut self.phase
+        else {
+            return;
+        };
+        match result {
+            Ok(()) => {
+                let written = open.log.done(now, &self.config);
+                open.house.note(&written);
+                if written.news && !planted!(self.config, ReportBeforeSync) {
+                    self.outputs.push_back(Output::Persisted(open.log.persisted()));
+                }
+            }
+            Err(Failure { kind: FailureKind::Full, .. }) => open.log.put_off(now, &self.config),
+            #[cfg(feature = "planted-bugs")]
+            Err(_) if planted!(self.config, RetryFailedSync) => {
+                let file = open.log.file().expect("it is written to");
+                self.outputs.push_back(Output::Disk(Lane::Log, Op::Sync { file }));
+            }
+            Err(failure) => self.broken(failure.text),
+        }
+    }
+
+    /// Asks the disk for whatever is next, and goes on to the next phase if this one is done.
+    fn advance(&mut self, now: Time) {
+        let begins = matches!(self.phase, Phase::Beginning(..));
+        let closes = matches!(self.phase, Phase::Closing(_));
+        let (Phase::Beginning(open, _) | Phase::Open(open) | Phase::Closing(open)) =
+            &mut self.phase
+        else {
+            return;
+        };
+        let Open { log, house } = open;
+        let config = &self.config;
+        let op = log.next_op(now, config, begins || closes);
+        if op.is_some() && planted!(config, ReportBeforeSync) && !begins {
+            let upto = log.flying_to().expect("it is on its way");
+            self.outputs.push_back(Output::Persisted(upto));
+        }
+        let op = op.or_else(|| log.try_again(now, config));
+        self.outputs.extend(op.map(|op| Output::Disk(Lane::Log, op)));
+        if !house.is_busy() && !(closes && log.is_at_rest()) {
+            let op = house.next_op(now, log, config);
+            self.outputs.extend(op.map(|op| Output::Disk(Lane::House, op)));
+        }
+        if !begins {
+            house.ask_for_snapshots(log, config, &mut self.outputs);
+        }
+        let unmarked = planted!(config, ForgetMark) && log.is_empty();
+        let rests = log.is_at_rest() || unmarked;
+        if begins && log.has_begun() && rests {
+            let Phase::Beginning(mut open, opened) =
+                core::mem::replace(&mut self.phase, Phase::Over)
+            else {
+                unreachable!("it begins");
+            };
+            open.house.begin();
+            self.phase = Phase::Open(open);
+            self.outputs.push_back(Output::Opened(opened));
+            self.advance(now);
+        } else if closes && (rests || log.is_stuck()) && !house.is_busy() {
+            // What is missing may be the mark alone.
+            let end = if log.is_empty() { Ok(()) } else { Err(Broken("it is full".into())) };
+            self.phase = Phase::Over;
+            self.outputs.push_back(Output::Closed(end));
+        }
+    }
+}
