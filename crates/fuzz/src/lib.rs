@@ -22,7 +22,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 11] = [
+pub const ALL: [Target; 12] = [
     Target { name: "datagram", run: parsers::datagram },
     Target { name: "ordered", run: parsers::ordered },
     Target { name: "frame", run: parsers::frame },
@@ -34,6 +34,7 @@ pub const ALL: [Target; 11] = [
     Target { name: "schedule", run: machines::schedule },
     Target { name: "stack", run: machines::stack },
     Target { name: "session", run: machines::session },
+    Target { name: "store", run: machines::store },
 ];
 
 /// The target of this name.

@@ -1,6 +1,7 @@
 //! Sequences of operations on the machines: whatever comes in whatever order, their invariants hold.
 
 mod rings;
+mod stores;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -18,6 +19,7 @@ use wire::{
 
 use crate::Source;
 pub(crate) use rings::{ring, schedule};
+pub(crate) use stores::store;
 
 /// More steps than that find nothing new, and take long.
 const STEPS: usize = 400;

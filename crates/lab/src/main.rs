@@ -9,6 +9,7 @@ mod bad_input;
 mod caller;
 mod child;
 mod cluster;
+mod disk;
 mod echo;
 mod failover;
 mod fan;
@@ -57,6 +58,8 @@ enum Experiment {
     Ring(ring::Options),
     /// Memory that a call and a message ask for, in every process on their way.
     Allocations(allocations::Options),
+    /// A record on the disk: the store's append beside a bare write and sync, lone and many at a time.
+    Disk(disk::Options),
     /// The floors of this machine: round trips, wake-ups, a system call, AES-GCM.
     Machine(floors::Options),
     /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Experiment::Ring(options) => ring::run(&options),
         Experiment::Suspicion(options) => suspicion::run(&options),
         Experiment::Allocations(options) => allocations::run(&options),
+        Experiment::Disk(options) => disk::run(&options),
         Experiment::Machine(options) => floors::run(&options),
         Experiment::Idle(options) => idle::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),

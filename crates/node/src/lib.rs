@@ -32,6 +32,7 @@ mod security;
 mod service;
 mod sockets;
 mod status;
+pub mod storage;
 mod timer;
 mod transport;
 

@@ -26,7 +26,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 const ROOM: usize = 64 << 20;
 
 /// Records of one seed.
-const RECORDS: u64 = 4_000;
+const RECORDS: u64 = 1_500;
 
 /// A bit that changed by itself.
 type Rot = (FileName, usize, u8);

@@ -187,7 +187,7 @@ impl Log {
         self.again.is_some() || self.flying.is_none() && !self.has_room()
     }
 
-    /// It has a segment to write to.
+    /// It has a segment to write to. From here on, a full disk is no reason to end.
     pub fn has_begun(&self) -> bool {
         self.current.is_some() || self.ready.is_some()
     }
@@ -258,7 +258,7 @@ impl Log {
             strands.insert(record.strand, RecordId(self.link.next.0 + place as u64));
         }
         let batch = Batch {
-            number: self.link.number + 1,
+            number: self.link.number + u64::from(kind != Kind::Mark),
             first: self.link.next,
             before: self.link.checksum,
             repeat: kind == Kind::Repeat,

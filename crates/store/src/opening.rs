@@ -44,7 +44,7 @@ pub(crate) struct Opening {
     segments: BTreeMap<u64, Held>,
     /// Behind the last batch.
     link: Link,
-    /// The last batch.
+    /// The last batch, unless it is marked.
     last: Option<Batch>,
     torn: bool,
     /// Where the last segment's readable part ends.
@@ -265,7 +265,7 @@ impl Opening {
         }
         self.link = Link::after(&batch, checksum);
         held.end = Some(self.link);
-        self.last = Some(batch);
+        self.last = Some(batch).filter(|batch| !batch.is_mark());
     }
 
     fn damaged(&self, file: FileName, offset: u64, first: RecordId, after: u64) -> OpenError {
@@ -275,9 +275,8 @@ impl Opening {
     }
 
     fn ready(&mut self) -> Next {
-        let last = self.last.take().filter(|batch| !batch.records.is_empty());
         let mut link = self.link;
-        let repeat = last.map(|batch| {
+        let repeat = self.last.take().map(|batch| {
             link = Link { number: batch.number - 1, checksum: batch.before, next: batch.first };
             batch.records
         });

@@ -95,14 +95,15 @@ fn later(
 impl Link {
     /// What follows this batch.
     pub fn after(batch: &Batch, checksum: u32) -> Link {
+        // A mark stands beside the chain: it may be lost, and what follows it must not be.
+        let checksum = if batch.is_mark() { batch.before } else { checksum };
         Link { number: batch.number, checksum, next: batch.next() }
     }
 
     /// The batch comes next.
     pub fn leads_to(&self, batch: &Batch) -> bool {
-        batch.number == self.number.saturating_add(1)
-            && batch.before == self.checksum
-            && batch.first == self.next
+        let number = if batch.is_mark() { self.number } else { self.number.saturating_add(1) };
+        batch.number == number && batch.before == self.checksum && batch.first == self.next
     }
 
     /// The batch says the last one again, at the beginning of another life's segment.

@@ -154,8 +154,7 @@ impl Store {
     /// # Panics
     /// If something does not: a bug.
     pub fn check_invariants(&self) {
-        if let Phase::Open(open) | Phase::Closing(open) | Phase::Beginning(open, _) = &self.phase
-        {
+        if let Phase::Open(open) | Phase::Closing(open) | Phase::Beginning(open, _) = &self.phase {
             open.log.check_invariants();
             open.house.check_invariants();
         }
@@ -265,12 +264,10 @@ impl Store {
         let unmarked = planted!(config, ForgetMark) && log.is_empty();
         let rests = log.is_at_rest() || unmarked;
         if begins && log.has_begun() && rests {
-            let Phase::Beginning(mut open, opened) =
-                core::mem::replace(&mut self.phase, Phase::Over)
+            let Phase::Beginning(open, opened) = core::mem::replace(&mut self.phase, Phase::Over)
             else {
                 unreachable!("it begins");
             };
-            open.house.begin();
             self.phase = Phase::Open(open);
             self.outputs.push_back(Output::Opened(opened));
             self.advance(now);

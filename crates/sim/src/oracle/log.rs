@@ -16,6 +16,8 @@ const PROPERTY: &str = "durable";
 pub struct Log {
     /// In order; the first is number 1.
     records: Vec<Record>,
+    /// What each holds, in short.
+    digests: Vec<u64>,
     /// Said to be on the disk, up to here.
     persisted: u64,
     /// To be found even if a bit rots, or to be missed aloud.
@@ -37,6 +39,7 @@ struct Back {
 impl Log {
     /// A record was taken.
     pub fn append(&mut self, id: RecordId, record: Record) -> Verdict {
+        self.digests.push(digest(&record.bytes));
         self.records.push(record);
         demand(id.0 == self.records.len() as u64, PROPERTY, || format!("{id} is not next"))
     }
@@ -80,15 +83,15 @@ impl Log {
         let after = self.forgotten.get(&strand).copied().unwrap_or(0);
         let mut hash = mix(1, 1);
         let mut many = 0;
-        for (place, record) in self.records.iter().enumerate().take(covers.0 as usize) {
-            if record.strand == strand && place as u64 >= after {
-                hash = mix(hash, digest(&record.bytes));
+        for place in after as usize..covers.0 as usize {
+            if self.records[place].strand == strand {
+                hash = mix(hash, self.digests[place]);
                 many += 1;
             }
         }
         // Some states take several pieces, some a few bytes, and some none.
-        let length = (hash % 7) as usize * many * 300;
-        (0..length).map(|at| (hash >> (at % 57)) as u8).collect()
+        let words = (hash % 7) as usize * many * 12;
+        hash.to_le_bytes().repeat(words).into()
     }
 
     /// An opening begins.
@@ -150,6 +153,7 @@ impl Log {
             })?;
         }
         self.records.truncate(last as usize);
+        self.digests.truncate(last as usize);
         self.forgotten.values_mut().for_each(|upto| *upto = (*upto).min(last));
         (self.persisted, self.certain) = (last, last);
         Ok(())

@@ -53,7 +53,7 @@ impl World {
         }
         let length = self.draw.count(0, self.options.longest);
         let (word, kind) = (self.draw.bits(), self.draw.bits() as u8);
-        let bytes: Bytes = (0..length).map(|at| (word >> (at % 57)) as u8).collect();
+        let bytes = Bytes::from(word.to_le_bytes().repeat(length / 8 + 1)).slice(..length);
         let record = Record { strand: self.strand(), kind, place: self.place(), bytes };
         match self.store.append(self.now, record.clone()) {
             Ok(id) => self.log.append(id, record),

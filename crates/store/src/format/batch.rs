@@ -41,9 +41,10 @@ pub struct Identity {
 /// +------+----------+---------+-------+------+-------+---------+--------+--------+-------+--------+--------+------+---------
 ///
 /// checksum  CRC-32C of the bytes 8 to 63            flags   bit 0: repeat
-/// number    of the batch, from 1                    first   number of its first record, from 1
+/// number    of the batch, from 1; of a mark, that of the batch which is marked
+/// first     number of its first record, from 1      before  checksum of the batch before; of a mark, of the marked one
 /// count     of records; 0: a mark                   length  bytes of the records
-/// before    checksum of the batch before            body    check of the last record; of a mark 0
+/// body      check of the last record; of a mark 0
 ///
 /// record
 ///  0        4       8      9        10     12         16      24      32         40         48
@@ -58,11 +59,11 @@ pub struct Identity {
 /// A batch begins at a block, and zeros fill its last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Its place in the log, from 1 without gaps.
+    /// Its place in the log, from 1 without gaps; of a mark, that of the batch which is marked.
     pub number: u64,
     /// The number of its first record; of a mark, that of the record that comes next.
     pub first: RecordId,
-    /// The checksum of the batch before it.
+    /// The checksum of the batch before it; of a mark, of the batch which is marked.
     pub before: u32,
     /// It says again what the last batch of the life before had said.
     pub repeat: bool,
@@ -120,6 +121,11 @@ pub(crate) enum Found {
 }
 
 impl Batch {
+    /// It has no records, and only says that the batch of its number is on the disk.
+    pub fn is_mark(&self) -> bool {
+        self.records.is_empty()
+    }
+
     /// The number of the record that comes after it.
     pub fn next(&self) -> RecordId {
         RecordId(self.first.0.saturating_add(self.records.len() as u64))

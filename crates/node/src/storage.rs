@@ -1,0 +1,256 @@
+//! Stable storage on a real folder: the machine [`store::Store`], and the disk that does what it asks for.
+
+mod disk;
+mod folder;
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use store::{
+    AppendError, Broken, Config, ConfigError, Lane, Op, OpenError, Opened, Output, Owner, Record,
+    RecordId, Snapshot, SnapshotError, Store, Strand,
+};
+use wire::Time;
+
+use crate::timer::monotonic;
+use disk::Disk;
+
+/// The default knobs of a store of this owner.
+///
+/// # Errors
+/// If the system has no random numbers.
+pub fn config(owner: Owner) -> io::Result<Config> {
+    let mut seed = [0; 8];
+    let mut filled = 0;
+    while filled < seed.len() {
+        filled += getrandom(&mut seed[filled..], GetRandomFlags::empty())?;
+    }
+    Ok(Config::new(owner, u64::from_le_bytes(seed)))
+}
+
+/// What cannot be done with a store on a folder, and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The folder cannot be used.
+    #[error("{}: {source}; the node must be able to create and write files there", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Two processes want it.
+    #[error("{} is in use by another process: give each node a folder of its own", .0.display())]
+    Taken(PathBuf),
+    /// The knobs are not possible.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What is there cannot be gone on with.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The record is not taken.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The snapshot is not taken.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The disk failed.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The disk is full: what waits will be there when there is room.
+    #[error("the disk is full ({0}): free some room")]
+    Full(String),
+}
+
+/// What a folder held.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// How it was found.
+    pub opened: Opened,
+    /// One of each strand that has one.
+    pub snapshots: Vec<Snapshot>,
+    /// Those that no snapshot covers, in order.
+    pub records: Vec<(RecordId, Record)>,
+}
+
+/// A store on a folder, for a thread that may wait for the disk.
+#[derive(Debug)]
+pub struct Storage {
+    store: Store,
+    disk: Disk,
+    persisted: RecordId,
+    syncs: u64,
+    wanted: VecDeque<Strand>,
+    stored: VecDeque<(Strand, RecordId)>,
+    full: Option<String>,
+    closed: Option<Result<(), Broken>>,
+}
+
+impl Storage {
+    /// Opens the store in `folder`, or makes one there.
+    ///
+    /// # Errors
+    /// [`StorageError`] says what is wrong, and what to do.
+    pub fn open(folder: &Path, config: Config) -> Result<(Storage, Recovered), StorageError> {
+        let store = Store::open(config)?;
+        let disk = Disk::start(folder, || {})?;
+        let mut storage = Storage {
+            store,
+            disk,
+            persisted: RecordId(0),
+            syncs: 0,
+            wanted: VecDeque::new(),
+            stored: VecDeque::new(),
+            full: None,
+            closed: None,
+        };
+        let (mut snapshots, mut records) = (Vec::new(), Vec::new());
+        let opened = loop {
+            match storage.store.poll_output() {
+                Some(Output::Restored(snapshot)) => snapshots.push(snapshot),
+                Some(Output::Replayed(id, record)) => records.push((id, record)),
+                Some(Output::Opened(opened)) => break opened,
+                Some(Output::NotOpened(error)) => return Err(error.into()),
+                Some(output) => storage.handle(output),
+                None => storage.wait_for_disk(),
+            }
+        };
+        storage.persisted = RecordId(opened.next.0 - 1);
+        storage.drain();
+        Ok((storage, Recovered { opened, snapshots, records }))
+    }
+
+    /// Hands a record in.
+    ///
+    /// # Errors
+    /// [`StorageError::Append`], or what became of the store.
+    pub fn append(&mut self, record: Record) -> Result<RecordId, StorageError> {
+        let id = self.store.append(monotonic(), record);
+        self.drain();
+        id.map_err(|error| self.reason(error.into()))
+    }
+
+    /// Hands a strand's state in.
+    ///
+    /// # Errors
+    /// [`StorageError::Snapshot`], or what became of the store.
+    pub fn snapshot(&mut self, snapshot: Snapshot) -> Result<(), StorageError> {
+        let taken = self.store.snapshot(monotonic(), snapshot);
+        self.drain();
+        taken.map_err(|error| self.reason(error.into()))
+    }
+
+    /// All records up to this one are on the disk, as far as is known here.
+    pub fn persisted(&self) -> RecordId {
+        self.persisted
+    }
+
+    /// Writes to the log that were made, each with one sync.
+    pub fn syncs(&self) -> u64 {
+        self.syncs
+    }
+
+    /// The next strand of which a snapshot is wanted.
+    pub fn wanted(&mut self) -> Option<Strand> {
+        self.wanted.pop_front()
+    }
+
+    /// The next snapshot that has come to the disk.
+    pub fn stored(&mut self) -> Option<(Strand, RecordId)> {
+        self.stored.pop_front()
+    }
+
+    /// Waits until all records up to this one are on the disk.
+    ///
+    /// # Errors
+    /// [`StorageError::Full`] if that waits for room; [`StorageError::Broken`].
+    pub fn wait(&mut self, upto: RecordId) -> Result<(), StorageError> {
+        while self.persisted < upto {
+            match (&self.closed, &self.full) {
+                (Some(Err(broken)), _) => return Err(broken.clone().into()),
+                (Some(Ok(())), _) => return Err(AppendError::NotOpen.into()),
+                (None, Some(text)) => return Err(StorageError::Full(text.clone())),
+                (None, None) => self.step(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the disk has done something, or something is due.
+    pub fn step(&mut self) {
+        self.wait_for_disk();
+        self.drain();
+    }
+
+    /// Writes what waits, and ends.
+    ///
+    /// # Errors
+    /// [`StorageError::Broken`] if not all of it is there.
+    pub fn close(mut self) -> Result<(), StorageError> {
+        self.store.close(monotonic());
+        self.drain();
+        loop {
+            match self.closed.take() {
+                Some(result) => return Ok(result?),
+                None => self.step(),
+            }
+        }
+    }
+
+    /// Why something was refused: a store that is closed has a better reason than that it is not open.
+    fn reason(&self, error: StorageError) -> StorageError {
+        match &self.closed {
+            Some(Err(broken)) => broken.clone().into(),
+            _ => error,
+        }
+    }
+
+    fn wait_for_disk(&mut self) {
+        let now = monotonic();
+        let due = self.store.next_timeout().unwrap_or(Time::FAR);
+        // A thread that waits for ever does so in pieces that the system can count.
+        let span = due.since(now).min(Duration::from_secs(3_600));
+        match self.disk.wait(span) {
+            Ok((lane, result)) => {
+                self.syncs += u64::from(lane == Lane::Log);
+                self.store.handle_done(monotonic(), lane, result);
+            }
+            Err(RecvTimeoutError::Timeout) => self.store.handle_timeout(monotonic()),
+            Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("the disk's threads end after their other end")
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.store.poll_output() {
+            self.handle(output);
+        }
+    }
+
+    fn handle(&mut self, output: Output) {
+        match output {
+            Output::Disk(lane, op) => self.disk.begin(lane, op),
+            Output::Persisted(upto) => self.persisted = upto,
+            Output::SnapshotStored(strand, covers) => self.stored.push_back((strand, covers)),
+            Output::SnapshotWanted(strand) => self.wanted.push_back(strand),
+            Output::SnapshotRefused(strand) => {
+                tracing::warn!(?strand, "the disk has no room for a snapshot");
+            }
+            Output::Full(text) => {
+                tracing::error!(text, "the store has no room");
+                self.full = Some(text);
+            }
+            Output::Room => self.full = None,
+            Output::Closed(result) => self.closed = Some(result),
+            Output::Restored(_)
+            | Output::Replayed(..)
+            | Output::Opened(_)
+            | Output::NotOpened(_) => unreachable!("it is open"),
+        }
+    }
+}

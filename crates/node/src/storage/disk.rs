@@ -1,0 +1,85 @@
+//! The disk's two hands: a thread each, so that what is slow for one does not hold up the other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use store::{Done, Failure, Lane, Op};
+
+use super::StorageError;
+use super::folder::{Folder, Lock, lock};
+
+/// What became of something that was begun.
+pub(super) type Answer = (Lane, Result<Done, Failure>);
+
+/// A disk at work. What is under way is ended when it is dropped.
+#[derive(Debug)]
+pub(super) struct Disk {
+    lanes: [Option<SyncSender<Op>>; 2],
+    answers: Receiver<Answer>,
+    threads: Vec<JoinHandle<()>>,
+    _lock: Lock,
+}
+
+impl Disk {
+    /// Puts the disk to work on a folder, which is made if need be. `wake` is called after each answer.
+    pub fn start(
+        folder: &Path,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Disk, StorageError> {
+        let lock = lock(folder)?;
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
+        let (answered, answers) = channel();
+        let mut disk = Disk { lanes: [None, None], answers, threads: Vec::new(), _lock: lock };
+        for (lane, name) in [(Lane::Log, "steadfast log"), (Lane::House, "steadfast disk")] {
+            // The store asks each lane for one thing at a time.
+            let (asked, questions) = sync_channel(1);
+            let (folder, answered, wake) = (Folder::new(folder), answered.clone(), wake.clone());
+            let work = move || serve(lane, folder, &questions, &answered, &*wake);
+            let thread = thread::Builder::new().name(name.into()).spawn(work);
+            let wrap = |source| StorageError::Folder { path: name.into(), source };
+            disk.threads.push(thread.map_err(wrap)?);
+            disk.lanes[lane as usize] = Some(asked);
+        }
+        Ok(disk)
+    }
+
+    /// Has something done. The answer comes by [`Disk::wait`].
+    pub fn begin(&self, lane: Lane, op: Op) {
+        let lane = self.lanes[lane as usize].as_ref().expect("they end with this");
+        // The thread lives as long as its sender.
+        lane.send(op).expect("the thread waits for this");
+    }
+
+    /// The next answer, if it comes in time.
+    pub fn wait(&self, span: Duration) -> Result<Answer, RecvTimeoutError> {
+        self.answers.recv_timeout(span)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.lanes = [None, None];
+        // Another process may have the folder when nothing is written any more.
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(
+    lane: Lane,
+    mut folder: Folder,
+    questions: &Receiver<Op>,
+    answers: &Sender<Answer>,
+    wake: &dyn Fn(),
+) {
+    while let Ok(op) = questions.recv() {
+        if answers.send((lane, folder.perform(op))).is_err() {
+            return;
+        }
+        wake();
+    }
+}

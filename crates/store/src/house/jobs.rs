@@ -1,0 +1,310 @@
+//! The jobs of the house, step by step, and what happens to them where there is no room.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+
+use bytes::Bytes;
+use wire::Time;
+
+use super::{Change, Held, House, Progress, Waiting};
+use crate::api::{Config, Failure, FailureKind, Op, Output};
+use crate::bug::planted;
+use crate::format::{FileName, PIECE, SNAPSHOT_HEAD, SnapshotHead, piece};
+use crate::log::Log;
+
+/// A job, at the step that the disk is busy with.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// A file for the log to go on in.
+    Segment { number: u64, size: u64, step: Making },
+    /// A snapshot's file.
+    Snapshot { waiting: Waiting, number: u64, step: Taking },
+    /// A new manifest.
+    Manifest { step: Naming, told: Change },
+    /// A file that is no longer needed; `spare`: it is kept as one.
+    Removal { file: FileName, spare: bool },
+    /// What is there of a file that found no room goes.
+    Clearing { file: FileName },
+    /// The reserve is made.
+    Reserve,
+    /// It is given up, for what needs the room.
+    Release,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Making {
+    Create,
+    Reuse,
+    SyncFolder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taking {
+    Create,
+    /// The head; then pieces from here on in the state, at this offset in the file, after this check.
+    Head,
+    Piece {
+        from: usize,
+        offset: u64,
+        check: u32,
+    },
+    Sync,
+    SyncFolder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Naming {
+    Create,
+    Write,
+    Rename,
+    SyncFolder,
+}
+
+impl House {
+    /// What the job's step asks of the disk.
+    pub(super) fn op(&self, config: &Config) -> Option<Op> {
+        Some(match self.job.as_ref()? {
+            Job::Segment { number, size, step } => {
+                let file = FileName::Segment(*number);
+                match step {
+                    Making::Create => Op::Create { file, size: *size },
+                    Making::Reuse => Op::Rename { from: FileName::Spare, to: file },
+                    Making::SyncFolder => Op::SyncFolder,
+                }
+            }
+            Job::Snapshot { waiting, number, step } => self.snapshot_op(waiting, *number, *step),
+            Job::Manifest { step, .. } => {
+                let file = FileName::NewManifest;
+                match step {
+                    Naming::Create => Op::Create { file, size: 0 },
+                    Naming::Write => Op::Append { file, offset: 0, bytes: self.manifest.encode() },
+                    Naming::Rename => Op::Rename { from: file, to: FileName::Manifest },
+                    Naming::SyncFolder => Op::SyncFolder,
+                }
+            }
+            Job::Removal { file, spare: true } => Op::Rename { from: *file, to: FileName::Spare },
+            Job::Removal { file, spare: false } | Job::Clearing { file } => {
+                Op::Remove { file: *file }
+            }
+            Job::Reserve => Op::Allocate { file: FileName::Reserve, size: config.reserve },
+            Job::Release => Op::Remove { file: FileName::Reserve },
+        })
+    }
+
+    fn snapshot_op(&self, waiting: &Waiting, number: u64, step: Taking) -> Op {
+        let file = FileName::Snapshot(number);
+        match step {
+            Taking::Create => Op::Create { file, size: 0 },
+            Taking::Head => {
+                Op::Write { file, offset: 0, bytes: self.head(waiting, number).encode().0 }
+            }
+            Taking::Piece { from, offset, check } => {
+                let (bytes, _) = piece(next_piece(waiting, from), check);
+                Op::Write { file, offset, bytes }
+            }
+            Taking::Sync => Op::Sync { file },
+            Taking::SyncFolder => Op::SyncFolder,
+        }
+    }
+
+    fn head(&self, waiting: &Waiting, number: u64) -> SnapshotHead {
+        let length = waiting.state.as_ref().map_or(0, Bytes::len) as u64;
+        SnapshotHead { store: self.manifest.store, number, length }
+    }
+
+    /// The disk did what it was asked for, or not.
+    pub fn done(
+        &mut self,
+        now: Time,
+        result: Result<(), Failure>,
+        log: &mut Log,
+        config: &Config,
+        outputs: &mut VecDeque<Output>,
+    ) -> Progress {
+        let job = self.job.take().expect("the disk does what it is asked for");
+        match result {
+            Ok(()) => {
+                self.job = self.step(job, log, config, outputs);
+                Progress::Well
+            }
+            Err(Failure { kind: FailureKind::Full, text }) => {
+                self.no_room(now, job, text, log, config, outputs)
+            }
+            Err(failure) => Progress::Broken(failure.text),
+        }
+    }
+
+    /// Goes on in the job that is under way.
+    pub fn go_on(&self, config: &Config) -> Option<Op> {
+        self.op(config)
+    }
+
+    /// The step is done: the job at its next one; `None` if it is done.
+    fn step(
+        &mut self,
+        job: Job,
+        log: &mut Log,
+        config: &Config,
+        outputs: &mut VecDeque<Output>,
+    ) -> Option<Job> {
+        match job {
+            Job::Segment { number, size, step } => match step {
+                Making::Create | Making::Reuse => {
+                    self.spare = self.spare && step != Making::Reuse;
+                    Some(Job::Segment { number, size, step: Making::SyncFolder })
+                }
+                Making::SyncFolder => {
+                    self.name_segment(number, size, log, config);
+                    None
+                }
+            },
+            Job::Snapshot { waiting, number, step } => {
+                let step = match self.after(&waiting, number, step, config) {
+                    Some(step) => step,
+                    None => {
+                        self.cover(&waiting, Some(number), log, config);
+                        return None;
+                    }
+                };
+                Some(Job::Snapshot { waiting, number, step })
+            }
+            Job::Manifest { step, told } => {
+                let step = match step {
+                    Naming::Create => Naming::Write,
+                    Naming::Write => Naming::Rename,
+                    Naming::Rename if !planted!(config, SkipFolderSync) => Naming::SyncFolder,
+                    Naming::Rename | Naming::SyncFolder => {
+                        self.come_true(told, log, outputs);
+                        return None;
+                    }
+                };
+                Some(Job::Manifest { step, told })
+            }
+            Job::Removal { spare, .. } => {
+                self.spare |= spare;
+                self.later = None;
+                None
+            }
+            Job::Clearing { .. } => None,
+            Job::Reserve => {
+                self.reserve = true;
+                if self.full && !log.wants_segment() {
+                    self.full = false;
+                    outputs.push_back(Output::Room);
+                }
+                None
+            }
+            Job::Release => {
+                self.reserve = false;
+                None
+            }
+        }
+    }
+
+    /// The step of a snapshot that comes after this one; `None` when it is on the disk.
+    fn after(
+        &self,
+        waiting: &Waiting,
+        number: u64,
+        step: Taking,
+        config: &Config,
+    ) -> Option<Taking> {
+        let length = waiting.state.as_ref().map_or(0, Bytes::len);
+        let piece_or_sync = |from: usize, offset: u64, check: u32| match from < length {
+            true => Taking::Piece { from, offset, check },
+            false => Taking::Sync,
+        };
+        match step {
+            Taking::Create => Some(Taking::Head),
+            Taking::Head => {
+                let (_, checksum) = self.head(waiting, number).encode();
+                Some(piece_or_sync(0, SNAPSHOT_HEAD as u64, checksum))
+            }
+            Taking::Piece { from, offset, check } => {
+                let bytes = next_piece(waiting, from);
+                let (written, check) = piece(bytes, check);
+                Some(piece_or_sync(from + bytes.len(), offset + written.len() as u64, check))
+            }
+            .filter(|&next| next != Taking::Sync || !planted!(config, NameUnsyncedSnapshot))
+            .or(Some(Taking::SyncFolder)),
+            Taking::Sync => Some(Taking::SyncFolder),
+            Taking::SyncFolder => None,
+        }
+    }
+
+    /// A segment's file is there, under its name: the next manifest names it.
+    fn name_segment(&mut self, number: u64, size: u64, log: &mut Log, config: &Config) {
+        let held = Held { strands: BTreeMap::new(), end: None, size };
+        self.segments.insert(number, held);
+        self.manifest.segments.push(number);
+        self.dirty = true;
+        if planted!(config, UseUnnamedSegment) {
+            log.take_segment(number, size);
+            return;
+        }
+        self.change.named = Some((number, size));
+    }
+
+    /// The disk was full. Snapshots and manifests, which make room, get the reserve's; everything else waits.
+    fn no_room(
+        &mut self,
+        now: Time,
+        job: Job,
+        text: String,
+        log: &Log,
+        config: &Config,
+        outputs: &mut VecDeque<Output>,
+    ) -> Progress {
+        let mut may_use_reserve = true;
+        let mut refused = None;
+        match job {
+            Job::Segment { number, .. } => {
+                self.leftover = Some(FileName::Segment(number));
+                may_use_reserve = !log.has_begun();
+            }
+            Job::Snapshot { waiting, number, .. } => {
+                self.leftover = Some(FileName::Snapshot(number));
+                if self.reserve {
+                    self.snapshots.push_front(waiting);
+                } else {
+                    refused = Some(waiting.strand);
+                }
+            }
+            Job::Manifest { told, .. } => {
+                self.dirty = true;
+                self.change.doomed.extend(told.doomed);
+                self.change.stored.extend(told.stored);
+                self.change.named = self.change.named.or(told.named);
+            }
+            Job::Reserve => {
+                self.leftover = Some(FileName::Reserve);
+                may_use_reserve = false;
+            }
+            Job::Removal { .. } | Job::Clearing { .. } | Job::Release => {
+                return Progress::Broken(text);
+            }
+        }
+        if self.reserve && may_use_reserve {
+            self.job = Some(Job::Release);
+            return Progress::Well;
+        }
+        if !log.has_begun() {
+            return Progress::NoRoom(text);
+        }
+        self.later = Some(now + config.retry);
+        if let Some(strand) = refused {
+            self.asked_for = 0;
+            outputs.push_back(Output::SnapshotRefused(strand));
+        }
+        if !core::mem::replace(&mut self.full, true) {
+            outputs.push_back(Output::Full(text));
+        }
+        Progress::Well
+    }
+}
+
+/// The part of a state that goes into the next piece.
+fn next_piece(waiting: &Waiting, from: usize) -> &[u8] {
+    let state: &[u8] = waiting.state.as_deref().unwrap_or_default();
+    &state[from..state.len().min(from + PIECE)]
+}

@@ -1,0 +1,291 @@
+//! The machine on a disk that does what it is asked for, and says no when a test wants it to.
+#![allow(missing_docs)]
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use steadfast_store::format::{BLOCK, Identity};
+use steadfast_store::segment::{self, Rest};
+use steadfast_store::{
+    AppendError, Config, Done, Failure, FailureKind, FileName, Lane, Op, OpenError, Output, Owner,
+    Record, RecordId, Snapshot, Store, Strand,
+};
+use wire::ordered::Place;
+use wire::{ClusterId, GroupId, NodeId, RingId, Time};
+
+const NOW: Time = Time(1_000);
+const GROUP: Strand = Strand::Group(GroupId(5));
+/// As in the corpus of the fuzz target, which another program wrote, from the document.
+const LOG: &[u8] = include_bytes!("../../fuzz/corpus/store/log");
+const MANIFEST: &[u8] = include_bytes!("../../fuzz/corpus/store/manifest");
+const SNAPSHOT: &[u8] = include_bytes!("../../fuzz/corpus/store/snapshot");
+
+#[derive(Default)]
+struct Disk {
+    files: BTreeMap<FileName, Vec<u8>>,
+    /// What was done, but for the bytes.
+    done: Vec<String>,
+    /// Says no to the first that is of this kind.
+    refuses: Option<(fn(&Op) -> bool, FailureKind)>,
+}
+
+impl Disk {
+    fn perform(&mut self, op: &Op) -> Result<Done, Failure> {
+        if let Some((which, kind)) = self.refuses
+            && which(op)
+        {
+            self.refuses = None;
+            return Err(Failure { kind, text: format!("{op}: no") });
+        }
+        self.done.push(op.to_string());
+        match op {
+            Op::List => return Ok(Done::Listed(self.files.keys().copied().collect())),
+            Op::Read { file, offset, .. } => {
+                let missing = || Failure { kind: FailureKind::Missing, text: file.to_string() };
+                let file = self.files.get(file).ok_or_else(missing)?;
+                let from = file.len().min(*offset as usize);
+                return Ok(Done::Read(Bytes::copy_from_slice(&file[from..])));
+            }
+            Op::Create { file, size } | Op::Allocate { file, size } => {
+                self.files.insert(*file, vec![0; *size as usize]);
+            }
+            Op::Write { file, offset, bytes } | Op::Append { file, offset, bytes } => {
+                let (file, from) = (self.files.get_mut(file).unwrap(), *offset as usize);
+                file.resize(file.len().max(from + bytes.len()), 0);
+                file[from..from + bytes.len()].copy_from_slice(bytes);
+            }
+            Op::Rename { from, to } => {
+                let file = self.files.remove(from).unwrap();
+                self.files.insert(*to, file);
+            }
+            Op::Remove { file } => drop(self.files.remove(file)),
+            Op::Sync { .. } | Op::SyncFolder => {}
+        }
+        Ok(Done::Well)
+    }
+}
+
+fn config() -> Config {
+    let owner = Owner { cluster: ClusterId(0x0102_0304), node: NodeId(1) };
+    let mut config = Config::new(owner, 0x0506_0708);
+    (config.segment, config.batch, config.keep) = (4 * BLOCK as u64, 4_000, 1);
+    config.reserve = config.segment;
+    config
+}
+
+fn record(strand: Strand, sequence: u64, length: usize) -> Record {
+    let ring = RingId { sequence: 9, representative: NodeId(1) };
+    let bytes = (0..length).map(|byte| byte as u8).collect();
+    Record { strand, kind: 3, place: Place { epoch: 7, ring, sequence }, bytes }
+}
+
+/// Has the disk do all that is asked for; gives what else is said.
+fn run(store: &mut Store, disk: &mut Disk) -> Vec<Output> {
+    let mut said = Vec::new();
+    while let Some(output) = store.poll_output() {
+        match output {
+            Output::Disk(lane, op) => {
+                let result = disk.perform(&op);
+                store.handle_done(NOW, lane, result);
+                store.check_invariants();
+            }
+            other => said.push(other),
+        }
+    }
+    said
+}
+
+fn open(disk: &mut Disk) -> (Store, Vec<Output>) {
+    let mut store = Store::open(config()).unwrap();
+    let said = run(&mut store, disk);
+    (store, said)
+}
+
+fn opened(said: &[Output]) -> bool {
+    said.iter().any(|output| matches!(output, Output::Opened(_)))
+}
+
+#[test]
+fn what_another_program_wrote_from_the_document_is_read() {
+    let mut disk = Disk::default();
+    disk.files.insert(FileName::Manifest, MANIFEST.to_vec());
+    disk.files.insert(FileName::Segment(1), LOG.to_vec());
+    disk.files.insert(FileName::Snapshot(1), SNAPSHOT.to_vec());
+    let (_, said) = open(&mut disk);
+    let [Output::Restored(snapshot), first, second, Output::Opened(opened)] = &said[..] else {
+        panic!("{said:?}");
+    };
+    assert_eq!((snapshot.covers, &snapshot.state[..]), (RecordId(3), &b"the state"[..]));
+    let node =
+        Record { kind: 1, bytes: Bytes::from_static(b"hello"), ..record(Strand::Node, 1, 0) };
+    let other = Strand::Group(GroupId(0x1122_3344_5566_7788));
+    assert_eq!(*first, Output::Replayed(RecordId(1), node));
+    assert_eq!(*second, Output::Replayed(RecordId(2), Record { kind: 2, ..record(other, 2, 0) }));
+    assert_eq!((opened.next, opened.replayed, opened.torn), (RecordId(4), 2, false));
+}
+
+#[test]
+fn records_that_come_while_the_disk_is_busy_share_a_sync() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    disk.done.clear();
+    for sequence in 1..=20 {
+        let id = store.append(NOW, record(GROUP, sequence, 10)).unwrap();
+        assert_eq!(id, RecordId(sequence));
+    }
+    let said = run(&mut store, &mut disk);
+    let persisted = |upto| Output::Persisted(RecordId(upto));
+    assert_eq!(said, [persisted(1), persisted(20)]);
+    assert_eq!(disk.done.len(), 2, "{:?}", disk.done);
+}
+
+#[test]
+fn a_write_that_was_cut_short_is_the_end_and_rot_before_it_is_not() {
+    let identity = Identity { store: 0x0506_0708, segment: 1 };
+    let read = |bytes: Vec<u8>| segment::read(&bytes.into(), identity);
+    let whole = read(LOG.to_vec());
+    assert_eq!((whole.batches.len(), whole.rest), (3, Rest::Nothing));
+    // The second batch is two records in one block; behind it is only its mark.
+    let torn = read(LOG[..BLOCK + 130].to_vec());
+    assert_eq!((torn.batches.len(), torn.rest), (1, Rest::Torn));
+    for at in [0, 10, 20, 63, 64, 70, 120, 200] {
+        let mut rotten = LOG.to_vec();
+        rotten[BLOCK + at] ^= 4;
+        let rotten = read(rotten);
+        let rest = Rest::Later { at: 2 * BLOCK as u64, first: RecordId(4), records: 0 };
+        assert_eq!((rotten.batches.len(), rotten.end), (1, BLOCK as u64), "byte {at}");
+        assert_eq!(rotten.rest, rest, "byte {at}");
+    }
+    let other = Identity { segment: 2, ..identity };
+    assert_eq!(segment::read(&Bytes::from_static(LOG), other).batches, [], "stale bytes");
+}
+
+#[test]
+fn a_sync_that_fails_closes_the_store() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    disk.refuses = Some((|op| matches!(op, Op::Append { .. }), FailureKind::Unsynced));
+    store.append(NOW, record(GROUP, 1, 10)).unwrap();
+    disk.done.clear();
+    let said = run(&mut store, &mut disk);
+    assert!(matches!(&said[..], [Output::Closed(Err(_))]), "{said:?}");
+    assert_eq!(disk.done, [""; 0], "nothing is synced a second time");
+    assert_eq!(store.append(NOW, record(GROUP, 2, 10)), Err(AppendError::NotOpen));
+}
+
+#[test]
+fn the_last_batch_is_said_again_unless_it_is_marked() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    store.append(NOW, record(GROUP, 1, 10)).unwrap();
+    run(&mut store, &mut disk);
+    // The process dies: the second life writes the batch and a mark to its own segment.
+    for appends in [2, 0] {
+        disk.done.clear();
+        let (_, said) = open(&mut disk);
+        assert_eq!(said.len(), 2, "a record, and that it is open: {said:?}");
+        let written = disk.done.iter().filter(|op| op.starts_with("write and sync log"));
+        assert_eq!(written.count(), appends, "{:?}", disk.done);
+    }
+    let segments = disk.files.keys().filter(|file| matches!(file, FileName::Segment(_)));
+    assert!(
+        segments.count() <= 4,
+        "lives that write nothing leave nothing: {:?}",
+        disk.files.keys()
+    );
+}
+
+#[test]
+fn a_mark_is_written_after_a_rest_and_at_the_end() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    store.append(NOW, record(GROUP, 1, 10)).unwrap();
+    run(&mut store, &mut disk);
+    assert_eq!(store.next_timeout(), Some(NOW + config().mark_after));
+    disk.done.clear();
+    store.handle_timeout(NOW + config().mark_after);
+    assert_eq!(run(&mut store, &mut disk), []);
+    assert_eq!(disk.done.len(), 1);
+    assert_eq!(store.next_timeout(), None, "an idle store does nothing");
+    store.append(NOW, record(GROUP, 2, 10)).unwrap();
+    store.close(NOW);
+    let said = run(&mut store, &mut disk);
+    assert_eq!(said, [Output::Persisted(RecordId(2)), Output::Closed(Ok(()))]);
+    assert_eq!(disk.done.len(), 3);
+}
+
+#[test]
+fn a_full_disk_refuses_and_snapshots_make_room() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    let mut sequence = 0;
+    let (mut wanted, mut refused) = (0, false);
+    while !refused {
+        // Every new segment is refused from here on.
+        disk.refuses = Some((
+            |op| matches!(op, Op::Create { file: FileName::Segment(_), .. }),
+            FailureKind::Full,
+        ));
+        sequence += 1;
+        refused = match store.append(NOW, record(GROUP, sequence, 3_000)) {
+            Ok(_) => false,
+            Err(error) => error == AppendError::Full,
+        };
+        for output in run(&mut store, &mut disk) {
+            wanted += usize::from(matches!(output, Output::SnapshotWanted(_)));
+        }
+        assert!(sequence < 50, "it is never full");
+    }
+    assert!(wanted > 0, "a snapshot is asked for");
+    sequence -= 1;
+    let state = Bytes::from_static(b"all of it");
+    let (covers, place) = (RecordId(sequence), Place::default());
+    store.snapshot(NOW, Snapshot { strand: GROUP, covers, place, state }).unwrap();
+    let said = run(&mut store, &mut disk);
+    assert!(said.contains(&Output::SnapshotStored(GROUP, covers)), "{said:?}");
+    assert!(said.contains(&Output::Room), "the old segment is used again: {said:?}");
+    store.append(NOW, record(GROUP, sequence + 1, 3_000)).unwrap();
+    store.close(NOW);
+    run(&mut store, &mut disk);
+    let (_, said) = open(&mut disk);
+    let restored = said.iter().filter(|output| matches!(output, Output::Restored(_))).count();
+    let replayed = said.iter().filter(|output| matches!(output, Output::Replayed(..))).count();
+    assert_eq!((restored, replayed), (1, 1), "{said:?}");
+}
+
+#[test]
+fn a_store_without_its_manifest_is_not_taken_for_new() {
+    let mut disk = Disk::default();
+    let (mut store, said) = open(&mut disk);
+    assert!(opened(&said));
+    store.close(NOW);
+    run(&mut store, &mut disk);
+    let manifest = disk.files.remove(&FileName::Manifest).unwrap();
+    let (_, said) = open(&mut disk);
+    assert!(matches!(&said[..], [Output::NotOpened(OpenError::NoManifest { .. })]), "{said:?}");
+    for at in 0..manifest.len() {
+        let mut rotten = manifest.clone();
+        rotten[at] ^= 1;
+        disk.files.insert(FileName::Manifest, rotten);
+        let (_, said) = open(&mut disk);
+        assert!(matches!(&said[..], [Output::NotOpened(_)]), "byte {at}: {said:?}");
+    }
+    disk.files.insert(FileName::Manifest, manifest);
+    assert!(opened(&open(&mut disk).1));
+}
+
+#[test]
+fn each_lane_is_asked_for_one_thing_at_a_time() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    for sequence in 1..=9 {
+        store.append(NOW, record(GROUP, sequence, 3_000)).unwrap();
+    }
+    let asked: Vec<Lane> = std::iter::from_fn(|| store.poll_output())
+        .filter_map(|output| match output {
+            Output::Disk(lane, _) => Some(lane),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, [Lane::Log]);
+}
