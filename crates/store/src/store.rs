@@ -248,8 +248,8 @@ impl Store {
         let Open { log, house } = open;
         let config = &self.config;
         let op = log.next_op(now, config, begins || closes);
-        if op.is_some() && planted!(config, ReportBeforeSync) && !begins {
-            let upto = log.flying_to().expect("it is on its way");
+        let early = op.is_some() && !begins && planted!(config, ReportBeforeSync);
+        if let Some(upto) = log.flying_to().filter(|&upto| early && upto > log.persisted()) {
             self.outputs.push_back(Output::Persisted(upto));
         }
         let op = op.or_else(|| log.try_again(now, config));

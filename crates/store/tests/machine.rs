@@ -30,6 +30,10 @@ struct Disk {
 }
 
 impl Disk {
+    fn writes_to_the_log(&self) -> usize {
+        self.done.iter().filter(|op| op.starts_with("write and sync log")).count()
+    }
+
     fn perform(&mut self, op: &Op) -> Result<Done, Failure> {
         if let Some((which, kind)) = self.refuses
             && which(op)
@@ -112,7 +116,7 @@ fn what_another_program_wrote_from_the_document_is_read() {
     disk.files.insert(FileName::Segment(1), LOG.to_vec());
     disk.files.insert(FileName::Snapshot(1), SNAPSHOT.to_vec());
     let (_, said) = open(&mut disk);
-    let [Output::Restored(snapshot), first, second, Output::Opened(opened)] = &said[..] else {
+    let [Output::Restored(snapshot), first, second, Output::Opened(opened), ..] = &said[..] else {
         panic!("{said:?}");
     };
     assert_eq!((snapshot.covers, &snapshot.state[..]), (RecordId(3), &b"the state"[..]));
@@ -136,7 +140,7 @@ fn records_that_come_while_the_disk_is_busy_share_a_sync() {
     let said = run(&mut store, &mut disk);
     let persisted = |upto| Output::Persisted(RecordId(upto));
     assert_eq!(said, [persisted(1), persisted(20)]);
-    assert_eq!(disk.done.len(), 2, "{:?}", disk.done);
+    assert_eq!(disk.writes_to_the_log(), 2, "{:?}", disk.done);
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn a_sync_that_fails_closes_the_store() {
     disk.done.clear();
     let said = run(&mut store, &mut disk);
     assert!(matches!(&said[..], [Output::Closed(Err(_))]), "{said:?}");
-    assert_eq!(disk.done, [""; 0], "nothing is synced a second time");
+    assert_eq!(disk.writes_to_the_log(), 0, "nothing is synced a second time");
     assert_eq!(store.append(NOW, record(GROUP, 2, 10)), Err(AppendError::NotOpen));
 }
 
@@ -183,9 +187,8 @@ fn the_last_batch_is_said_again_unless_it_is_marked() {
     for appends in [2, 0] {
         disk.done.clear();
         let (_, said) = open(&mut disk);
-        assert_eq!(said.len(), 2, "a record, and that it is open: {said:?}");
-        let written = disk.done.iter().filter(|op| op.starts_with("write and sync log"));
-        assert_eq!(written.count(), appends, "{:?}", disk.done);
+        assert!(matches!(said[..2], [Output::Replayed(..), Output::Opened(_)]), "{said:?}");
+        assert_eq!(disk.writes_to_the_log(), appends, "{:?}", disk.done);
     }
     let segments = disk.files.keys().filter(|file| matches!(file, FileName::Segment(_)));
     assert!(
@@ -221,11 +224,10 @@ fn a_full_disk_refuses_and_snapshots_make_room() {
     let mut sequence = 0;
     let (mut wanted, mut refused) = (0, false);
     while !refused {
-        // Every new segment is refused from here on.
-        disk.refuses = Some((
-            |op| matches!(op, Op::Create { file: FileName::Segment(_), .. }),
-            FailureKind::Full,
-        ));
+        // Every new segment is refused once there are some.
+        let is_segment: fn(&Op) -> bool =
+            |op| matches!(op, Op::Create { file: FileName::Segment(_), .. });
+        disk.refuses = (sequence > 8).then_some((is_segment, FailureKind::Full));
         sequence += 1;
         refused = match store.append(NOW, record(GROUP, sequence, 3_000)) {
             Ok(_) => false,
@@ -287,5 +289,6 @@ fn each_lane_is_asked_for_one_thing_at_a_time() {
             _ => None,
         })
         .collect();
-    assert_eq!(asked, [Lane::Log]);
+    // The first write takes the segment that was ready: another one is made.
+    assert_eq!(asked, [Lane::Log, Lane::House]);
 }
