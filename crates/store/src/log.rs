@@ -300,7 +300,8 @@ impl Log {
         }
         self.link = link;
         self.marked = kind == Kind::Mark;
-        self.mark_at = (!self.marked && self.queue.is_empty()).then(|| now + config.mark_after);
+        let rests = !self.marked && self.queue.is_empty() && !planted!(config, ForgetMark);
+        self.mark_at = rests.then(|| now + config.mark_after);
         Written { segment: current.number, link, strands, news: kind == Kind::Records }
     }
 
