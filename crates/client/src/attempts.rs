@@ -22,6 +22,15 @@ const ATTEMPT_MOST: Duration = Duration::from_millis(100);
 pub(crate) const PAUSE: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(100));
 
+/// A call that is told that there is no room asks again so often, and is then given back.
+pub(crate) const BUSY_RETRIES: u32 = 32;
+
+/// What a node names as the time to ask again counts as at least, and as at most, this.
+const BUSY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
+
+/// With each refusal of a call its wait is twice as long, up to this, or to what the node says, if that is longer.
+const BUSY_DOUBLED: Duration = Duration::from_millis(250);
+
 /// Moves of a call to the next target without a pause or time-out between them. More only come
 /// about when nodes contradict one another, or lie.
 const MAX_HOPS: usize = MAX_REPLICAS;
@@ -62,6 +71,8 @@ pub(crate) struct Call {
     last: Option<SocketAddr>,
     hops: usize,
     pauses: u32,
+    /// How often a node has had no room for it.
+    refusals: u32,
     /// A request was sent on a connection that is gone: it may have been executed.
     unsure: bool,
     /// What the last answer that was none said.
@@ -89,6 +100,7 @@ impl Call {
             last: None,
             hops: 0,
             pauses: 0,
+            refusals: 0,
             unsure: false,
             obstacle: None,
         }
@@ -146,7 +158,7 @@ impl Session {
     fn exhausted(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("only calls under way are attempted");
         if call.attempts.is_empty() {
-            return self.pause(now, id, false);
+            return self.pause(now, id);
         }
         call.begin_round();
         self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
@@ -228,7 +240,7 @@ impl Session {
             Phase::Pausing => {
                 call.begin_round();
                 if self.groups[&call.group].targets.nodes.is_empty() {
-                    return self.pause(now, id, false);
+                    return self.pause(now, id);
                 }
                 self.attempt(now, id, Cause::Redirected);
             }
@@ -244,7 +256,7 @@ impl Session {
         self.keep_warm(now, id);
     }
 
-    fn pause(&mut self, now: Time, id: CallId, busy: bool) {
+    fn pause(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("only calls under way pause");
         call.phase = Phase::Pausing;
         let end = now + backoff(call.pauses, PAUSE, &mut self.effects);
@@ -252,9 +264,25 @@ impl Session {
         self.effects.stats.pauses += 1;
         self.effects.timers.set(Timer::Call(id), end.min(call.deadline));
         let group = call.group;
-        if !busy {
-            self.inquire(now, group);
+        self.inquire(now, group);
+    }
+
+    /// A node that serves the group has no room: waits as long as it says, and a random part of half of that, so that
+    /// those who are told the same do not come at the same time.
+    fn wait_for_room(&mut self, now: Time, id: CallId, retry_after: Duration) {
+        let call = self.calls.get_mut(&id).expect("only calls under way wait");
+        if call.refusals > BUSY_RETRIES && !call.may_be_executed() {
+            let obstacle = call.obstacle.clone().expect("the refusal that was told");
+            return self.done(id, Err(obstacle));
         }
+        call.phase = Phase::Pausing;
+        let told = retry_after.clamp(BUSY.0, BUSY.1);
+        let doubled = told.saturating_mul(1 << call.refusals.saturating_sub(1).min(16));
+        let span = doubled.min(BUSY_DOUBLED).max(told);
+        let half = u64::try_from(span.as_nanos() / 2).expect("waits are short");
+        let end = now + span + Duration::from_nanos(self.effects.random.below(half + 1));
+        self.effects.stats.pauses += 1;
+        self.effects.timers.set(Timer::Call(id), end.min(call.deadline));
     }
 
     /// The group's targets are new: a call that is not where it should be goes there.
@@ -296,16 +324,16 @@ impl Session {
         outcome: Outcome,
         targets: Option<wire::client::Targets>,
     ) {
-        let (obstacle, busy) = match outcome {
-            Outcome::Ok(bytes) => (Ok(Ok(bytes)), false),
-            Outcome::Service(bytes) => (Ok(Err(CallError::Service(bytes))), false),
-            Outcome::Refused(refusal @ Refusal::Busy, reason) => {
-                (Err(CallError::Refused { refusal, reason }), true)
+        let mut room_after = None;
+        let obstacle = match outcome {
+            Outcome::Ok(bytes) => Ok(Ok(bytes)),
+            Outcome::Service(bytes) => Ok(Err(CallError::Service(bytes))),
+            Outcome::Busy { retry_after_us, reason } => {
+                room_after = Some(Duration::from_micros(retry_after_us.into()));
+                Err(CallError::Refused { refusal: Refusal::Busy, reason })
             }
-            Outcome::Refused(refusal, reason) => {
-                (Ok(Err(CallError::Refused { refusal, reason })), false)
-            }
-            Outcome::NotPrimary | Outcome::NoReplica => (Err(CallError::NoReplica), false),
+            Outcome::Refused(refusal, reason) => Ok(Err(CallError::Refused { refusal, reason })),
+            Outcome::NotPrimary | Outcome::NoReplica => Err(CallError::NoReplica),
             Outcome::NoSuchGroup => {
                 return self.handle_denial(now, id, group);
             }
@@ -315,21 +343,24 @@ impl Session {
             Err(obstacle) => {
                 let call = self.calls.get_mut(&id).expect("an active call is kept");
                 call.obstacle = Some(obstacle);
+                call.refusals += u32::from(room_after.is_some());
             }
         }
         if let Some(targets) = targets {
             self.learn(now, group, targets);
         }
-        self.go_on(now, id, group, busy);
+        self.go_on(now, id, group, room_after);
     }
 
     /// A node declined: unless the news that came with it moved the call, somebody is asked.
-    fn go_on(&mut self, now: Time, id: CallId, group: GroupId, busy: bool) {
+    fn go_on(&mut self, now: Time, id: CallId, group: GroupId, room_after: Option<Duration>) {
         let Some(call) = self.calls.get(&id) else { return };
-        if call.phase == Phase::Attempting && call.attempts.is_empty() {
-            self.pause(now, id, busy);
-        } else if !busy && self.groups[&group].doubt {
-            self.inquire(now, group);
+        let idle = call.phase == Phase::Attempting && call.attempts.is_empty();
+        match room_after {
+            Some(span) if idle => self.wait_for_room(now, id, span),
+            None if idle => self.pause(now, id),
+            None if self.groups[&group].doubt => self.inquire(now, group),
+            _ => {}
         }
     }
 
@@ -340,7 +371,7 @@ impl Session {
         if self.groups.get_mut(&group).expect("a call's group is kept").deny() {
             self.give_up(now, group);
         }
-        self.go_on(now, id, group, false);
+        self.go_on(now, id, group, None);
     }
 
     fn expire(&mut self, now: Time, id: CallId) {

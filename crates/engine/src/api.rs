@@ -12,11 +12,11 @@ use bytes::Bytes;
 use ring::Route;
 use wire::client::{Frame, Refusal};
 use wire::keys::KeyName;
-use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME};
+use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME, MAX_WAITING};
 use wire::ordered::GroupOptions;
 use wire::{
-    Caller, ClientId, GroupId, Malformed, Member, MethodId, NodeId, NodeSet, RingId, Time,
-    ViewNumber,
+    Caller, ClientId, Duration, GroupId, Incarnation, Malformed, Member, MethodId, NodeId, NodeSet,
+    RingId, Time, ViewNumber,
 };
 
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
@@ -54,6 +54,8 @@ pub struct Config {
     pub address: Option<SocketAddr>,
     /// The key that seals this node's datagrams. `None`: they are not sealed.
     pub sealing: Option<KeyName>,
+    /// Calls that may wait here for a view, an execution or their hold, at most [`MAX_WAITING`]. More are refused as busy.
+    pub waiting: usize,
     /// A mistake planted on purpose, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub bug: Option<crate::Bug>,
@@ -71,6 +73,7 @@ impl Config {
             first_life: false,
             address: None,
             sealing: None,
+            waiting: MAX_WAITING,
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -252,6 +255,29 @@ pub enum MoveError {
     Late(NodeId),
 }
 
+/// Why a member is held to have failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspicion {
+    /// It had the token when that was lost: there was no sign of the token for this long.
+    Silence(Duration),
+    /// Its host says that its process is gone.
+    Gone,
+    /// It did not agree to a membership in time.
+    NoAnswer,
+    /// It did not keep up.
+    TooSlow,
+}
+
+impl Suspicion {
+    /// How long there was no sign of life before, as far as that was measured.
+    pub fn silent(self) -> Duration {
+        match self {
+            Suspicion::Silence(span) => span,
+            Suspicion::Gone | Suspicion::NoAnswer | Suspicion::TooSlow => Duration::ZERO,
+        }
+    }
+}
+
 /// What happened, for logs, metrics, the demo's time line and replays of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -316,10 +342,58 @@ pub enum Event {
         /// Bytes of the state with its sessions.
         bytes: usize,
     },
+    /// A member is held to have failed.
+    Suspected {
+        /// Who.
+        member: Member,
+        /// In which ring.
+        ring: RingId,
+        /// By what first.
+        cause: Suspicion,
+    },
+    /// A member of the last configuration is not in this one.
+    Excluded {
+        /// Who.
+        member: Member,
+        /// The new ring.
+        ring: RingId,
+        /// Why, as far as this node knows: `None` if it left, or others found it out.
+        cause: Option<Suspicion>,
+        /// How long ago it was suspected here.
+        suspected: Option<Duration>,
+    },
+    /// A node is in the configuration that was in an earlier one in another life.
+    Restarted {
+        /// In its new life.
+        member: Member,
+        /// Its last life that was seen here.
+        before: Incarnation,
+        /// The ring.
+        ring: RingId,
+    },
+    /// A group whose primary was excluded is answered for by this node, for the first time since.
+    Resumed {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Its view.
+        view: ViewNumber,
+        /// From the last sign of life of the old primary, as far as this node knows it, to the reply.
+        after: Duration,
+    },
+    /// Events that a subscriber did not take in time are gone: so many.
+    Missed(u64),
     /// The primary of a group has moved, as it was asked to; the view with the new rank follows.
     Moved {
         /// The group.
         group: GroupId,
+        /// Its name.
+        name: String,
+        /// The ring that ordered it.
+        ring: RingId,
+        /// Its place there.
+        sequence: u64,
         /// Who was primary.
         from: Member,
         /// Who is.

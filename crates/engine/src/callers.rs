@@ -65,11 +65,6 @@ impl Callers {
         self.callers.get(&caller).copied()
     }
 
-    /// No further call can wait here.
-    pub(crate) fn is_full(&self) -> bool {
-        self.calls.len() >= MAX_WAITING
-    }
-
     /// Calls that wait here.
     pub(crate) fn len(&self) -> usize {
         self.calls.len()

@@ -14,8 +14,10 @@ mod bug;
 mod callers;
 mod component;
 mod directory;
+mod faults;
 mod keys;
 pub mod ordering;
+mod pace;
 mod quorum;
 mod replica;
 mod session;
@@ -25,7 +27,7 @@ mod style;
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Command, Config, Event, Executed,
     GroupStatus, HostError, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, MoveError, Output,
-    ProgramNews, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, Ticket,
+    ProgramNews, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

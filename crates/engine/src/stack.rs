@@ -32,8 +32,10 @@ use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
 use crate::directory::{Directory, State};
+use crate::faults::Faults;
 use crate::keys::Keys;
 use crate::ordering::{Delivery, Level, Ordering, Ring};
+use crate::pace::Pace;
 use crate::replica::{Effect, Replica};
 use moves::{Motive, Moving};
 
@@ -91,6 +93,11 @@ pub struct Stack<O = Ring> {
     directory: Directory,
     hosted: BTreeMap<GroupId, Hosted>,
     callers: Callers,
+    /// Calls that may wait here.
+    room: usize,
+    /// Calls answered by their service, and how quickly that goes.
+    answered: u64,
+    pace: Pace,
     held: Held,
     /// Delivered before the installation of their component.
     deferred: VecDeque<Delivery>,
@@ -99,6 +106,7 @@ pub struct Stack<O = Ring> {
     /// Messages that were ever handed in to be ordered.
     handed: u64,
     bench: Bench,
+    faults: Faults,
     keys: Keys,
     /// Moves of primaries that this node wishes.
     moves: BTreeMap<(GroupId, Motive), Moving>,
@@ -141,11 +149,15 @@ impl<O: Ordering> Stack<O> {
             directory: Directory::default(),
             hosted: BTreeMap::new(),
             callers: Callers::default(),
+            room: config.waiting.min(MAX_WAITING),
+            answered: 0,
+            pace: Pace::default(),
             held: Held::default(),
             deferred: VecDeque::new(),
             unsent: VecDeque::new(),
             handed: 0,
             bench: Bench::new(me),
+            faults: Faults::default(),
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
             moves: BTreeMap::new(),
             delivered: 0,
@@ -242,6 +254,7 @@ impl<O: Ordering> Stack<O> {
                 break;
             }
         }
+        self.tell_resumed(now);
     }
 
     /// Orders what is due. True if anything was.

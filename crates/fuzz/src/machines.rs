@@ -51,7 +51,7 @@ fn targets(source: &mut Source<'_>) -> Option<Targets> {
 fn outcome(source: &mut Source<'_>) -> Outcome {
     match source.below(8) {
         0 => Outcome::Service(Bytes::from_static(b"no")),
-        1 => Outcome::Refused(Refusal::Busy, "later".into()),
+        1 => Outcome::Busy { retry_after_us: source.number() as u32, reason: "later".into() },
         2 => Outcome::Refused(Refusal::Stale, String::new()),
         3 => Outcome::NotPrimary,
         4 => Outcome::NoSuchGroup,

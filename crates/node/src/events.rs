@@ -9,10 +9,12 @@ use wire::limits::{MAX_EVENT_HISTORY, MAX_EVENTS, MAX_SUBSCRIBERS};
 
 mod log;
 mod record;
+mod teller;
 
 use log::Log;
 
-pub use record::{EventKind, EventRecord, ReplicaRecord};
+pub use record::{EventKind, EventRecord, FaultCause, ReplicaRecord};
+pub use teller::Teller;
 
 /// An event with the wall clock's nanoseconds since the Unix epoch when it left the stack.
 pub type Stamped = (u64, Event);
@@ -31,6 +33,37 @@ pub enum Interest {
 struct Subscriber {
     interest: Interest,
     sender: SyncSender<Stamped>,
+    /// Events that it did not take in time, since it was told of such last.
+    missed: u64,
+}
+
+/// What became of an event for a subscriber.
+enum Offered {
+    Taken,
+    Missed,
+    /// Nobody is there any more.
+    Gone,
+}
+
+impl Subscriber {
+    /// Gives it an event, and before it how many it has missed, if it has.
+    fn offer(&mut self, stamped: &Stamped) -> Offered {
+        let mut given = Ok(());
+        if self.missed > 0 {
+            given = self.sender.try_send((stamped.0, Event::Missed(self.missed)));
+            if given.is_ok() {
+                self.missed = 0;
+            }
+        }
+        match given.and_then(|()| self.sender.try_send(stamped.clone())) {
+            Ok(()) => Offered::Taken,
+            Err(TrySendError::Full(_)) => {
+                self.missed += 1;
+                Offered::Missed
+            }
+            Err(TrySendError::Disconnected(_)) => Offered::Gone,
+        }
+    }
 }
 
 /// Hands events out. They wait until the data plane has nothing more urgent to do.
@@ -55,7 +88,7 @@ impl Events {
             tracing::warn!("{MAX_SUBSCRIBERS} subscribers, the limit: the oldest one is ended");
             self.subscribers.remove(0);
         }
-        self.subscribers.push(Subscriber { interest, sender });
+        self.subscribers.push(Subscriber { interest, sender, missed: 0 });
         receiver
     }
 
@@ -81,19 +114,14 @@ impl Events {
     /// Gives what was kept to the subscribers; returns how many events one of them did not take.
     pub fn deliver(&mut self) -> u64 {
         let mut dropped = 0;
-        for (time, event) in self.waiting.drain(..) {
-            self.subscribers.retain(|subscriber| {
-                if subscriber.interest == Interest::Membership && is_of_call(&event) {
+        for stamped in self.waiting.drain(..) {
+            self.subscribers.retain_mut(|subscriber| {
+                if subscriber.interest == Interest::Membership && is_of_call(&stamped.1) {
                     return true;
                 }
-                match subscriber.sender.try_send((time, event.clone())) {
-                    Ok(()) => true,
-                    Err(TrySendError::Full(_)) => {
-                        dropped += 1;
-                        true
-                    }
-                    Err(TrySendError::Disconnected(_)) => false,
-                }
+                let offered = subscriber.offer(&stamped);
+                dropped += u64::from(matches!(offered, Offered::Missed));
+                !matches!(offered, Offered::Gone)
             });
         }
         dropped
@@ -117,6 +145,11 @@ mod tests {
         }
         assert_eq!(events.deliver(), 3);
         assert_eq!(receiver.recv().unwrap().0, 0, "the oldest are kept");
+        assert_eq!(receiver.recv().unwrap().0, 1);
+        events.push(9, Event::Left);
+        assert_eq!(events.deliver(), 0);
+        let told: Vec<Event> = receiver.try_iter().map(|(_, event)| event).collect();
+        assert_eq!(told[told.len() - 2..], [Event::Missed(3), Event::Left], "it is told how many");
         drop(receiver);
         events.push(0, Event::Left);
         assert_eq!(events.deliver(), 0);

@@ -4,7 +4,9 @@ mod support;
 
 use std::net::SocketAddr;
 
-use steadfast_node::{Config, Execution, HostOptions, Interest, Node, free_ring_addresses};
+use steadfast_node::{
+    Config, Event, Execution, HostOptions, Interest, MoveError, Node, free_ring_addresses,
+};
 use support::{Caller, Journal, PATIENCE, synced, wait_for};
 use wire::client::Outcome;
 use wire::{ClientId, NodeId};
@@ -138,4 +140,62 @@ fn a_stop_is_seen_as_a_leaving_not_as_a_failure() {
         )),
         "{seen:?}"
     );
+}
+
+#[test]
+fn a_primary_moves_while_it_is_called() {
+    let cluster = Cluster::start(3, Execution::Thread);
+    let events = cluster.nodes[0].subscribe_to(Interest::Membership);
+    let old = cluster.nodes[0].status().groups[0].primary.expect("a primary").node;
+    let new = cluster.nodes.iter().find(|node| node.id() != old).unwrap();
+    let address = |id| {
+        let node = cluster.nodes.iter().find(|node| node.id() == id).unwrap();
+        node.client_address().unwrap()
+    };
+    let mut caller = Caller::connect(address(old), ClientId(7));
+    caller.expect("journal", 1, b"a", "1");
+    let view = cluster.nodes[0].move_primary("journal", new.id()).unwrap();
+    let again = cluster.nodes[1].move_primary("journal", new.id());
+    assert_eq!(again, Ok(view), "it is there");
+    let refused = cluster.nodes[2].move_primary("journal", NodeId(9)).unwrap_err();
+    assert!(matches!(refused, MoveError::Engine(_)), "{refused:?}");
+    for node in &cluster.nodes {
+        wait_for(node, "the new primary", |status| {
+            status.groups[0].primary.is_some_and(|primary| primary.node == new.id())
+        });
+    }
+    let mut caller = Caller::connect(address(new.id()), ClientId(7));
+    // A retry of what the old one has answered, and a new call.
+    caller.expect("journal", 1, b"a", "1");
+    caller.expect("journal", 2, b"b", "2");
+    let told = std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok());
+    let moved = told.map(|(_, event)| event).find(|event| matches!(event, Event::Moved { .. }));
+    let Some(Event::Moved { name, from, to, view: told, .. }) = moved else { panic!("not told") };
+    assert_eq!((name.as_str(), from.node, to.node, told), ("journal", old, new.id(), view));
+}
+
+#[test]
+fn who_stops_is_excluded_and_who_starts_again_has_restarted() {
+    let mut cluster = Cluster::start(3, Execution::Thread);
+    let stopped = cluster.nodes.pop().unwrap();
+    let id = stopped.id();
+    let events = cluster.nodes[0].subscribe_to(Interest::Membership);
+    stopped.stop().unwrap();
+    let await_event = |wanted: fn(&Event) -> Option<NodeId>| {
+        while let Ok((_, event)) = events.recv_timeout(PATIENCE) {
+            if wanted(&event) == Some(id) {
+                return;
+            }
+        }
+        panic!("not told");
+    };
+    await_event(|event| match event {
+        Event::Excluded { member, .. } => Some(member.node),
+        _ => None,
+    });
+    let _back = start(id, &cluster.rings, Execution::Thread);
+    await_event(|event| match event {
+        Event::Restarted { member, .. } => Some(member.node),
+        _ => None,
+    });
 }

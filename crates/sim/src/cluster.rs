@@ -211,6 +211,7 @@ impl Cluster {
         config.address = Some(address(node));
         config.quorum = self.options.quorum;
         config.sealing = self.fabric.key(node);
+        config.waiting = self.options.waiting;
         self.plant.into_engine(&mut config);
         let now = self.fabric.local(node);
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");

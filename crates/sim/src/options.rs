@@ -5,6 +5,7 @@
 //! exist for it, then how often each strikes.
 
 use engine::Quorum;
+use wire::limits::MAX_WAITING;
 use wire::ordered::{GroupOptions, Hold, Style};
 use wire::{ClusterId, Duration, GroupId};
 
@@ -103,6 +104,8 @@ pub struct Options {
     pub outsider: Option<u64>,
     /// Nodes are asked to measure the ring while faults happen.
     pub benches: bool,
+    /// Calls that may wait at a node.
+    pub waiting: usize,
     /// Primaries are moved while faults happen, this often on average.
     pub moves: Option<Duration>,
     /// Nothing else happens, and no call may wait for a time-out.
@@ -169,6 +172,7 @@ impl Options {
             budget: draw.pick(&[3_000, 6_000, 6_000, 12_000, 12_000, 40_000]),
             outsider: draw.one_in(12).then(|| draw.pick(&[20, 100, 500])),
             benches: draw.one_in(16),
+            waiting: if draw.one_in(6) { draw.pick(&[1, 2, 8]) } else { MAX_WAITING },
             moves: draw
                 .one_in(3)
                 .then(|| draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis)),
@@ -232,6 +236,7 @@ impl Options {
             moves: Some(moves),
             execution: Duration::from_micros(20),
             budget: calm.budget.max(40_000),
+            waiting: MAX_WAITING,
             benches: false,
             outsider: None,
             ..calm

@@ -99,7 +99,9 @@ pub mod status {
 /// ([`Client::take_events`]).
 pub mod events {
     pub use client::{Cause, Event as ClientEvent, Trouble};
-    pub use node::{Event, EventKind, EventRecord, Interest, ReplicaRecord, Stamped};
+    pub use node::{
+        Event, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
+    };
 }
 
 pub use crate::error::CallError;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, call, doctor, hand_over, init, key, node, programs, replica, run, status,
+    bench, call, doctor, events, hand_over, init, key, node, programs, replica, run, status,
 };
 
 const EXAMPLES: &str = "\
@@ -23,6 +23,7 @@ Examples:
       steadfast init --cluster trial --out trial --local 3
   Look at its cluster, and call a built-in service:
       steadfast status --config node.toml
+      steadfast events --follow --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
   Move a group's primary to another node, while it is being called:
       steadfast move counter --to 2 --config node.toml
@@ -51,6 +52,7 @@ enum Command {
     Init(init::Args),
     Node(node::Args),
     Status(status::Args),
+    Events(events::Args),
     Call(call::Args),
     Move(hand_over::Args),
     Run(run::Args),
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Init(args) => init::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Events(args) => events::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Move(args) => hand_over::run(&args),
         Command::Run(args) => run::run(&args),

@@ -40,6 +40,8 @@ fn help_teaches_with_examples_and_exit_codes() {
         (&["status", "--help"], &["steadfast status --config node.toml"]),
         (&["call", "--help"], &["steadfast call counter add '[5]'", "standard input"]),
         (&["demo", "--help"], &["--seconds"]),
+        (&["move", "--help"], &["steadfast move counter --to 2", "Exit codes:"]),
+        (&["events", "--help"], &["steadfast events --follow", "excluded"]),
         (&["doctor", "--help"], &["steadfast doctor --config node.toml", "Exit codes:"]),
     ] {
         let output = run(arguments);
@@ -155,6 +157,25 @@ fn calls_by_hand_change_what_status_shows() {
         assert!(text.contains(part), "no {part:?} in:\n{text}");
     }
     assert!(!text.contains('!'), "a sound cluster shows trouble:\n{text}");
+}
+
+#[test]
+fn a_primary_is_moved_by_hand_and_events_tell_what_happened() {
+    let daemon = Daemon::start();
+    let config = daemon.config();
+    let config = config.to_str().expect("a path in UTF-8");
+    // The group is there when a call is answered.
+    assert!(daemon.call(&["counter", "add", "[5]"]).status.success());
+    let here = run(&["move", "counter", "--to", "1", "--config", config]);
+    assert!(out(&here).starts_with("counter: the primary is n1 (view v"), "{here:?}");
+    let elsewhere = run(&["move", "counter", "--to", "2", "--config", config]);
+    let why = failure(&elsewhere, 1);
+    assert!(why.contains("n2 has no replica of the group: host one there"), "{why}");
+    let events = out(&run(&["events", "--config", config]));
+    assert!(events.lines().any(|line| line.contains("counter: v1, primary n1")), "{events}");
+    let json = out(&run(&["events", "--json", "--config", config]));
+    let first: serde_json::Value = serde_json::from_str(json.lines().next().expect("one")).unwrap();
+    assert_eq!(first["node"], 1);
 }
 
 #[test]

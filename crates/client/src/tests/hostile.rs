@@ -21,7 +21,10 @@ fn any_outcome(random: &mut Random) -> Outcome {
     match random.below(7) {
         0 => Outcome::Ok(Bytes::from_static(b"lie")),
         1 => Outcome::Service(Bytes::new()),
-        2 => Outcome::Refused(Refusal::Busy, String::new()),
+        2 => Outcome::Busy {
+            retry_after_us: random.below(u64::from(u32::MAX) + 1) as u32,
+            reason: String::new(),
+        },
         3 => Outcome::Refused(Refusal::Stale, String::new()),
         4 => Outcome::NotPrimary,
         5 => Outcome::NoSuchGroup,

@@ -1,9 +1,11 @@
 //! Fail-over: losses, redirections, time-outs and pauses.
 
 use bytes::Bytes;
+use wire::Time;
 use wire::client::{Outcome, Refusal};
 
 use super::cluster::{Cluster, LATENCY, Manner, address, ms, targets};
+use crate::attempts::BUSY_RETRIES;
 use crate::{CallError, Cause, Event, Trouble};
 
 fn bound(count: u32) -> Cluster {
@@ -19,7 +21,7 @@ fn answer(text: &'static str) -> Outcome {
 }
 
 fn busy() -> Outcome {
-    Outcome::Refused(Refusal::Busy, "the queue is full".into())
+    Outcome::Busy { retry_after_us: 3_000, reason: "the queue is full".into() }
 }
 
 #[test]
@@ -238,9 +240,46 @@ fn busy_is_tried_again_and_told_at_the_deadline() {
 }
 
 #[test]
+fn who_is_told_when_there_is_room_comes_then_and_not_all_at_once() {
+    let mut cluster = bound(2);
+    cluster.node(1).script.extend([Manner::Answer(busy(), None), Manner::Answer(busy(), None)]);
+    cluster.finish(ms(1_000)).unwrap();
+    let times: Vec<Time> =
+        cluster.requests.iter().filter(|request| request.2.number == 2).map(|r| r.0).collect();
+    let [first, second, third] = times[..] else { panic!("{times:?}") };
+    for (gap, told) in [(second - first, ms(3)), (third - second, ms(6))] {
+        assert!(gap >= told + LATENCY * 2 && gap <= told * 3 / 2 + LATENCY * 2, "{gap:?}");
+    }
+}
+
+#[test]
+fn a_call_for_which_there_is_never_room_is_given_back() {
+    let mut cluster = bound(2);
+    let outcome = Outcome::Busy { retry_after_us: 100, reason: "full".into() };
+    cluster.node(1).manner = Manner::Answer(outcome, None);
+    let before = cluster.now;
+    let reason = "full".into();
+    assert_eq!(
+        cluster.finish(ms(50_000)),
+        Err(CallError::Refused { refusal: Refusal::Busy, reason })
+    );
+    assert!(cluster.now - before < ms(20_000), "{:?}", cluster.now - before);
+    assert_eq!(cluster.path(2).len(), BUSY_RETRIES as usize + 1);
+    // Not if it may have been executed elsewhere: that would be a lie.
+    let mut cluster = bound(2);
+    cluster.node(1).manner = Manner::Hold;
+    let outcome = Outcome::Busy { retry_after_us: 100, reason: "full".into() };
+    cluster.node(2).manner = Manner::Answer(outcome, None);
+    let call = cluster.call(ms(30_000));
+    cluster.run(ms(1));
+    cluster.kill(1);
+    assert_eq!(cluster.result(call), Err(CallError::DeadlineExceeded));
+}
+
+#[test]
 fn other_refusals_and_the_services_error_end_a_call() {
     use Refusal::*;
-    for refusal in [TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge] {
+    for refusal in [TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge, Window] {
         let mut cluster = bound(2);
         let outcome = Outcome::Refused(refusal, "because".into());
         cluster.node(1).manner = Manner::Answer(outcome, None);

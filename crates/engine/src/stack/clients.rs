@@ -6,7 +6,7 @@ use alloc::string::String;
 use wire::client::{
     Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
-use wire::limits::{MAX_BODY, MAX_DEADLINE};
+use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
 use wire::ordered::{self, Hold, Ordered};
 use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
 
@@ -15,7 +15,22 @@ use crate::api::{Event, Output, ServiceOutcome};
 use crate::callers::{Call, Stage, Waiting};
 use crate::directory::{Group, State};
 use crate::ordering::{Level, Ordering};
+use crate::pace;
 use crate::style::{Conduct, Entry};
+
+/// There is no room now.
+fn busy(retry_after: Duration, reason: String) -> Outcome {
+    let retry_after_us = u32::try_from(retry_after.as_micros()).unwrap_or(u32::MAX);
+    Outcome::Busy { retry_after_us, reason }
+}
+
+/// What a client is told that has more calls under way than a session has places.
+fn window_exceeded(ahead: u64) -> String {
+    format!(
+        "the call's number is {ahead} above the lowest that is unanswered, and a session has {MAX_SESSION_WINDOW} places: \
+         have fewer calls of one client under way"
+    )
+}
 
 impl<O: Ordering> Stack<O> {
     /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
@@ -123,9 +138,19 @@ impl<O: Ordering> Stack<O> {
             );
             return self.refuse(caller, &request, Refusal::TooLarge, reason);
         }
-        if self.callers.is_full() && self.callers.get(&call).is_none() {
-            let reason = String::from("too many calls wait at this node: try again later");
-            return self.refuse(caller, &request, Refusal::Busy, reason);
+        self.pace.observe(now, self.answered);
+        let under_way = request.number.saturating_sub(request.unanswered);
+        if under_way >= MAX_SESSION_WINDOW {
+            let reason = window_exceeded(under_way);
+            return self.refuse(caller, &request, Refusal::Window, reason);
+        }
+        if self.callers.len() >= self.room && self.callers.get(&call).is_none() {
+            let reason = format!(
+                "{} calls wait at this node, the limit: ask again when there is room",
+                self.callers.len()
+            );
+            let outcome = busy(self.pace.retry_after(self.callers.len()), reason);
+            return self.send_reply(caller, &request, outcome);
         }
         let patience = Duration::from_micros(request.patience_us.into()).min(MAX_DEADLINE);
         let deadline = now + patience;
@@ -253,8 +278,12 @@ impl<O: Ordering> Stack<O> {
         if self.multicast(now, ordered.encode(), level) {
             self.callers.set_stage(&call, Stage::Ordered);
         } else {
-            let reason = String::from("too much waits for the ring: try again later");
-            self.decline(call, Outcome::Refused(Refusal::Busy, reason));
+            let queued = self.ordering.queued();
+            let reason = format!(
+                "{queued} messages of this node wait for the ring, the limit: ask again when there is room"
+            );
+            let outcome = busy(self.pace.retry_after(queued), reason);
+            self.decline(call, outcome);
         }
     }
 
@@ -282,9 +311,13 @@ impl<O: Ordering> Stack<O> {
         let outcome = match outcome {
             ServiceOutcome::Ok(bytes) => Outcome::Ok(bytes),
             ServiceOutcome::Error(bytes) => Outcome::Service(bytes),
+            // Room comes with ordered time, of which nobody knows when it passes.
+            ServiceOutcome::Refused(Refusal::Busy, reason) => busy(pace::MOST, reason),
             ServiceOutcome::Refused(refusal, reason) => Outcome::Refused(refusal, reason),
         };
         let (group, client, number) = call;
+        self.answered += 1;
+        self.faults.replied(group);
         self.event(Event::Replied { group, client, number });
         self.conclude(call, outcome);
     }

@@ -28,7 +28,11 @@ impl<O: Ordering> Stack<O> {
                     self.release(ring);
                 }
             }
-            ordering::Output::Event(event) => self.event(Event::Ring(event)),
+            ordering::Output::Event(event) => {
+                let suspected = self.faults.ring_says(now, &event);
+                self.event(Event::Ring(event));
+                suspected.into_iter().for_each(|suspected| self.event(suspected));
+            }
         }
     }
 
@@ -40,6 +44,7 @@ impl<O: Ordering> Stack<O> {
         let Configuration { ring, members, .. } = configuration;
         self.configured_at = now;
         self.event(Event::Configuration { ring, members: members.clone() });
+        self.tell_faults(now, ring, &members);
         self.bench_interrupted(now);
         self.deferred.clear();
         // What was to be said about an earlier configuration is of no use in this one.
@@ -50,6 +55,27 @@ impl<O: Ordering> Stack<O> {
         let replicas = self.replicas_with_state();
         let announce = self.membership.configuration(ring, members, replicas);
         self.order(now, Ordered::Announce(announce));
+    }
+
+    /// Tells who is gone and who has come back.
+    fn tell_faults(&mut self, now: Time, ring: RingId, members: &[Member]) {
+        let primaries =
+            self.directory.iter().filter_map(|(id, group)| Some((id, group.primary()?)));
+        let struck: Vec<(GroupId, Member)> =
+            primaries.filter(|(_, primary)| !members.contains(primary)).collect();
+        for event in self.faults.configuration(now, ring, members, &struck) {
+            self.event(event);
+        }
+    }
+
+    /// Tells which groups that lost their primary are answered for again.
+    pub(super) fn tell_resumed(&mut self, now: Time) {
+        for (group, after) in self.faults.take_resumed(now) {
+            if let Some(known) = self.directory.get(group) {
+                let (name, view) = (known.name.clone(), known.view);
+                self.event(Event::Resumed { group, name, view, after });
+            }
+        }
     }
 
     fn deliver(&mut self, now: Time, delivery: Delivery) {
@@ -203,6 +229,9 @@ impl<O: Ordering> Stack<O> {
         match change {
             Change::None => {}
             Change::View | Change::Removed => {
+                if change == Change::Removed {
+                    self.faults.forget(id);
+                }
                 self.view_changed(id);
                 self.reconcile_replica(now, id);
                 self.reconcile_calls(now, id);

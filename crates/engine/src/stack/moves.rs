@@ -185,8 +185,11 @@ impl<O: Ordering> Stack<O> {
                 self.callers.remove(&call);
             }
         }
-        let view = self.directory.get(wish.group).map_or(wish.view, |group| group.view);
-        self.event(Event::Moved { group: wish.group, from, to: wish.to, asked: wish.view, view });
+        let Move { group, to, view: asked } = wish;
+        let known = self.directory.get(group).expect("its primary has just moved");
+        let (name, view) = (known.name.clone(), known.view);
+        let (ring, sequence) = (self.membership.ring(), self.delivered);
+        self.event(Event::Moved { group, name, ring, sequence, from, to, asked, view });
         self.changed(now, wish.group, change);
     }
 

@@ -65,9 +65,17 @@ impl Log {
                 let group = self.name(*group);
                 tracing::info!(group, bytes, "the replica has the state");
             }
-            Event::Moved { group, from, to, view, .. } => {
-                let group = self.name(*group);
-                tracing::info!(group, %view, from = %from.node, to = %to.node, "the primary has moved");
+            Event::Excluded { member, cause, suspected, .. } => {
+                tracing::warn!(node = %member.node, ?cause, ?suspected, "excluded from the ring");
+            }
+            Event::Restarted { member, .. } => {
+                tracing::info!(node = %member.node, "the node is back in a new life");
+            }
+            Event::Resumed { name, view, after, .. } => {
+                tracing::info!(group = name, %view, ?after, "the group is answered for again");
+            }
+            Event::Moved { name, from, to, view, .. } => {
+                tracing::info!(group = name, %view, from = %from.node, to = %to.node, "the primary has moved");
             }
             Event::BenchBegan { by, senders, size } => {
                 let senders = list(senders.iter().copied());

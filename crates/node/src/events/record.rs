@@ -1,10 +1,10 @@
 //! The JSON form of events: one object, `time` and `event` first, the event's own fields after.
 
-use engine::{Event, ProgramNews};
+use engine::{Event, ProgramNews, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
-use wire::{ClientId, GroupId, Member, NodeId, RingId, ViewNumber};
+use wire::{ClientId, GroupId, Incarnation, Member, NodeId, RingId, ViewNumber};
 
 use crate::status::ChargeStatus;
 
@@ -63,8 +63,32 @@ pub enum EventKind {
     TransferFailed { group: GroupId, reason: String },
     /// This node's replica has the state.
     Transferred { group: GroupId, bytes: usize },
+    /// A member is held to have failed.
+    Suspected { member: Member, ring: RingId, cause: FaultCause, silent_ns: Option<u64> },
+    /// A member of the last configuration is not in this one.
+    Excluded {
+        member: Member,
+        ring: RingId,
+        cause: Option<FaultCause>,
+        silent_ns: Option<u64>,
+        suspected_ns: Option<u64>,
+    },
+    /// A node is there that was there before in another life.
+    Restarted { member: Member, before: Incarnation, ring: RingId },
+    /// A group whose primary was lost is answered for by this node again.
+    Resumed { group: String, view: ViewNumber, after_ns: u64 },
+    /// So many events were not taken in time by this subscriber, and are gone.
+    Missed { events: u64 },
     /// The primary of a group has moved; the view with the new rank follows.
-    Moved { group: GroupId, from: Member, to: Member, asked: ViewNumber, view: ViewNumber },
+    Moved {
+        group: String,
+        ring: RingId,
+        sequence: u64,
+        from: Member,
+        to: Member,
+        asked: ViewNumber,
+        view: ViewNumber,
+    },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
@@ -99,6 +123,31 @@ pub enum EventKind {
     Left,
 }
 
+/// By what a member was first held to have failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultCause {
+    /// There was no sign of the token, which it had.
+    Silence,
+    /// Its host says that its process is gone.
+    Gone,
+    /// It did not agree to a membership in time.
+    NoAnswer,
+    /// It did not keep up.
+    TooSlow,
+}
+
+impl From<Suspicion> for FaultCause {
+    fn from(suspicion: Suspicion) -> Self {
+        match suspicion {
+            Suspicion::Silence(_) => FaultCause::Silence,
+            Suspicion::Gone => FaultCause::Gone,
+            Suspicion::NoAnswer => FaultCause::NoAnswer,
+            Suspicion::TooSlow => FaultCause::TooSlow,
+        }
+    }
+}
+
 /// One replica of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaRecord {
@@ -131,8 +180,26 @@ impl From<&Event> for EventKind {
             Event::TransferStarted { group, to } => EventKind::TransferStarted { group, to },
             Event::TransferFailed { group, reason } => EventKind::TransferFailed { group, reason },
             Event::Transferred { group, bytes } => EventKind::Transferred { group, bytes },
-            Event::Moved { group, from, to, asked, view } => {
-                EventKind::Moved { group, from, to, asked, view }
+            Event::Suspected { member, ring, cause } => {
+                let silent_ns = silent(Some(cause));
+                EventKind::Suspected { member, ring, cause: cause.into(), silent_ns }
+            }
+            Event::Excluded { member, ring, cause, suspected } => EventKind::Excluded {
+                member,
+                ring,
+                cause: cause.map(FaultCause::from),
+                silent_ns: silent(cause),
+                suspected_ns: suspected.map(ns),
+            },
+            Event::Restarted { member, before, ring } => {
+                EventKind::Restarted { member, before, ring }
+            }
+            Event::Resumed { name, view, after, .. } => {
+                EventKind::Resumed { group: name, view, after_ns: ns(after) }
+            }
+            Event::Missed(events) => EventKind::Missed { events },
+            Event::Moved { name, ring, sequence, from, to, asked, view, .. } => {
+                EventKind::Moved { group: name, ring, sequence, from, to, asked, view }
             }
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }
@@ -167,12 +234,21 @@ fn program(group: String, news: ProgramNews) -> EventKind {
         ProgramNews::Attached { pid } => EventKind::ProgramAttached { group, pid },
         ProgramNews::Ended { pid, how } => EventKind::ProgramEnded { group, pid, how },
         ProgramNews::CrashLoop { ends, wait } => {
-            let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+            let wait_ns = ns(wait);
             EventKind::ProgramCrashLoop { group, ends, wait_ns }
         }
         ProgramNews::Recovered => EventKind::ProgramRecovered { group },
         ProgramNews::Stopped => EventKind::ProgramStopped { group },
     }
+}
+
+fn ns(span: wire::Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// How long there was no sign of life, where that was measured.
+fn silent(cause: Option<Suspicion>) -> Option<u64> {
+    cause.map(Suspicion::silent).filter(|span| !span.is_zero()).map(ns)
 }
 
 fn shown(fingerprint: [u8; 8]) -> String {
@@ -181,7 +257,6 @@ fn shown(fingerprint: [u8; 8]) -> String {
 
 impl From<ring::Event> for EventKind {
     fn from(event: ring::Event) -> Self {
-        let ns = |span: wire::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         match event {
             ring::Event::TokenLost { ring, silent, suspect } => {
                 EventKind::TokenLost { ring, silent_ns: ns(silent), suspect }

@@ -4,6 +4,7 @@ mod at;
 pub mod bench;
 pub mod call;
 pub mod doctor;
+pub mod events;
 pub mod hand_over;
 mod human;
 pub mod init;

@@ -17,7 +17,7 @@ use crate::{GroupId, Malformed, ViewNumber};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Refusal {
-    /// A limit is reached; try again later.
+    /// A limit is reached; try again later. A node says it as [`Outcome::Busy`], with when.
     Busy = 1,
     /// The request is larger than a limit.
     TooLarge = 2,
@@ -31,13 +31,15 @@ pub enum Refusal {
     Stale = 6,
     /// The service's reply is larger than a limit.
     ReplyTooLarge = 7,
+    /// The client has more calls under way than a session has places.
+    Window = 8,
 }
 
 impl Refusal {
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge]
+        [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge, Window]
             .into_iter()
             .find(|refusal| *refusal as u8 == number)
     }
@@ -50,8 +52,15 @@ pub enum Outcome {
     Ok(Bytes),
     /// Executed: the service's own error.
     Service(Bytes),
-    /// Not executed: why, in words with the remedy.
+    /// Not executed, or its result is not to be had: why, in words with the remedy. Never [`Refusal::Busy`].
     Refused(Refusal, String),
+    /// Not executed: a limit is reached. Asked again after this time, it may be.
+    Busy {
+        /// In microseconds: what this node expects to need until there is room.
+        retry_after_us: u32,
+        /// The limit, in words.
+        reason: String,
+    },
     /// Not executed here: this node is not the primary. The reply's targets say who is.
     NotPrimary,
     /// Not executed: the cluster has no such group.
@@ -70,6 +79,15 @@ impl Outcome {
             Outcome::NotPrimary => (4, 0, &[]),
             Outcome::NoSuchGroup => (5, 0, &[]),
             Outcome::NoReplica => (6, 0, &[]),
+            Outcome::Busy { reason, .. } => (7, Refusal::Busy as u8, reason.as_bytes()),
+        }
+    }
+
+    /// What stands before these bytes.
+    fn retry_after(&self) -> Option<U32> {
+        match self {
+            Outcome::Busy { retry_after_us, .. } => Some((*retry_after_us).into()),
+            _ => None,
         }
     }
 
@@ -77,25 +95,35 @@ impl Outcome {
         let bare = |outcome| {
             if bytes.is_empty() { Ok(outcome) } else { Err(Malformed::Length) }
         };
-        if number != 3 && refusal != 0 {
+        let busy = Refusal::Busy as u8;
+        if !matches!((number, refusal), (3, _) | (_, 0)) && (number, refusal) != (7, busy) {
             return Err(Malformed::Field("refusal"));
         }
         match number {
             1 => Ok(Outcome::Ok(bytes)),
             2 => Ok(Outcome::Service(bytes)),
             3 => {
-                at_most(bytes.len(), MAX_REASON, "reason")?;
-                let refusal = Refusal::from_number(refusal).ok_or(Malformed::Field("refusal"))?;
-                let reason =
-                    core::str::from_utf8(&bytes).map_err(|_| Malformed::Field("reason"))?;
-                Ok(Outcome::Refused(refusal, reason.into()))
+                let refusal = Refusal::from_number(refusal)
+                    .filter(|refusal| *refusal != Refusal::Busy)
+                    .ok_or(Malformed::Field("refusal"))?;
+                Ok(Outcome::Refused(refusal, text(&bytes)?))
             }
             4 => bare(Outcome::NotPrimary),
             5 => bare(Outcome::NoSuchGroup),
             6 => bare(Outcome::NoReplica),
+            7 if refusal == busy => {
+                let (after, rest) = U32::read_from_prefix(&bytes).map_err(|_| Malformed::Length)?;
+                Ok(Outcome::Busy { retry_after_us: after.get(), reason: text(rest)? })
+            }
             _ => Err(Malformed::Field("outcome")),
         }
     }
+}
+
+fn text(bytes: &[u8]) -> Result<String, Malformed> {
+    at_most(bytes.len(), MAX_REASON, "reason")?;
+    let text = core::str::from_utf8(bytes).map_err(|_| Malformed::Field("reason"))?;
+    Ok(text.into())
 }
 
 /// The answer to a request.
@@ -106,7 +134,8 @@ impl Outcome {
 /// | number | group | view | outcome | refusal | 0 | targets | bytes or text
 /// |        |       |      |         |         |   | length 4| then targets
 /// +--------+-------+------+---------+---------+---+---------+--------------
-/// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica
+/// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica  7 busy
+/// busy     refusal is 1, and before the text stand 4 bytes: microseconds until it may be asked again
 /// targets  postcard (view, style, nodes) at the end, of that many bytes; 0: the client's are right
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,8 +179,13 @@ impl Reply {
             reserved: [0; 2],
             targets: u32::try_from(targets.len()).expect("targets are limited").into(),
         };
-        let mut buffer = start(size_of::<ReplyHeader>() + bytes.len() + targets.len());
+        let after = self.outcome.retry_after();
+        let before = after.map_or(0, |_| size_of::<U32>());
+        let mut buffer = start(size_of::<ReplyHeader>() + before + bytes.len() + targets.len());
         buffer.extend_from_slice(header.as_bytes());
+        if let Some(after) = after {
+            buffer.extend_from_slice(after.as_bytes());
+        }
         buffer.extend_from_slice(bytes);
         buffer.extend_from_slice(&targets);
         buffer

@@ -303,8 +303,12 @@ fn lists_and_texts_of_frames_are_limited() {
     assert_eq!(refused_frame(reply), "targets");
     assert_eq!(refused_frame(Frame::Bind(Bind { name: "n".repeat(MAX_NAME + 1) })), "name");
     let reason = "r".repeat(MAX_REASON + 1);
-    let refused = Outcome::Refused(Refusal::Busy, reason.clone());
+    let refused = Outcome::Refused(Refusal::Failed, reason.clone());
     assert_eq!(refused_frame(samples::reply(refused, None)), "reason");
+    let busy = Outcome::Busy { retry_after_us: 1, reason: reason.clone() };
+    assert_eq!(refused_frame(samples::reply(busy, None)), "reason");
+    let twice = Outcome::Refused(Refusal::Busy, "one word for one thing".into());
+    assert_eq!(refused_frame(samples::reply(twice, None)), "refusal");
     assert_eq!(refused_frame(Frame::Farewell(Farewell { version: 1, reason })), "reason");
 }
 

@@ -319,7 +319,8 @@ pub fn request() -> client::Request {
 
 /// One frame of each kind, and a reply with each outcome.
 pub fn frames() -> Vec<(&'static str, Frame)> {
-    let refused = Outcome::Refused(Refusal::Busy, "wait".into());
+    let refused = Outcome::Refused(Refusal::Window, "wait".into());
+    let busy = Outcome::Busy { retry_after_us: 0x1234, reason: "wait".into() };
     vec![
         ("hello", Frame::Hello(Hello::new(ClientId(0xc1)))),
         (
@@ -334,6 +335,7 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
         ("reply with targets", reply(Outcome::NotPrimary, Some(targets()))),
         ("reply of the service", reply(Outcome::Service(Bytes::from_static(b"error")), None)),
         ("refused", reply(refused, Some(targets()))),
+        ("busy", reply(busy, Some(targets()))),
         ("no such group", reply(Outcome::NoSuchGroup, None)),
         ("no replica", reply(Outcome::NoReplica, None)),
         ("farewell", Frame::Farewell(Farewell { version: 1, reason: "upgrade".into() })),

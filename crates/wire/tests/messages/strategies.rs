@@ -386,7 +386,7 @@ fn client_request() -> impl Strategy<Value = client::Request> {
 
 fn refusal() -> impl Strategy<Value = Refusal> {
     prop::sample::select(vec![
-        Refusal::Busy,
+        Refusal::Window,
         Refusal::TooLarge,
         Refusal::NoSuchMethod,
         Refusal::BadArguments,
@@ -401,6 +401,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         bytes(64).prop_map(Outcome::Ok),
         bytes(64).prop_map(Outcome::Service),
         (refusal(), name()).prop_map(|(refusal, reason)| Outcome::Refused(refusal, reason)),
+        (any::<u32>(), name())
+            .prop_map(|(retry_after_us, reason)| Outcome::Busy { retry_after_us, reason }),
         Just(Outcome::NotPrimary),
         Just(Outcome::NoSuchGroup),
         Just(Outcome::NoReplica),

@@ -1,0 +1,75 @@
+//! How quick this node is with its clients' calls: what it tells those for whom there is no room.
+//!
+//! A refusal says when to ask again: when half of what waits will be done at the rate of late, so that there is
+//! room for those who are told so, and for those who come anew.
+
+use wire::{Duration, Time};
+
+/// The rate is taken over spans of at least this length.
+const SPAN: Duration = Duration::from_millis(100);
+
+/// Nobody is told to come again sooner, or later, than this: one who comes too soon costs little, and one who comes
+/// too late waits in vain.
+const LEAST: Duration = Duration::from_millis(1);
+pub(crate) const MOST: Duration = Duration::from_millis(500);
+
+/// What is told where nothing was answered of late: calls that come all at once after a quiet time, or a node that waits for
+/// a quorum.
+const UNKNOWN: Duration = Duration::from_millis(50);
+
+/// The rate at which calls are answered here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// When the span that is being counted began, and how many calls had been answered then.
+    since: Time,
+    before: u64,
+    /// Calls a second: half of it of the last span, half of those before. 0: none are answered.
+    rate: u64,
+}
+
+impl Pace {
+    /// By now so many calls have been answered. To be told whenever one comes.
+    pub(crate) fn observe(&mut self, now: Time, answered: u64) {
+        let passed = now.since(self.since);
+        if passed < SPAN {
+            return;
+        }
+        let nanoseconds = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+        let last = (answered - self.before).saturating_mul(1_000_000_000) / nanoseconds;
+        // What was long ago says nothing.
+        let lasting = passed < 2 * SPAN && self.rate > 0;
+        self.rate = if lasting { (self.rate + last) / 2 } else { last };
+        (self.since, self.before) = (now, answered);
+    }
+
+    /// When half of so many calls will have been answered.
+    pub(crate) fn retry_after(&self, waiting: usize) -> Duration {
+        let half = (waiting as u64 / 2).saturating_mul(1_000_000);
+        half.checked_div(self.rate).map_or(UNKNOWN, Duration::from_micros).clamp(LEAST, MOST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_finds_no_room_is_told_when_half_of_it_is_done() {
+        let start = Time(1_000_000_000_000);
+        let mut pace = Pace::default();
+        pace.observe(start, 0);
+        assert_eq!(pace.retry_after(8_192), UNKNOWN, "nothing is known");
+        // 10,000 calls a second.
+        let at = |call: u64| start + Duration::from_micros(100 * call);
+        (1..10_000).for_each(|call| pace.observe(at(call), call));
+        assert_eq!(pace.retry_after(8_000), Duration::from_millis(400));
+        assert_eq!(pace.retry_after(4), LEAST);
+        // Half as quick: the answer goes there by halves.
+        pace.observe(at(11_000), 10_499);
+        let slower = pace.retry_after(4_000);
+        assert!(slower > Duration::from_millis(200) && slower < Duration::from_millis(400));
+        // Nothing has been answered for a second: nobody knows when something will.
+        pace.observe(at(21_000), 10_499);
+        assert_eq!(pace.retry_after(8_000), UNKNOWN);
+    }
+}
