@@ -9,6 +9,7 @@ use wire::limits::MAX_REPLICAS;
 use wire::{GroupId, MethodId, Time};
 
 use crate::CallError;
+use crate::bug::Bug;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
 use crate::session::Session;
@@ -135,6 +136,12 @@ impl Session {
                 return self.exhausted(now, id);
             };
             call.tried.push(address);
+            if self.planted.is(Bug::RetryAsNew) && call.last.is_some() && call.attempts.is_empty() {
+                group.active.remove(&call.number);
+                call.number = group.next_number;
+                group.next_number += 1;
+                group.active.insert(call.number, id);
+            }
             let Some(link) = self.links.open(now, address, &mut self.effects) else { continue };
             call.hops += 1;
             call.attempts.push(Attempt { link, address, sent: false });
@@ -297,7 +304,12 @@ impl Session {
 
     pub(crate) fn handle_reply(&mut self, now: Time, link: Link, reply: Reply) {
         let Some(group) = self.groups.get(&reply.group) else { return };
-        let call = group.active.get(&reply.number).copied();
+        let mut call = group.active.get(&reply.number).copied();
+        if self.planted.is(Bug::AnswerAnyCall) {
+            let waits =
+                |id: &&CallId| self.calls[id].attempts.iter().any(|a| a.link == link && a.sent);
+            call = group.active.values().find(waits).copied();
+        }
         let place = call.and_then(|id| {
             let attempts = &self.calls[&id].attempts;
             Some((id, attempts.iter().position(|a| a.link == link && a.sent)?))
@@ -378,7 +390,8 @@ impl Session {
         let call = &self.calls[&id];
         let group_id = call.group;
         let group = &self.groups[&group_id];
-        let error = if call.may_be_executed() {
+        let sure = self.planted.is(Bug::ForgetSilence) && call.obstacle.is_some();
+        let error = if call.may_be_executed() && !sure {
             CallError::DeadlineExceeded
         } else if let Some(obstacle) = &call.obstacle {
             obstacle.clone()

@@ -9,9 +9,7 @@ use wire::limits::{MAX_ADDRESSES, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_
 
 /// Why a call has no result.
 ///
-/// After [`CallError::DeadlineExceeded`] and [`CallError::Closed`] nobody knows whether the call
-/// was executed. After [`CallError::Service`], and [`CallError::Refused`] as `Failed` or
-/// `ReplyTooLarge`, it was; after all others it was not.
+/// Whether the call was executed, [`CallError::was_executed`] says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -68,6 +66,23 @@ pub enum CallError {
     /// The client's task has ended.
     #[error("the client's task has ended with the runtime that it ran in: make a new client")]
     Closed,
+}
+
+impl CallError {
+    /// Whether the call was executed; `None` if nobody knows.
+    ///
+    /// A call that was not executed will not be. One of which it is not known may be executed even after this error was
+    /// told, until a later call of the same client to the group is.
+    pub fn was_executed(&self) -> Option<bool> {
+        use CallError::{Closed, DeadlineExceeded, Refused, Service};
+        match self {
+            // Stale also: the reply is not kept any more.
+            DeadlineExceeded | Closed | Refused { refusal: Refusal::Stale, .. } => None,
+            Service(_) => Some(true),
+            Refused { refusal: Refusal::Failed | Refusal::ReplyTooLarge, .. } => Some(true),
+            _ => Some(false),
+        }
+    }
 }
 
 /// Why a client could not be made.

@@ -13,6 +13,7 @@ mod attempts;
 mod binding;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod buffers;
+mod bug;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod builder;
 #[cfg(any(feature = "net", feature = "tokio"))]
@@ -29,6 +30,8 @@ mod targets;
 #[cfg(feature = "tokio")]
 mod task;
 
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
 #[cfg(any(feature = "net", feature = "tokio"))]
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};

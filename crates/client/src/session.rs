@@ -11,6 +11,7 @@ use wire::limits::{
 use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time};
 
 use crate::attempts::{Call, Phase};
+use crate::bug::Planted;
 use crate::links::{Links, Overdue};
 use crate::output::{CallId, Effects, Link, Output, Stats, Timer, Trouble};
 use crate::targets::{Asking, Group, Inquiry};
@@ -56,6 +57,7 @@ pub struct Session {
     pub(crate) queued: usize,
     /// Of all calls' arguments.
     bytes: usize,
+    pub(crate) planted: Planted,
 }
 
 impl Session {
@@ -83,7 +85,14 @@ impl Session {
             next_call: 1,
             queued: 0,
             bytes: 0,
+            planted: Planted::default(),
         }
+    }
+
+    /// Plants a mistake.
+    #[cfg(feature = "planted-bugs")]
+    pub fn plant(&mut self, bug: crate::Bug) {
+        self.planted.bug = Some(bug);
     }
 
     /// The session's name.

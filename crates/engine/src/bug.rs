@@ -31,12 +31,14 @@ pub enum Bug {
     OldPrimaryStays,
     /// Calls under way at the primary that moves are dropped.
     DropMovedCalls,
+    /// A node says of a call that it gave to the ring that it was not executed.
+    DeclineGiven,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 14] = [
+    pub const ALL: [Bug; 15] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -51,6 +53,7 @@ impl Bug {
         Bug::MoveToUnsynced,
         Bug::OldPrimaryStays,
         Bug::DropMovedCalls,
+        Bug::DeclineGiven,
     ];
 }
 

@@ -9,6 +9,8 @@
 //!   of the rest it can be moved to the front: nothing has to come before it, it fits there, and nobody else sees the difference.
 //! - Of the others, who was answered first is tried first: it is most in need of a place. Those that nobody saw the end of come
 //!   last, and only where they change something.
+//! - After an operation of unknown end must come one that needs it: one that would not fit, or lead elsewhere, if it had not happened. Of all
+//!   linearizations, one with as few of these operations as can be obeys this: any other could do with one less.
 //! - Of equal calls whose ends nobody saw, the earliest goes first: in any linearization it can stand in for the later one.
 //!
 //! Which operations have had their turn is remembered as the exclusive or of a random number of 128 bits for each (Zobrist, *A new hashing
@@ -74,6 +76,7 @@ struct Links {
 struct Frame {
     item: usize,
     state: usize,
+    owed: Option<usize>,
     trail: usize,
 }
 
@@ -98,7 +101,9 @@ pub(crate) struct Search<'a, M: Model> {
     states: Vec<Rc<M::State>>,
     numbers: HashMap<Rc<M::State>, usize>,
     state: usize,
-    met: HashSet<(u128, usize)>,
+    /// The state before an operation of unknown end that has just had its turn, and that the next one has to need.
+    owed: Option<usize>,
+    met: HashSet<(u128, usize, Option<usize>)>,
     /// Who may be next, as of the last look.
     candidates: Vec<usize>,
     /// Who has to be next at the latest.
@@ -150,6 +155,7 @@ impl<'a, M: Model> Search<'a, M> {
             states: vec![start.clone()],
             numbers: HashMap::from([(start, 0)]),
             state: 0,
+            owed: None,
             met: HashSet::new(),
             candidates: Vec::new(),
             frontier: None,
@@ -211,11 +217,13 @@ impl<'a, M: Model> Search<'a, M> {
                 self.take_back(&frame);
                 continue;
             };
-            let frame = Frame { item, state: self.state, trail: self.trail.len() };
+            let (before, owed, trail) = (self.state, self.owed, self.trail.len());
+            let frame = Frame { item, state: before, owed, trail };
             self.take(item);
             self.state = state;
+            self.owed = (item >= self.answered).then_some(before);
             self.settle();
-            if !self.met.insert((self.set, self.state)) {
+            if !self.met.insert((self.set, self.state, self.owed)) {
                 from = frame.item + 1;
                 self.take_back(&frame);
                 continue;
@@ -235,8 +243,9 @@ impl<'a, M: Model> Search<'a, M> {
             let before = self.trail.len();
             for place in 0..self.candidates.len() {
                 let item = self.candidates[place];
-                if self.reads[item] && self.step(item).is_some() {
+                if self.reads[item] && self.step(item, self.state).is_some() {
                     self.take(item);
+                    self.owed = None;
                 }
             }
             if self.trail.len() == before {
@@ -279,22 +288,24 @@ impl<'a, M: Model> Search<'a, M> {
             if item < from || self.reads[item] || waits {
                 continue;
             }
-            let next = self.step(item);
-            if let Some(state) = next.filter(|&state| item < self.answered || state != self.state) {
+            let Some(state) = self.step(item, self.state) else { continue };
+            let useless = item >= self.answered && state == self.state;
+            let needless = self.owed.is_some_and(|before| self.step(item, before) == Some(state));
+            if !useless && !needless {
                 return Some((item, state));
             }
         }
         None
     }
 
-    /// The number of the state after this item, if it fits now.
-    fn step(&mut self, item: usize) -> Option<usize> {
+    /// The number of the state after this item, if it fits in this state.
+    fn step(&mut self, item: usize, state: usize) -> Option<usize> {
         self.steps += 1;
         let Item { call, reply, .. } = self.items[item];
-        let now = &self.states[self.state];
+        let now = &self.states[state];
         let next = self.model.step(now, call, reply)?;
         if next == **now {
-            return Some(self.state);
+            return Some(state);
         }
         if let Some(&number) = self.numbers.get(&next) {
             return Some(number);
@@ -327,6 +338,7 @@ impl<'a, M: Model> Search<'a, M> {
             self.relink(1 + item);
         }
         self.state = frame.state;
+        self.owed = frame.owed;
         self.look();
     }
 

@@ -136,6 +136,23 @@ fn a_write_of_unknown_end_may_come_late_once_or_never() {
     wrong(&Register, &twice);
 }
 
+/// Many writes of unknown end, of which one is seen late: their sets are not all tried.
+#[test]
+fn many_unknown_ends_cost_little() {
+    let mut history: Vec<_> = (1..=40).map(|value| open(value as u32, 0, write(value))).collect();
+    for at in 1..=20 {
+        history.push(told(90, 10 * at, 10 * at + 15, write(100 + at), Written));
+        history.push(told(91, 10 * at + 1, 10 * at + 14, Read(KEY), Value(99 + at)));
+    }
+    history.remove(41); // Nobody wrote what the first would read.
+    history.push(told(92, 500, 501, Read(KEY), Value(17)));
+    let report = check(&Register, &history, Limits { steps: 50_000, ..Limits::default() });
+    assert!(report.is_linearizable(), "{:?} {:?}", report.undecided, report.broken);
+    history.push(told(92, 502, 503, Read(KEY), Value(41)));
+    let report = check(&Register, &history, Limits { steps: 2_000_000, ..Limits::default() });
+    assert!(report.broken.is_some(), "{:?}", report.undecided);
+}
+
 #[test]
 fn a_write_of_what_is_there_already_is_no_read() {
     right(

@@ -99,6 +99,8 @@ struct Cluster {
     undisturbed: Time,
     /// In a seed of smooth moves: since when all groups are whole.
     whole: Option<Time>,
+    /// When a node said last that there is a quorum.
+    formed: Time,
     epilogue: Epilogue,
     summary: Summary,
 }
@@ -109,7 +111,11 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
     let clocks = options.clocks[..options.nodes].to_vec();
     let mut clients = draw.fork();
     let nodes = options.nodes;
-    let customer = |clock| Customer::new(clock, nodes, &mut clients);
+    let customer = |clock| {
+        let mut customer = Customer::new(clock, nodes, &mut clients);
+        plant.into_session(&mut customer.session);
+        customer
+    };
     let mut world = Cluster {
         fabric: Fabric::new(clocks, network, aloud),
         plant,
@@ -123,6 +129,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         calm: None,
         undisturbed: Time::ZERO,
         whole: None,
+        formed: Time::ZERO,
         epilogue: Epilogue::Healing,
         summary: Summary::default(),
         options,
@@ -358,6 +365,7 @@ impl Cluster {
                 self.fabric.trace.say(now, || format!("{me} says {event:?}"));
                 self.watch.event(me, &event)?;
                 match event {
+                    Event::Quorum { quorate: true, .. } => self.formed = now,
                     Event::Left => self.left(node),
                     Event::Transferred { .. } => self.summary.transfers += 1,
                     _ => {}

@@ -5,13 +5,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use client::{CallError, CallId, Config, Output, Session};
+use history::Model;
+use history::models::{Register, RegisterCall};
 use wire::client::Refusal;
-use wire::{ClientId, Duration, MethodId, Time};
+use wire::{ClientId, Duration, GroupId, MethodId, Time};
 
+use crate::check::linearizable::Begun;
 use crate::check::{Verdict, liveness};
 use crate::clock::Clock;
 use crate::draw::Draw;
 use crate::options::{GroupPlan, Load};
+use crate::registers::{KEYS, VALUES, pack, unpack};
 use crate::service::{APPEND, FAIL, MISSING, arguments};
 
 /// The port of node 1 is one higher.
@@ -38,6 +42,10 @@ pub struct Customer {
     /// Calls begun while faults happen.
     pub begun: usize,
     under_way: BTreeMap<CallId, Pending>,
+    /// What it wrote last.
+    written: u64,
+    /// What it saw in each group's registers last.
+    seen: BTreeMap<(GroupId, u64), u64>,
 }
 
 struct Pending {
@@ -45,6 +53,8 @@ struct Pending {
     deadline: Time,
     /// It must be answered by the service, whatever happens.
     must: bool,
+    /// Its reply says what this register held.
+    register: Option<(GroupId, u64)>,
 }
 
 impl Customer {
@@ -58,7 +68,15 @@ impl Customer {
         };
         let now = clock.local(Time::ZERO);
         let session = Session::new(config, now);
-        Customer { session, clock, wake: None, begun: 0, under_way: BTreeMap::new() }
+        Customer {
+            session,
+            clock,
+            wake: None,
+            begun: 0,
+            under_way: BTreeMap::new(),
+            written: 0,
+            seen: BTreeMap::new(),
+        }
     }
 
     /// Calls that have not ended.
@@ -67,7 +85,7 @@ impl Customer {
     }
 
     /// Begins a call as the load says.
-    pub fn call(&mut self, now: Time, groups: &[GroupPlan], load: &Load, draw: &mut Draw) {
+    pub fn call(&mut self, now: Time, groups: &[GroupPlan], load: &Load, draw: &mut Draw) -> Begun {
         let group = draw.pick(groups).name;
         let long = if draw.one_in(8) { load.body } else { load.body.min(64) };
         let filling = draw.between(0, long as u64) as u32;
@@ -75,17 +93,40 @@ impl Customer {
         let method = draw.pick(&[APPEND, APPEND, APPEND, APPEND, APPEND, APPEND, FAIL, MISSING]);
         let patience = draw.pick(&[load.patience, load.patience * 4, Duration::from_secs(10)]);
         self.begun += 1;
-        self.begin(now, &group, method, arguments(filling, &rest), (patience, false));
+        let (method, body) = match draw.one_in(2) {
+            true => self.register(GroupId::of(&group), draw),
+            false => (method, arguments(filling, &rest)),
+        };
+        self.begin(now, &group, method, body, (patience, false))
+    }
+
+    /// A call of a register. No two clients write the same value, and each writes it once.
+    fn register(&mut self, group: GroupId, draw: &mut Draw) -> (MethodId, Bytes) {
+        let key = draw.between(0, KEYS - 1);
+        let old = self.seen.get(&(group, key)).copied().unwrap_or_default();
+        let mine = self.session.client().0 % (VALUES >> 10);
+        self.written = (self.written % (1 << 10) + 1) | mine << 10;
+        let call = match draw.between(0, 4) {
+            0 | 1 => RegisterCall::Read(key),
+            2 | 3 => RegisterCall::Write(key, self.written),
+            _ => RegisterCall::Swap { key, old, new: self.written },
+        };
+        let (method, word) = pack(&call);
+        (method, Bytes::copy_from_slice(&word.to_le_bytes()))
     }
 
     /// Begins a call that need not succeed: a fault is about it.
-    pub fn ask(&mut self, now: Time, group: &str, patience: Duration) {
-        self.begin(now, group, APPEND, arguments(7, b"in the storm"), (patience, false));
+    pub fn ask(&mut self, now: Time, group: &str, patience: Duration) -> Begun {
+        self.begin(now, group, APPEND, arguments(7, b"in the storm"), (patience, false))
     }
 
-    /// Begins a call that must succeed: all is healed.
-    pub fn demand(&mut self, now: Time, group: &str, patience: Duration) {
-        self.begin(now, group, APPEND, arguments(7, b"after the storm"), (patience, true));
+    /// Begins calls that must succeed: all is healed. One of them reads this register.
+    pub fn demand(&mut self, now: Time, group: &str, key: u64, patience: Duration) -> [Begun; 2] {
+        let (read, word) = pack(&RegisterCall::Read(key));
+        let word = Bytes::copy_from_slice(&word.to_le_bytes());
+        let rest = arguments(7, b"after the storm");
+        [(APPEND, rest), (read, word)]
+            .map(|(method, body)| self.begin(now, group, method, body, (patience, true)))
     }
 
     fn begin(
@@ -95,13 +136,20 @@ impl Customer {
         method: MethodId,
         body: Bytes,
         (patience, must): (Duration, bool),
-    ) {
+    ) -> Begun {
         let local = self.clock.local(now);
         let deadline = local + patience;
-        let id = self.session.call(local, group, method, false, body, deadline);
+        let id = self.session.call(local, group, method, false, body.clone(), deadline);
         let words = format!("{id:?} of {} to {group}, begun at {now}", self.session.client());
         let deadline = self.clock.truth(deadline);
-        self.under_way.insert(id, Pending { words, deadline, must });
+        let group = GroupId::of(group);
+        let register = <[u8; 8]>::try_from(&body[..])
+            .ok()
+            .and_then(|word| unpack(method, u64::from_le_bytes(word)))
+            .filter(|call| !matches!(call, RegisterCall::Write(..)))
+            .map(|call| (group, Register.key(&call)));
+        self.under_way.insert(id, Pending { words, deadline, must, register });
+        Begun { call: id, group, method, body }
     }
 
     /// All has healed at `calm`: calls whose deadline is far enough must be answered.
@@ -121,6 +169,11 @@ impl Customer {
         let Some(pending) = self.under_way.remove(&call) else {
             panic!("{call:?} ended, which is not under way: twice?");
         };
+        if let (Some(register), Ok(bytes)) = (pending.register, result)
+            && let Some(held) = bytes.last_chunk::<8>()
+        {
+            self.seen.insert(register, u64::from_le_bytes(*held));
+        }
         let late: Verdict = liveness::ended(&pending.words, now.since(pending.deadline));
         late?;
         let error = match result {

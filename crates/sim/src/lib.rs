@@ -22,6 +22,7 @@ pub mod plants;
 pub mod process;
 pub mod promise;
 pub mod queue;
+pub mod registers;
 pub mod rings;
 pub mod run;
 pub mod service;

@@ -178,12 +178,16 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved",
+         {} states transferred, {} primaries moved{}",
         failed.len(),
         total.steps,
         total.deaths,
         total.transfers,
         total.moves,
+        match total.undecided {
+            0 => String::new(),
+            some => format!("\nUNDECIDED: {some} histories would take too long to be judged"),
+        },
     )
 }
 
@@ -216,6 +220,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "executed": total.executed,
         "transfers": total.transfers,
         "moves": total.moves,
+        "undecided": total.undecided,
     })
 }
 

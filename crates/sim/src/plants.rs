@@ -7,7 +7,7 @@ use crate::run::{Plant, Settings};
 /// A planted mistake must be found within so many seeds.
 pub const WITHIN: u64 = 2_000;
 
-/// All mistakes of ring, engine, seal and store by name.
+/// All mistakes of ring, engine, seal, store and client by name.
 #[cfg(feature = "planted-bugs")]
 pub fn all() -> Vec<(String, Plant)> {
     let ring = ring::Bug::ALL
@@ -28,7 +28,10 @@ pub fn all() -> Vec<(String, Plant)> {
     let store = store::Bug::ALL
         .iter()
         .map(|&bug| (format!("store::{bug:?}"), Plant { store: Some(bug), ..Plant::default() }));
-    ring.chain(engine).chain(seal).chain(store).collect()
+    let client = client::Bug::ALL
+        .iter()
+        .map(|&bug| (format!("client::{bug:?}"), Plant { client: Some(bug), ..Plant::default() }));
+    ring.chain(engine).chain(seal).chain(store).chain(client).collect()
 }
 
 /// Without the feature `planted-bugs` the machines have none.

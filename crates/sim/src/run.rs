@@ -53,6 +53,8 @@ pub struct Summary {
     pub transfers: u64,
     /// Primaries that were moved, as somebody was told.
     pub moves: u64,
+    /// Histories of clients for which the checker would have taken too long.
+    pub undecided: u64,
 }
 
 impl Summary {
@@ -67,6 +69,7 @@ impl Summary {
         self.deaths += other.deaths;
         self.transfers += other.transfers;
         self.moves += other.moves;
+        self.undecided += other.undecided;
     }
 }
 
@@ -85,6 +88,9 @@ pub struct Plant {
     /// In the store.
     #[cfg(feature = "planted-bugs")]
     pub store: Option<store::Bug>,
+    /// In clients.
+    #[cfg(feature = "planted-bugs")]
+    pub client: Option<client::Bug>,
 }
 
 impl Plant {
@@ -96,6 +102,9 @@ impl Plant {
         }
         if self.store.is_some() {
             return Some(World::Stores);
+        }
+        if self.client.is_some() {
+            return Some(World::Cluster);
         }
         let bug = self.ring?;
         if ring::Bug::OF_LINKS.contains(&bug) {
@@ -128,6 +137,18 @@ impl Plant {
     pub fn into_engine(self, config: &mut engine::Config) {
         config.bug = self.engine;
     }
+
+    /// Plants the mistake in a client.
+    #[cfg(feature = "planted-bugs")]
+    pub fn into_session(self, session: &mut client::Session) {
+        if let Some(bug) = self.client {
+            session.plant(bug);
+        }
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn into_session(self, _: &mut client::Session) {}
 
     /// Plants the mistake in what seals.
     #[cfg(feature = "planted-bugs")]

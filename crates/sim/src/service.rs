@@ -1,13 +1,17 @@
-//! The service that every simulated group runs: a log of its own calls, and their hash.
+//! The service that every simulated group runs: a log of its own calls, and their hash; and registers.
 //!
 //! Its state is its history, so whoever has a replica's state, or a reply, knows which calls led to
-//! it. Every reply names its place in the history and the hash of the history up to there.
+//! it. Every reply names its place in the history and the hash of the history up to there. What the registers hold
+//! follows from the history, too.
 
 use bytes::Bytes;
 use engine::ServiceOutcome;
 use wire::client::Refusal;
 use wire::{ClientId, MethodId, Random, Time};
 
+use history::models::RegisterCall;
+
+use crate::registers::{KEYS, READ, SWAP, WRITE, is_register, unpack};
 use crate::trace::{digest, mix};
 
 /// Appends an entry and replies with its place, the history's hash, and a filling.
@@ -30,7 +34,7 @@ pub struct Entry {
     pub random: u64,
     /// The method.
     pub method: MethodId,
-    /// Hash of the arguments.
+    /// The arguments: see [`identity`].
     pub body: u64,
     /// Bytes of filling that the arguments ask for.
     pub filling: u32,
@@ -50,6 +54,7 @@ pub struct Log {
     pub entries: Vec<Entry>,
     /// The hash of the entries.
     pub digest: u64,
+    registers: [u64; KEYS as usize],
     padding: usize,
 }
 
@@ -58,6 +63,14 @@ pub fn arguments(filling: u32, rest: &[u8]) -> Bytes {
     let mut body = filling.to_le_bytes().to_vec();
     body.extend_from_slice(rest);
     body.into()
+}
+
+/// What stands for arguments in an entry: their hash; of a register's call the arguments themselves.
+pub fn identity(method: MethodId, body: &[u8]) -> u64 {
+    match <[u8; 8]>::try_from(body) {
+        Ok(word) if is_register(method) => u64::from_le_bytes(word),
+        _ => digest(body),
+    }
 }
 
 /// The hash of a history that goes on by this entry.
@@ -80,19 +93,40 @@ impl Log {
     /// Executes a call.
     pub fn execute(&mut self, call: &Call<'_>) -> ServiceOutcome {
         let entry = call.entry();
-        self.digest = extend(self.digest, &entry);
-        self.entries.push(entry);
+        let held = self.append(entry);
         let mut reply = Vec::with_capacity(REPLY + entry.filling as usize);
         for word in [self.entries.len() as u64, self.digest, entry.random] {
             reply.extend_from_slice(&word.to_le_bytes());
         }
         let low = self.digest.to_le_bytes()[0];
         reply.resize(REPLY + entry.filling as usize, low);
+        reply.extend(held.iter().flat_map(|value| value.to_le_bytes()));
         match call.method {
-            APPEND => ServiceOutcome::Ok(reply.into()),
+            APPEND | READ | WRITE | SWAP => ServiceOutcome::Ok(reply.into()),
             FAIL => ServiceOutcome::Error(reply.into()),
-            _ => ServiceOutcome::Refused(Refusal::NoSuchMethod, format!("{:016x}", self.digest)),
+            _ => {
+                let told = format!("{} {:016x}", self.entries.len(), self.digest);
+                ServiceOutcome::Refused(Refusal::NoSuchMethod, told)
+            }
         }
+    }
+
+    /// The history goes on. If it is a call of a register: what that held before.
+    fn append(&mut self, entry: Entry) -> Option<u64> {
+        self.digest = extend(self.digest, &entry);
+        self.entries.push(entry);
+        let call = unpack(entry.method, entry.body)?;
+        let (RegisterCall::Read(key)
+        | RegisterCall::Write(key, _)
+        | RegisterCall::Swap { key, .. }) = call;
+        let register = &mut self.registers[key as usize];
+        let held = *register;
+        match call {
+            RegisterCall::Write(_, new) => *register = new,
+            RegisterCall::Swap { old, new, .. } if old == held => *register = new,
+            RegisterCall::Read(_) | RegisterCall::Swap { .. } => {}
+        }
+        Some(held)
     }
 
     /// Begins anew.
@@ -144,8 +178,7 @@ impl Log {
                 method: MethodId((word(5) >> 32) as u32),
                 filling: word(5) as u32,
             };
-            log.digest = extend(log.digest, &entry);
-            log.entries.push(entry);
+            log.append(entry);
         }
         Some(log)
     }
@@ -170,7 +203,8 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// What goes into the history.
     pub fn entry(&self) -> Entry {
-        let filling = self.body.get(..4).map_or(0, |head| {
+        let asked = self.body.get(..4).filter(|_| !is_register(self.method));
+        let filling = asked.map_or(0, |head| {
             u32::from_le_bytes(head.try_into().expect("four bytes")).min(1 << 16)
         });
         Entry {
@@ -179,7 +213,7 @@ impl Call<'_> {
             time: self.now,
             random: Random::new(self.seed).next_u64(),
             method: self.method,
-            body: digest(self.body),
+            body: identity(self.method, self.body),
             filling,
         }
     }

@@ -8,6 +8,7 @@ use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::check::acknowledged::Acknowledged;
 use crate::check::histories::Histories;
+use crate::check::linearizable::Linearizable;
 use crate::check::moves::{Moves, Told};
 use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
@@ -38,6 +39,8 @@ pub struct Watch {
     replies: Replies,
     /// Who waits for the token.
     pub wait: Wait,
+    /// What clients saw.
+    pub linearizable: Linearizable,
     /// Places of calls in histories, as services counted them.
     places: HashMap<(Member, GroupId, ClientId, u64), u64>,
 }
@@ -48,6 +51,7 @@ impl Watch {
         Watch {
             loose: options.loose(),
             wait: Wait::new(options.turn, options.parking),
+            linearizable: Linearizable::default(),
             promise: Promise::new(options.nodes, options.by_all()),
             component: HashMap::default(),
             views: Views::default(),
@@ -174,7 +178,7 @@ impl Watch {
     }
 
     /// At the end: these replicas have the group's state.
-    pub fn finish(&self, group: GroupId, ends: &[(Member, &[Entry], u64)]) -> Verdict {
+    pub fn finish(&mut self, group: GroupId, ends: &[(Member, &[Entry], u64)]) -> Verdict {
         let digests: Vec<_> = ends.iter().map(|(by, log, hash)| (*by, log.len(), *hash)).collect();
         Histories::finish(group, &digests)?;
         let promised = usize::from(!self.loose.contains(&group));
@@ -182,7 +186,7 @@ impl Watch {
             self.acknowledged.finish(group, history)?;
             self.replies.finish(group, history)?;
         }
-        Ok(())
+        if promised > 0 { self.linearizable.finish(group) } else { Ok(()) }
     }
 }
 

@@ -12,6 +12,7 @@ use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
 
 use super::{Hosted, Stack};
 use crate::api::{Event, Output, ServiceOutcome};
+use crate::bug::Bug;
 use crate::callers::{Call, Stage, Waiting};
 use crate::directory::{Group, State};
 use crate::ordering::{Level, Ordering};
@@ -326,7 +327,8 @@ impl<O: Ordering> Stack<O> {
     /// what others made of it: to say that it was not executed could be a lie, so it goes on waiting,
     /// and its client hears nothing and asks elsewhere.
     fn decline(&mut self, call: Call, outcome: Outcome) {
-        if self.callers.get(&call).is_some_and(|waiting| !waiting.given) {
+        let lies = self.planted.is(Bug::DeclineGiven);
+        if self.callers.get(&call).is_some_and(|waiting| !waiting.given || lies) {
             self.conclude(call, outcome);
         }
     }

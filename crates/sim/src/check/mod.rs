@@ -10,6 +10,7 @@ pub mod detection;
 pub mod evs;
 pub mod hashed;
 pub mod histories;
+pub mod linearizable;
 pub mod liveness;
 pub mod moves;
 pub mod once;

@@ -10,8 +10,7 @@ use wire::{ClientId, GroupId, MethodId};
 
 use super::{Verdict, demand};
 use crate::oracle;
-use crate::service::Entry;
-use crate::trace::digest;
+use crate::service::{Entry, identity};
 
 const PROPERTY: &str = "replies are right";
 
@@ -39,7 +38,7 @@ pub fn of_the_service(outcome: &Outcome) -> bool {
 impl Replies {
     /// A client's request leaves for the first time or again.
     pub fn asked(&mut self, call: CallKey, method: MethodId, body: &[u8]) -> Verdict {
-        let asked = (method, digest(body));
+        let asked = (method, identity(method, body));
         let first = *self.asked.entry(call).or_insert(asked);
         demand(first == asked, PROPERTY, || format!("{call:?} is used for two different calls"))
     }

@@ -27,7 +27,8 @@ impl Cluster {
         let think = self.load.scale(Duration::from_micros(50), load.think);
         if customer.under_way() < load.parallel {
             let now = self.fabric.now();
-            customer.call(now, &self.options.groups, load, &mut self.load);
+            let begun = customer.call(now, &self.options.groups, load, &mut self.load);
+            self.watch.linearizable.begun(now, client, &begun);
         }
         self.fabric.later(think, Extra::Call(client));
         self.customer_ran(client)
@@ -102,6 +103,7 @@ impl Cluster {
                 self.fabric.trace.note(now, 12, client, [call.0, u64::from(result.is_ok())]);
                 let short = result.as_ref().map(Bytes::len);
                 self.fabric.trace.say(now, || format!("{name} ends {call:?}: {short:?}"));
+                self.watch.linearizable.ended(now, client, call, &result);
                 let answered = self.customers[client].done(now, call, &result)?;
                 self.missed(now, call, &result)?;
                 self.summary.answered += u64::from(answered);

@@ -11,6 +11,7 @@ use crate::fabric::place_of;
 use crate::faults::{FaultKind, apart};
 use crate::network::Place;
 use crate::options::GroupPlan;
+use crate::registers::KEYS;
 use crate::service::Entry;
 use crate::strike::{Relief, Strike, away, choose, relieve, strike};
 use crate::trace::mix;
@@ -81,7 +82,9 @@ impl Cluster {
         let group = self.faults.count(0, self.options.groups.len() - 1);
         let group = GroupId::of(&self.options.groups[group].name);
         let synced = self.watch.promise.newest(group);
-        if synced.len() < 2 || !self.is_whole() {
+        // Which replicas go on in a component is not known at once, and it may be one alone (seed 1945).
+        let known = self.fabric.now() >= self.formed + ORPHANED;
+        if synced.len() < 2 || !self.is_whole() || !known {
             return None;
         }
         let mut hosts: Vec<usize> = synced.iter().map(|member| place_of(member.node)).collect();
@@ -98,7 +101,9 @@ impl Cluster {
         let now = self.fabric.now();
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
-                self.customers[client].ask(now, &group.name, self.options.load.patience * 4);
+                let patience = self.options.load.patience * 4;
+                let begun = self.customers[client].ask(now, &group.name, patience);
+                self.watch.linearizable.begun(now, client, &begun);
             }
             self.customer_ran(client)?;
         }
@@ -296,7 +301,9 @@ impl Cluster {
         let now = self.fabric.now();
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
-                self.customers[client].demand(now, &group.name, PATIENCE);
+                let key = client as u64 % KEYS;
+                let begun = self.customers[client].demand(now, &group.name, key, PATIENCE);
+                begun.iter().for_each(|begun| self.watch.linearizable.begun(now, client, begun));
             }
             self.customer_ran(client)?;
         }
@@ -356,6 +363,11 @@ impl Cluster {
             };
             let ends: Vec<_> = group.hosts.iter().map(end).collect();
             self.watch.finish(id, &ends)?;
+        }
+        let undecided = self.watch.linearizable.undecided();
+        self.summary.undecided = undecided.len() as u64;
+        for history in undecided {
+            self.fabric.trace.say(self.fabric.now(), || format!("UNDECIDED {history}"));
         }
         for node in 0..self.options.nodes {
             let Some(process) = &self.fabric.hosts[node].process else { continue };

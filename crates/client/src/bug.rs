@@ -1,0 +1,39 @@
+//! Mistakes planted on purpose, to prove that the simulator finds them from what clients see.
+
+/// One realistic mistake in the session. Exists only with the feature `planted-bugs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// A retry has a number of its own, so that replicas take it for another call.
+    RetryAsNew,
+    /// A request that was neither answered nor declined is forgotten: at the deadline the call is said not to have been executed.
+    ForgetSilence,
+    /// A reply ends whichever call waits on its connection.
+    AnswerAnyCall,
+}
+
+impl Bug {
+    /// Every bug.
+    #[cfg(feature = "planted-bugs")]
+    pub const ALL: [Bug; 3] = [Bug::RetryAsNew, Bug::ForgetSilence, Bug::AnswerAnyCall];
+}
+
+/// Which bug, if any, is planted in this machine. Costs nothing without the feature.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Planted {
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<Bug>,
+}
+
+impl Planted {
+    /// Whether this bug is.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn is(self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// Whether this bug is.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(crate) fn is(self, _: Bug) -> bool {
+        false
+    }
+}
