@@ -4,7 +4,8 @@ use std::io::{Read, Write, stdin, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::{env, fs, thread};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{env, fs, process, thread};
 
 use clap::Subcommand;
 use node::{EventRecord, Interest};
@@ -13,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig};
 
 use crate::allocator::{Allocated, allocated};
+use crate::blackbox::objects::Objects;
 use crate::echo::{self, Echo, Transport, Waits};
-use crate::{Outcome, fan, machine};
+use crate::{Outcome, blackbox, fan, machine};
 
 /// Which process to be.
 #[derive(Debug, clap::Args)]
@@ -60,6 +62,9 @@ enum Role {
 
 /// The question to a node's child: how much it has allocated.
 pub const ALLOCATED: &[u8] = b"allocated\n";
+
+/// To a node's child: leave the ring and end. As long as the question.
+pub const LEAVE: &[u8] = b"leave now\n";
 
 /// What a child says on its standard output, one JSON object a line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,34 +113,53 @@ pub fn run(options: &Options) -> Outcome<()> {
 fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
     let node = Node::start(config)?;
+    let id = node.id();
     // Who is told of every call wakes for it, and more than the call costs.
     let interest = Interest::Membership;
     let mut events = node.subscribe_to(interest);
     for group in groups {
-        node.host(group, options_of(group)?, Echo::default)?;
+        let options = options_of(group)?;
+        match group.as_str() {
+            blackbox::GROUP => node.host(group, options, Objects::default)?,
+            _ => node.host(group, options, Echo::default)?,
+        }
     }
     say(&Line::Ready { ready: node.client_address().ok_or("the node takes no clients")? })?;
-    // The child ends by a signal, not by the end of its input.
-    thread::spawn(|| {
+    let node = Arc::new(Mutex::new(Some(node)));
+    let asked = node.clone();
+    // The child ends by a signal, or when it is asked to leave, not by the end of its input.
+    thread::spawn(move || {
         let mut question = [0; ALLOCATED.len()];
         while stdin().read_exact(&mut question).is_ok() {
+            if question == LEAVE {
+                let node = asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let stopped = node.map(Node::stop);
+                process::exit(i32::from(matches!(stopped, Some(Err(_)))));
+            }
             // Without a parent nobody reads it.
             let _ = say(&Line::Allocated { allocated: allocated() });
         }
     });
     loop {
         for (time, event) in events {
-            say(&Line::Event(EventRecord::new(time, node.id(), &event)))?;
+            say(&Line::Event(EventRecord::new(time, id, &event)))?;
         }
         // A node ends its oldest subscriber when there are too many.
-        events = node.subscribe_to(interest);
+        match &*node.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(node) => events = node.subscribe_to(interest),
+            None => break,
+        }
+    }
+    // It leaves, and the process ends with it.
+    loop {
+        thread::park();
     }
 }
 
 /// How the replicas of a group are hosted: its name says it.
 fn options_of(group: &str) -> Outcome<HostOptions> {
     let (hold, execution) = match group {
-        "thread" => (Hold::Majority, Execution::Thread),
+        "thread" | blackbox::GROUP => (Hold::Majority, Execution::Thread),
         "inline" => (Hold::Majority, Execution::Inline),
         "agreed" => (Hold::One, Execution::Inline),
         "safe" => (Hold::All, Execution::Inline),

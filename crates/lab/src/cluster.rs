@@ -22,6 +22,7 @@ use crate::child::{self, Line};
 use crate::hosts::Hosts;
 use crate::protect::{Keys, Protect};
 
+mod health;
 mod plan;
 
 pub use plan::{Placement, Plan, Where};
@@ -175,8 +176,13 @@ impl Cluster {
         };
         self.inputs.insert(id, stdin);
         let sender = self.sender.clone();
+        let mut log = self.log(id)?;
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some(log) = &mut log {
+                    // What cannot be kept is missed, and nothing else.
+                    let _ = writeln!(log, "{line}");
+                }
                 let Ok(line) = serde_json::from_str(&line) else { continue };
                 if sender.send((id, line)).is_err() {
                     break;

@@ -6,6 +6,7 @@
 mod allocations;
 mod allocator;
 mod bad_input;
+mod blackbox;
 mod caller;
 mod child;
 mod cluster;
@@ -64,6 +65,8 @@ enum Experiment {
     Machine(floors::Options),
     /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
     Idle(idle::Options),
+    /// Faults strike real processes while clients record what they see: is it linearizable?
+    Blackbox(blackbox::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.
     Badinput(bad_input::Options),
     /// The time of a view change after one crash, by the number of nodes.
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Experiment::Disk(options) => disk::run(&options),
         Experiment::Machine(options) => floors::run(&options),
         Experiment::Idle(options) => idle::run(&options),
+        Experiment::Blackbox(options) => blackbox::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),
         Experiment::Hosts(options) => scenario::run(&options),

@@ -24,6 +24,8 @@ mod liveness;
 mod node;
 mod own_time;
 mod plane;
+#[cfg(feature = "planted-bugs")]
+mod plant;
 mod poller;
 mod ports;
 mod programs;

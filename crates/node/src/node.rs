@@ -80,6 +80,8 @@ impl Node {
         stack.first_life = life.first;
         stack.address = client_address;
         stack.sealing = keys.as_ref().map(|keys| keeper::name(keys.sealing()));
+        #[cfg(feature = "planted-bugs")]
+        crate::plant::into(&mut stack);
         let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
         let stack = Stack::new(stack, ring, monotonic());
 

@@ -25,6 +25,8 @@ pub struct Plan {
     pub slow_share: Option<u32>,
     /// The ring's `token_timeout`, if not that by default.
     pub token_timeout: Option<Duration>,
+    /// What the nodes tell is kept: see [`Cluster::copy_logs`](crate::cluster::Cluster::copy_logs).
+    pub keep_logs: bool,
 }
 
 impl Default for Plan {
@@ -39,6 +41,7 @@ impl Default for Plan {
             parking: true,
             slow_share: None,
             token_timeout: None,
+            keep_logs: false,
         }
     }
 }

@@ -1,0 +1,277 @@
+//! Whether clients of real processes see one object that never fails, whatever befalls the processes.
+//!
+//! Clients call a group's registers and logs all the time and note what they see; faults strike, one after the other, and after each one
+//! all must be well again in bounded time. What the clients saw is checked to be linearizable round by round, with no look
+//! inside the nodes; at the end all replicas must have the same state. See docs/linearizability.md.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use steadfast::NodeId;
+use steadfast::admin::Client as Admin;
+use wire::Random;
+
+use crate::cluster::{Cluster, Placement, Plan, Where, wall};
+use crate::hosts;
+use crate::{Outcome, machine};
+
+mod clients;
+mod evidence;
+mod faults;
+pub mod objects;
+
+use clients::{Book, Clients};
+use evidence::{Tally, judge, leave};
+use faults::{Fault, Kind, Reach};
+
+/// The group, by a name that a child knows.
+pub const GROUP: &str = "objects";
+
+/// So many faults strike before the histories are checked and others begun.
+const ROUND: usize = 10;
+
+/// Calls that must be answered after a fault before the next strikes.
+const AFTERWARDS: u64 = 20;
+
+/// Within this they are, and replicas are alike.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// How many faults strike.
+    #[arg(long, default_value_t = 200)]
+    faults: usize,
+    /// No further fault strikes after so many seconds.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Which kinds; all that this machine permits if none is named.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    kinds: Vec<Kind>,
+    /// Clients that call all the time.
+    #[arg(long, default_value_t = 8)]
+    clients: usize,
+    /// Decides faults, calls and pauses; drawn and told if it is not given. What the processes make of it differs.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Node processes.
+    #[arg(long, default_value_t = 5)]
+    nodes: u32,
+    /// Replicas of the group.
+    #[arg(long, default_value_t = 3)]
+    replicas: u32,
+    /// Where histories and logs are left if something is wrong.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    at: Where,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A run in its course.
+struct Run<'a> {
+    options: &'a Options,
+    cluster: Cluster,
+    /// Until the end.
+    clients: Option<Clients>,
+    tally: Tally,
+    struck: Vec<Fault>,
+}
+
+/// What is wrong, and what was seen of it.
+struct Finding {
+    text: String,
+    book: Option<Book>,
+}
+
+impl<T: std::fmt::Display> From<T> for Finding {
+    fn from(text: T) -> Finding {
+        Finding { text: format!("{text}\n"), book: None }
+    }
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let kinds = kinds(options)?;
+    let seed = options.seed.unwrap_or_else(wall);
+    let plan = Plan {
+        nodes: options.nodes,
+        replicas: options.replicas.min(options.nodes),
+        groups: &[GROUP],
+        placement: options.at.placement(),
+        keep_logs: true,
+        ..Plan::default()
+    };
+    eprintln!("on {}; seed {seed}", machine::description());
+    let mut cluster = Cluster::start(plan)?;
+    cluster.wait_until_well()?;
+    let made = (0..options.clients).map(|_| cluster.connect()).collect::<Outcome<_>>()?;
+    let clients = Some(Clients::start(made, GROUP, seed));
+    let mut run = Run { options, cluster, clients, tally: Tally::default(), struck: Vec::new() };
+    let began = Instant::now();
+    let found = run.faults(&kinds, seed, began).and_then(|()| run.finish()).err();
+    run.summarize(seed, began.elapsed(), found.is_some());
+    if let Some(finding) = found {
+        return Err(run.report(seed, &finding)?.into());
+    }
+    match run.tally.undecided.first() {
+        None => Ok(()),
+        Some(first) => {
+            let count = run.tally.undecided.len();
+            Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}").into())
+        }
+    }
+}
+
+/// The kinds of fault that are drawn from. Without hosts of their own only processes are struck, and it is said.
+fn kinds(options: &Options) -> Outcome<Vec<Kind>> {
+    let on_hosts = options.at.placement() != Placement::Loopback;
+    let permitted: Vec<Kind> = match on_hosts {
+        true => Kind::OF_PROCESSES.into_iter().chain(Kind::OF_HOSTS).collect(),
+        false => Kind::OF_PROCESSES.to_vec(),
+    };
+    if options.nodes < 3 || options.replicas < 2 {
+        return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
+    }
+    if options.kinds.is_empty() {
+        if !on_hosts {
+            let missing = hosts::missing();
+            let why = missing
+                .map_or("--hosts was not given".into(), |missing| format!("hosts need {missing}"));
+            eprintln!("no cables are cut, only processes are struck: {why}");
+        }
+        return Ok(permitted);
+    }
+    match options.kinds.iter().find(|kind| !permitted.contains(kind)) {
+        Some(kind) => Err(format!("`{}` needs --hosts", kind.name()).into()),
+        None => Ok(options.kinds.clone()),
+    }
+}
+
+impl Run<'_> {
+    /// All faults, with a verdict on what was seen every [`ROUND`].
+    fn faults(&mut self, kinds: &[Kind], seed: u64, began: Instant) -> Result<(), Finding> {
+        let Options { faults, seconds, nodes, replicas, .. } = *self.options;
+        let reach = Reach { nodes, replicas: replicas.min(nodes) };
+        let mut random = Random::new(seed);
+        for number in 1..=faults {
+            if seconds.is_some_and(|most| began.elapsed() > Duration::from_secs(most)) {
+                break;
+            }
+            self.strike(number, reach.draw(kinds, &mut random))?;
+            if number % ROUND == 0 {
+                let reader = self.cluster.connect()?;
+                let book = self.clients()?.close_round(reader)?;
+                self.judge(book)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn clients(&mut self) -> Outcome<&mut Clients> {
+        Ok(self.clients.as_mut().ok_or("the clients have ended")?)
+    }
+
+    /// One fault, until all is well again.
+    fn strike(&mut self, number: usize, fault: Fault) -> Result<(), Finding> {
+        self.clients()?.forget_gap();
+        self.struck.push(fault.clone());
+        let began = Instant::now();
+        fault.strike(&mut self.cluster)?;
+        self.cluster.wait_until_well()?;
+        let well = began.elapsed();
+        let clients = self.clients()?;
+        let (wanted, deadline) = (clients.good() + AFTERWARDS, Instant::now() + PATIENCE);
+        while clients.good() < wanted {
+            if Instant::now() > deadline {
+                return Err(format!("no {AFTERWARDS} calls were answered in {PATIENCE:?}").into());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let gap = clients.gap();
+        self.tally.gap(fault.kind, gap);
+        self.cluster.take_events();
+        let nodes: Vec<u32> = fault.nodes.iter().map(|node| node.0).collect();
+        let (kind, well) = (fault.kind.name(), well.as_secs_f64() * 1e3);
+        if self.options.json {
+            let line = json!({
+                "measure": "blackbox-fault", "number": number, "fault": kind, "nodes": nodes,
+                "span_ms": fault.span.as_millis() as u64, "gap_ms": gap, "well_ms": well,
+            });
+            println!("{line}");
+        } else {
+            println!("{number:5} {kind:<10} {nodes:?} gap {gap:.1} ms, well after {well:.0} ms");
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, book: Book) -> Result<(), Finding> {
+        match judge(&book, &mut self.tally) {
+            None => Ok(()),
+            Some(text) => Err(Finding { text, book: Some(book) }),
+        }
+    }
+
+    /// The last round, and whether all replicas are alike.
+    fn finish(&mut self) -> Result<(), Finding> {
+        let clients = self.clients.take().ok_or("the clients have ended")?;
+        let book = clients.finish(self.cluster.connect()?)?;
+        self.judge(book)?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let replicas = self.options.replicas.min(self.options.nodes);
+            let mut states: BTreeMap<Vec<u8>, Vec<NodeId>> = BTreeMap::new();
+            for id in (1..=replicas).map(NodeId) {
+                let (_, state) = Admin::connect(self.cluster.admin(id))?.state(GROUP)?;
+                states.entry(state).or_default().push(id);
+            }
+            if states.len() == 1 {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let alike: Vec<_> = states.into_values().collect();
+                return Err(format!("replicas differ; these are alike: {alike:?}").into());
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn summarize(&self, seed: u64, took: Duration, broken: bool) {
+        let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.tally;
+        if self.options.json {
+            let line = json!({
+                "peer": "steadfast", "measure": "blackbox", "seed": seed, "faults": self.struck.len(),
+                "seconds": took.as_secs_f64(), "answered": answered, "failed": failed,
+                "unknown": unknown, "objects": keys, "undecided": undecided.len(),
+                "violation": broken, "kinds": self.tally.json(),
+            });
+            println!("{line}");
+        } else {
+            println!(
+                "{}{} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} of \
+                 unknown end; {keys} objects: {}",
+                self.tally.table(),
+                self.struck.len(),
+                if broken { "A PROMISE IS BROKEN" } else { "linearizable, replicas alike" },
+            );
+        }
+    }
+
+    /// Leaves what is known of a finding, and says where.
+    fn report(&self, seed: u64, finding: &Finding) -> Outcome<String> {
+        let place = format!("steadfast-blackbox-{seed}-{}", process::id());
+        let folder = self.options.out.clone().unwrap_or_else(|| std::env::temp_dir().join(place));
+        let Finding { text, book } = finding;
+        leave(&folder, text, book.as_ref(), &self.struck, &self.cluster)?;
+        Ok(format!(
+            "after {} faults of seed {seed}:\n{text}\
+             histories, faults and what the nodes told are in {}; docs/linearizability.md says how to read them",
+            self.struck.len(),
+            folder.display()
+        ))
+    }
+}

@@ -1,0 +1,275 @@
+//! Clients that call all the time and note what they saw.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use history::models::{LogCall, LogReply, RegisterCall, RegisterReply};
+use history::{Handle, History};
+use steadfast::Client;
+use wire::{Random, Time};
+
+use super::objects::{ASK, Ask, log_reply, register_reply};
+use crate::Outcome;
+
+/// Keys that are in use at a time: few, so that clients meet.
+const KEYS: u64 = 8;
+/// A client pauses no longer than this between calls.
+const PAUSE_US: u64 = 10_000;
+/// Deadlines of calls: some end before a fail-over is over.
+const DEADLINES_MS: [u64; 4] = [50, 400, 2_000, 10_000];
+/// A round's end waits for calls under way no longer than this.
+const CLOSE_WITHIN: Duration = Duration::from_secs(30);
+
+/// What one client saw in a round.
+#[derive(Default)]
+pub struct Book {
+    pub registers: History<RegisterCall, RegisterReply>,
+    pub logs: History<LogCall, LogReply>,
+    /// A reply that no such call has.
+    pub nonsense: Option<String>,
+}
+
+/// What all share.
+struct Shared {
+    began: Instant,
+    /// The first key of the round.
+    base: AtomicU64,
+    stop: AtomicBool,
+    /// When any client was answered last, and the longest time without since it was asked.
+    last: AtomicU64,
+    longest: AtomicU64,
+    good: AtomicU64,
+}
+
+impl Shared {
+    fn now(&self) -> Time {
+        Time(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn answered(&self) {
+        let now = self.now().0;
+        let last = self.last.fetch_max(now, Ordering::Relaxed);
+        self.longest.fetch_max(now.saturating_sub(last), Ordering::Relaxed);
+        self.good.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The clients.
+pub struct Clients {
+    shared: Arc<Shared>,
+    books: Receiver<Book>,
+    threads: Vec<JoinHandle<()>>,
+    group: &'static str,
+}
+
+/// One client, with its book.
+struct Caller {
+    client: Client,
+    group: &'static str,
+    lane: u32,
+    shared: Arc<Shared>,
+    book: Book,
+}
+
+impl Clients {
+    /// Starts them.
+    pub fn start(made: Vec<Client>, group: &'static str, seed: u64) -> Clients {
+        let shared = Arc::new(Shared {
+            began: Instant::now(),
+            base: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            last: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
+            good: AtomicU64::new(0),
+        });
+        let (sender, books) = channel();
+        let threads = made
+            .into_iter()
+            .zip(0..)
+            .map(|(client, lane)| {
+                let (shared, book) = (shared.clone(), Book::default());
+                let caller = Caller { client, group, lane, shared, book };
+                let sender = sender.clone();
+                let random = Random::new(seed ^ u64::from(lane) << 32);
+                thread::spawn(move || caller.live(random, &sender))
+            })
+            .collect();
+        Clients { shared, books, threads, group }
+    }
+
+    /// Calls answered so far.
+    pub fn good(&self) -> u64 {
+        self.shared.good.load(Ordering::Relaxed)
+    }
+
+    /// From now on the longest time without an answer is measured anew.
+    pub fn forget_gap(&self) {
+        self.shared.longest.store(0, Ordering::Relaxed);
+    }
+
+    /// The longest time in which nobody was answered, in milliseconds.
+    pub fn gap(&self) -> f64 {
+        let since = self.shared.now().0.saturating_sub(self.shared.last.load(Ordering::Relaxed));
+        self.shared.longest.load(Ordering::Relaxed).max(since) as f64 / 1e6
+    }
+
+    /// All go on to other keys; what they saw of the round's is told, and what `client`, a new one, finds in the
+    /// objects at its end.
+    pub fn close_round(&mut self, client: Client) -> Outcome<Book> {
+        let base = self.shared.base.fetch_add(KEYS, Ordering::SeqCst);
+        let mut all = Book::default();
+        let deadline = Instant::now() + CLOSE_WITHIN;
+        for _ in 0..self.threads.len() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let book = self.books.recv_timeout(left);
+            let book =
+                book.map_err(|_| format!("a client's call took more than {CLOSE_WITHIN:?}"))?;
+            all.add(book);
+        }
+        let (lane, shared, group) = (self.threads.len() as u32, self.shared.clone(), self.group);
+        let mut reader = Caller { client, group, lane, shared, book: Book::default() };
+        for key in base..base + KEYS {
+            reader.register(RegisterCall::Read(key), CLOSE_WITHIN);
+            reader.log(LogCall::Read(key), CLOSE_WITHIN);
+        }
+        if !matches!(reader.ask(Ask::Forget { below: base }, CLOSE_WITHIN), Ok(Some(_))) {
+            return Err(
+                format!("a call had no answer in {CLOSE_WITHIN:?} after all was well").into()
+            );
+        }
+        all.add(reader.book);
+        Ok(all)
+    }
+
+    /// Ends the clients. What they saw of the last round is told.
+    pub fn finish(mut self, client: Client) -> Outcome<Book> {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        let all = self.close_round(client);
+        for thread in self.threads.drain(..) {
+            // A panic there has been printed already, and its book is missing.
+            let _ = thread.join();
+        }
+        all
+    }
+}
+
+impl Book {
+    fn add(&mut self, other: Book) {
+        self.registers.join(other.registers);
+        self.logs.join(other.logs);
+        self.nonsense = self.nonsense.take().or(other.nonsense);
+    }
+}
+
+impl Caller {
+    /// Calls until the end; at the end of each round its book is handed over.
+    fn live(mut self, mut random: Random, books: &Sender<Book>) {
+        let (mut base, mut value) = (0, 0);
+        let mut seen = [0; KEYS as usize];
+        loop {
+            let next = self.shared.base.load(Ordering::SeqCst);
+            if next != base {
+                base = next;
+                seen = [0; KEYS as usize];
+                let sent = books.send(std::mem::take(&mut self.book));
+                // The last round is closed after the stop.
+                if sent.is_err() || self.shared.stop.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+            let place = random.below(KEYS);
+            let key = base + place;
+            value += 1;
+            let mine = u64::from(self.lane + 1) << 32 | value;
+            let deadline = DEADLINES_MS[random.below(DEADLINES_MS.len() as u64) as usize];
+            let deadline = Duration::from_millis(deadline);
+            match random.below(10) {
+                0..=2 => {
+                    if let Some(held) = self.register(RegisterCall::Read(key), deadline) {
+                        seen[place as usize] = held;
+                    }
+                }
+                3 | 4 => {
+                    self.register(RegisterCall::Write(key, mine), deadline);
+                }
+                5 | 6 => {
+                    let call = RegisterCall::Swap { key, old: seen[place as usize], new: mine };
+                    if let Some(held) = self.register(call, deadline) {
+                        seen[place as usize] = held;
+                    }
+                }
+                7 | 8 => self.log(LogCall::Append(key, mine), deadline),
+                _ => self.log(LogCall::Read(key), deadline),
+            }
+            thread::sleep(Duration::from_micros(random.below(PAUSE_US)));
+        }
+    }
+
+    /// Asks. `Ok(None)`: it is not known whether it was done. `Err`: it certainly was not.
+    fn ask(&self, ask: Ask, deadline: Duration) -> Result<Option<bytes::Bytes>, ()> {
+        match self.client.call(self.group, ASK, false, ask.body(), deadline) {
+            Ok(bytes) => {
+                self.shared.answered();
+                Ok(Some(bytes))
+            }
+            Err(error) if error.was_executed() == Some(false) => Err(()),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// A call of a register, noted. What it held, if the reply says that.
+    fn register(&mut self, call: RegisterCall, deadline: Duration) -> Option<u64> {
+        let handle = self.book.registers.invoke(self.lane, self.shared.now(), call);
+        let answer = self.ask(call.into(), deadline);
+        let now = self.shared.now();
+        let reply = settle(&mut self.book.registers, handle, now, &answer, |bytes| {
+            register_reply(&call, bytes)
+        });
+        match reply {
+            Some(Ok(RegisterReply::Value(held))) => return Some(held),
+            Some(Err(bytes)) => self.nonsense(&format!("{call:?}"), &bytes),
+            _ => {}
+        }
+        None
+    }
+
+    /// A call of a log, noted.
+    fn log(&mut self, call: LogCall, deadline: Duration) {
+        let handle = self.book.logs.invoke(self.lane, self.shared.now(), call);
+        let answer = self.ask(call.into(), deadline);
+        let now = self.shared.now();
+        let reply =
+            settle(&mut self.book.logs, handle, now, &answer, |bytes| log_reply(&call, bytes));
+        if let Some(Err(bytes)) = reply {
+            self.nonsense(&format!("{call:?}"), &bytes);
+        }
+    }
+
+    fn nonsense(&mut self, call: &str, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        self.book.nonsense.get_or_insert(format!("{call} was answered by `{text}`"));
+    }
+}
+
+/// Notes how a call ended. The reply, or the bytes that are none.
+fn settle<C, R: Clone>(
+    history: &mut History<C, R>,
+    handle: Handle,
+    now: Time,
+    answer: &Result<Option<bytes::Bytes>, ()>,
+    read: impl Fn(&[u8]) -> Option<R>,
+) -> Option<Result<R, bytes::Bytes>> {
+    match answer {
+        Err(()) => history.failed(handle),
+        Ok(None) => {}
+        Ok(Some(bytes)) => {
+            let Some(reply) = read(bytes) else { return Some(Err(bytes.clone())) };
+            history.answered(handle, now, reply.clone());
+            return Some(Ok(reply));
+        }
+    }
+    None
+}
