@@ -67,6 +67,8 @@ pub(crate) struct Lookout {
     until: Time,
     /// The last number for which it was asked; 0: for none.
     pub asked: u64,
+    /// Who asked this node with a datagram of this number that had overtaken others.
+    incomplete: Option<(usize, u64)>,
 }
 
 impl Lookout {
@@ -87,5 +89,13 @@ impl Lookout {
     /// Whether the last datagram of this turn asks.
     pub fn asks(&self, now: Time) -> bool {
         now < self.until
+    }
+    /// This node got a datagram, and has everything up to `aru` now. Who is to be told so, because it asked when this
+    /// node had not: nothing else would tell it before the token does.
+    pub fn completes(&mut self, from: usize, asked: Option<u64>, aru: u64) -> Option<usize> {
+        if let Some(sequence) = asked.filter(|sequence| *sequence > aru) {
+            self.incomplete = Some((from, sequence));
+        }
+        self.incomplete.take_if(|(_, sequence)| *sequence <= aru).map(|(who, _)| who)
     }
 }

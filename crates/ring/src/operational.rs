@@ -87,6 +87,11 @@ impl Operational<'_> {
         if (ack_wanted || misses) && self.order.window.admits(sequence) {
             self.order.owed |= 1 << from;
         }
+        if !self.config.parking {
+            let asked = (ack_wanted && self.order.window.admits(sequence)).then_some(sequence);
+            let completes = self.turn.lookout.completes(from, asked, self.order.window.aru());
+            self.order.owed |= completes.map_or(0, |who| 1 << who);
+        }
         self.progress();
     }
 

@@ -49,6 +49,23 @@ fn a_member_that_is_slow_by_spells_is_excluded() {
     }
 }
 
+/// The last datagram of a turn often comes before others of it: whoever has them all by then says so again.
+#[test]
+fn without_parking_a_slow_member_is_found_where_datagrams_overtake_each_other() {
+    let mut cluster = ring(3, Tune { parking: false, accelerated: 16, ..defaults() });
+    cluster.jitter = micros(200);
+    cluster.read_slowly(1, micros(900));
+    let before = cluster.now;
+    while cluster.ring(2).members().len() == 3 {
+        assert!(cluster.now.since(before) < millis(2_000), "it is excluded");
+        while cluster.ring(2).queued() < 200 {
+            cluster.multicast(2, 1_000);
+        }
+        cluster.run(millis(1));
+    }
+    assert_eq!(told_slow(&cluster, before), [NodeId(1)]);
+}
+
 /// The network itself is slow, so that the token takes long to come round, and one member is a little slower.
 #[test]
 fn without_parking_whoever_is_a_little_slower_than_a_slow_network_is_waited_for() {
