@@ -200,8 +200,10 @@ impl Options {
         };
         let near = if trial.is_timed() { self.weather.near() } else { self.weather };
         let options = match trial {
-            // Who waits for a slow member is known where the token rests. Two seconds of a full window are enough as they are.
-            Trial::Slow => Options { parking: true, window: self.window.min(16), ..self },
+            // Two seconds of a full window are enough as they are.
+            Trial::Slow if self.parking => Options { window: self.window.min(16), ..self },
+            // The token waits for the slow one with every turn: each is to be longer than its copies take.
+            Trial::Slow => Options { window: 32, turn: 16, ..self },
             _ => self,
         };
         let turn = options.turn.min(options.window);

@@ -245,14 +245,22 @@ impl Rings {
         others.map(|node| self.fabric.member(node)).collect()
     }
 
-    /// This one takes in a window of datagrams in seven times the others' round trip or more, and in less time than makes it
-    /// seem dead. Tells after which time it must be out: docs/protocol/ring.md, "Slow receivers", with three quarters of the
+    /// This one takes in a window of datagrams in seven times the others' round trip or more, or, without parking, a turn in
+    /// eight times their part of the token's round; and in less time than makes it seem dead. Tells after which time it must be out: docs/protocol/ring.md, "Slow receivers", with three quarters of the
     /// time stopped, and the new ring.
     fn lag(&mut self, victim: usize) -> Duration {
         let config = ring_config(&self.options, self.fabric.member(victim), Plant::default());
         let (timing, delay) = (config.timing, self.delay());
-        let window = u32::try_from(config.window).expect("a window is small");
-        let gap = (timing.token_timeout / 3).max(delay * 14) / window;
+        let part = |span: Duration, datagrams: usize| {
+            span / u32::try_from(datagrams).expect("a window is small")
+        };
+        let gap = if config.parking {
+            part((timing.token_timeout / 3).max(delay * 14), config.window)
+        } else {
+            // Beyond `heartbeat / 2` the token is slow in every ring.
+            let round = delay * (self.options.nodes as u32 + 1);
+            part((timing.heartbeat * 3 / 4).max(round * 8), config.turn)
+        };
         self.fabric.lag(victim, Some(gap));
         self.watch.detection.slow(self.fabric.member(victim));
         timing.longest_stall() * 100 / (75 - config.slow_share) + self.silent_host(false)
