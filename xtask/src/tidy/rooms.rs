@@ -10,9 +10,9 @@ const ENGINE: &str = "crates/engine/src/";
 
 /// From the ground up. Rooms on one floor do not see each other.
 const FLOORS: &[&[&str]] = &[
-    &["bug", "ordering", "style"],
+    &["bug", "ordering", "pace", "style"],
     &["api"],
-    &["bench", "callers", "keys", "quorum", "session"],
+    &["bench", "callers", "faults", "keys", "quorum", "session"],
     &["component", "directory", "replica"],
     &["stack"],
 ];
