@@ -124,14 +124,19 @@ impl Storage {
         Ok((storage, Recovered { opened, snapshots, records }))
     }
 
-    /// Hands a record in.
+    /// Hands a record in. If too much waits for the disk it waits, too.
     ///
     /// # Errors
     /// [`StorageError::Append`], or what became of the store.
     pub fn append(&mut self, record: Record) -> Result<RecordId, StorageError> {
-        let id = self.store.append(monotonic(), record);
-        self.drain();
-        id.map_err(|error| self.reason(error.into()))
+        loop {
+            let id = self.store.append(monotonic(), record.clone());
+            self.drain();
+            match id {
+                Err(AppendError::Busy) => self.step(),
+                id => return id.map_err(|error| self.reason(error.into())),
+            }
+        }
     }
 
     /// Hands a strand's state in.

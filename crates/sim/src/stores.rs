@@ -140,7 +140,7 @@ impl Options {
             false => 0,
         };
         let batch = draw.pick(&[2_000, 8_000, 30_000]);
-        let segment = draw.pick(&[1, 2, 4, 8]) * ((64 + batch as u64).div_ceil(4_096) * 4_096);
+        let segment = draw.pick(&[1, 2, 4, 8]) * ((batch as u64).div_ceil(4_096) + 5) * 4_096;
         let owner = Owner { cluster: CLUSTER_ID, node: NodeId(1) };
         let mut config = Config::new(owner, draw.bits());
         (config.segment, config.batch) = (segment, batch);

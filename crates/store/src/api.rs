@@ -8,7 +8,8 @@ use bytes::Bytes;
 use wire::ordered::Place;
 use wire::{Duration, GroupId};
 
-use crate::format::{BATCH_HEAD, FileName, Owner, RECORD_HEAD, padded};
+use crate::format::{FileName, Owner, RECORD_HEAD, padded};
+use crate::log::space;
 use wire::limits::{MAX_BATCH, MAX_RECORD, MAX_SEGMENT, MAX_SEGMENTS, MAX_STATE};
 
 /// The number of a record in a store's log, from 1 without gaps. What was not said to be persisted when a life ended may
@@ -119,7 +120,7 @@ impl Config {
         if !(RECORD_HEAD + 1..=MAX_BATCH).contains(&self.batch) {
             return Err(ConfigError::Batch);
         }
-        let smallest = padded(BATCH_HEAD + self.batch) as u64;
+        let smallest = padded(space(self.batch, self)) as u64;
         let whole = self.segment == padded(self.segment as usize) as u64;
         if !whole || !(smallest..=MAX_SEGMENT).contains(&self.segment) {
             return Err(ConfigError::Segment { smallest });
@@ -142,10 +143,10 @@ pub enum ConfigError {
     Batch,
     /// See [`Config::segment`].
     #[error(
-        "segment: give whole blocks of 4,096 bytes, from {smallest} (a batch) to {MAX_SEGMENT}"
+        "segment: give whole blocks of 4,096 bytes, from {smallest} (the largest record, on its own) to {MAX_SEGMENT}"
     )]
     Segment {
-        /// Bytes of the largest batch.
+        /// What the largest record may take.
         smallest: u64,
     },
     /// See [`Config::reserve`].
@@ -431,7 +432,7 @@ pub enum AppendError {
         /// The limit.
         longest: usize,
     },
-    /// Too much waits for the disk.
+    /// Too much waits for the disk, or the next segment is not ready yet.
     #[error("too much waits for the disk: try again when some of it is there")]
     Busy,
     /// The disk is full, or the log as long as it may be.

@@ -81,8 +81,10 @@ pub(crate) struct House {
     leftover: Option<FileName>,
     spare: bool,
     reserve: bool,
-    /// The disk was full: nothing that takes room is tried before.
+    /// The disk was full: what takes more room than a snapshot or a manifest is not tried before.
     later: Option<Time>,
+    /// It was too full for a manifest.
+    unnamed: bool,
     full: bool,
     /// The oldest segment for which snapshots were asked.
     asked_for: u64,
@@ -134,6 +136,7 @@ impl House {
             spare: false,
             reserve: files.contains(&FileName::Reserve),
             later: None,
+            unnamed: false,
             full: false,
             asked_for: 0,
             job: None,
@@ -230,7 +233,8 @@ impl House {
 
     fn next_job(&mut self, log: &Log, config: &Config) -> Option<Job> {
         let waits = self.later.is_some();
-        if self.dirty && !waits {
+        let names = self.dirty && !(waits && self.unnamed);
+        if names {
             self.dirty = false;
             let told = core::mem::take(&mut self.change);
             return Some(Job::Manifest { step: Naming::Create, told });
@@ -249,7 +253,7 @@ impl House {
         if let Some(job) = self.next_snapshot(log, config) {
             return Some(job);
         }
-        if self.dirty && !waits {
+        if self.dirty && !(waits && self.unnamed) {
             return self.next_job(log, config);
         }
         if !self.reserve && !waits {

@@ -79,6 +79,13 @@ pub(crate) struct Log {
     last_block: Bytes,
 }
 
+/// Bytes that records of so many take in a segment at most. Of two batches in a row one is more than half full, but for the
+/// last two; each has a head, and blocks that are not full.
+pub(crate) fn space(bytes: usize, config: &Config) -> usize {
+    let batches = 2 * bytes / config.batch + 2;
+    bytes + batches * (BATCH_HEAD + BLOCK)
+}
+
 impl Log {
     /// A log that goes on behind `link`; with `repeat`, a batch that is said again comes first.
     pub fn new(store: u64, link: Link, repeat: Option<Vec<Record>>) -> Log {
@@ -123,8 +130,8 @@ impl Log {
         if self.queue.len() >= MAX_STORE_QUEUE || self.queue_bytes + size > MAX_STORE_QUEUE_BYTES {
             return Err(AppendError::Busy);
         }
-        if full && !self.fits(size, config) {
-            return Err(AppendError::Full);
+        if !self.fits(size, config) {
+            return Err(if full { AppendError::Full } else { AppendError::Busy });
         }
         let id = self.next;
         self.next.0 += 1;
@@ -135,14 +142,13 @@ impl Log {
         Ok(id)
     }
 
-    /// All that waits, and so much more, fits into the current segment, however it is cut into batches.
+    /// All that waits, and so much more, has room that is there already, however it is cut into batches. What is taken never
+    /// waits for room: snapshots, which make some, may have to wait for it.
     fn fits(&self, more: usize, config: &Config) -> bool {
-        let Some(current) = &self.current else { return false };
-        let flying = self.flying.as_ref().map_or(0, |flying| flying.bytes.len());
-        let bytes = self.queue_bytes + more;
-        let batches = bytes / (config.batch / 2).max(1) + 2;
-        let needed = flying + bytes + batches * (BATCH_HEAD + BLOCK);
-        self.ready.is_some() || needed as u64 <= current.size - current.offset
+        let needed = space(self.queue_bytes + more, config) as u64;
+        let flying = self.flying.as_ref().map_or(0, |flying| flying.bytes.len()) as u64;
+        let left = self.current.map_or(0, |current| current.size - current.offset - flying);
+        needed <= left || self.ready.is_some_and(|(_, size)| needed <= size)
     }
 
     /// The last record that is on the disk.

@@ -72,7 +72,7 @@ impl Disk {
 fn config() -> Config {
     let owner = Owner { cluster: ClusterId(0x0102_0304), node: NodeId(1) };
     let mut config = Config::new(owner, 0x0506_0708);
-    (config.segment, config.batch, config.keep) = (4 * BLOCK as u64, 4_000, 1);
+    (config.segment, config.batch, config.keep) = (7 * BLOCK as u64, 4_000, 1);
     config.reserve = config.segment;
     config
 }
@@ -218,6 +218,45 @@ fn a_mark_is_written_after_a_rest_and_at_the_end() {
 }
 
 #[test]
+fn a_full_disk_refuses_and_snapshots_make_room() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    let mut sequence = 0;
+    let (mut wanted, mut refused) = (0, false);
+    while !refused {
+        // Every new segment is refused once there are some.
+        let is_segment: fn(&Op) -> bool =
+            |op| matches!(op, Op::Create { file: FileName::Segment(_), .. });
+        disk.refuses = (sequence > 12).then_some((is_segment, FailureKind::Full));
+        sequence += 1;
+        refused = match store.append(NOW, record(GROUP, sequence, 3_000)) {
+            Ok(_) => false,
+            Err(error) => error == AppendError::Full,
+        };
+        for output in run(&mut store, &mut disk) {
+            wanted += usize::from(matches!(output, Output::SnapshotWanted(_)));
+        }
+        assert!(sequence < 50, "it is never full");
+    }
+    assert!(wanted > 0, "a snapshot is asked for");
+    sequence -= 1;
+    assert_eq!(store.persisted(), Some(RecordId(sequence)), "what was taken has room");
+    let state = Bytes::from_static(b"all of it");
+    let (covers, place) = (RecordId(sequence), Place::default());
+    store.snapshot(NOW, Snapshot { strand: GROUP, covers, place, state }).unwrap();
+    let said = run(&mut store, &mut disk);
+    assert!(said.contains(&Output::SnapshotStored(GROUP, covers)), "{said:?}");
+    assert!(said.contains(&Output::Room), "the old segment is used again: {said:?}");
+    store.append(NOW, record(GROUP, sequence + 1, 3_000)).unwrap();
+    store.close(NOW);
+    run(&mut store, &mut disk);
+    let (_, said) = open(&mut disk);
+    let restored = said.iter().filter(|output| matches!(output, Output::Restored(_))).count();
+    let replayed = said.iter().filter(|output| matches!(output, Output::Replayed(..))).count();
+    assert_eq!((restored, replayed), (1, 1), "{said:?}");
+}
+
+#[test]
 fn a_store_without_its_manifest_is_not_taken_for_new() {
     let mut disk = Disk::default();
     let (mut store, said) = open(&mut disk);
@@ -242,8 +281,8 @@ fn a_store_without_its_manifest_is_not_taken_for_new() {
 fn each_lane_is_asked_for_one_thing_at_a_time() {
     let mut disk = Disk::default();
     let (mut store, _) = open(&mut disk);
-    for sequence in 1..=9 {
-        store.append(NOW, record(GROUP, sequence, 3_000)).unwrap();
+    for sequence in 1..=3 {
+        store.append(NOW, record(GROUP, sequence, 1_000)).unwrap();
     }
     let asked: Vec<Lane> = std::iter::from_fn(|| store.poll_output())
         .filter_map(|output| match output {

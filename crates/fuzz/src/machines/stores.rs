@@ -45,7 +45,7 @@ fn machine(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let mut now = Time(1_000_000);
     let mut config = Config::new(OWNER, SEED);
-    (config.segment, config.batch, config.reserve) = (8_192, 2_000, 8_192);
+    (config.segment, config.batch, config.reserve) = (24_576, 2_000, 24_576);
     let mut machine = Store::open(config).expect("knobs are in range");
     let mut asked: Vec<(Lane, Op)> = Vec::new();
     let mut persisted = 0;

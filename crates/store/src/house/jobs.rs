@@ -174,6 +174,7 @@ impl House {
                     Naming::Write => Naming::Rename,
                     Naming::Rename if !planted!(config, SkipFolderSync) => Naming::SyncFolder,
                     Naming::Rename | Naming::SyncFolder => {
+                        self.unnamed = false;
                         self.come_true(told, log, outputs);
                         return None;
                     }
@@ -272,6 +273,7 @@ impl House {
             }
             Job::Manifest { told, .. } => {
                 self.dirty = true;
+                self.unnamed = true;
                 self.change.doomed.extend(told.doomed);
                 self.change.stored.extend(told.stored);
                 self.change.named = self.change.named.or(told.named);
