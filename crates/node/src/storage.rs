@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use store::{
-    AppendError, Broken, Config, ConfigError, Lane, Op, OpenError, Opened, Output, Owner, Record,
+    AppendError, Broken, Config, ConfigError, Lane, OpenError, Opened, Output, Owner, Record,
     RecordId, Snapshot, SnapshotError, Store, Strand,
 };
 use wire::Time;

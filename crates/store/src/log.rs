@@ -317,6 +317,7 @@ impl Log {
     }
 
     /// The file that is written to.
+    #[cfg(feature = "planted-bugs")]
     pub fn file(&self) -> Option<FileName> {
         self.current.map(|current| FileName::Segment(current.number))
     }

@@ -6,8 +6,8 @@ use wire::Time;
 use wire::ordered::Place;
 
 use crate::api::{
-    AppendError, Broken, Config, ConfigError, Done, Failure, FailureKind, Lane, Op, OpenError,
-    Opened, Output, Record, RecordId, Snapshot, SnapshotError, Strand,
+    AppendError, Broken, Config, ConfigError, Done, Failure, FailureKind, Lane, OpenError, Opened,
+    Output, Record, RecordId, Snapshot, SnapshotError, Strand,
 };
 use crate::bug::planted;
 use crate::house::{House, Progress};
@@ -230,7 +230,7 @@ impl Store {
             #[cfg(feature = "planted-bugs")]
             Err(_) if planted!(self.config, RetryFailedSync) => {
                 let file = open.log.file().expect("it is written to");
-                self.outputs.push_back(Output::Disk(Lane::Log, Op::Sync { file }));
+                self.outputs.push_back(Output::Disk(Lane::Log, crate::Op::Sync { file }));
             }
             Err(failure) => self.broken(failure.text),
         }
