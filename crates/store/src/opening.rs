@@ -28,10 +28,18 @@ const WHOLE: usize = 2 * MAX_SEGMENT as usize;
 enum Step {
     List,
     Manifest,
-    /// Reads this strand's snapshot, from here on.
-    Snapshot(Strand, Entry, SnapshotReader, u64),
+    Snapshot(Reading),
     /// Reads the segment of this place in the manifest's list.
     Segment(usize),
+}
+
+/// A strand's snapshot, read up to an offset.
+#[derive(Debug)]
+struct Reading {
+    strand: Strand,
+    entry: Entry,
+    reader: SnapshotReader,
+    offset: u64,
 }
 
 /// The store on its way to be open.
@@ -114,9 +122,7 @@ impl Opening {
                 self.link = self.manifest.start;
                 Ok(self.next_snapshot(None))
             }
-            (Done::Read(bytes), Step::Snapshot(strand, entry, reader, offset)) => {
-                self.snapshot(strand, entry, reader, offset, &bytes, outputs)
-            }
+            (Done::Read(bytes), Step::Snapshot(reading)) => self.snapshot(reading, &bytes, outputs),
             (Done::Read(bytes), Step::Segment(place)) => {
                 self.segment(place, &bytes, config, outputs)?;
                 Ok(self.next_segment(place + 1))
@@ -128,7 +134,7 @@ impl Opening {
     /// A file that is named is not there.
     fn missing(&self) -> OpenError {
         match &self.step {
-            Step::Snapshot(strand, entry, ..) => lost_snapshot(*strand, entry),
+            Step::Snapshot(reading) => lost_snapshot(reading.strand, &reading.entry),
             Step::Segment(place) => {
                 let file = FileName::Segment(self.manifest.segments[*place]);
                 OpenError::Lost { file, lost: format!("all records from {} on", self.link.next) }
@@ -160,24 +166,23 @@ impl Opening {
         });
         let Some((strand, entry, (number, length))) = next else { return self.next_segment(0) };
         let head = SnapshotHead { store: self.manifest.store, number, length };
-        self.step = Step::Snapshot(strand, entry, SnapshotReader::new(head), 0);
+        let reader = SnapshotReader::new(head);
+        self.step = Step::Snapshot(Reading { strand, entry, reader, offset: 0 });
         Next::Ask(Op::Read { file: FileName::Snapshot(number), offset: 0, length: READ })
     }
 
     fn snapshot(
         &mut self,
-        strand: Strand,
-        entry: Entry,
-        mut reader: SnapshotReader,
-        offset: u64,
+        reading: Reading,
         bytes: &Bytes,
         outputs: &mut VecDeque<Output>,
     ) -> Result<Next, OpenError> {
+        let Reading { strand, entry, mut reader, offset } = reading;
         reader.take(bytes).map_err(|_| lost_snapshot(strand, &entry))?;
         let (number, _) = entry.snapshot.expect("it has one");
         if bytes.len() == READ {
             let offset = offset + READ as u64;
-            self.step = Step::Snapshot(strand, entry, reader, offset);
+            self.step = Step::Snapshot(Reading { strand, entry, reader, offset });
             return Ok(Next::Ask(Op::Read {
                 file: FileName::Snapshot(number),
                 offset,

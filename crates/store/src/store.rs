@@ -254,7 +254,8 @@ impl Store {
         }
         let op = op.or_else(|| log.try_again(now, config));
         self.outputs.extend(op.map(|op| Output::Disk(Lane::Log, op)));
-        if !house.is_busy() && !(closes && log.is_at_rest()) {
+        let ends = closes && log.is_at_rest();
+        if !house.is_busy() && !ends {
             let op = house.next_op(now, log, config);
             self.outputs.extend(op.map(|op| Output::Disk(Lane::House, op)));
         }

@@ -20,13 +20,15 @@ const LOG: &[u8] = include_bytes!("../../fuzz/corpus/store/log");
 const MANIFEST: &[u8] = include_bytes!("../../fuzz/corpus/store/manifest");
 const SNAPSHOT: &[u8] = include_bytes!("../../fuzz/corpus/store/snapshot");
 
+type Which = fn(&Op) -> bool;
+
 #[derive(Default)]
 struct Disk {
     files: BTreeMap<FileName, Vec<u8>>,
     /// What was done, but for the bytes.
     done: Vec<String>,
     /// Says no to the first that is of this kind.
-    refuses: Option<(fn(&Op) -> bool, FailureKind)>,
+    refuses: Option<(Which, FailureKind)>,
 }
 
 impl Disk {
@@ -225,8 +227,7 @@ fn a_full_disk_refuses_and_snapshots_make_room() {
     let (mut wanted, mut refused) = (0, false);
     while !refused {
         // Every new segment is refused once there are some.
-        let is_segment: fn(&Op) -> bool =
-            |op| matches!(op, Op::Create { file: FileName::Segment(_), .. });
+        let is_segment: Which = |op| matches!(op, Op::Create { file: FileName::Segment(_), .. });
         disk.refuses = (sequence > 12).then_some((is_segment, FailureKind::Full));
         sequence += 1;
         refused = match store.append(NOW, record(GROUP, sequence, 3_000)) {

@@ -128,7 +128,7 @@ impl House {
                 Progress::Well
             }
             Err(Failure { kind: FailureKind::Full, text }) => {
-                self.no_room(now, job, text, log, config, outputs)
+                self.no_room(now + config.retry, job, text, log.has_begun(), outputs)
             }
             Err(failure) => Progress::Broken(failure.text),
         }
@@ -249,11 +249,10 @@ impl House {
     /// The disk was full. Snapshots and manifests, which make room, get the reserve's; everything else waits.
     fn no_room(
         &mut self,
-        now: Time,
+        later: Time,
         job: Job,
         text: String,
-        log: &Log,
-        config: &Config,
+        begun: bool,
         outputs: &mut VecDeque<Output>,
     ) -> Progress {
         let mut may_use_reserve = true;
@@ -261,7 +260,7 @@ impl House {
         match job {
             Job::Segment { number, .. } => {
                 self.leftover = Some(FileName::Segment(number));
-                may_use_reserve = !log.has_begun();
+                may_use_reserve = !begun;
             }
             Job::Snapshot { waiting, number, .. } => {
                 self.leftover = Some(FileName::Snapshot(number));
@@ -290,10 +289,10 @@ impl House {
             self.job = Some(Job::Release);
             return Progress::Well;
         }
-        if !log.has_begun() {
+        if !begun {
             return Progress::NoRoom(text);
         }
-        self.later = Some(now + config.retry);
+        self.later = Some(later);
         if let Some(strand) = refused {
             self.asked_for = 0;
             outputs.push_back(Output::SnapshotRefused(strand));
