@@ -28,6 +28,9 @@ const ROOM: usize = 64 << 20;
 /// Records of one seed.
 const RECORDS: u64 = 1_500;
 
+/// When something ends, what it is, and whether it began well.
+type UnderWay = (Time, Op, Result<(), store::Failure>);
+
 /// A bit that changed by itself.
 type Rot = (FileName, usize, u8);
 
@@ -74,7 +77,7 @@ struct World {
     options: Options,
     disk: Disk,
     store: Store,
-    lanes: [Option<(Time, Op, Result<(), store::Failure>)>; 2],
+    lanes: [Option<UnderWay>; 2],
     log: Log,
     draw: Draw,
     trace: Trace,
