@@ -213,6 +213,13 @@ impl Store {
     }
 
     fn log_done(&mut self, now: Time, result: Result<(), Failure>) {
+        if let (Phase::Beginning(..), Err(Failure { kind: FailureKind::Full, text })) =
+            (&self.phase, &result)
+        {
+            // Whoever waits for the store is told now, not when there is room.
+            let text = text.clone();
+            return self.not_opened(OpenError::Full(text));
+        }
         let (Phase::Beginning(open, _) | Phase::Open(open) | Phase::Closing(open)) =
             &mut self.phase
         else {
