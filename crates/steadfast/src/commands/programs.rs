@@ -25,6 +25,13 @@ A program is stopped by its group's name: the replica leaves its group, then the
 SIGTERM after 2 s and by SIGKILL after 5 s more if it must. One of the node's configuration
 comes back with the node's next start.";
 
+const STOPS: &str = "\
+Examples:
+  steadfast programs stop orders
+  steadfast programs stop orders --config node.toml
+
+Its replica leaves its group first, so that no call is lost.";
+
 /// Shows the programs that serve replicas at a node, and stops them.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -41,6 +48,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Ask {
     /// Ends a program, and waits until it has ended.
+    #[command(after_help = STOPS)]
     Stop {
         /// The name of its group.
         group: String,

@@ -118,7 +118,7 @@ impl SnapshotReader {
     /// Takes the next bytes of the file.
     ///
     /// # Errors
-    /// [`Damaged`], and nothing more is to be given.
+    /// `Damaged`, and nothing more is to be given.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Damaged> {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;
@@ -155,7 +155,7 @@ impl SnapshotReader {
     /// The state, when the whole file has been given.
     ///
     /// # Errors
-    /// [`Damaged`] if it is shorter or longer than it should be.
+    /// `Damaged` if it is shorter or longer than it should be.
     pub fn finish(self) -> Result<Bytes, Damaged> {
         let whole = self.check.is_some()
             && self.rest.is_empty()
