@@ -5,7 +5,7 @@
 //! that failed, what it should have written is shown as long as the host runs, and never comes to the disk any more
 //! (A. Rebello et al.: *Can Applications Recover from fsync Failures?*, USENIX ATC 2020).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use store::{Done, Failure, FailureKind, FileName, Op};
@@ -58,6 +58,8 @@ pub struct Disk {
     names: BTreeMap<FileName, usize>,
     durable: BTreeMap<FileName, usize>,
     pending: Vec<Naming>,
+    /// The last writes that were synced at once: file, offset and bytes.
+    recent: VecDeque<(FileName, usize, usize)>,
     /// Bytes.
     pub capacity: usize,
     /// What may go wrong.
@@ -77,6 +79,7 @@ impl Disk {
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
             pending: Vec::new(),
+            recent: VecDeque::new(),
             capacity,
             troubles,
             draw,
@@ -128,6 +131,10 @@ impl Disk {
                     return full();
                 }
                 self.write(number, offset, bytes);
+                if let (Op::Append { .. }, FileName::Segment(_)) = (op, file) {
+                    self.recent.truncate(1);
+                    self.recent.push_front((*file, offset, bytes.len()));
+                }
             }
             Op::List
             | Op::Read { .. }
@@ -272,11 +279,17 @@ impl Disk {
         if names.is_empty() {
             return None;
         }
-        let name = self.draw.pick(&names);
+        let mut name = self.draw.pick(&names);
         let shown = &self.files[self.names[&name]].shown;
         // Most of a segment may be empty.
         let used = shown.iter().rposition(|&byte| byte != 0)? + 1;
-        let at = self.draw.count(0, used - 1);
+        let mut at = self.draw.count(0, used - 1);
+        // The log's end is where it matters most.
+        if !self.recent.is_empty() && self.draw.one_in(2) {
+            let recent: Vec<_> = self.recent.iter().copied().collect();
+            let (file, offset, length) = self.draw.pick(&recent);
+            (name, at) = (file, offset + self.draw.count(0, length.min(200) - 1));
+        }
         let bit = 1 << self.draw.between(0, 7);
         self.flip((name, at, bit));
         Some((name, at, bit))

@@ -422,9 +422,8 @@ impl World {
         self.disk.troubles = Troubles::default();
         self.healed = true;
         self.make_room();
-        if !self.open {
-            self.reopen(false)?;
-        }
+        // What was under way may have failed already: all begins anew.
+        self.reopen(false)?;
         let end = self.now + WITHIN;
         let mut left = 20;
         while left > 0 && self.now < end {

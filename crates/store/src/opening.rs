@@ -120,12 +120,12 @@ impl Opening {
                     return Err(OpenError::Owner { found, wanted });
                 }
                 self.link = self.manifest.start;
-                Ok(self.next_snapshot(None))
+                self.next_snapshot(None)
             }
             (Done::Read(bytes), Step::Snapshot(reading)) => self.snapshot(reading, &bytes, outputs),
             (Done::Read(bytes), Step::Segment(place)) => {
                 self.segment(place, &bytes, config, outputs)?;
-                Ok(self.next_segment(place + 1))
+                self.next_segment(place + 1)
             }
             (done, step) => unreachable!("the disk answers what it is asked: {done:?}, {step:?}"),
         }
@@ -159,7 +159,7 @@ impl Opening {
     }
 
     /// Goes on with the snapshot of the strand that comes after this one.
-    fn next_snapshot(&mut self, after: Option<Strand>) -> Next {
+    fn next_snapshot(&mut self, after: Option<Strand>) -> Result<Next, OpenError> {
         let later = |strand: Strand| after.is_none_or(|after| strand > after);
         let next = self.manifest.strands.iter().find_map(|(&strand, &entry)| {
             Some((strand, entry, entry.snapshot.filter(|_| later(strand))?))
@@ -168,7 +168,7 @@ impl Opening {
         let head = SnapshotHead { store: self.manifest.store, number, length };
         let reader = SnapshotReader::new(head);
         self.step = Step::Snapshot(Reading { strand, entry, reader, offset: 0 });
-        Next::Ask(Op::Read { file: FileName::Snapshot(number), offset: 0, length: READ })
+        Ok(Next::Ask(Op::Read { file: FileName::Snapshot(number), offset: 0, length: READ }))
     }
 
     fn snapshot(
@@ -193,13 +193,21 @@ impl Opening {
         let Entry { covers, place, .. } = entry;
         self.snapshots += 1;
         outputs.push_back(Output::Restored(Snapshot { strand, covers, place, state }));
-        Ok(self.next_snapshot(Some(strand)))
+        self.next_snapshot(Some(strand))
     }
 
-    fn next_segment(&mut self, place: usize) -> Next {
-        let Some(&number) = self.manifest.segments.get(place) else { return self.ready() };
+    fn next_segment(&mut self, place: usize) -> Result<Next, OpenError> {
+        let Some(&number) = self.manifest.segments.get(place) else {
+            // A snapshot is taken when what it covers is on the disk: it knows how far the log went at least.
+            let covers = self.manifest.strands.values().map(|entry| entry.covers).max();
+            if let Some(to) = covers.filter(|&covers| covers >= self.link.next) {
+                let ((file, offset), from) = (self.end, self.link.next);
+                return Err(OpenError::Damaged { file, offset, from, to, after: 0 });
+            }
+            return Ok(self.ready());
+        };
         self.step = Step::Segment(place);
-        Next::Ask(Op::Read { file: FileName::Segment(number), offset: 0, length: WHOLE })
+        Ok(Next::Ask(Op::Read { file: FileName::Segment(number), offset: 0, length: WHOLE }))
     }
 
     fn segment(
