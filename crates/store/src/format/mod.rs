@@ -11,7 +11,7 @@ pub use batch::{BATCH_HEAD, Batch, Identity, padded};
 pub(crate) use batch::{Found, size_of_record};
 pub use manifest::{Entry, Link, Manifest, Owner};
 pub use names::FileName;
-pub use snapshot::{PIECE, SNAPSHOT_HEAD, SnapshotHead, SnapshotReader, piece};
+pub use snapshot::{Damaged, PIECE, SNAPSHOT_HEAD, SnapshotHead, SnapshotReader, piece};
 
 /// The version of all that this crate writes.
 pub const FORMAT: u32 = 1;
