@@ -102,6 +102,8 @@ struct Cluster {
     /// When a node said last that there is a quorum.
     formed: Time,
     epilogue: Epilogue,
+    /// Whoever measures the ring now.
+    measures: Option<Member>,
     summary: Summary,
 }
 
@@ -131,6 +133,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         whole: None,
         formed: Time::ZERO,
         epilogue: Epilogue::Healing,
+        measures: None,
         summary: Summary::default(),
         options,
     };

@@ -328,7 +328,7 @@ impl Cluster {
         if let Some(missing) = liveness::rings(&nodes) {
             return Some(missing);
         }
-        if let Some(missing) = self.missing_key(&statuses) {
+        if let Some(missing) = self.missing_key(&statuses).or_else(|| self.missing_bench()) {
             return Some(missing);
         }
         let groups = &self.options.groups;
