@@ -52,6 +52,8 @@ pub(crate) struct Attempt {
     pub(crate) link: Link,
     pub(crate) address: SocketAddr,
     pub(crate) sent: bool,
+    /// When it was sent, or began to wait for that.
+    pub(crate) at: Time,
 }
 
 #[derive(Debug)]
@@ -144,7 +146,7 @@ impl Session {
             }
             let Some(link) = self.links.open(now, address, &mut self.effects) else { continue };
             call.hops += 1;
-            call.attempts.push(Attempt { link, address, sent: false });
+            call.attempts.push(Attempt { link, address, sent: false, at: now });
             if let Some(from) = call.last.replace(address)
                 && from != address
             {
@@ -177,7 +179,12 @@ impl Session {
         let call = self.calls.get_mut(&id).expect("only calls under way are sent");
         let group = &self.groups[&call.group];
         let waiting = call.attempts.iter_mut().find(|attempt| attempt.link == link);
-        waiting.expect("an attempt names its connection").sent = true;
+        let waiting = waiting.expect("an attempt names its connection");
+        (waiting.sent, waiting.at) = (true, now);
+        let hedge = group.hedge_after(&self.hedging).filter(|_| call.attempts.len() == 1);
+        if let Some(at) = hedge.map(|delay| now + delay).filter(|at| *at < call.deadline) {
+            self.effects.timers.set(Timer::Hedge(id), at);
+        }
         let patience = call.deadline.since(now).as_micros();
         let request = Request {
             group: call.group,
@@ -238,8 +245,9 @@ impl Session {
         match call.phase {
             Phase::Queued => self.effects.timers.set(Timer::Call(id), call.deadline),
             Phase::Attempting => {
-                let (group, silent) = (call.group, call.attempts.last().map(|last| last.link));
-                if let Some(link) = silent {
+                let group = call.group;
+                let silent: Vec<Link> = call.attempts.iter().map(|attempt| attempt.link).collect();
+                for link in silent {
                     self.ask_after_life(now, group, link);
                 }
                 self.attempt(now, id, Cause::Silent);
@@ -251,6 +259,29 @@ impl Session {
                 }
                 self.attempt(now, id, Cause::Redirected);
             }
+        }
+    }
+
+    /// The answer takes longer than others did: a second replica is asked as well, if one is connected.
+    pub(crate) fn hedge_due(&mut self, now: Time, id: CallId) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        let alone = call.phase == Phase::Attempting
+            && matches!(call.attempts[..], [Attempt { sent: true, .. }]);
+        let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
+        let best = group.best(now, &self.links, &call.tried).filter(|_| alone);
+        let Some(address) = best.filter(|best| !self.links.is_suspect(*best)) else { return };
+        let Some(link) = self.links.ready_at(address) else { return };
+        if group.pace.spend() {
+            call.tried.push(address);
+            call.attempts.push(Attempt { link, address, sent: false, at: now });
+            self.effects.stats.hedges += 1;
+            let number = call.number;
+            if self.planted.is(Bug::HedgeAnew) {
+                call.number = group.next_number;
+                group.next_number += 1;
+            }
+            self.send(now, id, link);
+            self.calls.get_mut(&id).expect("it is under way").number = number;
         }
     }
 
@@ -317,10 +348,16 @@ impl Session {
         if let Some((id, place)) = place {
             self.links.served(link);
             let call = self.calls.get_mut(&id).expect("an active call is kept");
-            call.attempts.remove(place);
+            let answered = call.attempts.remove(place);
+            if reply.outcome.is_result() {
+                let group = self.groups.get_mut(&reply.group).expect("it was there");
+                group.answered(now, &answered, call);
+            }
             self.take_outcome(now, id, reply.group, reply.outcome, reply.targets);
         } else {
             self.effects.stats.late_replies += 1;
+            let copy = reply.outcome.is_result() && group.was_outrun(reply.number);
+            self.effects.stats.copies += u64::from(copy);
             if let Some(targets) = reply.targets {
                 self.learn(now, reply.group, targets);
             }

@@ -8,6 +8,8 @@ use wire::{GroupId, Time};
 
 use crate::CallError;
 use crate::attempts::PAUSE;
+use crate::bug::Bug;
+use crate::hedge::Hedging;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Timer};
 use crate::session::Session;
@@ -162,7 +164,11 @@ impl Session {
 
     /// Numbers and sends what waits, as far as targets are known and the window permits.
     pub(crate) fn admit(&mut self, now: Time, id: GroupId) {
-        while let Some((call, number)) = self.groups.get_mut(&id).and_then(Group::admit) {
+        let without_end = self.planted.is(Bug::HedgeWithoutEnd);
+        let per_thousand = if without_end { 1_000 } else { self.hedging.per_thousand };
+        let hedging = Hedging { per_thousand, ..self.hedging };
+        let admit = |group: &mut Group| group.admit(&hedging);
+        while let Some((call, number)) = self.groups.get_mut(&id).and_then(admit) {
             self.queued -= 1;
             self.calls.get_mut(&call).expect("a queued call is kept").number = number;
             self.attempt(now, call, Cause::Redirected);

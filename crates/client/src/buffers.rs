@@ -107,7 +107,7 @@ pub(crate) fn draw(addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
     }
     let salt = (std::process::id(), SystemTime::now());
     let number = |purpose: u8| RandomState::new().hash_one((purpose, salt));
-    Ok(Config { client: ClientId(number(0)), addresses, seed: number(1) })
+    Ok(Config::new(ClientId(number(0)), addresses, number(1)))
 }
 
 #[cfg(test)]

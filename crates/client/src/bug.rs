@@ -9,12 +9,22 @@ pub enum Bug {
     ForgetSilence,
     /// A reply ends whichever call waits on its connection.
     AnswerAnyCall,
+    /// The second replica of an active group is asked for the call under a number of its own.
+    HedgeAnew,
+    /// A second replica is asked for every call that takes long, however many these are.
+    HedgeWithoutEnd,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 3] = [Bug::RetryAsNew, Bug::ForgetSilence, Bug::AnswerAnyCall];
+    pub const ALL: [Bug; 5] = [
+        Bug::RetryAsNew,
+        Bug::ForgetSilence,
+        Bug::AnswerAnyCall,
+        Bug::HedgeAnew,
+        Bug::HedgeWithoutEnd,
+    ];
 }
 
 /// Which bug, if any, is planted in this machine. Costs nothing without the feature.

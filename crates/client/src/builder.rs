@@ -1,7 +1,10 @@
 //! How a client is made that is to do more than plain frames.
 
-use crate::ConnectError;
+use std::net::SocketAddr;
+
+use crate::buffers::draw;
 use crate::secure::Tls;
+use crate::{Config, ConnectError, Hedging};
 
 /// What a client is to be like, before it connects.
 ///
@@ -20,7 +23,8 @@ use crate::secure::Tls;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
-    tls: Option<Tls>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) hedging: Hedging,
 }
 
 impl Builder {
@@ -28,7 +32,18 @@ impl Builder {
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(self, tls: tls::Client) -> Builder {
-        Builder { tls: Some(tls) }
+        Builder { tls: Some(tls), ..self }
+    }
+
+    /// When calls to groups of the active style go to a second replica as well.
+    #[must_use]
+    pub fn hedging(self, hedging: Hedging) -> Builder {
+        Builder { hedging, ..self }
+    }
+
+    /// What a session begins with.
+    pub(crate) fn config(&self, addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
+        Ok(Config { hedging: self.hedging, ..draw(addresses)? })
     }
 
     /// Connects to the first of these addresses that answers. One node's is enough; with several,
@@ -41,7 +56,7 @@ impl Builder {
         self,
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<crate::Client, ConnectError> {
-        crate::Client::connect_by(addresses, self.tls)
+        crate::Client::connect_by(addresses, self)
     }
 
     /// As [`connect`](Builder::connect), for an asynchronous client.
@@ -53,6 +68,6 @@ impl Builder {
         self,
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<crate::AsyncClient, ConnectError> {
-        crate::AsyncClient::connect_by(addresses, self.tls).await
+        crate::AsyncClient::connect_by(addresses, self).await
     }
 }

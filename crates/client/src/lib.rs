@@ -19,6 +19,7 @@ mod builder;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod channel;
 mod error;
+mod hedge;
 mod links;
 #[cfg(feature = "net")]
 mod net;
@@ -35,6 +36,7 @@ pub use bug::Bug;
 #[cfg(any(feature = "net", feature = "tokio"))]
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};
+pub use hedge::Hedging;
 #[cfg(feature = "net")]
 pub use net::Client;
 pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};

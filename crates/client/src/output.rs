@@ -148,6 +148,10 @@ pub struct Stats {
     pub losses: u64,
     /// Replies to attempts that had ended.
     pub late_replies: u64,
+    /// Calls for which a second replica was asked before the first had failed.
+    pub hedges: u64,
+    /// Late replies that brought a result again: the call had its answer from another replica.
+    pub copies: u64,
     /// Calls that ended at their deadline.
     pub expired: u64,
 }
@@ -185,6 +189,8 @@ impl Effects {
 pub(crate) enum Timer {
     /// An attempt's time-out, a pause's end or the deadline, whichever is first.
     Call(CallId),
+    /// A second replica is to be asked for this call.
+    Hedge(CallId),
     /// A connection's greeting or sign of life is due, or it has been idle.
     Link(Link),
     /// A question for a group's targets is to be asked again; `None`: for any connection at all.

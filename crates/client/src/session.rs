@@ -12,6 +12,7 @@ use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time};
 
 use crate::attempts::{Call, Phase};
 use crate::bug::Planted;
+use crate::hedge::Hedging;
 use crate::links::{Links, Overdue};
 use crate::output::{CallId, Effects, Link, Output, Stats, Timer, Trouble};
 use crate::targets::{Asking, Group, Inquiry};
@@ -26,6 +27,15 @@ pub struct Config {
     pub addresses: Vec<SocketAddr>,
     /// Decides the jitter, and which address is asked first.
     pub seed: u64,
+    /// When a second replica of an active group is asked.
+    pub hedging: Hedging,
+}
+
+impl Config {
+    /// Default knobs for the session of this name.
+    pub fn new(client: ClientId, addresses: Vec<SocketAddr>, seed: u64) -> Config {
+        Config { client, addresses, seed, hedging: Hedging::default() }
+    }
 }
 
 /// Whether the session can reach any node.
@@ -46,6 +56,7 @@ pub enum Reach {
 #[derive(Debug)]
 pub struct Session {
     pub(crate) client: ClientId,
+    pub(crate) hedging: Hedging,
     pub(crate) links: Links,
     pub(crate) groups: BTreeMap<GroupId, Group>,
     pub(crate) calls: BTreeMap<CallId, Call>,
@@ -77,6 +88,7 @@ impl Session {
         }
         Session {
             client: config.client,
+            hedging: config.hedging,
             links: Links::new(config.client, given),
             groups: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -260,6 +272,7 @@ impl Session {
         while let Some(timer) = self.effects.timers.take_due(now) {
             match timer {
                 Timer::Call(id) => self.call_due(now, id),
+                Timer::Hedge(id) => self.hedge_due(now, id),
                 Timer::Link(link) => self.link_due(now, link),
                 Timer::Inquiry(topic) => self.inquiry_due(now, topic),
                 Timer::Warm(group) => self.keep_warm(now, group),
@@ -340,6 +353,7 @@ impl Session {
     pub(crate) fn remove(&mut self, id: CallId) -> bool {
         let Some(call) = self.calls.remove(&id) else { return false };
         self.effects.timers.clear(Timer::Call(id));
+        self.effects.timers.clear(Timer::Hedge(id));
         self.bytes -= call.body.len();
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
         if call.phase == Phase::Queued {

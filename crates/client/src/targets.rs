@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use wire::client::Targets;
 use wire::limits::{MAX_REPLICAS, MAX_SESSION_WINDOW};
+use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
+use crate::attempts::{Attempt, Call};
+use crate::hedge::{Hedging, Pace};
 use crate::links::Links;
 use crate::output::{CallId, Link};
 
@@ -93,6 +97,9 @@ pub(crate) struct Group {
     pub(crate) active: BTreeMap<u64, CallId>,
     /// Calls that wait for targets, or for a place in the window; oldest first.
     pub(crate) queue: BTreeSet<CallId>,
+    pub(crate) pace: Pace,
+    /// The last calls that were answered by one replica while another had them too.
+    outrun: BTreeSet<u64>,
 }
 
 impl Group {
@@ -107,6 +114,8 @@ impl Group {
             next_number: 1,
             active: BTreeMap::new(),
             queue: BTreeSet::new(),
+            pace: Pace::new(),
+            outrun: BTreeSet::new(),
         }
     }
 
@@ -125,7 +134,7 @@ impl Group {
     }
 
     /// The oldest call in the queue and a number for it, if it may be sent.
-    pub(crate) fn admit(&mut self) -> Option<(CallId, u64)> {
+    pub(crate) fn admit(&mut self, hedging: &Hedging) -> Option<(CallId, u64)> {
         if self.targets.nodes.is_empty()
             || self.next_number - self.unanswered() >= MAX_SESSION_WINDOW
         {
@@ -135,7 +144,32 @@ impl Group {
         let number = self.next_number;
         self.next_number += 1;
         self.active.insert(number, call);
+        self.pace.earn(hedging);
         Some((call, number))
+    }
+
+    /// After how long a second replica is asked for a call that is sent now, if at all.
+    pub(crate) fn hedge_after(&self, hedging: &Hedging) -> Option<Duration> {
+        let several = self.targets.style == Style::Active && self.targets.nodes.len() > 1;
+        self.pace.delay(hedging).filter(|_| several)
+    }
+
+    /// An attempt of a call has its result, and the other attempts have not.
+    pub(crate) fn answered(&mut self, now: Time, answered: &Attempt, call: &Call) {
+        self.pace.took(now.since(answered.at));
+        let outrun = call.attempts.iter().filter(|attempt| attempt.sent);
+        for attempt in outrun {
+            self.pace.outrun(now.since(attempt.at));
+            self.outrun.insert(call.number);
+        }
+        if self.outrun.len() > MAX_SESSION_WINDOW as usize {
+            self.outrun.pop_first();
+        }
+    }
+
+    /// A result that comes for this call is a copy of the one that it has.
+    pub(crate) fn was_outrun(&self, number: u64) -> bool {
+        self.outrun.contains(&number)
     }
 
     /// Targets were told. True if that is news.
@@ -204,5 +238,6 @@ impl Group {
         assert!(self.next_number - self.unanswered() <= MAX_SESSION_WINDOW);
         assert!(self.active.keys().all(|number| *number < self.next_number));
         assert!(self.targets.nodes.len() <= MAX_REPLICAS);
+        assert!(self.outrun.len() <= MAX_SESSION_WINDOW as usize);
     }
 }

@@ -12,8 +12,7 @@ use tokio::time::Instant;
 use wire::limits::MAX_QUEUED_CALLS;
 use wire::{ClientId, MethodId};
 
-use crate::buffers::{EventLog, draw};
-use crate::secure::Tls;
+use crate::buffers::EventLog;
 use crate::{Builder, CallError, ConnectError, Event, Stats};
 
 mod porch;
@@ -60,7 +59,7 @@ impl AsyncClient {
     pub async fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<AsyncClient, ConnectError> {
-        AsyncClient::connect_by(addresses, None).await
+        AsyncClient::connect_by(addresses, Builder::default()).await
     }
 
     /// To say more of the client than addresses.
@@ -70,7 +69,7 @@ impl AsyncClient {
 
     pub(crate) async fn connect_by<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
-        tls: Option<Tls>,
+        builder: Builder,
     ) -> Result<AsyncClient, ConnectError> {
         let runtime =
             Handle::try_current().map_err(|error| ConnectError::System(error.to_string()))?;
@@ -81,7 +80,7 @@ impl AsyncClient {
         }
         let (orders, inbound) = mpsc::channel(MAX_QUEUED_CALLS);
         let (opened, opening) = oneshot::channel();
-        let task = Task::new(draw(resolved)?, tls, inbound, opened);
+        let task = Task::new(builder.config(resolved)?, builder.tls, inbound, opened);
         let client = AsyncClient { orders, log: task.log.clone(), client: task.session.client() };
         runtime.spawn(task);
         opening.await.unwrap_or_else(|_| Err(ConnectError::System("the runtime ends".into())))?;

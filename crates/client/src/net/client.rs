@@ -8,8 +8,6 @@ use bytes::Bytes;
 use wire::{ClientId, MethodId, Time};
 
 use super::porch::Porch;
-use crate::buffers::draw;
-use crate::secure::Tls;
 use crate::{Builder, CallError, CallId, ConnectError, Event, Reach, Stats};
 
 /// A node that has not welcomed the client after this long will not.
@@ -42,7 +40,7 @@ impl Client {
     pub fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Client, ConnectError> {
-        Client::connect_by(addresses, None)
+        Client::connect_by(addresses, Builder::default())
     }
 
     /// To say more of the client than addresses.
@@ -52,14 +50,14 @@ impl Client {
 
     pub(crate) fn connect_by<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
-        tls: Option<Tls>,
+        builder: Builder,
     ) -> Result<Client, ConnectError> {
         let mut resolved: Vec<SocketAddr> = Vec::new();
         for address in addresses {
             let found = address.to_socket_addrs();
             resolved.extend(found.map_err(|error| ConnectError::Resolve(error.to_string()))?);
         }
-        let mut porch = Porch::new(draw(resolved)?, tls)?;
+        let mut porch = Porch::new(builder.config(resolved)?, builder.tls)?;
         let now = porch.now();
         porch.session.connect(now);
         let end = now + CONNECT_TIMEOUT;

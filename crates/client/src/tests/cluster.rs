@@ -109,11 +109,8 @@ impl Cluster {
             };
             (address(*number), node)
         };
-        let config = Config {
-            client: ClientId(77),
-            addresses: given.iter().map(|node| address(*node)).collect(),
-            seed: 1,
-        };
+        let addresses = given.iter().map(|node| address(*node)).collect();
+        let config = Config::new(ClientId(77), addresses, 1);
         Cluster {
             session: Session::new(config, Time::ZERO),
             now: Time(1_000_000_000),

@@ -60,7 +60,8 @@ fn without_any_node_the_error_names_each_address_and_what_it_did() {
 fn clients_begin_with_different_addresses() {
     let first = |seed| {
         let addresses = (1..=5).map(address).collect();
-        let config = crate::Config { client: wire::ClientId(seed), addresses, seed };
+        let (client, hedging) = (wire::ClientId(seed), crate::Hedging::OFF);
+        let config = crate::Config { hedging, ..crate::Config::new(client, addresses, seed) };
         crate::Session::new(config, wire::Time::ZERO).links.given[0]
     };
     let firsts: std::collections::BTreeSet<_> = (0..40).map(first).collect();

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod finding;
+mod hedging;
 mod hostile;
 mod limits;
 mod moving;

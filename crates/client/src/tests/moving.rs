@@ -8,7 +8,7 @@ use super::cluster::{Cluster, LATENCY, Manner, address, ms, targets};
 use crate::attempts::BUSY_RETRIES;
 use crate::{CallError, Cause, Event, Trouble};
 
-fn bound(count: u32) -> Cluster {
+pub(super) fn bound(count: u32) -> Cluster {
     let mut cluster = Cluster::new(count);
     cluster.finish(ms(1_000)).unwrap();
     // The warm connection is there.

@@ -70,6 +70,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The call was executed, here or elsewhere, or never can be: nobody will say anything else.
+    pub fn is_result(&self) -> bool {
+        match self {
+            Outcome::Ok(_) | Outcome::Service(_) | Outcome::Refused(..) => true,
+            Outcome::Busy { .. } | Outcome::NotPrimary => false,
+            Outcome::NoSuchGroup | Outcome::NoReplica => false,
+        }
+    }
+
     /// The number in a reply's header, that of the refusal, and the bytes that follow.
     fn parts(&self) -> (u8, u8, &[u8]) {
         match self {
