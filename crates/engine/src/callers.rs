@@ -20,6 +20,8 @@ pub(crate) enum Stage {
     Parked,
     /// It is on its way through the ring.
     Ordered,
+    /// This node's replica was given it, without a place in the order. The reply waits for nobody.
+    Serving,
     /// It has its place in the order. The reply leaves when this is held by enough members.
     Delivered { sequence: u64 },
 }

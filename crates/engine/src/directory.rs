@@ -15,7 +15,7 @@ use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
 
 use crate::bug::{Bug, Planted};
-use crate::style::Standing;
+use crate::style::{Conduct, Standing};
 use passage::installed;
 pub(crate) use passage::majority;
 
@@ -110,7 +110,8 @@ impl Group {
 
     /// It alone has the state, and others wait for it: it has to stay until one of them has it.
     pub(crate) fn needs(&self, member: Member) -> bool {
-        self.replicas.len() > 1 && self.synced().eq([member])
+        let style = self.options.style;
+        style.has_state() && self.replicas.len() > 1 && self.synced().eq([member])
     }
 
     fn advance(&mut self) {
@@ -190,7 +191,11 @@ impl Directory {
             return Err(JoinRefused::Full(group.options));
         }
         group.advance();
-        let state = State::Unsynced { transfer: group.view, donor: group.donor() };
+        let state = if group.options.style.has_state() {
+            State::Unsynced { transfer: group.view, donor: group.donor() }
+        } else {
+            State::Synced
+        };
         group.replicas.push(Replica { member, state });
         group.begin_if_never_called();
         group.renew_transfers();
@@ -255,9 +260,12 @@ impl Directory {
         Change::View
     }
 
-    /// A request to the group has this place. False if nobody takes it: the group sleeps.
+    /// A request to the group has this place. False if nobody takes it: the group sleeps, or its calls are not
+    /// ordered.
     pub(crate) fn requested(&mut self, id: GroupId, place: Place) -> bool {
-        let group = self.groups.get_mut(&id).filter(|group| group.primary().is_some());
+        let takes =
+            |group: &&mut Group| group.primary().is_some() && group.options.style.is_ordered();
+        let group = self.groups.get_mut(&id).filter(takes);
         group.map(|group| group.last = place).is_some()
     }
 

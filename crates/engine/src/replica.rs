@@ -8,7 +8,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use wire::client::Refusal;
-use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS};
+use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES};
 use wire::ordered::{Ordered, Request, StateHead};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
@@ -50,8 +50,20 @@ enum Mode {
 /// What was given to the service and is not yet answered.
 #[derive(Debug)]
 enum Task {
-    Execute { place: u64, client: ClientId, number: u64 },
-    Snapshot { transfer: ViewNumber },
+    Execute {
+        place: u64,
+        client: ClientId,
+        number: u64,
+    },
+    /// A call that is not ordered, with the bytes of its arguments.
+    Serve {
+        client: ClientId,
+        number: u64,
+        bytes: usize,
+    },
+    Snapshot {
+        transfer: ViewNumber,
+    },
     Restore,
 }
 
@@ -76,6 +88,8 @@ pub(crate) struct Replica {
     tasks: VecDeque<(Ticket, Task)>,
     waiting: VecDeque<Waiting>,
     outgoing: Vec<Outgoing>,
+    /// Bytes of the calls that are not ordered.
+    serving: usize,
     /// Transfers that were begun here and are still wanted.
     given: Vec<ViewNumber>,
     /// The transfer that brings this replica its state, or has brought it.
@@ -96,6 +110,7 @@ impl Replica {
             tasks: VecDeque::new(),
             waiting: VecDeque::new(),
             outgoing: Vec::new(),
+            serving: 0,
             given: Vec::new(),
             transfer: None,
         }
@@ -153,6 +168,7 @@ impl Replica {
         self.tasks.clear();
         self.waiting.clear();
         self.outgoing.clear();
+        self.serving = 0;
         self.given.clear();
         self.transfer = None;
         self.sessions = Sessions::default();
@@ -244,6 +260,24 @@ impl Replica {
         Effect::Event(Event::Copy { group: self.group, client, number })
     }
 
+    /// A call that is not ordered comes: it is executed now.
+    pub(crate) fn serve(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        let Request { client, number, method, json, body, seed, .. } = request;
+        let bytes = body.len();
+        if self.tasks.len() >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
+            let reason =
+                "this replica has as many calls to execute as it may have: try again later";
+            let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
+            return effects.push(Effect::Answer { client, number, outcome });
+        }
+        self.serving += bytes;
+        self.clock = self.clock.max(request.time);
+        let ticket = self.give(Task::Serve { client, number, bytes });
+        let now = self.clock;
+        let command = Command::Execute { ticket, method, json, body, now, seed, client, number };
+        effects.push(Effect::Run(command));
+    }
+
     fn give(&mut self, task: Task) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -267,6 +301,12 @@ impl Replica {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
                 self.finish(place, client, number, outcome, effects);
             }
+            (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
+                self.serving -= bytes;
+                let outcome = fitting(outcome);
+                self.count(client, number, effects);
+                effects.push(Effect::Answer { client, number, outcome });
+            }
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {
                 match result {
                     // Those who waited for it may be gone.
@@ -289,21 +329,16 @@ impl Replica {
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
-        let outcome = match outcome {
-            ServiceOutcome::Ok(bytes) | ServiceOutcome::Error(bytes) if bytes.len() > MAX_BODY => {
-                let reason = alloc::format!(
-                    "the reply has {} bytes, the limit is {MAX_BODY}: ask for less at a time",
-                    bytes.len()
-                );
-                ServiceOutcome::Refused(Refusal::ReplyTooLarge, reason)
-            }
-            outcome => outcome,
-        };
-        self.executed += 1;
+        let outcome = fitting(outcome);
         self.sessions.finish(place, client, number, outcome.clone());
+        self.count(client, number, effects);
+        effects.push(Effect::Answer { client, number, outcome });
+    }
+
+    fn count(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
+        self.executed += 1;
         let (group, position) = (self.group, self.executed);
         effects.push(Effect::Event(Event::Executed { group, client, number, position }));
-        effects.push(Effect::Answer { client, number, outcome });
     }
 
     /// Executes what waited, up to the next snapshot.
@@ -324,9 +359,24 @@ impl Replica {
     pub(crate) fn check_invariants(&self) {
         self.sessions.check_invariants();
         assert!(self.waiting.len() <= MAX_JOIN_BACKLOG + MAX_REPLICAS, "what waits is bounded");
+        assert!(self.serving <= MAX_SERVING_BYTES, "what is served is bounded");
         if matches!(self.mode, Mode::Live | Mode::Idle) {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
         }
+    }
+}
+
+/// A reply that fits into a frame.
+fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
+    match outcome {
+        ServiceOutcome::Ok(bytes) | ServiceOutcome::Error(bytes) if bytes.len() > MAX_BODY => {
+            let reason = alloc::format!(
+                "the reply has {} bytes, the limit is {MAX_BODY}: ask for less at a time",
+                bytes.len()
+            );
+            ServiceOutcome::Refused(Refusal::ReplyTooLarge, reason)
+        }
+        outcome => outcome,
     }
 }
 

@@ -4,7 +4,10 @@
 //! | --- | --- |
 //! | who takes a client's call? | `stack/clients.rs`, when it comes |
 //! | does who takes it ask first whether another took it? | the same |
+//! | is a call ordered, or executed where it comes? | the same |
+//! | which of several entries is the best? | the same, when it tells clients the targets |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
+//! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
 
 use wire::ordered::Style;
 
@@ -37,6 +40,17 @@ pub(crate) trait Conduct {
     /// What a node that stands so does with a client's call.
     fn entry(self, standing: Standing) -> Entry;
 
+    /// Whether calls are ordered. Else their entry executes them at once, in any component or none, and
+    /// the reply waits for nobody.
+    fn is_ordered(self) -> bool;
+
+    /// Whether replicas have a state in common, which one that joins is given before it serves.
+    fn has_state(self) -> bool;
+
+    /// Whether any entry is as good as another, so that the best is the one that the client has found. Else it
+    /// is the primary, where the token rests.
+    fn nearest_first(self) -> bool;
+
     /// Whether an open entry looks if its replica knows the call, before it takes it: a client may have asked
     /// another as well. Else only who retries after a fail-over asks twice, and the sessions see it.
     fn looks_first(self) -> bool;
@@ -52,19 +66,41 @@ impl Conduct for Style {
             (_, Standing::Stranger | Standing::Joining) => Entry::Closed,
             (Style::SemiActive, Standing::Backup) => Entry::Spare,
             (Style::SemiActive, Standing::Primary) => Entry::Open,
-            (Style::Active, Standing::Backup | Standing::Primary) => Entry::Open,
+            (Style::Active | Style::Stateless, _) => Entry::Open,
+        }
+    }
+
+    fn is_ordered(self) -> bool {
+        match self {
+            Style::Stateless => false,
+            Style::SemiActive | Style::Active => true,
+        }
+    }
+
+    fn has_state(self) -> bool {
+        match self {
+            Style::Stateless => false,
+            Style::SemiActive | Style::Active => true,
+        }
+    }
+
+    fn nearest_first(self) -> bool {
+        match self {
+            Style::Stateless => true,
+            Style::SemiActive | Style::Active => false,
         }
     }
 
     fn looks_first(self) -> bool {
         match self {
-            Style::SemiActive => false,
+            Style::Stateless | Style::SemiActive => false,
             Style::Active => true,
         }
     }
 
     fn executes(self, standing: Standing) -> bool {
         match self {
+            Style::Stateless => false,
             Style::SemiActive | Style::Active => standing != Standing::Stranger,
         }
     }

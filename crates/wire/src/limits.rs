@@ -144,6 +144,12 @@ pub const MAX_COMMAND_BYTES: usize = 256 << 20;
 /// Moves of primaries that a node was asked for and that are not over.
 pub const MAX_MOVES: usize = 64;
 
+/// Calls that one replica of a stateless group is given at a time. Further ones are refused as busy.
+pub const MAX_SERVING: usize = 4_096;
+
+/// Bytes of their arguments. As [`MAX_SERVING`].
+pub const MAX_SERVING_BYTES: usize = MAX_COMMAND_BYTES / 4;
+
 /// Requests of a program to its own node that wait for the data plane.
 pub const MAX_ORDERS: usize = 64;
 

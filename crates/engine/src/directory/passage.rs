@@ -9,6 +9,7 @@ use wire::ordered::{Announce, GroupEntry, Hold, Place};
 use wire::{GroupId, Member, ViewNumber};
 
 use super::{Group, Replica, State};
+use crate::style::Conduct;
 
 /// Of so many synced replicas, these many hold a request before its reply leaves.
 pub(crate) fn majority(replicas: usize) -> usize {
@@ -28,7 +29,13 @@ pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
 ) -> (Group, bool) {
-    let Brought { had_state, synced, last } = brought(entry, announces);
+    let Brought { had_state, synced, last } = if entry.options.style.has_state() {
+        brought(entry, announces)
+    } else {
+        let here = entry.replicas.iter().map(|replica| replica.member);
+        let here = here.filter(|member| announces.contains_key(member)).collect();
+        Brought { had_state: Vec::new(), synced: here, last: entry.last }
+    };
     let (floor, asleep) =
         if synced.is_empty() { (entry.floor, had_state) } else { (last, Vec::new()) };
     let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));

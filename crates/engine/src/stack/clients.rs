@@ -2,13 +2,14 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use wire::client::{
     Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
 use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
 use wire::ordered::{self, Hold, Ordered};
-use wire::{Caller, Duration, GroupId, PROTOCOL_VERSION, Time};
+use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 
 use super::{Hosted, Stack};
 use crate::api::{Event, Output, ServiceOutcome};
@@ -123,11 +124,16 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn targets(&self, group: &Group) -> Targets {
-        let nodes = group.targets().filter_map(|member| {
+        let style = group.options.style;
+        let mut members: Vec<Member> = group.targets().collect();
+        if style.nearest_first() {
+            members.sort_by_key(|member| *member != self.me);
+        }
+        let nodes = members.into_iter().filter_map(|member| {
             let address = self.membership.address(member.node)?;
             Some(Target { node: member.node, address })
         });
-        Targets { view: group.view, style: group.options.style, nodes: nodes.collect() }
+        Targets { view: group.view, style, nodes: nodes.collect() }
     }
 
     fn request(&mut self, now: Time, wall: Time, caller: Caller, request: Request) {
@@ -169,8 +175,11 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// Decides what is done with a parked call: ordered, sent elsewhere, refused, or kept waiting.
+    /// Decides what is done with a parked call: executed, ordered, sent elsewhere, refused, or kept waiting.
     fn route(&mut self, now: Time, call: Call) {
+        if self.serves(call.0) {
+            return self.serve(now, call);
+        }
         if self.membership.is_minority() {
             return self.decline(call, Outcome::NoReplica);
         }
@@ -221,6 +230,41 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// Calls to this group are not ordered, and this node executes them: as long as it has a replica by
+    /// the last view that it knows, whatever has become of the component.
+    fn serves(&self, group: GroupId) -> bool {
+        let Some(known) = self.directory.get(group) else { return false };
+        let style = known.options.style;
+        !style.is_ordered()
+            && style.entry(known.standing(self.me)) == Entry::Open
+            && self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state())
+    }
+
+    fn serve(&mut self, now: Time, call: Call) {
+        if let Some(request) = self.stamped(call) {
+            self.callers.set_stage(&call, Stage::Serving);
+            self.with_replica(now, call.0, |replica, effects| replica.serve(request, effects));
+        }
+    }
+
+    /// The request of a call, with this node's time and a seed.
+    fn stamped(&mut self, call: Call) -> Option<ordered::Request> {
+        let seed = self.random.next_u64();
+        let waiting = self.callers.get(&call)?;
+        let request = &waiting.request;
+        Some(ordered::Request {
+            group: request.group,
+            method: request.method,
+            json: request.json,
+            client: request.client,
+            number: request.number,
+            unanswered: request.unanswered,
+            time: waiting.wall,
+            seed,
+            body: request.body.clone(),
+        })
+    }
+
     /// A replica here was given the call already: it is answered when that is held.
     fn serve_known(&mut self, call: Call, outcome: Option<ServiceOutcome>) {
         let (group, client, number) = call;
@@ -259,24 +303,11 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn order_call(&mut self, now: Time, call: Call) {
-        let seed = self.random.next_u64();
-        let Some(waiting) = self.callers.get(&call) else { return };
-        let request = &waiting.request;
+        let Some(request) = self.stamped(call) else { return };
         // A reply that waits for nobody's copy does not have the others woken for it.
         let hold = self.directory.get(request.group).map(|group| group.options.hold);
         let level = if hold == Some(Hold::One) { Level::Agreed } else { Level::Held };
-        let ordered = Ordered::Request(ordered::Request {
-            group: request.group,
-            method: request.method,
-            json: request.json,
-            client: request.client,
-            number: request.number,
-            unanswered: request.unanswered,
-            time: waiting.wall,
-            seed,
-            body: request.body.clone(),
-        });
-        if self.multicast(now, ordered.encode(), level) {
+        if self.multicast(now, Ordered::Request(request).encode(), level) {
             self.callers.set_stage(&call, Stage::Ordered);
         } else {
             let queued = self.ordering.queued();
@@ -297,8 +328,12 @@ impl<O: Ordering> Stack<O> {
 
     pub(super) fn reply_if_ready(&mut self, call: Call) {
         let Some(waiting) = self.callers.get(&call) else { return };
-        let Stage::Delivered { sequence } = waiting.stage else { return };
-        if waiting.outcome.is_some() && self.is_held(call.0, sequence) {
+        let may_leave = match waiting.stage {
+            Stage::Parked | Stage::Ordered => false,
+            Stage::Serving => true,
+            Stage::Delivered { sequence } => self.is_held(call.0, sequence),
+        };
+        if may_leave && waiting.outcome.is_some() {
             self.reply(call);
         }
     }
@@ -394,16 +429,16 @@ impl<O: Ordering> Stack<O> {
     /// its history, held with the installation; anything else begins anew.
     pub(super) fn calls_in_new_component(&mut self, now: Time, installed: u64) {
         for call in self.callers.all() {
-            let has_state = self.executes(call.0);
-            let delivered = self
-                .callers
-                .get(&call)
-                .is_some_and(|waiting| matches!(waiting.stage, Stage::Delivered { .. }));
-            if delivered && has_state {
-                self.callers.set_stage(&call, Stage::Delivered { sequence: installed });
-            } else {
-                self.callers.park(&call);
-                self.route(now, call);
+            let stage = self.callers.get(&call).map(|waiting| waiting.stage.clone());
+            match stage.filter(|_| self.executes(call.0)) {
+                Some(Stage::Delivered { .. }) => {
+                    self.callers.set_stage(&call, Stage::Delivered { sequence: installed });
+                }
+                Some(Stage::Serving) => {} // its replica goes on with it
+                _ => {
+                    self.callers.park(&call);
+                    self.route(now, call);
+                }
             }
         }
         self.answer_binds();

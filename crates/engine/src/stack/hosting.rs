@@ -15,6 +15,7 @@ use crate::bug::Bug;
 use crate::directory::State;
 use crate::ordering::Ordering;
 use crate::replica::{Effect, Replica};
+use crate::style::Conduct;
 
 impl<O: Ordering> Stack<O> {
     /// This node hosts a replica of the group `name` from now on. It joins as soon as there is a
@@ -203,7 +204,7 @@ impl<O: Ordering> Stack<O> {
     /// The groups whose state is here, each with the place of the last request that was taken.
     pub(super) fn replicas_with_state(&self) -> Vec<(GroupId, Place)> {
         let with_state = self.hosted.iter().filter_map(|(id, hosted)| {
-            let group = self.directory.get(*id)?;
+            let group = self.directory.get(*id).filter(|group| group.options.style.has_state())?;
             group.replica(self.me)?;
             hosted.replica.has_state().then_some((*id, hosted.taken))
         });
@@ -234,7 +235,8 @@ impl<O: Ordering> Stack<O> {
             None => {
                 // Out by an overflow or struck out: it comes anew.
                 hosted.asked = None;
-                if !stale {
+                // Without a state it has nothing that the others might have gone beyond.
+                if !stale && hosted.options.style.has_state() {
                     self.with_replica(now, id, |replica, effects| replica.idle(effects));
                 }
             }

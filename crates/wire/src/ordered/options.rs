@@ -13,6 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Style {
+    /// Nothing is ordered: whichever replica a call comes to executes it at once and answers. A retry may be
+    /// executed again. Replicas have no state in common, and serve with or without a quorum.
+    Stateless = 1,
     /// Every replica executes in the same order; the primary orders and answers.
     #[default]
     SemiActive = 4,
@@ -23,11 +26,12 @@ pub enum Style {
 
 impl Style {
     /// Every style.
-    pub const ALL: [Style; 2] = [Style::SemiActive, Style::Active];
+    pub const ALL: [Style; 3] = [Style::Stateless, Style::SemiActive, Style::Active];
 
     /// Its name in configurations and reports.
     pub const fn name(self) -> &'static str {
         match self {
+            Style::Stateless => "stateless",
             Style::SemiActive => "semi-active",
             Style::Active => "active",
         }
@@ -102,7 +106,7 @@ pub enum Hold {
 pub struct GroupOptions {
     /// How the group is replicated.
     pub style: Style,
-    /// When a reply may leave.
+    /// When a reply may leave. Means nothing to a stateless group, whose members must agree on it all the same.
     pub hold: Hold,
 }
 
