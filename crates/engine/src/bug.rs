@@ -33,12 +33,20 @@ pub enum Bug {
     DropMovedCalls,
     /// A node says of a call that it gave to the ring that it was not executed.
     DeclineGiven,
+    /// An active replica executes a client's call where it comes, instead of in the order.
+    ActiveAtOnce,
+    /// Calls that are not ordered need a quorum all the same.
+    QuorumForAll,
+    /// A replica of a stateless group serves although it is not in the view.
+    ServeAsStranger,
+    /// The answer to a stateless call goes to the call that came last.
+    MixAnswers,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 15] = [
+    pub const ALL: [Bug; 19] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -54,6 +62,10 @@ impl Bug {
         Bug::OldPrimaryStays,
         Bug::DropMovedCalls,
         Bug::DeclineGiven,
+        Bug::ActiveAtOnce,
+        Bug::QuorumForAll,
+        Bug::ServeAsStranger,
+        Bug::MixAnswers,
     ];
 }
 

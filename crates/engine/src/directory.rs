@@ -263,8 +263,7 @@ impl Directory {
     /// A request to the group has this place. False if nobody takes it: the group sleeps, or its calls are not
     /// ordered.
     pub(crate) fn requested(&mut self, id: GroupId, place: Place) -> bool {
-        let takes =
-            |group: &&mut Group| group.primary().is_some() && group.options.style.is_ordered();
+        let takes = |group: &&mut Group| group.primary().is_some() && group.options.style.orders();
         let group = self.groups.get_mut(&id).filter(takes);
         group.map(|group| group.last = place).is_some()
     }

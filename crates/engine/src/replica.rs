@@ -305,6 +305,14 @@ impl Replica {
                 self.serving -= bytes;
                 let outcome = fitting(outcome);
                 self.count(client, number, effects);
+                let (client, number) = match self.tasks.back() {
+                    Some((_, Task::Serve { client, number, .. }))
+                        if self.planted.is(Bug::MixAnswers) =>
+                    {
+                        (*client, *number)
+                    }
+                    _ => (client, number),
+                };
                 effects.push(Effect::Answer { client, number, outcome });
             }
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {

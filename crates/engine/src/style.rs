@@ -42,7 +42,7 @@ pub(crate) trait Conduct {
 
     /// Whether calls are ordered. Else their entry executes them at once, in any component or none, and
     /// the reply waits for nobody.
-    fn is_ordered(self) -> bool;
+    fn orders(self) -> bool;
 
     /// Whether replicas have a state in common, which one that joins is given before it serves.
     fn has_state(self) -> bool;
@@ -70,7 +70,7 @@ impl Conduct for Style {
         }
     }
 
-    fn is_ordered(self) -> bool {
+    fn orders(self) -> bool {
         match self {
             Style::Stateless => false,
             Style::SemiActive | Style::Active => true,

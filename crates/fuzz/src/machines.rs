@@ -186,11 +186,8 @@ fn execute(source: &mut Source<'_>, command: Command) -> Option<(Ticket, Execute
 pub(crate) fn session(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let mut now = Time(1_000_000);
-    let config = client::Config {
-        client: ClientId(7),
-        addresses: (1..=1 + source.below(4)).map(address).collect(),
-        seed: u64::from(source.byte()),
-    };
+    let addresses = (1..=1 + source.below(4)).map(address).collect();
+    let config = client::Config::new(ClientId(7), addresses, u64::from(source.byte()));
     let mut session = Session::new(config, now);
     let mut links = Vec::new();
     let mut calls = Vec::new();

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use node::{EventRecord, Interest};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
-use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig};
+use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, Style};
 
 use crate::allocator::{Allocated, allocated};
 use crate::blackbox::objects::Objects;
@@ -158,14 +158,16 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
 
 /// How the replicas of a group are hosted: its name says it.
 fn options_of(group: &str) -> Outcome<HostOptions> {
-    let (hold, execution) = match group {
-        "thread" | blackbox::GROUP => (Hold::Majority, Execution::Thread),
-        "inline" => (Hold::Majority, Execution::Inline),
-        "agreed" => (Hold::One, Execution::Inline),
-        "safe" => (Hold::All, Execution::Inline),
+    let (style, hold, execution) = match group {
+        "thread" | blackbox::GROUP => (Style::SemiActive, Hold::Majority, Execution::Thread),
+        "inline" => (Style::SemiActive, Hold::Majority, Execution::Inline),
+        "agreed" => (Style::SemiActive, Hold::One, Execution::Inline),
+        "safe" => (Style::SemiActive, Hold::All, Execution::Inline),
+        "active" => (Style::Active, Hold::Majority, Execution::Inline),
+        "stateless" => (Style::Stateless, Hold::Majority, Execution::Inline),
         other => return Err(format!("no group is called {other}").into()),
     };
-    Ok(HostOptions { group: GroupOptions { hold, ..GroupOptions::default() }, execution })
+    Ok(HostOptions { group: GroupOptions { style, hold }, execution })
 }
 
 /// Starts this program as `role`, with its arguments.

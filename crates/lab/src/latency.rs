@@ -1,4 +1,4 @@
-//! A semi-active call beside bare round trips.
+//! A call of each style beside bare round trips.
 //!
 //! All kinds take turns in small blocks, so that whatever the machine does meanwhile strikes all
 //! of them, and their ratio means something on any machine.
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use node::realtime::Awake;
 use serde_json::json;
-use steadfast::{Client, NodeId};
+use steadfast::{Client, NodeId, Style};
 
 use crate::cluster::{Cluster, Plan, Where};
 use crate::echo::{ECHO, EchoProcess, Transport, Waits};
@@ -149,17 +149,30 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// What is called: title, group.
-const GROUPS: [(&str, &str); 4] = [
-    ("call, agreed", "agreed"),
-    ("call, held by majority", "inline"),
-    ("call, safe", "safe"),
-    ("the same on a thread", "thread"),
+/// What is called: title, group, style.
+const GROUPS: [(&str, &str, Style); 6] = [
+    ("stateless", "stateless", Style::Stateless),
+    ("active, majority", "active", Style::Active),
+    ("semi-active, agreed", "agreed", Style::SemiActive),
+    ("semi-active, majority", "inline", Style::SemiActive),
+    ("semi-active, safe", "safe", Style::SemiActive),
+    ("majority, on a thread", "thread", Style::SemiActive),
 ];
+
+/// The groups' names.
+const NAMES: [&str; GROUPS.len()] = {
+    let mut names = [""; GROUPS.len()];
+    let mut place = 0;
+    while place < names.len() {
+        names[place] = GROUPS[place].1;
+        place += 1;
+    }
+    names
+};
 
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
-    let groups = &["agreed", "inline", "safe", "thread"];
+    let groups = &NAMES;
     if options.at.hosts && options.protect != Protect::None {
         return Err(
             "--protect measures two clusters in turns, and one thread is on one host".into()
@@ -204,9 +217,9 @@ pub fn run(options: &Options) -> Outcome<()> {
         kinds.push(kind);
     }
     kinds.extend(fans(options, &mut fan, &mut behind));
-    for (title, group) in GROUPS {
+    for (title, group, style) in GROUPS {
         let names = json!({
-            "peer": "steadfast", "measure": "invocation", "style": "semi-active",
+            "peer": "steadfast", "measure": "invocation", "style": style,
             "k": options.replicas, "nodes": options.nodes, "group": group, "cores": "free",
             "size": options.size,
         });

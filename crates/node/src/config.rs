@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Quorum;
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
-use wire::ordered::Hold;
+use wire::ordered::{GroupOptions, Hold, Style};
 use wire::{ClusterId, Incarnation, Member, NodeId};
 
 use crate::Execution;
@@ -114,10 +114,21 @@ pub struct ReplicaConfig {
     pub group: String,
     /// The service's name, for the program to look up.
     pub service: String,
-    /// Who must hold a request before its reply may leave.
-    pub hold: Hold,
+    /// How the group is replicated.
+    pub style: Style,
+    /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group has no
+    /// such thing.
+    pub hold: Option<Hold>,
     /// Where handlers run.
     pub execution: Execution,
+}
+
+impl ReplicaConfig {
+    /// What all replicas of its group must agree on.
+    pub fn options(&self) -> GroupOptions {
+        let hold = self.hold.unwrap_or(GroupOptions::default().hold);
+        GroupOptions { style: self.style, hold }
+    }
 }
 
 impl Default for Config {
@@ -322,6 +333,9 @@ impl Config {
             }
             if self.replicas[..index].iter().any(|other| other.group == replica.group) {
                 return Err(Problem::ReplicaTwice { index, group: replica.group.clone() });
+            }
+            if replica.style == Style::Stateless && replica.hold.is_some() {
+                return Err(Problem::HoldOfStateless { index });
             }
         }
         Ok(())

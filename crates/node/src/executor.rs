@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use engine::{Command, Executed, Ticket};
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
-use wire::ordered::Hold;
+use wire::ordered::{GroupOptions, Hold, Style};
 
 use crate::HostError;
 use crate::poller::Waker;
@@ -102,7 +102,8 @@ impl Executor {
                 Place::Thread(jobs)
             }
         };
-        let at_once = options.group.hold == Hold::One;
+        let GroupOptions { style, hold } = options.group;
+        let at_once = hold == Hold::One || style == Style::Stateless;
         Ok(Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 })
     }
 

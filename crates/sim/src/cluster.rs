@@ -16,13 +16,13 @@ mod moves;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use engine::{Event, Output, Stack};
+use engine::{Command, Event, Executed, Output, Stack};
 use ring::Ring;
 use wire::client::Frame;
 use wire::keys::KeyName;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
-use crate::check::{Verdict, bounded, demand};
+use crate::check::{Verdict, bounded, demand, served};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
 use crate::executor::{Effect, Executor};
@@ -287,6 +287,10 @@ impl Cluster {
                 self.fabric.trace.say(now, || {
                     format!("{me} executes #{place} of {group}: {} {}", entry.client, entry.number)
                 });
+                if let Some((_, Executed::Reply(outcome))) = &done.answer {
+                    let said = served::said(outcome);
+                    self.watch.served.executed(group, entry.client, entry.number, said);
+                }
                 let growth = Growth { component, place, before, after, latest };
                 self.watch.executed(me, group, &entry, &growth)?;
             }
@@ -349,6 +353,9 @@ impl Cluster {
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group, command } => {
+                if matches!(command, Command::Execute { .. }) {
+                    self.watch.served.given(me, group)?;
+                }
                 let component = self.watch.component(me);
                 if let Some(executor) = self.executors[node].get_mut(&group) {
                     executor.push(command, component);

@@ -61,11 +61,9 @@ impl Customer {
     /// A client that is given the addresses of some nodes.
     pub fn new(clock: Clock, nodes: usize, draw: &mut Draw) -> Self {
         let given = draw.count(1, nodes);
-        let config = Config {
-            client: ClientId(draw.bits()),
-            addresses: draw.distinct(given, nodes).into_iter().map(address).collect(),
-            seed: draw.bits(),
-        };
+        let client = ClientId(draw.bits());
+        let addresses = draw.distinct(given, nodes).into_iter().map(address).collect();
+        let config = Config::new(client, addresses, draw.bits());
         let now = clock.local(Time::ZERO);
         let session = Session::new(config, now);
         Customer {

@@ -129,6 +129,12 @@ impl Options {
         self.groups.iter().filter(one).map(|group| GroupId::of(&group.name)).collect()
     }
 
+    /// Groups whose calls are not ordered.
+    pub fn stateless(&self) -> Vec<GroupId> {
+        let stateless = |group: &&GroupPlan| group.options.style == Style::Stateless;
+        self.groups.iter().filter(stateless).map(|group| GroupId::of(&group.name)).collect()
+    }
+
     /// Groups whose replies leave when all hold the request.
     pub fn by_all(&self) -> Vec<GroupId> {
         let all = |group: &&GroupPlan| group.options.hold == Hold::All;
@@ -263,7 +269,7 @@ trait Pipe: Sized {
 impl Pipe for u64 {}
 
 fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
-    (0..draw.pick(&[1, 1, 2, 3]))
+    let mut groups: Vec<GroupPlan> = (0..draw.pick(&[1, 1, 2, 3]))
         .map(|number| {
             let replicas = draw.pick(&[1, 2, 3, 3, 3, 4, 5]).min(nodes);
             let hold = match draw.between(0, 15) {
@@ -278,7 +284,23 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
             }
         })
-        .collect()
+        .collect();
+    // Last of all, so that a seed draws the same of everything else whatever styles there are.
+    for group in &mut groups {
+        let style = draw.pick(&[
+            Style::SemiActive,
+            Style::SemiActive,
+            Style::Active,
+            Style::Active,
+            Style::Stateless,
+        ]);
+        let hold = match style {
+            Style::Stateless => GroupOptions::default().hold,
+            Style::SemiActive | Style::Active => group.options.hold,
+        };
+        group.options = GroupOptions { style, hold };
+    }
+    groups
 }
 
 fn load(draw: &mut Draw) -> Load {

@@ -55,6 +55,10 @@ pub struct Summary {
     pub moves: u64,
     /// Histories of clients for which the checker would have taken too long.
     pub undecided: u64,
+    /// Calls for which a second replica was asked, in worlds that came to their end.
+    pub hedges: u64,
+    /// Replies that brought what another had brought.
+    pub copies: u64,
 }
 
 impl Summary {
@@ -70,6 +74,8 @@ impl Summary {
         self.transfers += other.transfers;
         self.moves += other.moves;
         self.undecided += other.undecided;
+        self.hedges += other.hedges;
+        self.copies += other.copies;
     }
 }
 

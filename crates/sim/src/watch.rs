@@ -7,6 +7,7 @@ use wire::client::{Outcome, Reply, Request};
 use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::check::acknowledged::Acknowledged;
+use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
 use crate::check::linearizable::Linearizable;
 use crate::check::moves::{Moves, Told};
@@ -14,6 +15,7 @@ use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
 use crate::check::primary::Primaries;
 use crate::check::replies::{Replies, of_the_service};
+use crate::check::served::Served;
 use crate::check::views::Views;
 use crate::check::wait::Wait;
 use crate::check::{Verdict, demand};
@@ -37,6 +39,9 @@ pub struct Watch {
     histories: Histories,
     clock: OrderedTime,
     replies: Replies,
+    /// What replicas of stateless groups do.
+    pub served: Served,
+    numbers: Numbers,
     /// Who waits for the token.
     pub wait: Wait,
     /// What clients saw.
@@ -50,6 +55,8 @@ impl Watch {
     pub fn new(options: &Options) -> Self {
         Watch {
             loose: options.loose(),
+            served: Served::new(options.stateless()),
+            numbers: Numbers::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
             promise: Promise::new(options.nodes, options.by_all()),
@@ -86,6 +93,7 @@ impl Watch {
                 let component = self.component(by);
                 self.views.installed(by, component, (*group, *view), replicas)?;
                 self.moves.installed(by, component, (*group, *view), replicas)?;
+                self.served.view(by, *group, replicas);
                 let said = (replicas, *primary);
                 self.primaries.installed(by, component, (*group, *view), said)?;
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
@@ -135,6 +143,9 @@ impl Watch {
     pub fn executed(&mut self, by: Member, group: GroupId, entry: &Entry, step: &Step) -> Verdict {
         let Step { component, place, before, after, latest } = *step;
         self.places.insert((by, group, entry.client, entry.number), place);
+        if self.served.concerns(group) {
+            return Ok(()); // each replica has a history of its own
+        }
         self.once.executed(by, group, entry)?;
         self.clock.executed(by, component, (group, place), (entry.time, latest))?;
         self.histories.reached(by, component, (group, place), after)?;
@@ -144,20 +155,29 @@ impl Watch {
 
     /// A replica's history was replaced by this one.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
+        if self.served.concerns(group) {
+            return Ok(());
+        }
         let last = history.last().map_or(Time::ZERO, |entry| entry.time);
         self.clock.replaced(by, group, last);
         self.once.replaced(by, group, history)
     }
 
-    /// A client's request leaves.
-    pub fn asked(&mut self, request: &Request) -> Verdict {
+    /// A request of a client that has begun so many calls leaves.
+    pub fn asked(&mut self, request: &Request, calls: u64) -> Verdict {
         let call = (request.group, request.client, request.number);
-        self.promise.called(request.group);
+        self.numbers.asked(request.client, (request.group, request.number), calls)?;
+        if !self.served.concerns(request.group) {
+            self.promise.called(request.group);
+        }
         self.replies.asked(call, request.method, &request.body)
     }
 
     /// A node's reply to a client leaves.
-    pub fn answered(&mut self, client: ClientId, reply: &Reply) -> Verdict {
+    pub fn answered(&mut self, by: Member, client: ClientId, reply: &Reply) -> Verdict {
+        if self.served.concerns(reply.group) {
+            return self.served.answered(by, (reply.group, client, reply.number), &reply.outcome);
+        }
         if !of_the_service(&reply.outcome) {
             return Ok(());
         }
@@ -179,6 +199,9 @@ impl Watch {
 
     /// At the end: these replicas have the group's state.
     pub fn finish(&mut self, group: GroupId, ends: &[(Member, &[Entry], u64)]) -> Verdict {
+        if self.served.concerns(group) {
+            return Ok(());
+        }
         let digests: Vec<_> = ends.iter().map(|(by, log, hash)| (*by, log.len(), *hash)).collect();
         Histories::finish(group, &digests)?;
         let promised = usize::from(!self.loose.contains(&group));

@@ -20,6 +20,7 @@ fn a_share_of_the_seeds_breaks_no_promise() {
     // A simulation in which nothing happens breaks no promise either.
     let total = report.total;
     assert!(total.answered > 10_000 && total.failed > 0, "{total:?}");
+    assert!(total.hedges > 0, "{total:?}");
     assert!(total.deaths > 200 && total.transfers > 400, "{total:?}");
 }
 

@@ -46,6 +46,28 @@
 //! # }
 //! ```
 //!
+//! # Styles
+//!
+//! How a group is replicated is said where a replica is hosted, and all its replicas say the same:
+//!
+//! ```
+//! use steadfast::{Client, GroupOptions, Hedging, HostOptions, Style};
+//!
+//! /// Whichever replica a call comes to executes it, at once; a retry may be executed again.
+//! fn stateless() -> HostOptions {
+//!     let group = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
+//!     HostOptions { group, ..HostOptions::default() }
+//! }
+//!
+//! /// Any replica takes calls and answers; a client asks a second one when the first is slow, or does not.
+//! fn active() -> HostOptions {
+//!     let group = GroupOptions { style: Style::Active, ..GroupOptions::default() };
+//!     HostOptions { group, ..HostOptions::default() }
+//! }
+//! let patient = Client::builder().hedging(Hedging::OFF);
+//! # let _ = (stateless(), active(), patient);
+//! ```
+//!
 //! # Where to look
 //!
 //! | to ... | see |
@@ -69,8 +91,8 @@ mod state;
 mod stub;
 
 pub use client::{
-    AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Client, ConnectError, Tls,
-    TlsError,
+    AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Client, ConnectError,
+    Hedging, Tls, TlsError,
 };
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
@@ -121,7 +143,7 @@ pub use crate::stub::DEFAULT_DEADLINE;
 ///
 /// A method takes `&mut self` (or `&self`) and owned arguments that serde can send, and returns
 /// something that serde can send. All methods are ordered alike: every replica executes all calls
-/// of all clients in one order.
+/// of all clients in one order (but for a stateless group, of which each executes its own).
 ///
 /// - A first argument `context: &Context` is not sent. It gives the time, random numbers and the
 ///   caller, the same at every replica. A handler must take them from there, because its outcome

@@ -8,7 +8,7 @@ use wire::client::{
     Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
 use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
-use wire::ordered::{self, Hold, Ordered};
+use wire::ordered::{self, Hold, Ordered, Style};
 use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 
 use super::{Hosted, Stack};
@@ -235,8 +235,12 @@ impl<O: Ordering> Stack<O> {
     fn serves(&self, group: GroupId) -> bool {
         let Some(known) = self.directory.get(group) else { return false };
         let style = known.options.style;
-        !style.is_ordered()
-            && style.entry(known.standing(self.me)) == Entry::Open
+        let at_once = style == Style::Active && self.planted.is(Bug::ActiveAtOnce);
+        let by_quorum = self.planted.is(Bug::QuorumForAll) && self.membership.is_minority();
+        let stranger = self.planted.is(Bug::ServeAsStranger);
+        (!style.orders() || at_once)
+            && !by_quorum
+            && (style.entry(known.standing(self.me)) == Entry::Open || stranger)
             && self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state())
     }
 

@@ -229,6 +229,12 @@ pub enum Problem {
         /// The group.
         group: String,
     },
+    /// Nothing is ordered in a stateless group, so there is nothing to hold.
+    #[error("a stateless group orders no calls: leave hold out, or choose another style")]
+    HoldOfStateless {
+        /// Place in the list of replicas.
+        index: usize,
+    },
     /// Programs, but no place for their socket.
     #[error(
         "[[program]] needs `admin = \"PATH\"`: the programs' socket is in a folder beside the admin socket"
@@ -322,6 +328,7 @@ impl Problem {
             Problem::GroupName { index, .. } | Problem::ReplicaTwice { index, .. } => {
                 vec![Key("replica"), Index(*index), Key("group")]
             }
+            Problem::HoldOfStateless { index } => vec![Key("replica"), Index(*index), Key("hold")],
             Problem::ProgramsWithoutAdmin | Problem::TooManyPrograms(_) => vec![Key("program")],
             Problem::Program { index, .. } => vec![Key("program"), Index(*index)],
             Problem::ProgramTwice { index, .. } => {

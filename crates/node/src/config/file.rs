@@ -157,8 +157,11 @@ struct RealtimeTable {
 struct Replica {
     group: String,
     service: String,
-    #[serde(default = "default_hold")]
-    hold: Hold,
+    #[serde(default)]
+    style: Style,
+    /// Left out: as by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<Hold>,
     #[serde(default)]
     execution: Execution,
 }
@@ -195,6 +198,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
     let replica = |replica: Replica| ReplicaConfig {
         group: replica.group,
         service: replica.service,
+        style: replica.style,
         hold: replica.hold,
         execution: replica.execution,
     };
@@ -237,6 +241,7 @@ pub(super) fn print(config: &Config) -> String {
     let replica = |replica: &ReplicaConfig| Replica {
         group: replica.group.clone(),
         service: replica.service.clone(),
+        style: replica.style,
         hold: replica.hold,
         execution: replica.execution,
     };

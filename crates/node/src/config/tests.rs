@@ -63,6 +63,11 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ("[[replica]]\ngroup = \"\"\nservice = \"echo\"\n", "line 6: the group's name"),
         ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nhold = \"two\"\n", "line 8"),
         ("[[program]]\ngroup = \"a\"\ncommand = [\"a\"]\n", "line 5: [[program]] needs `admin"),
+        ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nstyle = \"lively\"\n", "`semi-active`"),
+        (
+            "[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nstyle = \"stateless\"\nhold = \"all\"\n",
+            "line 9: a stateless group orders no calls",
+        ),
     ];
     for (addition, expected) in cases {
         let refusal = refusal(&format!("{MINIMAL}{addition}"));

@@ -85,7 +85,8 @@ impl Cluster {
             Output::Send { link, frame } => {
                 let id = Caller(client as u64 * 1_000_000 + link.0);
                 if let Frame::Request(request) = &frame {
-                    self.watch.asked(request)?;
+                    let calls = self.customers[client].session.stats().calls;
+                    self.watch.asked(request, calls)?;
                 }
                 let bytes = frame.encode();
                 bounded::frame(bytes.len())?;
@@ -240,7 +241,7 @@ impl Cluster {
         assert_eq!(stream.node, node, "{me} writes to {caller}, which is another node's");
         if let Frame::Reply(reply) = frame {
             let client = self.customers[stream.client].session.client();
-            self.watch.answered(client, reply)?;
+            self.watch.answered(me, client, reply)?;
         }
         let bytes = frame.encode();
         bounded::frame(bytes.len())?;

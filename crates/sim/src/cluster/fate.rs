@@ -5,7 +5,7 @@ use wire::{Duration, GroupId, Member};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::bounded::Silence;
-use crate::check::{Verdict, liveness};
+use crate::check::{Verdict, hedging, liveness};
 use crate::executor::Executor;
 use crate::fabric::place_of;
 use crate::faults::{FaultKind, apart};
@@ -363,6 +363,12 @@ impl Cluster {
             };
             let ends: Vec<_> = group.hosts.iter().map(end).collect();
             self.watch.finish(id, &ends)?;
+        }
+        for customer in &self.customers {
+            let stats = customer.session.stats();
+            hedging::budget(customer.session.client(), stats, self.options.groups.len())?;
+            self.summary.hedges += stats.hedges;
+            self.summary.copies += stats.copies;
         }
         let undecided = self.watch.linearizable.undecided();
         self.summary.undecided = undecided.len() as u64;

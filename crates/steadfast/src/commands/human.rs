@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use steadfast::NodeId;
 use steadfast::status::{Grant, GroupStatus, KeyChange, Status};
+use steadfast::{NodeId, Style};
 
 /// Names of clients that are told; `--json` tells more.
 const NAMES: usize = 8;
@@ -239,10 +239,10 @@ fn groups(text: &mut String, status: &Status) {
         });
         return;
     }
-    let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "HOLD"];
+    let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "STYLE", "HOLD"];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(status.groups.iter().map(|group| row(group, status)));
-    let widths: [usize; 7] = std::array::from_fn(|column| {
+    let widths: [usize; 8] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
     });
     for row in &rows {
@@ -263,7 +263,7 @@ fn groups(text: &mut String, status: &Status) {
 /// The column of the replicas.
 const REPLICAS: usize = 3;
 
-fn row(group: &GroupStatus, status: &Status) -> [String; 7] {
+fn row(group: &GroupStatus, status: &Status) -> [String; 8] {
     let name = |node: NodeId| match is_member(status, node) {
         true => node.to_string(),
         false => format!("{node}?"),
@@ -285,7 +285,11 @@ fn row(group: &GroupStatus, status: &Status) -> [String; 7] {
         replicas.join(" "),
         known(group.sessions.map(|sessions| sessions.to_string())),
         known(group.executed.map(|executed| executed.to_string())),
-        format!("{:?}", group.hold).to_lowercase(),
+        group.style.to_string(),
+        match group.style {
+            Style::Stateless => "-".to_owned(),
+            _ => format!("{:?}", group.hold).to_lowercase(),
+        },
     ]
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
-use steadfast::{DEFAULT_CONFIG, GroupOptions, HostOptions, Node, NodeConfig, StartError};
+use steadfast::{DEFAULT_CONFIG, HostOptions, Node, NodeConfig, StartError};
 use tracing_subscriber::EnvFilter;
 
 use super::{Failure, finish, notify, print, report};
@@ -171,10 +171,7 @@ const BUILT_IN: [&str; 2] = ["echo", "counter"];
 
 fn host(node: &Node, config: &NodeConfig) -> Result<(), Failure> {
     for replica in &config.replicas {
-        let options = HostOptions {
-            group: GroupOptions { hold: replica.hold, ..GroupOptions::default() },
-            execution: replica.execution,
-        };
+        let options = HostOptions { group: replica.options(), execution: replica.execution };
         let hosted = match replica.service.as_str() {
             "echo" => node.host(&replica.group, options, || Echo),
             "counter" => {

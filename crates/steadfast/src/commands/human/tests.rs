@@ -77,7 +77,8 @@ fn a_sound_cluster_shows_no_trouble() {
     let mut counter = group("counter", &[(2, true), (1, true), (3, true)]);
     counter.sessions = Some(12);
     counter.executed = Some(40_961);
-    let elsewhere = group("station-information", &[(3, true)]);
+    let mut elsewhere = group("station-information", &[(3, true)]);
+    elsewhere.style = Style::Stateless;
     let status = seen(&[1, 2, 3], vec![counter, elsewhere]);
     shown(
         &status,
@@ -89,9 +90,9 @@ fn a_sound_cluster_shows_no_trouble() {
             sealed  with key 1 (0123456789abcdef)
             clients by TLS with node-1.lab.steadfast; connected: client-hmi (3), node-2
 
-            GROUP                VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
-            counter              v3    n2       n2 n1 n3  12        40961     majority
-            station-information  v3    n3       n3        -         -         majority
+            GROUP                VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  STYLE        HOLD
+            counter              v3    n2       n2 n1 n3  12        40961     semi-active  majority
+            station-information  v3    n3       n3        -         -         stateless    -
         "#]],
     );
 }
@@ -116,9 +117,9 @@ fn what_is_wrong_comes_first() {
             nodes   1 of 3: n1
             sealed  with key 1 (0123456789abcdef)
 
-            GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  HOLD
-            counter  v3    none     (n1)      -         -         majority
-            echo     v3    n2?      n2? n1    -         -         majority
+            GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  STYLE        HOLD
+            counter  v3    none     (n1)      -         -         semi-active  majority
+            echo     v3    n2?      n2? n1    -         -         semi-active  majority
             (n): this replica is being given the state
             n?: this node is not in the ring; the view is the last one known
         "#]],
