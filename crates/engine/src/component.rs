@@ -194,13 +194,13 @@ impl Membership {
     }
 
     /// An installation is delivered at this place. If it is the awaited one the component is
-    /// active from here on, and its members' announcements are returned.
+    /// active from here on: its members' announcements, and the rule by which it may act.
     pub(crate) fn install(
         &mut self,
         sender: Member,
         ring: RingId,
         sequence: u64,
-    ) -> Option<&BTreeMap<Member, Announce>> {
+    ) -> Option<(&BTreeMap<Member, Announce>, Quorum)> {
         let Phase::Installing { members, epoch, installer } = &mut self.phase else {
             return None;
         };
@@ -216,7 +216,7 @@ impl Membership {
         self.attempts.push(Component { epoch, ring, members });
         self.position = sequence;
         self.phase = Phase::Active { installed: sequence, effective: false };
-        Some(&self.announces)
+        Some((&self.announces, self.rule))
     }
 
     /// Every member holds what was ordered up to `all`. True if that makes the component

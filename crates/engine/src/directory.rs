@@ -14,6 +14,7 @@ use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
 
+use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
 use crate::style::{Conduct, Standing};
 use passage::installed;
@@ -276,12 +277,13 @@ impl Directory {
         &mut self,
         entries: &[GroupEntry],
         announces: &BTreeMap<Member, Announce>,
+        rule: Quorum,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
         self.groups.clear();
         for entry in entries {
             let id = GroupId::of(&entry.name);
-            let (group, as_before) = installed(entry, announces);
+            let (group, as_before) = installed(entry, announces, rule);
             if !as_before {
                 changed.push(id);
             }

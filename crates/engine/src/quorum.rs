@@ -30,7 +30,7 @@ pub(crate) enum Verdict {
 /// How far a member has executed, in the newest component that it acted in. Of two members in one
 /// component, the history of the one with the smaller place is a part of the other's.
 fn reached(announce: &Announce) -> Place {
-    let newest = announce.attempts.last().unwrap_or(&announce.last);
+    let newest = newest(announce);
     Place { epoch: newest.epoch, ring: newest.ring, sequence: announce.position }
 }
 
@@ -54,13 +54,56 @@ pub(crate) fn verdict(
     }
     let known = announces.values().flat_map(|a| a.attempts.iter().chain([&a.last]));
     let epoch = known.map(|component| component.epoch).max().unwrap_or(0).saturating_add(1);
-    let longest = announces.values().map(reached).max().expect("a configuration has members");
-    let authority = announces
-        .iter()
-        .filter(|(_, announce)| reached(announce) == longest)
-        .map(|(member, _)| *member)
-        .collect();
+    let authority = match rule {
+        Quorum::Majority => bringing_most(announces, |(_, announce)| reached(announce)),
+        Quorum::Off => bringing_most(announces, |member| {
+            (is_head(member, announces), weight(member, announces), reached(member.1))
+        }),
+    };
     Verdict::Quorate { epoch, authority }
+}
+
+/// A member and what it announced.
+type Announced<'a> = (&'a Member, &'a Announce);
+
+/// Those who bring the most of it.
+fn bringing_most<K: Ord>(
+    announces: &BTreeMap<Member, Announce>,
+    key: impl Fn(Announced<'_>) -> K,
+) -> Vec<Member> {
+    let most = announces.iter().map(&key).max();
+    let has_most = |announced: &Announced<'_>| Some(key(*announced)) == most;
+    announces.iter().filter(has_most).map(|(member, _)| *member).collect()
+}
+
+/// The newest component that a member acted in.
+fn newest(announce: &Announce) -> &Component {
+    announce.attempts.last().unwrap_or(&announce.last)
+}
+
+/// `other` went on from the component in which `one` stayed: what was ordered there is part of `other`'s history, but
+/// for the last moments.
+fn went_on((_, one): Announced<'_>, (member, other): Announced<'_>) -> bool {
+    let stayed = newest(one);
+    stayed.members.contains(member) && age(newest(other)) > age(stayed)
+}
+
+/// Without the quorum histories fork. This is the newest of a branch: nobody here went on from it.
+fn is_head(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> bool {
+    !announces.iter().any(|other| went_on(member, other))
+}
+
+/// What is here of a member's history: replicas with their state, then members. A lone node without a
+/// replica knows of nothing that anybody was answered, however often it was alone.
+fn weight(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> (usize, usize) {
+    let branch = age(newest(member.1));
+    let is_in_branch = |other: &Announced<'_>| age(newest(other.1)) == branch;
+    let of_branch = announces.iter().filter(|other| {
+        let mut branch = announces.iter().filter(is_in_branch);
+        is_in_branch(other) || branch.any(|later| went_on(*other, later))
+    });
+    let states = |(_, announce): Announced<'_>| announce.replicas.len();
+    of_branch.fold((0, 0), |(all, members), other| (all + states(other), members + 1))
 }
 
 fn has_quorum(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> bool {
@@ -186,6 +229,37 @@ mod tests {
         // 3 knows that 1 and 2 may have gone on without 4 and 5.
         assert!(!is_quorate(5, &[tried(2), plain(3), plain(4)]));
         assert_eq!(authority(5, &[tried(1), tried(2), plain(3)]), (4, vec![2, 3]));
+    }
+
+    fn authority_without_quorum(announces: &[(Member, Announce)]) -> Vec<u32> {
+        match verdict(Quorum::Off, &nodes(5), &announces.iter().cloned().collect()) {
+            Verdict::Minority => panic!("every configuration has the quorum"),
+            Verdict::Quorate { authority, .. } => authority.iter().map(|m| m.node.0).collect(),
+        }
+    }
+
+    /// The simulator's seed 1352: node 5, alone and without a replica, was in the newest component.
+    #[test]
+    fn without_a_quorum_who_brings_replicas_goes_before_a_lone_bystander() {
+        let all = [1, 2, 3, 5].map(|n| member(n, 1));
+        let state = |sequence| {
+            let place = Place { epoch: 2, ring: RingId::default(), sequence };
+            [(wire::GroupId(7), place)].to_vec()
+        };
+        let at = |n: usize, last: &Component, sequence: Option<u64>| {
+            let replicas = sequence.map(state).unwrap_or_default();
+            (all[n], Announce { replicas, ..announce(last.clone(), Vec::new(), 9) })
+        };
+        let (alone, near) = (component(7, &all[3..]), component(3, &all[..3]));
+        let near_ones = [at(0, &near, Some(5)), at(1, &near, Some(5)), at(2, &near, None)];
+        let lone = at(3, &alone, None);
+        let mut here = near_ones.to_vec();
+        here.push(lone.clone());
+        assert_eq!(authority_without_quorum(&here), [1, 2, 3]);
+        // But who went on from where the others stayed knows more than they.
+        let whole = component(3, &all);
+        let stayed = [at(0, &whole, Some(5)), at(1, &whole, Some(5)), lone];
+        assert_eq!(authority_without_quorum(&stayed), [5]);
     }
 
     #[test]

@@ -35,3 +35,14 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         assert!(first.summary.steps > 500, "{:?}", first.summary);
     }
 }
+
+/// Seeds that showed a fault, where a test of the machine alone would not show all of it.
+#[test]
+fn what_a_seed_has_shown_stays_mended() {
+    catch_panics();
+    // 1352: without a quorum, a lone bystander's table became everybody's, and a group slept for ever.
+    for seed in [1352] {
+        let run = run_seed(seed, Settings::default());
+        assert_eq!(run.verdict, Ok(()), "seed {seed}");
+    }
+}

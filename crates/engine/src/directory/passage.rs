@@ -9,6 +9,7 @@ use wire::ordered::{Announce, GroupEntry, Hold, Place};
 use wire::{GroupId, Member, ViewNumber};
 
 use super::{Group, Replica, State};
+use crate::api::Quorum;
 use crate::style::Conduct;
 
 /// Of so many synced replicas, these many hold a request before its reply leaves.
@@ -28,9 +29,10 @@ fn enough(hold: Hold, replicas: usize) -> usize {
 pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
+    rule: Quorum,
 ) -> (Group, bool) {
     let Brought { had_state, synced, last } = if entry.options.style.has_state() {
-        brought(entry, announces)
+        brought(entry, announces, rule)
     } else {
         let here = entry.replicas.iter().map(|replica| replica.member);
         let here = here.filter(|member| announces.contains_key(member)).collect();
@@ -45,8 +47,11 @@ pub(super) fn installed(
     for member in synced {
         match replicas.iter_mut().find(|replica| replica.member == member) {
             Some(replica) => replica.state = State::Synced,
-            // It was struck out while it was away.
-            None => replicas.push(Replica { member, state: State::Synced }),
+            // It was struck out while it was away. In a full group somebody without the state makes room.
+            None => {
+                replicas.truncate(MAX_REPLICAS - 1);
+                replicas.push(Replica { member, state: State::Synced });
+            }
         }
     }
     let GroupEntry { name, options, view, .. } = entry.clone();
@@ -72,7 +77,7 @@ struct Brought {
     last: Place,
 }
 
-fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>) -> Brought {
+fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, rule: Quorum) -> Brought {
     let group = GroupId::of(&entry.name);
     let taken = |member: &Member| {
         let replicas = &announces.get(member)?.replicas;
@@ -100,15 +105,21 @@ fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>) -> Brough
     if !exact.is_empty() {
         return Brought { had_state, synced: exact, last: entry.last };
     }
-    let Some(furthest) = known.iter().filter_map(taken).max() else {
-        return Brought { had_state, synced: Vec::new(), last: entry.last };
-    };
-    let here = had_state.iter().filter(|member| taken(member).is_some()).count();
-    let enough = enough(entry.options.hold, had_state.len());
-    let intersects = here >= enough && furthest >= entry.floor;
     // Whoever's node is here in another life, or without the state, will not bring it any more.
     let is_away = |member: &Member| !announces.keys().any(|here| here.node == member.node);
     let nobody_else = !had_state.iter().any(is_away);
+    if rule == Quorum::Off && nobody_else && known.iter().all(|member| taken(member).is_none()) {
+        // The state of those whom the table knows ended with them. Another branch of the history may have gone on.
+        known = announces.keys().copied().filter(|member| taken(member).is_some()).collect();
+        known.truncate(MAX_REPLICAS);
+    }
+    let Some(furthest) = known.iter().filter_map(taken).max() else {
+        return Brought { had_state, synced: Vec::new(), last: entry.last };
+    };
+    let at = |place| known.iter().copied().filter(|m| taken(m) == Some(place)).collect();
+    let here = had_state.iter().filter(|member| taken(member).is_some()).count();
+    let enough = enough(entry.options.hold, had_state.len());
+    let intersects = here >= enough && furthest >= entry.floor;
     // Beyond the last request: what it took went into no history, so none of it was answered, and
     // clients' retries find it executed.
     if furthest > entry.last || intersects || nobody_else {

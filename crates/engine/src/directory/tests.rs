@@ -69,7 +69,7 @@ fn an_installation_strikes_out_the_dead_and_resets_those_behind() {
     let (directory, id) = three();
     let mut other = Directory::default();
     let announces = announced(&[(2, 8), (3, 9)]);
-    let changed = other.install(&directory.entries(), &announces);
+    let changed = other.install(&directory.entries(), &announces, Quorum::Majority);
     assert_eq!(changed, [id]);
     let group = other.get(id).unwrap();
     assert_eq!(group.primary(), Some(member(3)), "2 is behind, 1 is gone");
@@ -91,7 +91,7 @@ fn who_took_the_last_request_has_the_state_whatever_it_missed_since() {
     });
     announces.extend(ahead);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announces);
+    other.install(&directory.entries(), &announces, Quorum::Majority);
     assert_eq!(other.get(id).unwrap().primary(), Some(member(1)));
 }
 
@@ -101,7 +101,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
     let (mut directory, id) = three();
     directory.join(member(4), "bank", GroupOptions::default()).unwrap();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 9)]));
+    other.install(&directory.entries(), &announced(&[(4, 9)]), Quorum::Majority);
     let group = other.get(id).unwrap();
     assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
 }
@@ -110,7 +110,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
 fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything() {
     let (directory, id) = three();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 0)]));
+    other.install(&directory.entries(), &announced(&[(4, 0)]), Quorum::Majority);
     other.join(member(4), "bank", GroupOptions::default()).unwrap();
     assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
 
@@ -118,12 +118,12 @@ fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything()
     let mut later = Directory::default();
     let mut announces = announced(&[(1, 8)]);
     announces.extend(announced(&[(4, 0)]));
-    later.install(&other.entries(), &announces);
+    later.install(&other.entries(), &announces, Quorum::Majority);
     assert_eq!(later.get(id).unwrap().primary(), None);
 
     // 2 and 3 are back: both took requests that went into no history, 3 more than 2.
     let announces = announced(&[(2, 10), (3, 11), (4, 0)]);
-    later.install(&other.entries(), &announces);
+    later.install(&other.entries(), &announces, Quorum::Majority);
     let group = later.get(id).unwrap();
     assert_eq!(group.synced().collect::<Vec<_>>(), [member(3)]);
     let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
@@ -136,9 +136,9 @@ fn who_is_taken_back_with_more_is_not_the_equal_of_who_has_less() {
     let (mut directory, id) = three();
     directory.requested(id, place(9));
     let mut asleep = Directory::default();
-    asleep.install(&directory.entries(), &announced(&[(4, 0)]));
+    asleep.install(&directory.entries(), &announced(&[(4, 0)]), Quorum::Majority);
     let mut awake = asleep.clone();
-    awake.install(&asleep.entries(), &announced(&[(1, 12)]));
+    awake.install(&asleep.entries(), &announced(&[(1, 12)]), Quorum::Majority);
     assert_eq!(awake.get(id).unwrap().primary(), Some(member(1)));
     // What it announces from now on.
     assert_eq!(awake.get(id).unwrap().last, place(12), "2 and 3 took no more than 9");
@@ -150,7 +150,7 @@ fn install(
     announces: &BTreeMap<Member, Announce>,
 ) -> (Directory, Vec<Member>) {
     let mut next = Directory::default();
-    next.install(&directory.entries(), announces);
+    next.install(&directory.entries(), announces, Quorum::Majority);
     next.check_invariants();
     let group = next.get(GroupId::of("bank")).expect("the group");
     let synced = group.synced().collect();
@@ -211,6 +211,25 @@ fn whose_node_is_back_in_another_life_is_not_waited_for() {
     assert_eq!(install(&directory, &announces).1, [], "3 may be back");
     announces.insert(reborn(3), nothing);
     assert_eq!(install(&directory, &announces).1, [member(2)], "nobody knows better any more");
+}
+
+/// The simulator's seed 1352: one side of a partition went on with node 3 alone, and the other side's table is taken.
+#[test]
+fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
+    let (directory, _) = three();
+    let nothing = Announce { replicas: Vec::new(), ..announced(&[(1, 0)])[&member(1)].clone() };
+    let mut announces = announced(&[(4, 7)]);
+    announces.extend([1, 2].map(|node| (member(node), nothing.clone())));
+    let install = |announces: &BTreeMap<Member, Announce>, rule| {
+        let mut next = Directory::default();
+        next.install(&directory.entries(), announces, rule);
+        next.check_invariants();
+        next.get(GroupId::of("bank")).unwrap().synced().collect::<Vec<_>>()
+    };
+    assert_eq!(install(&announces, Quorum::Off), [], "3 may have more");
+    announces.insert(member(3), nothing);
+    assert_eq!(install(&announces, Quorum::Off), [member(4)]);
+    assert_eq!(install(&announces, Quorum::Majority), [], "what was answered is never taken back");
 }
 
 #[test]

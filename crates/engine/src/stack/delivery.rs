@@ -129,8 +129,8 @@ impl<O: Ordering> Stack<O> {
     /// The component begins: the table is everybody's, and what waited is done.
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
-        let Some(announces) = installed else { return };
-        let changed = self.directory.install(&install.groups, announces);
+        let Some((announces, rule)) = installed else { return };
+        let changed = self.directory.install(&install.groups, announces, rule);
         let present = self.present();
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
