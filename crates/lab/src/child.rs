@@ -156,9 +156,10 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     }
 }
 
-/// How the replicas of a group are hosted: its name says it.
+/// How the replicas of a group are hosted: its name says it, up to a dash and a number.
 fn options_of(group: &str) -> Outcome<HostOptions> {
-    let (style, hold, execution) = match group {
+    let how = group.split_once('-').map_or(group, |(how, _)| how);
+    let (style, hold, execution) = match how {
         "thread" | blackbox::GROUP => (Style::SemiActive, Hold::Majority, Execution::Thread),
         "inline" => (Style::SemiActive, Hold::Majority, Execution::Inline),
         "agreed" => (Style::SemiActive, Hold::One, Execution::Inline),

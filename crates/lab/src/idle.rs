@@ -31,16 +31,16 @@ pub struct Options {
 }
 
 /// What a process had used at a moment.
-struct Usage {
+pub struct Usage {
     /// Nanoseconds on a processor, all threads.
-    ran: u64,
+    pub ran: u64,
     /// By the name of the thread.
     woken: BTreeMap<String, u64>,
-    datagrams: u64,
-    memory_kib: u64,
+    pub datagrams: u64,
+    pub memory_kib: u64,
 }
 
-fn usage(cluster: &Cluster, id: NodeId) -> Outcome<Usage> {
+pub fn usage(cluster: &Cluster, id: NodeId) -> Outcome<Usage> {
     let process = cluster.process(id).ok_or("a node does not run")?;
     let mut ran = 0;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {

@@ -10,6 +10,7 @@ mod blackbox;
 mod caller;
 mod child;
 mod cluster;
+mod crowd;
 mod disk;
 mod echo;
 mod failover;
@@ -21,6 +22,7 @@ mod hosts;
 mod idle;
 mod latency;
 mod lateness;
+mod load;
 mod machine;
 mod outsider;
 mod protect;
@@ -49,6 +51,8 @@ struct Arguments {
 enum Experiment {
     /// Latency of a semi-active call at each level, in turns with UDP and TCP echoes.
     Latency(latency::Options),
+    /// How many calls a second a group answers when many clients call at once.
+    Load(load::Options),
     /// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
     Failover(failover::Options),
     /// Whether nodes are suspected wrongly while other programs take all processors.
@@ -65,6 +69,8 @@ enum Experiment {
     Machine(floors::Options),
     /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
     Idle(idle::Options),
+    /// What thousands of sessions and groups cost a node: memory, and CPU while nobody calls.
+    Crowd(crowd::Options),
     /// Faults strike real processes while clients record what they see: is it linearizable?
     Blackbox(blackbox::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.
@@ -83,6 +89,7 @@ enum Experiment {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().experiment {
         Experiment::Latency(options) => latency::run(&options),
+        Experiment::Load(options) => load::run(&options),
         Experiment::Failover(options) => failover::run(&options),
         Experiment::Slow(options) => slow::run(&options),
         Experiment::Ring(options) => ring::run(&options),
@@ -91,6 +98,7 @@ fn main() -> ExitCode {
         Experiment::Disk(options) => disk::run(&options),
         Experiment::Machine(options) => floors::run(&options),
         Experiment::Idle(options) => idle::run(&options),
+        Experiment::Crowd(options) => crowd::run(&options),
         Experiment::Blackbox(options) => blackbox::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),

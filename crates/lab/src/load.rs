@@ -1,0 +1,176 @@
+//! How many calls a second a group answers when many clients call at once.
+//!
+//! All clients are tasks of one thread of this process, as a server that calls on behalf of many users would be. Each keeps `depth`
+//! calls under way and asks anew as soon as one is answered.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::json;
+use steadfast::AsyncClient;
+use tokio::runtime::Builder;
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::cluster::{Cluster, Plan, Where};
+use crate::echo::ECHO;
+use crate::figures::{Summary, Times};
+use crate::{Outcome, machine};
+
+/// Before anything is counted: connections are made and caches warm by then.
+const WARM: Duration = Duration::from_millis(500);
+const DEADLINE: Duration = Duration::from_secs(10);
+/// What is called: title, group.
+const GROUPS: [(&str, &str); 6] = [
+    ("stateless", "stateless"),
+    ("active", "active"),
+    ("agreed", "agreed"),
+    ("held by majority", "inline"),
+    ("safe", "safe"),
+    ("majority, on a thread", "thread"),
+];
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Clients, each with a connection and a session of its own.
+    #[arg(long, default_value_t = 64)]
+    clients: usize,
+    /// Calls that each client keeps under way, 1 to 64; several: one measurement each.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16],
+          value_parser = clap::value_parser!(u64).range(1..=wire::limits::MAX_SESSION_WINDOW))]
+    depth: Vec<u64>,
+    /// Bytes of request and reply.
+    #[arg(long, default_value_t = 64)]
+    size: usize,
+    /// How long each is measured, in seconds.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How often all are measured, in turns.
+    #[arg(long, default_value_t = 1)]
+    rounds: usize,
+    /// Node processes.
+    #[arg(long, default_value_t = 3)]
+    nodes: u32,
+    /// Replicas of the group.
+    #[arg(long, default_value_t = 3)]
+    replicas: u32,
+    #[command(flatten)]
+    at: Where,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What all clients share.
+struct Meter {
+    group: &'static str,
+    body: Bytes,
+    /// Calls that begin and end between these are counted.
+    from: Instant,
+    until: Instant,
+    times: RefCell<Times>,
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let cluster = Cluster::start(Plan {
+        nodes: options.nodes,
+        replicas: options.replicas,
+        groups: &["stateless", "active", "agreed", "inline", "safe", "thread"],
+        placement: options.at.placement(),
+        ..Plan::default()
+    })?;
+    if options.json {
+        eprintln!("on {}", machine::description());
+    } else {
+        println!(
+            "on {}; {} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times in µs",
+            machine::description(),
+            options.nodes,
+            options.replicas,
+            options.clients,
+            options.size,
+            options.seconds
+        );
+        println!(
+            "{:24}{:>7}{:>12}{:>9}{:>9}{:>9}{:>9}",
+            "", "depth", "calls/s", "p50", "p99", "p99.9", "max"
+        );
+    }
+    for _ in 0..options.rounds {
+        for &depth in &options.depth {
+            for (title, group) in GROUPS {
+                let summary = measure(options, cluster.clients(), group, depth)?;
+                tell(options, title, group, depth, &summary);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn measure(
+    options: &Options,
+    nodes: Vec<SocketAddr>,
+    group: &'static str,
+    depth: u64,
+) -> Outcome<Summary> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let count = options.clients;
+    let body = Bytes::from(vec![7; options.size]);
+    let span = Duration::from_secs(options.seconds);
+    let times = LocalSet::new().block_on(&runtime, async move {
+        let mut clients = Vec::new();
+        for _ in 0..count {
+            clients.push(AsyncClient::connect(nodes.clone()).await?);
+        }
+        let from = Instant::now() + WARM;
+        let meter =
+            Rc::new(Meter { group, body, from, until: from + span, times: RefCell::default() });
+        let mut callers = JoinSet::new();
+        for client in clients {
+            for _ in 0..depth {
+                callers.spawn_local(call(client.clone(), meter.clone()));
+            }
+        }
+        while let Some(ended) = callers.join_next().await {
+            ended??;
+        }
+        Outcome::Ok(meter.times.take())
+    })?;
+    Ok(times.summary().ok_or("no call was answered")?)
+}
+
+/// Calls until the time is over. One that fails ends the experiment: nothing here gives a reason to.
+async fn call(client: AsyncClient, meter: Rc<Meter>) -> Outcome<()> {
+    loop {
+        let start = Instant::now();
+        if start >= meter.until {
+            return Ok(());
+        }
+        let reply = client.call(meter.group, ECHO, false, meter.body.clone(), DEADLINE).await?;
+        if reply != meter.body {
+            return Err("the echo is another".into());
+        }
+        if start >= meter.from && Instant::now() < meter.until {
+            meter.times.borrow_mut().push(start.elapsed());
+        }
+    }
+}
+
+fn tell(options: &Options, title: &str, group: &str, depth: u64, summary: &Summary) {
+    let rate = summary.n as f64 / options.seconds as f64;
+    if options.json {
+        let names = json!({
+            "peer": "steadfast", "measure": "load", "group": group,
+            "k": options.replicas, "nodes": options.nodes, "clients": options.clients, "depth": depth,
+            "size": options.size, "calls_s": rate.round(),
+        });
+        println!("{}", summary.json(&names));
+    } else {
+        println!(
+            "{title:24}{depth:7}{rate:12.0}{:9.1}{:9.1}{:9.1}{:9.0}",
+            summary.p50, summary.p99, summary.p999, summary.max
+        );
+    }
+}
