@@ -43,6 +43,9 @@ impl<M: Model> fmt::Display for Counterexample<M> {
     }
 }
 
+/// So many letters of a state are told.
+const TOLD_LETTERS: usize = 80;
+
 /// One object's history.
 struct Part<'a, M: Model> {
     model: &'a M,
@@ -206,7 +209,16 @@ fn distinct<S: PartialEq>(finals: Vec<Final<S>>) -> Vec<S> {
     states
 }
 
+/// States in words, of long ones the end: it is what differs.
 fn either<S: fmt::Debug>(states: &[S]) -> String {
-    let words: Vec<String> = states.iter().map(|state| format!("{state:?}")).collect();
+    let word = |state: &S| {
+        let word = format!("{state:?}");
+        let hidden = word.chars().count().saturating_sub(TOLD_LETTERS);
+        match word.char_indices().nth(hidden) {
+            Some((from, _)) if hidden > 0 => format!("..{}", &word[from..]),
+            _ => word,
+        }
+    };
+    let words: Vec<String> = states.iter().map(word).collect();
     words.join(" or ")
 }

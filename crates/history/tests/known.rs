@@ -285,6 +285,19 @@ fn a_counterexample_is_small_and_says_what_was_there_before() {
 }
 
 #[test]
+fn of_a_long_state_the_end_is_told() {
+    let mut history: Vec<_> = (1..=200)
+        .map(|at| told(1, 2 * at, 2 * at + 1, Append(KEY, 1_000 + at), LogReply::Length(at)))
+        .collect();
+    history.push(told(2, 500, 501, Append(KEY, 7), LogReply::Length(200)));
+    let broken = check(&Log, &history, Limits::default()).broken.expect("it is 201");
+    let text = broken.to_string();
+    let told = text.lines().nth(1).expect("what it holds");
+    assert!(told.contains("it holds ..") && told.contains("1199, 1200]"), "{text}");
+    assert!(told.len() < 400, "{text}");
+}
+
+#[test]
 fn a_picture_has_a_lane_for_each_client() {
     let history = [
         told(1, 0, 10, write(1), Written),

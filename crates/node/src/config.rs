@@ -250,7 +250,15 @@ impl Config {
     pub(crate) fn links_config(&self, me: Member) -> ring::LinksConfig {
         let ring::Config { cluster, nodes, .. } = self.ring_config(me);
         let (count, timing) = (self.ring_addresses().len(), self.ring.links);
-        ring::LinksConfig { cluster, me, nodes, count, timing }
+        ring::LinksConfig {
+            cluster,
+            me,
+            nodes,
+            count,
+            timing,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
     }
 
     fn check_realtime(&self) -> Result<(), Problem> {
