@@ -42,7 +42,7 @@ enum Extra {
     /// For a node: a client's connection is gone.
     Gone(Caller),
     /// For a node: the command under way at a replica ends.
-    Executed(GroupId, Incarnation),
+    Executed(GroupId, u64),
     /// A dial reaches the node's host.
     Dial(Caller),
     /// The client learns that its dial succeeded.
@@ -87,6 +87,8 @@ struct Cluster {
     plant: Plant,
     fabric: Fabric<Stack<Ring>, Extra>,
     executors: Vec<BTreeMap<GroupId, Executor>>,
+    /// The number of the next executor.
+    next_executor: u64,
     /// Nodes whose executors are slow now.
     slow: Vec<bool>,
     customers: Vec<Customer>,
@@ -122,6 +124,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         fabric: Fabric::new(clocks, network, aloud),
         plant,
         executors: (0..nodes).map(|_| BTreeMap::new()).collect(),
+        next_executor: 0,
         slow: vec![false; nodes],
         customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
         streams: BTreeMap::new(),
@@ -229,7 +232,8 @@ impl Cluster {
         self.executors[node].clear();
         for group in self.options.groups.iter().filter(|group| group.hosts.contains(&node)) {
             let id = stack.host(now, &group.name, group.options).expect("names are good");
-            self.executors[node].insert(id, Executor::new(group.padding));
+            self.next_executor += 1;
+            self.executors[node].insert(id, Executor::new(group.padding, self.next_executor));
         }
         self.watch.promise.born(me);
         self.fabric.start(node, stack);
@@ -262,19 +266,18 @@ impl Cluster {
                     stack.handle_key_kept(now, name, seals);
                 }
             }
-            Extra::Executed(group, life) => self.executed(node, group, life)?,
+            Extra::Executed(group, serial) => self.executed(node, group, serial)?,
             _ => unreachable!("this is for the world"),
         }
         self.drain(node)
     }
 
     /// A replica's command ends: the checkers hear of it, and so does the stack.
-    fn executed(&mut self, node: usize, group: GroupId, life: Incarnation) -> Verdict {
+    fn executed(&mut self, node: usize, group: GroupId, serial: u64) -> Verdict {
         let me = self.fabric.member(node);
-        let Some(executor) = self.executors[node].get_mut(&group) else { return Ok(()) };
-        if me.incarnation != life {
-            return Ok(());
-        }
+        // One that is gone, with its process or alone, ends nothing.
+        let executor = self.executors[node].get_mut(&group).filter(|it| it.serial == serial);
+        let Some(executor) = executor else { return Ok(()) };
         let Some(done) = executor.end() else { return Ok(()) };
         let log = &executor.log;
         match done.effect {
@@ -319,9 +322,9 @@ impl Cluster {
         let longest = self.options.execution * if self.slow[node] { 20 } else { 1 };
         let Some(executor) = self.executors[node].get_mut(&group) else { return };
         if let Some(span) = executor.begin(longest, &mut self.load) {
-            let life = self.fabric.hosts[node].incarnation;
+            let serial = executor.serial;
             let at = self.fabric.now() + span;
-            self.fabric.deliver(at, node, Extra::Executed(group, life));
+            self.fabric.deliver(at, node, Extra::Executed(group, serial));
         }
     }
 

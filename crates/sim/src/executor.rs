@@ -14,6 +14,8 @@ pub struct Executor {
     pub log: Log,
     queue: VecDeque<(Command, RingId)>,
     busy: bool,
+    /// Which of the executors of this run.
+    pub serial: u64,
 }
 
 /// What a command did.
@@ -36,8 +38,8 @@ pub enum Effect {
 
 impl Executor {
     /// An executor with an empty history.
-    pub fn new(padding: usize) -> Self {
-        Executor { log: Log::new(padding), queue: VecDeque::new(), busy: false }
+    pub fn new(padding: usize, serial: u64) -> Self {
+        Executor { log: Log::new(padding), queue: VecDeque::new(), busy: false, serial }
     }
 
     /// A command comes, given in this component.

@@ -141,7 +141,8 @@ impl Cluster {
         })
     }
 
-    /// A node gives its replica of a group up, if others can go on with it.
+    /// A node gives its replica of a group up, if others can go on with it; or the replica's program dies, and with it all that
+    /// it was given and has not answered.
     fn unhost(&mut self, node: usize, group: usize) -> Verdict {
         let plan = &self.options.groups[group % self.options.groups.len()];
         let id = GroupId::of(&plan.name);
@@ -156,8 +157,18 @@ impl Cluster {
             return Ok(());
         }
         let now = self.fabric.local(node);
+        let dies = self.faults.one_in(2);
+        if dies {
+            let at = self.fabric.now();
+            self.fabric.trace.say(at, || format!("the program of {id} at {me} dies"));
+            self.executors[node].remove(&id);
+        }
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
-        process.unhost(now, id);
+        if dies {
+            process.abandon(now, id)
+        } else {
+            process.unhost(now, id)
+        }
         self.watch.promise.unhosted(id, me);
         self.drain(node)
     }
@@ -179,7 +190,8 @@ impl Cluster {
             Ok(id) => {
                 self.watch.promise.hosted(id, me);
                 self.watch.replaced(me, id, &[])?;
-                self.executors[node].insert(id, Executor::new(plan.padding));
+                self.next_executor += 1;
+                self.executors[node].insert(id, Executor::new(plan.padding, self.next_executor));
             }
             // It has not gone yet.
             Err(engine::HostError::Twice) => {
