@@ -29,8 +29,10 @@ pub(crate) const BUSY_RETRIES: u32 = 32;
 /// What a node names as the time to ask again counts as at least, and as at most, this.
 const BUSY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
 
-/// With each refusal of a call its wait is twice as long, up to this, or to what the node says, if that is longer.
+/// With each refusal of a call its wait is twice as long, up to this and to a share of what is left of the deadline: who
+/// has waited long would else be outrun by those who come anew, and sleep past its end. It is never less than the node says.
 const BUSY_DOUBLED: Duration = Duration::from_millis(250);
+const BUSY_SHARE: u32 = 4;
 
 /// Moves of a call to the next target without a pause or time-out between them. More only come
 /// about when nodes contradict one another, or lie.
@@ -316,7 +318,8 @@ impl Session {
         call.phase = Phase::Pausing;
         let told = retry_after.clamp(BUSY.0, BUSY.1);
         let doubled = told.saturating_mul(1 << call.refusals.saturating_sub(1).min(16));
-        let span = doubled.min(BUSY_DOUBLED).max(told);
+        let share = call.deadline.since(now) / BUSY_SHARE;
+        let span = doubled.min(BUSY_DOUBLED).min(share).max(told);
         let half = u64::try_from(span.as_nanos() / 2).expect("waits are short");
         let end = now + span + Duration::from_nanos(self.effects.random.below(half + 1));
         self.effects.stats.pauses += 1;

@@ -44,8 +44,12 @@ impl Pace {
 
     /// When half of so many calls will have been answered.
     pub(crate) fn retry_after(&self, waiting: usize) -> Duration {
-        let half = (waiting as u64 / 2).saturating_mul(1_000_000);
-        half.checked_div(self.rate).map_or(UNKNOWN, Duration::from_micros).clamp(LEAST, MOST)
+        // Not half of the number: of one call half is still half of the time that one takes.
+        let microseconds = (waiting as u64).saturating_mul(500_000);
+        microseconds
+            .checked_div(self.rate)
+            .map_or(UNKNOWN, Duration::from_micros)
+            .clamp(LEAST, MOST)
     }
 }
 
@@ -64,6 +68,10 @@ mod tests {
         (1..10_000).for_each(|call| pace.observe(at(call), call));
         assert_eq!(pace.retry_after(8_000), Duration::from_millis(400));
         assert_eq!(pace.retry_after(4), LEAST);
+        let mut slow = Pace::default();
+        slow.observe(start, 0);
+        slow.observe(start + Duration::from_secs(1), 50);
+        assert_eq!(slow.retry_after(1), Duration::from_millis(10), "half of what a call takes");
         // Half as quick: the answer goes there by halves.
         pace.observe(at(11_000), 10_499);
         let slower = pace.retry_after(4_000);

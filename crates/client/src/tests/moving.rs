@@ -277,6 +277,24 @@ fn a_call_for_which_there_is_never_room_is_given_back() {
 }
 
 #[test]
+fn who_has_waited_long_for_room_does_not_sleep_past_its_end() {
+    let mut cluster = bound(2);
+    let outcome = Outcome::Busy { retry_after_us: 1_000, reason: "full".into() };
+    cluster.node(1).manner = Manner::Answer(outcome, None);
+    let end = cluster.now + ms(2_000);
+    let call = cluster.call(ms(2_000));
+    cluster.run(ms(1_900));
+    cluster.node(1).manner = Manner::ok();
+    assert!(cluster.result(call).is_ok(), "there is room in its last 100 ms");
+    let times: Vec<Time> =
+        cluster.requests.iter().filter(|request| request.2.number == 2).map(|r| r.0).collect();
+    for gap in times.windows(2) {
+        let most = (end.since(gap[0]) / 4).max(ms(1)) * 3 / 2 + LATENCY * 2;
+        assert!(gap[1] - gap[0] <= most, "{:?} of {:?}", gap[1] - gap[0], end.since(gap[0]));
+    }
+}
+
+#[test]
 fn other_refusals_and_the_services_error_end_a_call() {
     use Refusal::*;
     for refusal in [TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge, Window] {
