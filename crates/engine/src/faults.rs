@@ -100,6 +100,7 @@ impl Faults {
     /// A group is gone.
     pub(crate) fn forget(&mut self, group: GroupId) {
         self.struck.remove(&group);
+        self.resumed.remove(&group);
     }
 }
 
@@ -150,6 +151,17 @@ mod tests {
         assert_eq!(faults.take_resumed(at(125)), [(GROUP, outage)], "from the last sign of life");
         faults.replied(GROUP);
         assert_eq!(faults.take_resumed(at(126)), [], "once");
+    }
+
+    #[test]
+    fn of_a_group_that_is_gone_nothing_is_left() {
+        let mut faults = Faults::default();
+        let two = [member(1, 1), member(2, 1)];
+        faults.configuration(at(0), ring(1), &two, &[]);
+        faults.configuration(at(1), ring(2), &two[1..], &[(GROUP, two[0])]);
+        faults.replied(GROUP);
+        faults.forget(GROUP);
+        assert!(faults.struck.is_empty() && faults.resumed.is_empty());
     }
 
     #[test]

@@ -79,14 +79,13 @@ impl fmt::Debug for AttachError {
 pub fn attach<S: Service + 'static>(
     make: impl Fn() -> S + Send + 'static,
 ) -> Result<(), AttachError> {
-    let mut stream = connect()?;
+    let mut node = Incoming::new(connect()?);
     let group = env::var(GROUP_VARIABLE).unwrap_or_default();
     let make: Factory = Box::new(move || Box::new(make()));
     let replica = Replica::new(GroupId::of(&group), 0, make);
-    let mut input = BytesMut::new();
-    introduce(&mut stream, &mut input, &group)?;
-    end_with_the_node(&stream);
-    Server { stream, input, output: BytesMut::new(), replica, arriving: Vec::new() }.serve()
+    introduce(&mut node, &group)?;
+    end_with_the_node(&node.stream);
+    Server { node, output: BytesMut::new(), replica, arriving: Vec::new() }.serve()
 }
 
 fn connect() -> Result<UnixStream, AttachError> {
@@ -95,16 +94,12 @@ fn connect() -> Result<UnixStream, AttachError> {
     UnixStream::connect(&path).map_err(|source| AttachError::Connect { path, source })
 }
 
-fn introduce(
-    stream: &mut UnixStream,
-    input: &mut BytesMut,
-    group: &str,
-) -> Result<(), AttachError> {
+fn introduce(node: &mut Incoming, group: &str) -> Result<(), AttachError> {
     let token = env::var(TOKEN_VARIABLE).ok().and_then(|digits| token_of(&digits));
     let token = token.ok_or(AttachError::NotStartedByNode(TOKEN_VARIABLE))?;
     let hello = Frame::Hello(Hello::new(process::id(), token, group));
-    stream.write_all(&hello.encode())?;
-    match receive(stream, input)? {
+    node.stream.write_all(&hello.encode())?;
+    match node.receive()? {
         Some(Frame::Welcome(welcome)) if welcome.version == PROTOCOL_VERSION => Ok(()),
         Some(Frame::Farewell(reason)) => Err(AttachError::Dismissed(reason)),
         Some(Frame::Welcome(welcome)) => {
@@ -141,27 +136,44 @@ fn end_with_the_node(stream: &UnixStream) {
     }
 }
 
-/// The next frame; `None` at the end.
-fn receive(stream: &mut UnixStream, input: &mut BytesMut) -> Result<Option<Frame>, AttachError> {
-    loop {
-        if let Some(frame) = Frame::take(input)? {
-            return Ok(Some(frame));
-        }
-        let mut room = [0; READ];
-        match stream.read(&mut room) {
-            Ok(0) => return Ok(None),
-            Ok(length) => input.extend_from_slice(&room[..length]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The node is gone: as good as an end.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-            Err(error) => return Err(error.into()),
+/// The connection to the node, and what it has brought.
+struct Incoming {
+    stream: UnixStream,
+    input: BytesMut,
+    /// What one read brings. Kept: a new one would be filled with zeros for every call.
+    room: Box<[u8]>,
+}
+
+impl Incoming {
+    fn new(stream: UnixStream) -> Self {
+        Incoming { stream, input: BytesMut::new(), room: vec![0; READ].into() }
+    }
+
+    /// The next frame that is here already.
+    fn take(&mut self) -> Result<Option<Frame>, AttachError> {
+        Ok(Frame::take(&mut self.input)?)
+    }
+
+    /// Waits for the next frame; `None` at the end.
+    fn receive(&mut self) -> Result<Option<Frame>, AttachError> {
+        loop {
+            if let Some(frame) = self.take()? {
+                return Ok(Some(frame));
+            }
+            match self.stream.read(&mut self.room) {
+                Ok(0) => return Ok(None),
+                Ok(length) => self.input.extend_from_slice(&self.room[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The node is gone: as good as an end.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }
 
 struct Server {
-    stream: UnixStream,
-    input: BytesMut,
+    node: Incoming,
     output: BytesMut,
     replica: Replica,
     /// The state that is coming in pieces.
@@ -171,13 +183,13 @@ struct Server {
 impl Server {
     fn serve(mut self) -> Result<(), AttachError> {
         loop {
-            let frame = match Frame::take(&mut self.input)? {
+            let frame = match self.node.take()? {
                 Some(frame) => frame,
                 None => {
                     if self.flush()? {
                         return Ok(());
                     }
-                    match receive(&mut self.stream, &mut self.input)? {
+                    match self.node.receive()? {
                         Some(frame) => frame,
                         None => return Ok(()),
                     }
@@ -196,7 +208,7 @@ impl Server {
 
     /// Writes what is to be answered; true if nobody reads it any more.
     fn flush(&mut self) -> Result<bool, AttachError> {
-        match self.stream.write_all(&self.output) {
+        match self.node.stream.write_all(&self.output) {
             Ok(()) => {
                 self.output.clear();
                 Ok(false)
@@ -210,7 +222,7 @@ impl Server {
 
     /// The node has closed the connection: it may have said why.
     fn last_words(&mut self) -> Result<(), AttachError> {
-        while let Some(frame) = receive(&mut self.stream, &mut self.input)? {
+        while let Some(frame) = self.node.receive()? {
             if let Frame::Farewell(reason) = frame
                 && !reason.is_empty()
             {

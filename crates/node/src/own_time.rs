@@ -13,6 +13,9 @@ use wire::{Duration, Time};
 /// these, or of a longer time in which nothing woke it.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// The quota's counts are read if the thread waited for a processor for this part of the time since the last look.
+const WORTH_ASKING: u64 = 10;
+
 /// What one look at the counts gave.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
@@ -61,7 +64,15 @@ impl Account {
 
     fn look(&self, now: Time) -> Counts {
         let (ran, waited) = scheduled().unwrap_or_default();
-        let throttled = throttled().unwrap_or_default();
+        // Who is stopped by a quota waits for a processor. The kernel may have to gather a group's counts from all processors
+        // under a lock to tell them: it is asked only where there was a wait that they may explain.
+        let more = waited.saturating_sub(self.last.waited);
+        let explains = more >= nanos(now.since(self.last.at)) / WORTH_ASKING;
+        let begins = self.last.at == Time::ZERO;
+        let throttled = match explains || begins {
+            true => throttled().unwrap_or_default(),
+            false => self.last.throttled,
+        };
         Counts { at: now, ran, waited, throttled, asleep: self.asleep }
     }
 

@@ -100,8 +100,7 @@ enum Notice {
 /// The thread's other end.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    notices: Sender<Notice>,
-    waker: Arc<Waker>,
+    teller: Teller,
 }
 
 impl Programs {
@@ -117,22 +116,16 @@ impl Programs {
         let waker = Arc::new(Waker::new()?);
         let mut folder = admin.as_os_str().to_owned();
         folder.push(".d");
-        let tell = Teller { notices: sender.clone(), waker: waker.clone() };
-        let desk = Desk::new(folder.into(), (me, cluster.into()), (orders, plane), tell);
+        let teller = Teller { notices: sender, waker };
+        let desk = Desk::new(folder.into(), (me, cluster.into()), (orders, plane), teller.clone());
         let body = move || desk.run(&notices);
         thread::Builder::new().name("steadfast programs".into()).spawn(body)?;
-        Ok(Programs { notices: sender, waker })
-    }
-
-    fn tell(&self, notice: Notice) {
-        // The thread ends with the node.
-        let _ = self.notices.send(notice);
-        self.waker.wake();
+        Ok(Programs { teller })
     }
 
     fn ask<T>(&self, notice: impl FnOnce(SyncSender<T>) -> Notice) -> Result<T, ProgramError> {
         let (reply, answer) = sync_channel(1);
-        self.tell(notice(reply));
+        self.teller.tell(notice(reply));
         answer.recv_timeout(ANSWER_WITHIN).map_err(|_| ProgramError::Stopped)
     }
 
@@ -144,7 +137,7 @@ impl Programs {
 
     /// Starts a program of the node's configuration: it is tried again and again.
     pub fn keep(&self, config: ProgramConfig) {
-        self.tell(Notice::Keep(config));
+        self.teller.tell(Notice::Keep(config));
     }
 
     /// Ends a program, and waits until it has ended.
@@ -160,7 +153,7 @@ impl Programs {
     /// Begins to end all of them; what is given back ends when the last one has.
     pub fn end(&self) -> Ending {
         let (done, ended) = sync_channel(1);
-        self.tell(Notice::End { done });
+        self.teller.tell(Notice::End { done });
         Ending(ended)
     }
 }
@@ -176,8 +169,8 @@ impl Ending {
     }
 }
 
-/// How the data plane tells the thread about programs.
-#[derive(Clone)]
+/// How the thread is told something.
+#[derive(Clone, Debug)]
 struct Teller {
     notices: Sender<Notice>,
     waker: Arc<Waker>,
@@ -185,6 +178,7 @@ struct Teller {
 
 impl Teller {
     fn tell(&self, notice: Notice) {
+        // The thread ends with the node.
         let _ = self.notices.send(notice);
         self.waker.wake();
     }

@@ -90,6 +90,7 @@ impl Lookout {
     pub fn asks(&self, now: Time) -> bool {
         now < self.until
     }
+
     /// This node got a datagram, and has everything up to `aru` now. Who is to be told so, because it asked when this
     /// node had not: nothing else would tell it before the token does.
     pub fn completes(&mut self, from: usize, asked: Option<u64>, aru: u64) -> Option<usize> {

@@ -27,24 +27,21 @@
 
 use alloc::string::String;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::client::Refusal;
-use crate::codec::at_most;
-use crate::limits::{ATTACH_PIECE, MAX_FRAME, MAX_NAME, MAX_REASON, MAX_STATE};
+pub use crate::codec::FRAME_OVERHEAD;
+use crate::codec::{FrameHeader, at_most, take_frame};
+use crate::limits::{ATTACH_PIECE, MAX_NAME, MAX_REASON, MAX_STATE};
 use crate::{ClientId, Malformed, MethodId, NodeId, PROTOCOL_VERSION, Time};
 
 mod layout;
 
 use layout::{
-    AnswerHeader, ExecuteHeader, FrameHeader, HelloHeader, PieceHeader, WelcomeHeader, number_of,
-    split, text,
+    AnswerHeader, ExecuteHeader, HelloHeader, PieceHeader, WelcomeHeader, number_of, split, text,
 };
-
-/// Bytes of a frame before its body.
-pub const FRAME_OVERHEAD: usize = size_of::<FrameHeader>();
 
 /// Bytes of a token.
 pub const TOKEN: usize = 32;
@@ -270,25 +267,8 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Ok((header, rest)) = FrameHeader::read_from_prefix(buffer) else {
-            return Ok(None);
-        };
-        let length = header.length.get() as usize;
-        if length > MAX_FRAME {
-            return Err(Malformed::Length);
-        }
-        if header.reserved != [0; 3] {
-            return Err(Malformed::Field("reserved"));
-        }
-        if !(1..=11).contains(&header.kind) {
-            return Err(Malformed::Kind(header.kind));
-        }
-        if rest.len() < length {
-            return Ok(None);
-        }
-        buffer.advance(FRAME_OVERHEAD);
-        let body = buffer.split_to(length).freeze();
-        Frame::decode_body(header.kind, &body).map(Some)
+        let taken = take_frame(buffer, 1..=11)?;
+        taken.map(|(kind, body)| Frame::decode_body(kind, &body)).transpose()
     }
 
     fn decode_body(kind: u8, body: &Bytes) -> Result<Frame, Malformed> {
@@ -316,8 +296,7 @@ impl Frame {
 
 fn put(buffer: &mut BytesMut, kind: u8, head: &(impl IntoBytes + Immutable), rest: &[u8]) {
     let head = head.as_bytes();
-    let length = u32::try_from(head.len() + rest.len()).expect("bodies are limited");
-    let header = FrameHeader { length: length.into(), kind, reserved: [0; 3] };
+    let header = FrameHeader::new(head.len() + rest.len(), kind);
     buffer.reserve(FRAME_OVERHEAD + head.len() + rest.len());
     buffer.put_slice(header.as_bytes());
     buffer.put_slice(head);

@@ -21,13 +21,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
-use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::IntoBytes;
 
-use crate::codec::{append, at_most, read};
-use crate::limits::{MAX_FRAME, MAX_NAME, MAX_REASON, MAX_REPLICAS};
+pub use crate::codec::FRAME_OVERHEAD;
+use crate::codec::{FrameHeader, append, at_most, read, take_frame};
+use crate::limits::{MAX_NAME, MAX_REASON, MAX_REPLICAS};
 use crate::ordered::Style;
 use crate::{ClientId, GroupId, Malformed, NodeId, PROTOCOL_VERSION, ViewNumber};
 
@@ -36,17 +36,6 @@ mod request;
 
 pub use reply::{Outcome, Refusal, Reply};
 pub use request::Request;
-
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct FrameHeader {
-    length: U32,
-    kind: u8,
-    reserved: [u8; 3],
-}
-
-/// Bytes of a frame before its body.
-pub const FRAME_OVERHEAD: usize = size_of::<FrameHeader>();
 
 /// The first words of a client. | magic "SFCL" | version | client |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,8 +192,7 @@ impl Frame {
             Frame::Reply(reply) => (6, reply.append(start_for)),
             Frame::Farewell(farewell) => (7, append(start(), farewell)),
         };
-        let length = u32::try_from(buffer.len() - FRAME_OVERHEAD).expect("bodies are limited");
-        let header = FrameHeader { length: length.into(), kind, reserved: [0; 3] };
+        let header = FrameHeader::new(buffer.len() - FRAME_OVERHEAD, kind);
         buffer[..FRAME_OVERHEAD].copy_from_slice(header.as_bytes());
         buffer.into()
     }
@@ -215,25 +203,8 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Ok((header, rest)) = FrameHeader::read_from_prefix(buffer) else {
-            return Ok(None);
-        };
-        let length = header.length.get() as usize;
-        if length > MAX_FRAME {
-            return Err(Malformed::Length);
-        }
-        if header.reserved != [0; 3] {
-            return Err(Malformed::Field("reserved"));
-        }
-        if !(1..=7).contains(&header.kind) {
-            return Err(Malformed::Kind(header.kind));
-        }
-        if rest.len() < length {
-            return Ok(None);
-        }
-        buffer.advance(FRAME_OVERHEAD);
-        let body = buffer.split_to(length).freeze();
-        Frame::decode_body(header.kind, body).map(Some)
+        let taken = take_frame(buffer, 1..=7)?;
+        taken.map(|(kind, body)| Frame::decode_body(kind, body)).transpose()
     }
 
     fn decode_body(kind: u8, body: Bytes) -> Result<Frame, Malformed> {

@@ -1,6 +1,13 @@
 //! The few helpers that the message modules share.
 
+use core::ops::RangeInclusive;
+
+use bytes::{Buf, Bytes, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::limits::MAX_FRAME;
 
 /// The version of everything in this crate. Nodes and clients of another version are refused
 /// with both numbers in the message.
@@ -53,4 +60,50 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
 /// Refuses a list that is longer than its limit.
 pub(crate) fn at_most(length: usize, limit: usize, field: &'static str) -> Result<(), Malformed> {
     if length > limit { Err(Malformed::Field(field)) } else { Ok(()) }
+}
+
+/// What a frame begins with, on every stream.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct FrameHeader {
+    length: U32,
+    kind: u8,
+    reserved: [u8; 3],
+}
+
+/// Bytes of a frame before its body.
+pub const FRAME_OVERHEAD: usize = size_of::<FrameHeader>();
+
+impl FrameHeader {
+    /// Of a frame with a body of so many bytes, which its parts' limits keep within [`MAX_FRAME`].
+    pub(crate) fn new(length: usize, kind: u8) -> Self {
+        let length = u32::try_from(length).expect("bodies are limited");
+        FrameHeader { length: length.into(), kind, reserved: [0; 3] }
+    }
+}
+
+/// Takes the next whole frame, its kind and its body, out of what a stream has brought, or `None` if more must come.
+/// One that is too long, or of no known kind, is refused by its header, before its body arrives.
+pub(crate) fn take_frame(
+    buffer: &mut BytesMut,
+    kinds: RangeInclusive<u8>,
+) -> Result<Option<(u8, Bytes)>, Malformed> {
+    let Ok((header, rest)) = FrameHeader::read_from_prefix(buffer) else {
+        return Ok(None);
+    };
+    let length = header.length.get() as usize;
+    if length > MAX_FRAME {
+        return Err(Malformed::Length);
+    }
+    if header.reserved != [0; 3] {
+        return Err(Malformed::Field("reserved"));
+    }
+    if !kinds.contains(&header.kind) {
+        return Err(Malformed::Kind(header.kind));
+    }
+    if rest.len() < length {
+        return Ok(None);
+    }
+    buffer.advance(FRAME_OVERHEAD);
+    Ok(Some((header.kind, buffer.split_to(length).freeze())))
 }

@@ -7,7 +7,7 @@ use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
 use super::{EventFlags, Plane};
-use crate::executor::Executor;
+use crate::executor::{Done, Executor};
 
 /// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
 struct Arrival {
@@ -27,6 +27,8 @@ pub(crate) struct Attached {
     arrivals: Vec<Arrival>,
     /// Replicas of any kind that are on their way out of their groups.
     parting: Vec<GroupId>,
+    /// Room for what a program answers, kept from read to read.
+    done: Vec<Done>,
 }
 
 impl Plane {
@@ -114,11 +116,12 @@ impl Plane {
     fn receive_from(&mut self, now: Time, group: GroupId) -> bool {
         let process = self.executors.get_mut(&group).and_then(Executor::process);
         let Some(process) = process else { return false };
-        let mut done = Vec::new();
-        let received = process.receive(&mut done);
-        for done in done {
+        let mut all = std::mem::take(&mut self.attached.done);
+        let received = process.receive(&mut all);
+        for done in all.drain(..) {
             self.handle_done(now, done);
         }
+        self.attached.done = all;
         received.unwrap_or_else(|reason| {
             self.lose(now, group, &reason);
             false

@@ -13,14 +13,6 @@ const PANICKED: u8 = 1;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub(super) struct FrameHeader {
-    pub length: U32,
-    pub kind: u8,
-    pub reserved: [u8; 3],
-}
-
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
 pub(super) struct HelloHeader {
     pub magic: [u8; 4],
     pub version: u8,
