@@ -170,6 +170,19 @@ pub enum Command {
         /// What another replica's snapshot gave.
         state: Bytes,
     },
+    /// Say what the requests so far have changed since the last change was said or applied
+    /// ([`Changes::take`](crate::Changes::take)). Only to the primary of a warm passive group.
+    Change {
+        /// To be handed back.
+        ticket: Ticket,
+    },
+    /// Make the state what it became at the primary ([`Changes::apply`](crate::Changes::apply)).
+    Apply {
+        /// To be handed back.
+        ticket: Ticket,
+        /// What the primary's service has said.
+        change: Bytes,
+    },
     /// The replica's state is of no use any more: begin anew, as at the start.
     Reset,
 }
@@ -183,6 +196,10 @@ pub enum Executed {
     Snapshot(Result<Bytes, String>),
     /// The state was replaced, or could not be read.
     Restored(Result<(), String>),
+    /// What has changed.
+    Change(Result<Bytes, String>),
+    /// The state is what it became at the primary, or cannot be made so.
+    Applied(Result<(), String>),
 }
 
 /// What the service made of a request.
@@ -330,6 +347,13 @@ pub enum Event {
     },
     /// A replica's state could not be taken or read: the service's own words.
     TransferFailed {
+        /// The group.
+        group: GroupId,
+        /// Why.
+        reason: String,
+    },
+    /// What a passive group's primary has changed could not be told, or not be done here: the service's own words.
+    UpdateFailed {
         /// The group.
         group: GroupId,
         /// Why.

@@ -41,12 +41,22 @@ pub enum Bug {
     ServeAsStranger,
     /// The answer to a stateless call goes to the call that came last.
     MixAnswers,
+    /// A passive group's primary replies before what it executed is in an update.
+    ReplyBeforeUpdate,
+    /// An update counts although its sender is not the primary any more.
+    TakeDeposed,
+    /// An update carries no calls: backups cannot answer retries.
+    ForgetCallsOfUpdates,
+    /// A joining replica takes the updates that the state it was given has in it.
+    TakeTwice,
+    /// A passive group's primary that is another's backup now keeps what it has executed.
+    KeepWhatIsAhead,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 19] = [
+    pub const ALL: [Bug; 24] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -66,6 +76,11 @@ impl Bug {
         Bug::QuorumForAll,
         Bug::ServeAsStranger,
         Bug::MixAnswers,
+        Bug::ReplyBeforeUpdate,
+        Bug::TakeDeposed,
+        Bug::ForgetCallsOfUpdates,
+        Bug::TakeTwice,
+        Bug::KeepWhatIsAhead,
     ];
 }
 

@@ -143,7 +143,7 @@ impl Membership {
         &mut self,
         ring: RingId,
         members: Vec<Member>,
-        replicas: Vec<(GroupId, Place)>,
+        (replicas, ahead): (Vec<(GroupId, Place)>, Vec<GroupId>),
     ) -> Announce {
         self.ring = ring;
         self.phase = Phase::Announcing { members, announces: BTreeMap::new() };
@@ -154,6 +154,7 @@ impl Membership {
             attempts: self.attempts.clone(),
             position: self.position,
             replicas,
+            ahead,
             address: self.address,
         }
     }
@@ -269,7 +270,7 @@ mod tests {
         let mut membership = Membership::new(me, Quorum::Majority, nodes, true, None, planted);
         for sequence in 1..=40 {
             let ring = RingId { sequence, representative: me.node };
-            let announce = membership.configuration(ring, vec![me], Vec::new());
+            let announce = membership.configuration(ring, vec![me], Default::default());
             let bytes = Ordered::Announce(announce.clone()).encode();
             assert_eq!(Ordered::decode(&bytes), Ok(Ordered::Announce(announce.clone())));
             assert_eq!(membership.announce(me, announce), Some((true, true)));

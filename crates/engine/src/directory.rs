@@ -30,6 +30,8 @@ pub(crate) struct Group {
     pub(crate) last: Place,
     /// The place of the last request before its synced replicas became just these.
     pub(crate) floor: Place,
+    /// Who is primary, and since which place in this component.
+    pub(crate) reign: Option<(Member, Place)>,
     /// In order of rank.
     pub(crate) replicas: Vec<Replica>,
     /// While nobody here is known to have the group's state: who had it, in order of rank.
@@ -93,6 +95,11 @@ impl Group {
         }
     }
 
+    /// Since when this member is primary, if it is.
+    pub(crate) fn reign_of(&self, member: Member) -> Option<Place> {
+        self.reign.filter(|(primary, _)| *primary == member).map(|(_, since)| since)
+    }
+
     /// The replica on this member.
     pub(crate) fn replica(&self, member: Member) -> Option<&Replica> {
         self.replicas.iter().find(|replica| replica.member == member)
@@ -113,6 +120,11 @@ impl Group {
     pub(crate) fn needs(&self, member: Member) -> bool {
         let style = self.options.style;
         style.has_state() && self.replicas.len() > 1 && self.synced().eq([member])
+    }
+
+    /// Replicas that have the state come first in rank.
+    fn put_synced_first(&mut self) {
+        self.replicas.sort_by_key(|replica| replica.state != State::Synced);
     }
 
     fn advance(&mut self) {
@@ -178,7 +190,8 @@ impl Directory {
             let replicas = [Replica { member, state: State::Synced }].to_vec();
             let (name, view) = (name.into(), ViewNumber(1));
             let (last, floor, asleep) = (Place::default(), Place::default(), Vec::new());
-            let group = Group { name, options, view, last, floor, replicas, asleep };
+            let reign = None;
+            let group = Group { name, options, view, last, floor, reign, replicas, asleep };
             self.groups.insert(id, group);
             return Ok(Change::View);
         };
@@ -231,6 +244,12 @@ impl Directory {
         };
         let Some(replica) = group.replicas.iter_mut().find(waiting) else { return Change::None };
         replica.state = State::Synced;
+        if group.options.style.keeps_its_primary() {
+            let had_it = group.synced().filter(|synced| *synced != member).count();
+            let place = group.replicas.iter().position(|replica| replica.member == member);
+            let replica = group.replicas.remove(place.expect("it was found"));
+            group.replicas.insert(had_it, replica);
+        }
         group.floor = group.last;
         group.advance();
         Change::View
@@ -267,6 +286,23 @@ impl Directory {
         let takes = |group: &&mut Group| group.primary().is_some() && group.options.style.orders();
         let group = self.groups.get_mut(&id).filter(takes);
         group.map(|group| group.last = place).is_some()
+    }
+
+    /// Whether this member is the group's primary, and has been since then: if so it may say what it has executed.
+    pub(crate) fn reigns(&self, id: GroupId, member: Member, since: Place) -> bool {
+        self.get(id).is_some_and(|group| group.reign == Some((member, since)))
+    }
+
+    /// The group's view has changed at this place, or the component has: it may begin the time of another primary. True if
+    /// it does.
+    pub(crate) fn enthrone(&mut self, id: GroupId, place: Place) -> bool {
+        let Some(group) = self.groups.get_mut(&id) else { return false };
+        let primary = group.primary();
+        let is_another = group.reign.map(|(member, _)| member) != primary;
+        if is_another {
+            group.reign = primary.map(|primary| (primary, place));
+        }
+        is_another
     }
 
     /// A new component takes over the authority's table. Replicas of lives that are gone are

@@ -12,6 +12,7 @@ mod api;
 mod bench;
 mod bug;
 mod callers;
+mod changes;
 mod component;
 mod directory;
 mod faults;
@@ -31,5 +32,6 @@ pub use api::{
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use changes::{Applied, Changes};
 pub use ring::Route;
 pub use stack::Stack;

@@ -156,7 +156,16 @@ mod tests {
     fn announce(last: Component, attempts: Vec<Component>, position: u64) -> Announce {
         let ring = RingId::default();
         let replicas = Vec::new();
-        Announce { ring, first_life: false, last, attempts, position, replicas, address: None }
+        Announce {
+            ring,
+            first_life: false,
+            last,
+            attempts,
+            position,
+            replicas,
+            ahead: Vec::new(),
+            address: None,
+        }
     }
 
     fn nodes(n: u32) -> Vec<NodeId> {

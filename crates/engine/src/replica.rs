@@ -1,12 +1,15 @@
 //! This node's replica of a group: what it is told to execute and what it keeps
 //! (`docs/protocol/group.md`, "Requests").
 
+mod primary;
 mod transfer;
+mod updates;
 
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use bytes::Bytes;
 use wire::client::Refusal;
 use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES};
 use wire::ordered::{Ordered, Request, StateHead};
@@ -15,7 +18,9 @@ use wire::{ClientId, GroupId, Time, ViewNumber};
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Decision, Sessions};
+use primary::Primary;
 use transfer::Outgoing;
+use updates::Updates;
 
 /// What a replica asks for, in order.
 #[derive(Clone, Debug)]
@@ -26,8 +31,12 @@ pub(crate) enum Effect {
     Order(Ordered),
     /// This is the answer to this call, for whoever waits for it here.
     Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
+    /// It has a place in the order, if somebody waits for it here: that of what is being delivered.
+    Placed { client: ClientId, number: u64 },
     /// The joining replica cannot keep up: it must leave and join again.
     Overflow,
+    /// The primary's service cannot say what it has changed: another must be primary.
+    Unfit,
     /// Tell.
     Event(Event),
 }
@@ -39,6 +48,9 @@ enum Mode {
     Idle,
     /// It has the state and executes.
     Live,
+    /// It has the state, as a passive group's primary, and executes nothing more until what it has executed is ordered: then a
+    /// snapshot is taken.
+    Draining,
     /// It has the state and waits for a snapshot of it: requests wait.
     Snapshotting,
     /// The state is coming in: requests wait.
@@ -61,6 +73,14 @@ enum Task {
         number: u64,
         bytes: usize,
     },
+    /// A call that a passive group's primary executes on arrival.
+    Call,
+    /// What its calls have changed.
+    Change,
+    /// These calls were executed elsewhere.
+    Apply {
+        calls: Vec<(ClientId, u64)>,
+    },
     Snapshot {
         transfer: ViewNumber,
     },
@@ -71,6 +91,11 @@ enum Task {
 #[derive(Debug)]
 enum Waiting {
     Request(Request),
+    /// A passive group's update, by number; nothing if not all of it came here.
+    Update {
+        number: u64,
+        bytes: Option<Bytes>,
+    },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
 }
@@ -87,6 +112,11 @@ pub(crate) struct Replica {
     next_ticket: u64,
     tasks: VecDeque<(Ticket, Task)>,
     waiting: VecDeque<Waiting>,
+    /// Bytes of the updates among them.
+    waiting_bytes: usize,
+    /// What it has executed as a passive group's primary.
+    primary: Primary,
+    updates: Updates,
     outgoing: Vec<Outgoing>,
     /// Bytes of the calls that are not ordered.
     serving: usize,
@@ -109,6 +139,9 @@ impl Replica {
             next_ticket: 0,
             tasks: VecDeque::new(),
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            primary: Primary::default(),
+            updates: Updates::default(),
             outgoing: Vec::new(),
             serving: 0,
             given: Vec::new(),
@@ -131,7 +164,7 @@ impl Replica {
 
     /// The group's state is here, or this replica begins it.
     pub(crate) fn has_state(&self) -> bool {
-        matches!(self.mode, Mode::Live | Mode::Snapshotting)
+        matches!(self.mode, Mode::Live | Mode::Draining | Mode::Snapshotting)
     }
 
     /// The transfer that brings this replica its state, or has brought it.
@@ -167,6 +200,9 @@ impl Replica {
         // Results of what was given to the service before find no task and are ignored.
         self.tasks.clear();
         self.waiting.clear();
+        self.waiting_bytes = 0;
+        self.primary.forget();
+        self.updates.taken = 0;
         self.outgoing.clear();
         self.serving = 0;
         self.given.clear();
@@ -183,7 +219,7 @@ impl Replica {
     pub(crate) fn deliver(&mut self, request: Request, effects: &mut Vec<Effect>) {
         match self.mode {
             Mode::Live => self.apply(request, effects),
-            Mode::Idle => {}
+            Mode::Idle | Mode::Draining => {}
             Mode::Joining { .. } | Mode::Restoring { .. } if self.planted.is(Bug::DropBacklog) => {}
             Mode::Snapshotting if self.planted.is(Bug::SnapshotTooLate) => {
                 self.apply(request, effects);
@@ -223,19 +259,37 @@ impl Replica {
         };
         match decision {
             Decision::Execute(place) => {
-                let ticket = self.give(Task::Execute { place, client, number });
-                let own = self.planted.is(Bug::OwnRandom);
-                effects.push(Effect::Run(Command::Execute {
-                    ticket,
-                    method: request.method,
-                    json: request.json,
-                    body: request.body,
-                    now: self.clock,
-                    seed: if own { self.next_ticket } else { request.seed },
-                    client,
-                    number,
-                }));
+                self.execute(Task::Execute { place, client, number }, request, effects);
             }
+            decision => self.answer_at_once((client, number), decision, effects),
+        }
+    }
+
+    /// Gives the service a request.
+    fn execute(&mut self, task: Task, request: Request, effects: &mut Vec<Effect>) {
+        let ticket = self.give(task);
+        let own = self.planted.is(Bug::OwnRandom);
+        effects.push(Effect::Run(Command::Execute {
+            ticket,
+            method: request.method,
+            json: request.json,
+            body: request.body,
+            now: self.clock,
+            seed: if own { self.next_ticket } else { request.seed },
+            client: request.client,
+            number: request.number,
+        }));
+    }
+
+    /// Answers a request that is not to be executed (again), as far as that can be done now.
+    fn answer_at_once(
+        &self,
+        (client, number): (ClientId, u64),
+        decision: Decision,
+        effects: &mut Vec<Effect>,
+    ) {
+        match decision {
+            Decision::Execute(_) => unreachable!("it is executed"),
             // The answer comes with the result.
             Decision::Running => effects.push(self.copy(client, number)),
             Decision::Done(outcome) => {
@@ -325,6 +379,11 @@ impl Replica {
                 self.go_on(effects);
             }
             (Task::Restore, Executed::Restored(result)) => self.restored(result, effects),
+            (Task::Call, Executed::Reply(outcome)) => self.called(outcome, effects),
+            (Task::Change, Executed::Change(result)) => self.changed(result, effects),
+            (Task::Apply { calls }, Executed::Applied(result)) => {
+                self.applied(calls, result, effects);
+            }
             (task, executed) => panic!("{executed:?} is no answer to {task:?}"),
         }
     }
@@ -343,6 +402,7 @@ impl Replica {
         effects.push(Effect::Answer { client, number, outcome });
     }
 
+    /// The history has one more call.
     fn count(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
         self.executed += 1;
         let (group, position) = (self.group, self.executed);
@@ -355,12 +415,20 @@ impl Replica {
         while let Some(waiting) = self.waiting.pop_front() {
             match waiting {
                 Waiting::Request(request) => self.apply(request, effects),
+                Waiting::Update { number, bytes } => {
+                    self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
+                    self.take(number, bytes, effects);
+                    if !matches!(self.mode, Mode::Live) {
+                        return; // it is out of step
+                    }
+                }
                 Waiting::Snapshot(transfer) => {
                     self.snapshot(transfer, effects);
                     return;
                 }
             }
         }
+        self.admit(effects);
     }
 
     /// What must hold whatever happened.
@@ -371,6 +439,7 @@ impl Replica {
         if matches!(self.mode, Mode::Live | Mode::Idle) {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
         }
+        self.primary.check_invariants();
     }
 }
 
@@ -389,86 +458,4 @@ fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::vec;
-    use bytes::Bytes;
-    use wire::{Incarnation, Member, MethodId, NodeId};
-
-    fn replica() -> Replica {
-        Replica::new(GroupId(1), Planted::default())
-    }
-
-    fn request(number: u64) -> Request {
-        Request {
-            group: GroupId(1),
-            method: MethodId(1),
-            json: false,
-            client: ClientId(1),
-            number,
-            unanswered: number,
-            time: Time::ZERO,
-            seed: 0,
-            body: Bytes::new(),
-        }
-    }
-
-    fn tickets(effects: &[Effect]) -> Vec<Ticket> {
-        let ticket = |effect: &Effect| match effect {
-            Effect::Run(
-                Command::Execute { ticket, .. }
-                | Command::Snapshot { ticket }
-                | Command::Restore { ticket, .. },
-            ) => Some(*ticket),
-            _ => None,
-        };
-        effects.iter().filter_map(ticket).collect()
-    }
-
-    /// A replica that gives its state to another under this name.
-    fn donor(transfer: ViewNumber) -> (Replica, Ticket) {
-        let (mut replica, mut effects) = (replica(), Vec::new());
-        replica.begin(&mut effects);
-        let joiner = Member { node: NodeId(2), incarnation: Incarnation(1) };
-        replica.give_states(&[(transfer, joiner)], &mut effects);
-        (replica, tickets(&effects)[0])
-    }
-
-    #[test]
-    fn a_donor_that_gives_a_transfer_up_loses_no_request() {
-        let (mut replica, snapshot) = donor(ViewNumber(2));
-        let mut effects = Vec::new();
-        let all = MAX_JOIN_BACKLOG as u64 + 1;
-        for number in 1..=all {
-            replica.deliver(request(number), &mut effects);
-        }
-        assert_eq!(tickets(&effects).len() as u64, all);
-        replica.check_invariants();
-        effects.clear();
-        let late = Executed::Snapshot(Ok(Bytes::new()));
-        replica.answered(snapshot, late, &mut effects);
-        assert!(effects.is_empty(), "the snapshot is of no use any more: {effects:?}");
-    }
-
-    #[test]
-    fn a_joiner_that_gives_up_keeps_nothing() {
-        let (mut replica, mut effects) = (replica(), Vec::new());
-        replica.await_state(ViewNumber(2), &mut effects);
-        for number in 1..=MAX_JOIN_BACKLOG as u64 + 1 {
-            replica.deliver(request(number), &mut effects);
-        }
-        assert!(matches!(effects[..], [Effect::Overflow]), "{effects:?}");
-        replica.check_invariants();
-    }
-
-    #[test]
-    fn a_snapshot_that_nobody_waits_for_any_more_is_not_sent() {
-        let (mut replica, snapshot) = donor(ViewNumber(2));
-        let mut effects = vec![];
-        replica.give_states(&[], &mut effects);
-        replica.answered(snapshot, Executed::Snapshot(Ok(Bytes::new())), &mut effects);
-        assert!(effects.is_empty(), "{effects:?}");
-        replica.deliver(request(1), &mut effects);
-        assert_eq!(tickets(&effects).len(), 1, "it goes on");
-    }
-}
+mod tests;

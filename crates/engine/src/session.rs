@@ -76,6 +76,24 @@ fn drop_reply(kept: &mut BTreeMap<u64, (ClientId, u64)>, reply: Reply) -> usize 
     }
 }
 
+/// An outcome as it travels.
+pub(crate) fn to_keep(outcome: &ServiceOutcome) -> KeptReply {
+    match outcome {
+        ServiceOutcome::Ok(bytes) => KeptReply::Ok(bytes.to_vec()),
+        ServiceOutcome::Error(bytes) => KeptReply::Service(bytes.to_vec()),
+        ServiceOutcome::Refused(refusal, reason) => KeptReply::Refused(*refusal, reason.clone()),
+    }
+}
+
+/// An outcome that has travelled.
+pub(crate) fn kept(reply: KeptReply) -> ServiceOutcome {
+    match reply {
+        KeptReply::Ok(bytes) => ServiceOutcome::Ok(bytes.into()),
+        KeptReply::Service(bytes) => ServiceOutcome::Error(bytes.into()),
+        KeptReply::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, reason),
+    }
+}
+
 impl Sessions {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
@@ -94,16 +112,7 @@ impl Sessions {
         if !self.touch(client, now) {
             return Decision::Full;
         }
-        let session = self.sessions.get_mut(&client).expect("a touched session exists");
-        if unanswered > session.unanswered {
-            session.unanswered = unanswered;
-            // One by one: in two trees the session would need new memory for its next reply.
-            while let Some(first) = session.replies.first_entry()
-                && *first.key() < unanswered
-            {
-                self.kept_bytes -= drop_reply(&mut self.kept, first.remove());
-            }
-        }
+        self.give_up(client, unanswered);
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if number < session.unanswered || number - session.unanswered >= MAX_SESSION_WINDOW {
             return Decision::Stale;
@@ -117,6 +126,55 @@ impl Sessions {
                 Decision::Execute(self.begun)
             }
         }
+    }
+
+    /// The client's replies below `unanswered` are not wanted any more.
+    fn give_up(&mut self, client: ClientId, unanswered: u64) {
+        let session = self.sessions.get_mut(&client).expect("a touched session exists");
+        if unanswered > session.unanswered {
+            session.unanswered = unanswered;
+            // One by one: in two trees the session would need new memory for its next reply.
+            while let Some(first) = session.replies.first_entry()
+                && *first.key() < unanswered
+            {
+                self.kept_bytes -= drop_reply(&mut self.kept, first.remove());
+            }
+        }
+    }
+
+    /// No reply below this number is wanted by the client any more.
+    pub(crate) fn unanswered(&self, client: ClientId) -> u64 {
+        self.sessions.get(&client).map_or(0, |session| session.unanswered)
+    }
+
+    /// The primary of a passive group has executed this call at ordered time `now`, `unanswered` being what it knew then of the
+    /// client. It has decided; this replica only keeps the reply.
+    pub(crate) fn record(
+        &mut self,
+        (client, number): (ClientId, u64),
+        unanswered: u64,
+        now: Time,
+        outcome: ServiceOutcome,
+    ) {
+        self.expire(now);
+        if !self.touch(client, now) {
+            // The primary found room: it heard of more retries, and so knew better who is idle.
+            let (_, oldest) = *self.by_use.first().expect("a full table has an oldest");
+            self.forget(oldest);
+            self.touch(client, now);
+        }
+        self.begun += 1;
+        let place = self.begun;
+        self.give_up(client, unanswered);
+        let session = self.sessions.get_mut(&client).expect("a touched session exists");
+        if number < session.unanswered || number - session.unanswered >= MAX_SESSION_WINDOW {
+            return;
+        }
+        let running = session.replies.insert(number, Reply::Running(place));
+        if let Some(before) = running {
+            self.kept_bytes -= drop_reply(&mut self.kept, before);
+        }
+        self.finish(place, client, number, outcome);
     }
 
     /// What is known of a call: nothing, that it is being executed, or its reply.
@@ -213,11 +271,7 @@ impl Sessions {
     pub(crate) fn export(&self) -> Vec<SessionState> {
         let kept = |reply: &Reply| match reply {
             Reply::Running(_) => panic!("a snapshot is taken between requests"),
-            Reply::Done(_, ServiceOutcome::Ok(bytes)) => KeptReply::Ok(bytes.to_vec()),
-            Reply::Done(_, ServiceOutcome::Error(bytes)) => KeptReply::Service(bytes.to_vec()),
-            Reply::Done(_, ServiceOutcome::Refused(refusal, reason)) => {
-                KeptReply::Refused(*refusal, reason.clone())
-            }
+            Reply::Done(_, outcome) => to_keep(outcome),
         };
         let sessions = self.sessions.iter().map(|(client, session)| SessionState {
             client: *client,
@@ -238,11 +292,7 @@ impl Sessions {
                 replies: BTreeMap::new(),
             };
             for (number, reply) in state.replies {
-                let outcome = match reply {
-                    KeptReply::Ok(bytes) => ServiceOutcome::Ok(bytes.into()),
-                    KeptReply::Service(bytes) => ServiceOutcome::Error(bytes.into()),
-                    KeptReply::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, reason),
-                };
+                let outcome = kept(reply);
                 sessions.begun += 1;
                 sessions.kept_bytes += size(&outcome);
                 sessions.kept.insert(sessions.begun, (state.client, number));
@@ -381,6 +431,30 @@ mod tests {
         quick.begin(C, 1, 1, at(302));
         assert_eq!(slow, quick);
         slow.check_invariants();
+    }
+
+    #[test]
+    fn what_a_primary_has_executed_is_known_to_its_backups() {
+        let (mut primary, mut backup) = (Sessions::default(), Sessions::default());
+        for number in 1..=3 {
+            execute(&mut primary, number, at(number), ok("done"));
+            backup.record((C, number), primary.unanswered(C), at(number), ok("done"));
+        }
+        assert_eq!(primary, backup);
+        assert_eq!(backup.begin(C, 3, 1, at(4)), Decision::Done(ok("done")));
+        backup.record((C, 70), 65, at(5), ok("far"));
+        assert_eq!(backup.begin(C, 3, 1, at(6)), Decision::Stale);
+        backup.check_invariants();
+    }
+
+    #[test]
+    fn a_backup_always_has_room_for_what_its_primary_executed() {
+        let mut backup = Sessions::default();
+        for client in 0..=MAX_SESSIONS as u64 {
+            backup.record((ClientId(client), 1), 1, at(1), ok("done"));
+        }
+        assert_eq!(backup.len(), MAX_SESSIONS);
+        backup.check_invariants();
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! - `stack/clients.rs`: what clients ask
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/moves.rs`: primaries that move
+//! - `stack/passive.rs`: what passive groups order
 //! - `stack/bench.rs`: benchmarks
 //! - `stack/keys.rs`: the keys that seal datagrams
 
@@ -14,6 +15,7 @@ mod delivery;
 mod hosting;
 mod keys;
 mod moves;
+mod passive;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +25,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_SEND_QUEUE, MAX_WAITING};
-use wire::ordered::{GroupOptions, Ordered, Place};
+use wire::ordered::{GroupOptions, Hold, Move, Ordered, Place};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
 use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
@@ -65,6 +67,10 @@ struct Hosted {
     leaving: bool,
     /// Its service executes nothing any more: it only waits to be out of the table.
     abandoned: bool,
+    /// It lost the state that the table says it has: it only waits to be out of the table, and comes anew.
+    lost: bool,
+    /// As a passive group's primary, it hands over as soon as what it has taken is ordered; and whether that is said.
+    yields: Option<(Move, bool)>,
     /// The group would not have it: it is not tried again.
     refused: bool,
     /// The ring on which its coming or going was ordered last.
@@ -261,7 +267,7 @@ impl<O: Ordering> Stack<O> {
     fn pump(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some(ordered) = self.unsent.front() {
-            let (payload, level) = (ordered.encode(), level_of(ordered));
+            let (payload, level) = (ordered.encode(), self.level_of(ordered));
             if !self.multicast(now, payload, level) {
                 break;
             }
@@ -269,6 +275,7 @@ impl<O: Ordering> Stack<O> {
             any = true;
         }
         any |= self.pump_moves(now);
+        any |= self.pump_yields(now);
         any |= self.ask_for_views(now);
         any |= self.pump_bench(now);
         if let Some(patience_ends) = self.leaving {
@@ -294,7 +301,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders a message, now or as soon as the ring takes it.
     fn order(&mut self, now: Time, ordered: Ordered) {
-        let level = level_of(&ordered);
+        let level = self.level_of(&ordered);
         if !self.unsent.is_empty() || !self.multicast(now, ordered.encode(), level) {
             // Bounded: what a node orders by itself answers what was delivered to it.
             self.unsent.push_back(ordered);
@@ -311,6 +318,23 @@ impl<O: Ordering> Stack<O> {
         // (rust-lang/rust#158206). `the_wait_for_the_flow_control_is_told_apart` shows it, optimized.
         self.handed += 1;
         true
+    }
+
+    /// Somebody waits for whatever a node orders by itself, unless it is the update of a group whose replies wait for nobody. For an
+    /// installation all members do: no reply leaves before they know that all have it, and of a safe message all are told.
+    fn level_of(&self, ordered: &Ordered) -> Level {
+        match ordered {
+            Ordered::Install(_) => Level::Safe,
+            Ordered::UpdateChunk(chunk) if !chunk.last || self.holds_alone(chunk.group) => {
+                Level::Agreed
+            }
+            _ => Level::Held,
+        }
+    }
+
+    /// Whether the group's replies wait for no other node.
+    fn holds_alone(&self, group: GroupId) -> bool {
+        self.directory.get(group).is_some_and(|group| group.options.hold == Hold::One)
     }
 
     /// What orders this node's messages.
@@ -372,10 +396,4 @@ impl<O: Ordering> Stack<O> {
             hosted.replica.check_invariants();
         }
     }
-}
-
-/// Somebody waits for whatever a node orders by itself. For an installation all members do: no reply leaves
-/// before they know that all have it, and of a safe message all are told.
-fn level_of(ordered: &Ordered) -> Level {
-    if matches!(ordered, Ordered::Install(_)) { Level::Safe } else { Level::Held }
 }

@@ -4,10 +4,11 @@
 //! | --- | --- |
 //! | who takes a client's call? | `stack/clients.rs`, when it comes |
 //! | does who takes it ask first whether another took it? | the same |
-//! | is a call ordered, or executed where it comes? | the same |
+//! | is a call ordered, or executed at once where it comes, or only at the primary? | the same |
 //! | which of several entries is the best? | the same, when it tells clients the targets |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
+//! | does the primary stay primary whoever comes back? | `directory.rs` |
 
 use wire::ordered::Style;
 
@@ -55,17 +56,23 @@ pub(crate) trait Conduct {
     /// another as well. Else only who retries after a fail-over asks twice, and the sessions see it.
     fn looks_first(self) -> bool;
 
+    /// Whether the primary executes a call when it comes, and orders what that has changed, instead of the call.
+    fn executes_on_arrival(self) -> bool;
+
     /// Whether a node that stands so is given a request at its place in the order: its replica executes it, now or
     /// when it has the state, and answers the call if its client is here.
     fn executes(self, standing: Standing) -> bool;
+
+    /// Whether a replica that gets the state comes after those that had it: who is primary stays so until it goes.
+    fn keeps_its_primary(self) -> bool;
 }
 
 impl Conduct for Style {
     fn entry(self, standing: Standing) -> Entry {
         match (self, standing) {
             (_, Standing::Stranger | Standing::Joining) => Entry::Closed,
-            (Style::SemiActive, Standing::Backup) => Entry::Spare,
-            (Style::SemiActive, Standing::Primary) => Entry::Open,
+            (Style::SemiActive | Style::WarmPassive, Standing::Backup) => Entry::Spare,
+            (Style::SemiActive | Style::WarmPassive, Standing::Primary) => Entry::Open,
             (Style::Active | Style::Stateless, _) => Entry::Open,
         }
     }
@@ -73,35 +80,46 @@ impl Conduct for Style {
     fn orders(self) -> bool {
         match self {
             Style::Stateless => false,
-            Style::SemiActive | Style::Active => true,
+            Style::WarmPassive | Style::SemiActive | Style::Active => true,
         }
     }
 
     fn has_state(self) -> bool {
         match self {
             Style::Stateless => false,
-            Style::SemiActive | Style::Active => true,
+            Style::WarmPassive | Style::SemiActive | Style::Active => true,
         }
     }
 
     fn nearest_first(self) -> bool {
         match self {
             Style::Stateless => true,
-            Style::SemiActive | Style::Active => false,
+            Style::WarmPassive | Style::SemiActive | Style::Active => false,
         }
     }
 
     fn looks_first(self) -> bool {
         match self {
-            Style::Stateless | Style::SemiActive => false,
+            Style::Stateless | Style::WarmPassive | Style::SemiActive => false,
             Style::Active => true,
         }
+    }
+
+    fn executes_on_arrival(self) -> bool {
+        self == Style::WarmPassive
+    }
+
+    fn keeps_its_primary(self) -> bool {
+        // It may have executed what is in no order yet.
+        self == Style::WarmPassive
     }
 
     fn executes(self, standing: Standing) -> bool {
         match self {
             Style::Stateless => false,
             Style::SemiActive | Style::Active => standing != Standing::Stranger,
+            // A backup had it ordered because its client cannot reach the primary.
+            Style::WarmPassive => standing == Standing::Primary,
         }
     }
 }

@@ -178,6 +178,14 @@ fn execute(source: &mut Source<'_>, command: Command) -> Option<(Ticket, Execute
         }
         Command::Snapshot { ticket } => Some((ticket, Executed::Snapshot(Ok(state)))),
         Command::Restore { ticket, .. } => Some((ticket, Executed::Restored(Ok(())))),
+        Command::Change { ticket } => {
+            let change = if source.below(8) == 0 { Err("none".into()) } else { Ok(state) };
+            Some((ticket, Executed::Change(change)))
+        }
+        Command::Apply { ticket, .. } => {
+            let applied = if source.below(8) == 0 { Err("none".into()) } else { Ok(()) };
+            Some((ticket, Executed::Applied(applied)))
+        }
         Command::Reset => None,
     }
 }

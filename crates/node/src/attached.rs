@@ -20,6 +20,7 @@ use wire::attach::{
     TOKEN_VARIABLE,
 };
 use wire::limits::{ATTACH_PIECE, MAX_STATE};
+use wire::ordered::Style;
 use wire::{Duration, GroupId, PROTOCOL_VERSION};
 
 use crate::executor::{Done, Replica, cut};
@@ -82,7 +83,7 @@ pub fn attach<S: Service + 'static>(
     let mut node = Incoming::new(connect()?);
     let group = env::var(GROUP_VARIABLE).unwrap_or_default();
     let make: Factory = Box::new(move || Box::new(make()));
-    let replica = Replica::new(GroupId::of(&group), 0, make);
+    let replica = Replica::new(GroupId::of(&group), 0, make, Style::default());
     introduce(&mut node, &group)?;
     end_with_the_node(&node.stream);
     Server { node, output: BytesMut::new(), replica, arriving: Vec::new() }.serve()
@@ -283,6 +284,9 @@ impl Server {
             }
             Executed::Snapshot(Ok(state)) => self.give_state(number, &state),
             Executed::Restored(Ok(())) => Frame::Restored(number).append(&mut self.output),
+            Executed::Change(_) | Executed::Applied(_) => {
+                unreachable!("a node gives and takes a program's whole states")
+            }
             Executed::Snapshot(Err(reason)) | Executed::Restored(Err(reason)) => {
                 self.failed(number, reason);
             }

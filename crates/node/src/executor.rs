@@ -91,7 +91,7 @@ impl Executor {
         results: Results,
     ) -> std::io::Result<Executor> {
         let serial = next_serial();
-        let replica = Replica::new(group, serial, make);
+        let replica = Replica::new(group, serial, make, options.group.style);
         let place = match options.execution {
             Execution::Inline => Place::Inline(Box::new(replica)),
             Execution::Thread => {
@@ -110,14 +110,14 @@ impl Executor {
     /// Of a program that has shown its token, and brought `input` behind it.
     pub fn attached(
         group: GroupId,
-        hold: Hold,
+        options: GroupOptions,
         stream: UnixStream,
         input: BytesMut,
         tether: Tether,
     ) -> Executor {
         let serial = next_serial();
-        let process = Process::new(group, serial, stream, input, tether);
-        let (place, at_once) = (Place::Process(Box::new(process)), hold == Hold::One);
+        let process = Process::new(group, serial, stream, input, tether, options.style);
+        let (place, at_once) = (Place::Process(Box::new(process)), options.hold == Hold::One);
         Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 }
     }
 
@@ -144,7 +144,9 @@ impl Executor {
             self.waiting += 1;
             self.waiting_bytes += bytes_of(&command);
         }
-        if self.waiting > MAX_COMMANDS || self.waiting_bytes > MAX_COMMAND_BYTES {
+        // One alone may be larger: what a passive primary has changed can be all of a state.
+        let is_heavy = self.waiting > 1 && self.waiting_bytes > MAX_COMMAND_BYTES;
+        if self.waiting > MAX_COMMANDS || is_heavy {
             return Err(Overloaded);
         }
         match &mut self.place {

@@ -9,7 +9,8 @@ use wire::{ClientId, MethodId, Random, Time};
 /// A replicated service. Every replica executes the same calls in the same order, so a handler
 /// must be deterministic: what it answers and leaves behind may depend on nothing but the state,
 /// the call and the [`Context`]. Clocks, random numbers, threads, files and hash maps with random
-/// order make replicas differ.
+/// order make replicas differ. In a warm passive group ([`Style`](wire::ordered::Style)) only the primary executes,
+/// and handlers may do as they like with what is their own.
 pub trait Service: Send {
     /// Executes one call.
     ///
@@ -28,6 +29,25 @@ pub trait Service: Send {
     /// # Errors
     /// Why the bytes are not a state, in words. The replica then stays without state.
     fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+
+    /// Only for the primary of a warm passive group: what the calls have changed since this was asked last, or since the state
+    /// came, in words that [`apply`](Self::apply) understands. `None`, as by default: the node finds out by comparing
+    /// whole states, which costs a snapshot of all of it at each update. Worth the trouble for a state of more than some kilobytes.
+    ///
+    /// # Errors
+    /// Why it cannot be told, in words. Another replica then becomes primary, if one has the state.
+    fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
+        Ok(None)
+    }
+
+    /// Only for a backup of a warm passive group whose service gives a [`delta`](Self::delta): makes that change here.
+    ///
+    /// # Errors
+    /// Why it cannot be made, in words. The replica then gets the whole state anew.
+    fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
+        let _ = delta;
+        Err("this service takes no deltas: the group's primary runs another version of it".into())
+    }
 }
 
 /// Makes a service in its initial state: at hosting, and when a replica has to begin anew.

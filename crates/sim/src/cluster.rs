@@ -20,19 +20,22 @@ use engine::{Command, Event, Executed, Output, Stack};
 use ring::Ring;
 use wire::client::Frame;
 use wire::keys::KeyName;
+use wire::ordered::Style;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
 use crate::check::{Verdict, bounded, demand, served};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
-use crate::executor::{Effect, Executor};
+use crate::executor::{Effect, Executor, Passive};
 use crate::fabric::{Fabric, Step, node_id};
 use crate::network::{Network, Place};
-use crate::options::{CLUSTER, Options};
+use crate::options::{CLUSTER, GroupPlan, Options};
 use crate::rings::ring_config;
 use crate::run::{Outcome, Plant, Summary};
+use crate::service::extend;
 use crate::streams::{Stream, Way};
 use crate::strike::Relief;
+use crate::trace::mix;
 use crate::watch::{Step as Growth, Watch};
 
 /// What happens in this world beside datagrams and timers.
@@ -233,12 +236,21 @@ impl Cluster {
         for group in self.options.groups.iter().filter(|group| group.hosts.contains(&node)) {
             let id = stack.host(now, &group.name, group.options).expect("names are good");
             self.next_executor += 1;
-            self.executors[node].insert(id, Executor::new(group.padding, self.next_executor));
+            let passive = Self::passive(me, group);
+            let executor = Executor::new(group.padding, passive, self.next_executor);
+            self.executors[node].insert(id, executor);
         }
         self.watch.promise.born(me);
         self.fabric.start(node, stack);
         self.fabric.trace.say(self.fabric.now(), || format!("{me} starts"));
         self.drain(node)
+    }
+
+    /// How the service of a replica of this group behaves, if the group is passive.
+    fn passive(me: Member, group: &GroupPlan) -> Option<Passive> {
+        let random = mix(me.incarnation.0, u64::from(me.node.0));
+        let passive = group.options.style == Style::WarmPassive;
+        passive.then_some(Passive { random, tells: group.tells })
     }
 
     /// What only this world understands comes to a node's process.
@@ -296,6 +308,23 @@ impl Cluster {
                 }
                 let growth = Growth { component, place, before, after, latest };
                 self.watch.executed(me, group, &entry, &growth)?;
+            }
+            Effect::Updated(new, component) => {
+                let now = self.fabric.now();
+                let latest = self.fabric.latest_wall();
+                let first = log.entries.len() - new.len();
+                self.fabric.trace.note(now, 14, node, [group.0, log.digest]);
+                self.fabric.trace.say(now, || {
+                    format!("{me} is told what became of {group} after #{first}: {new:?}")
+                });
+                for (place, (entry, before)) in (first as u64 + 1..).zip(new) {
+                    let after = extend(before, &entry);
+                    let growth = Growth { component, place, before, after, latest };
+                    self.watch.executed(me, group, &entry, &growth)?;
+                }
+            }
+            Effect::Broken(reason) => {
+                demand(false, "updates", || format!("{me} in {group}: {reason}"))?;
             }
             Effect::Replaced => {
                 self.fabric.trace.note(self.fabric.now(), 9, node, [group.0, log.digest]);

@@ -2,20 +2,33 @@
 
 use std::collections::VecDeque;
 
-use engine::{Command, Executed, Ticket};
+use bytes::Bytes;
+use engine::{Applied, Changes, Command, Executed, Ticket};
 use wire::{Duration, RingId};
 
 use crate::draw::Draw;
-use crate::service::{Call, Entry, Log};
+use crate::service::{Call, Entry, Log, extend};
 
 /// A replica's service with the commands that wait for it.
 pub struct Executor {
     /// The service.
     pub log: Log,
+    /// Of a passive group: what is remembered of the state.
+    changes: Changes,
+    passive: Option<Passive>,
     queue: VecDeque<(Command, RingId)>,
     busy: bool,
     /// Which of the executors of this run.
     pub serial: u64,
+}
+
+/// How the service of a passive group's replica behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Passive {
+    /// Its handlers draw their random numbers here: no other replica draws the same.
+    pub random: u64,
+    /// It tells its changes by itself.
+    pub tells: bool,
 }
 
 /// What a command did.
@@ -30,6 +43,10 @@ pub struct Done {
 pub enum Effect {
     /// It went on by one, in this component, from this hash.
     Executed(Entry, RingId, u64),
+    /// It went on by these, as the primary says, in this component, each from this hash.
+    Updated(Vec<(Entry, u64)>, RingId),
+    /// What the primary says is not how this history goes on.
+    Broken(String),
     /// It was replaced.
     Replaced,
     /// Nothing.
@@ -38,8 +55,9 @@ pub enum Effect {
 
 impl Executor {
     /// An executor with an empty history.
-    pub fn new(padding: usize, serial: u64) -> Self {
-        Executor { log: Log::new(padding), queue: VecDeque::new(), busy: false, serial }
+    pub fn new(padding: usize, passive: Option<Passive>, serial: u64) -> Self {
+        let (log, changes) = (Log::new(padding), Changes::default());
+        Executor { log, changes, passive, queue: VecDeque::new(), busy: false, serial }
     }
 
     /// A command comes, given in this component.
@@ -67,6 +85,8 @@ impl Executor {
         let (command, component) = self.queue.pop_front()?;
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, json: _ } => {
+                self.changes.executed();
+                let seed = seed ^ self.passive.map_or(0, |passive| passive.random);
                 let call = Call { client, number, now, seed, method, body: &body };
                 let before = self.log.digest;
                 let outcome = self.log.execute(&call);
@@ -74,19 +94,54 @@ impl Executor {
                 Done { answer: Some((ticket, Executed::Reply(outcome))), effect }
             }
             Command::Snapshot { ticket } => {
-                let executed = Executed::Snapshot(Ok(self.log.snapshot()));
+                let current = self.changes.current().filter(|_| self.passive.is_some()).cloned();
+                let state = current.unwrap_or_else(|| self.log.snapshot());
+                let executed = Executed::Snapshot(Ok(state));
                 Done { answer: Some((ticket, executed)), effect: Effect::None }
+            }
+            Command::Change { ticket } => {
+                let tells = self.passive.is_some_and(|passive| passive.tells);
+                let own = tells.then(|| self.log.told());
+                let change = self.changes.take(own, || Ok(self.log.snapshot().to_vec()));
+                Done { answer: Some((ticket, Executed::Change(change))), effect: Effect::None }
+            }
+            Command::Apply { ticket, change } => {
+                let effect = match self.update(&change) {
+                    Ok(new) => Effect::Updated(new, component),
+                    Err(reason) => Effect::Broken(reason),
+                };
+                Done { answer: Some((ticket, Executed::Applied(Ok(())))), effect }
             }
             Command::Restore { ticket, state } => {
                 let restored = self.log.restore(&state);
+                self.changes.restored(state);
                 assert!(restored.is_ok(), "a transfer brought a broken state: {restored:?}");
                 let answer = Some((ticket, Executed::Restored(restored)));
                 Done { answer, effect: Effect::Replaced }
             }
             Command::Reset => {
                 self.log.reset();
+                self.changes.reset();
                 Done { answer: None, effect: Effect::Replaced }
             }
         })
+    }
+
+    /// Does what the primary says has changed. The new entries, each with the hash before it.
+    fn update(&mut self, change: &Bytes) -> Result<Vec<(Entry, u64)>, String> {
+        let (known, mut hash) = (self.log.entries.clone(), self.log.digest);
+        match self.changes.apply(change)? {
+            Applied::State(state) => self.log.restore(&state)?,
+            Applied::Own(words) => self.log.apply(&words)?,
+        }
+        let Some(new) = self.log.entries.strip_prefix(&known[..]) else {
+            return Err(format!("a history of {} is no beginning of the primary's", known.len()));
+        };
+        let step = |entry: &Entry| {
+            let before = hash;
+            hash = extend(hash, entry);
+            (*entry, before)
+        };
+        Ok(new.iter().map(step).collect())
     }
 }

@@ -45,6 +45,8 @@ pub struct GroupPlan {
     pub hosts: Vec<usize>,
     /// Its options.
     pub options: GroupOptions,
+    /// If it is passive: its service tells its changes by itself.
+    pub tells: bool,
     /// Bytes that its snapshot carries beside the history.
     pub padding: usize,
 }
@@ -280,7 +282,8 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
             GroupPlan {
                 name: format!("group-{number}"),
                 hosts: draw.distinct(replicas, nodes),
-                options: GroupOptions { style: Style::SemiActive, hold },
+                options: GroupOptions { style: Style::default(), hold },
+                tells: false,
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
             }
         })
@@ -290,15 +293,18 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
         let style = draw.pick(&[
             Style::SemiActive,
             Style::SemiActive,
+            Style::WarmPassive,
+            Style::WarmPassive,
             Style::Active,
             Style::Active,
             Style::Stateless,
         ]);
         let hold = match style {
             Style::Stateless => GroupOptions::default().hold,
-            Style::SemiActive | Style::Active => group.options.hold,
+            Style::WarmPassive | Style::SemiActive | Style::Active => group.options.hold,
         };
         group.options = GroupOptions { style, hold };
+        group.tells = draw.one_in(2);
     }
     groups
 }

@@ -56,6 +56,8 @@ pub struct Log {
     pub digest: u64,
     registers: [u64; KEYS as usize],
     padding: usize,
+    /// So many entries have been told to backups, or came from elsewhere.
+    told: usize,
 }
 
 /// The arguments of a call: how much filling the reply shall have, and some bytes.
@@ -139,11 +141,7 @@ impl Log {
         let mut bytes = Vec::with_capacity(HEAD + self.entries.len() * ENTRY + self.padding);
         bytes.extend_from_slice(&(self.entries.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&self.digest.to_le_bytes());
-        for entry in &self.entries {
-            for word in words(entry) {
-                bytes.extend_from_slice(&word.to_le_bytes());
-            }
-        }
+        bytes.extend(records(&self.entries));
         let mut filling = Random::new(self.digest);
         for _ in 0..self.padding / 8 {
             bytes.extend_from_slice(&filling.next_u64().to_le_bytes());
@@ -161,26 +159,54 @@ impl Log {
         Ok(())
     }
 
+    /// The entries since this was asked last, or since the state came, in the service's own words.
+    pub fn told(&mut self) -> Vec<u8> {
+        let new = &self.entries[self.told..];
+        self.told = self.entries.len();
+        records(new).collect()
+    }
+
+    /// Goes on by entries that another replica told.
+    pub fn apply(&mut self, words: &[u8]) -> Result<(), String> {
+        if !words.len().is_multiple_of(ENTRY) {
+            return Err("no whole number of entries".into());
+        }
+        for record in words.chunks_exact(ENTRY) {
+            self.append(read_entry(record));
+        }
+        self.told = self.entries.len();
+        Ok(())
+    }
+
     fn read(state: &[u8], padding: usize) -> Option<Log> {
         let count = u64::from_le_bytes(state.get(..8)?.try_into().ok()?);
         let mut log = Log::new(padding);
         let records = state.get(HEAD..HEAD + usize::try_from(count).ok()?.checked_mul(ENTRY)?)?;
         for record in records.chunks_exact(ENTRY) {
-            let word = |i: usize| {
-                u64::from_le_bytes(record[8 * i..8 * i + 8].try_into().expect("eight bytes"))
-            };
-            let entry = Entry {
-                client: ClientId(word(0)),
-                number: word(1),
-                time: Time(word(2)),
-                random: word(3),
-                body: word(4),
-                method: MethodId((word(5) >> 32) as u32),
-                filling: word(5) as u32,
-            };
+            let entry = read_entry(record);
             log.append(entry);
         }
+        log.told = log.entries.len();
         Some(log)
+    }
+}
+
+/// Entries as bytes.
+fn records(entries: &[Entry]) -> impl Iterator<Item = u8> + '_ {
+    entries.iter().flat_map(words).flat_map(u64::to_le_bytes)
+}
+
+fn read_entry(record: &[u8]) -> Entry {
+    let word =
+        |i: usize| u64::from_le_bytes(record[8 * i..8 * i + 8].try_into().expect("eight bytes"));
+    Entry {
+        client: ClientId(word(0)),
+        number: word(1),
+        time: Time(word(2)),
+        random: word(3),
+        body: word(4),
+        method: MethodId((word(5) >> 32) as u32),
+        filling: word(5) as u32,
     }
 }
 

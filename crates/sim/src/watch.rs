@@ -117,6 +117,10 @@ impl Watch {
                 let text = || format!("{by} cannot transfer {group}: {reason}");
                 demand(false, "state transfer", text)?;
             }
+            Event::UpdateFailed { group, reason } => {
+                let text = || format!("{by} cannot keep up with {group}: {reason}");
+                demand(false, "updates", text)?;
+            }
             Event::Malformed(malformed) => {
                 demand(false, "wire", || format!("{by} reads malformed bytes: {malformed}"))?;
             }

@@ -195,6 +195,22 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
             ) -> ::core::result::Result<(), ::std::string::String> {
                 ::steadfast::State::restore(&mut self.implementation, state)
             }
+
+            fn delta(
+                &mut self,
+            ) -> ::core::result::Result<
+                ::core::option::Option<::std::vec::Vec<u8>>,
+                ::std::string::String,
+            > {
+                ::steadfast::State::delta(&mut self.implementation)
+            }
+
+            fn apply(
+                &mut self,
+                delta: &[u8],
+            ) -> ::core::result::Result<(), ::std::string::String> {
+                ::steadfast::State::apply(&mut self.implementation, delta)
+            }
         }
     }
 }

@@ -52,6 +52,25 @@ pub trait State {
     /// # Errors
     /// Why it cannot be read, for the node's log: this replica stays without the state.
     fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+
+    /// What the calls have changed since this was asked last, or since the state came: only asked of the primary of a
+    /// [warm passive](crate::Style::WarmPassive) group. `None`, as by default: the node compares whole states, which costs a
+    /// snapshot at each update.
+    ///
+    /// # Errors
+    /// Why it cannot be told, for the node's log: another replica becomes primary, if one has the state.
+    fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
+        Ok(None)
+    }
+
+    /// Makes a change that the primary's [`delta`](Self::delta) told.
+    ///
+    /// # Errors
+    /// Why it cannot be made, for the node's log: this replica gets the whole state anew.
+    fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
+        let _ = delta;
+        Err("this service takes no deltas: the group's primary runs another version of it".into())
+    }
 }
 
 impl<T: Serialize + DeserializeOwned> State for T {

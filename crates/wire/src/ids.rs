@@ -107,7 +107,7 @@ impl fmt::Debug for RingId {
 }
 
 /// FNV-1a, 64 bits: names become ids by it, the same on every node and in every version.
-const fn fnv1a(bytes: &[u8]) -> u64 {
+pub const fn fnv1a(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut i = 0;
     while i < bytes.len() {

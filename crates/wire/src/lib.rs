@@ -31,6 +31,7 @@ mod time;
 
 pub use arena::Arena;
 pub use codec::{Malformed, PROTOCOL_VERSION};
+pub use ids::fnv1a;
 pub use ids::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,
 };

@@ -100,6 +100,25 @@ pub const MAX_WAITING: usize = 8_192;
 /// Bytes of one chunk of a state transfer.
 pub const STATE_CHUNK: usize = 32 << 10;
 
+/// Bytes of one piece of a passive group's update.
+pub const UPDATE_CHUNK: usize = 256 << 10;
+
+/// Calls in one update of a passive group: no more are executed before those are ordered.
+pub const MAX_UPDATE_CALLS: usize = 256;
+
+/// Bytes of one update: the largest state, and the replies to all its calls.
+pub const MAX_UPDATE: usize = MAX_STATE + MAX_UPDATE_CALLS * MAX_MESSAGE;
+
+/// Bytes of the updates that a replica keeps while its state, or a snapshot of it, is on the way. At the limit a joiner begins again, and
+/// a donor gives its transfer up. One update may wait whatever its size.
+pub const MAX_UPDATE_BACKLOG: usize = 256 << 20;
+
+/// Calls that a passive group's primary keeps until it may execute them. More are refused as busy.
+pub const MAX_ARRIVALS: usize = MAX_WAITING;
+
+/// Edits that make one state of another. Where more would be needed the state is sent whole.
+pub const MAX_EDITS: usize = 65_536;
+
 /// Bytes of one replica's state, with its sessions.
 pub const MAX_STATE: usize = 1 << 30;
 

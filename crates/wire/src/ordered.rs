@@ -16,6 +16,7 @@
 //! | 9 | [`Load`](bench::Load) | the senders of a benchmark |
 //! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key, and all while it changes |
 //! | 11 | [`Move`] | whoever wishes another primary; then, to take over, that one itself |
+//! | 12 | [`UpdateChunk`] | a passive group's primary, for what it has executed |
 
 use alloc::string::String;
 
@@ -27,17 +28,21 @@ use crate::keys::{KeyStep, checked_step};
 use crate::limits::MAX_NAME;
 use crate::{GroupId, Malformed, Member, ViewNumber, bench};
 
+mod change;
 mod configuration;
 mod options;
 mod request;
 mod state;
+mod update;
 
+pub use change::{Change, Difference, Edit};
 pub use configuration::{
     Announce, Component, GroupEntry, Install, MAX_ATTEMPTS, Place, ReplicaEntry,
 };
 pub use options::{GroupOptions, Hold, Style};
 pub use request::Request;
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
+pub use update::{Update, UpdateChunk, UpdateEntry, UpdateHead};
 
 /// The sender hosts a replica of this group from here on. | name | options |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +113,8 @@ pub enum Ordered {
     Load(bench::Load),
     /// A primary is to move, or moves.
     Move(Move),
+    /// A piece of what a passive group's primary has executed.
+    UpdateChunk(UpdateChunk),
 }
 
 impl Ordered {
@@ -126,6 +133,7 @@ impl Ordered {
             Ordered::Key(step) => append(start(10), step),
             Ordered::Load(load) => return load.encode(),
             Ordered::Move(wish) => append(start(11), wish),
+            Ordered::UpdateChunk(chunk) => chunk.encode(),
         }
         .into()
     }
@@ -148,6 +156,7 @@ impl Ordered {
             9 => Ordered::Load(bench::Load::decode(payload)?),
             10 => Ordered::Key(checked_step(read(rest)?)?),
             11 => Ordered::Move(read(rest)?),
+            12 => Ordered::UpdateChunk(UpdateChunk::decode(payload)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -55,7 +55,11 @@ pub(super) fn installed(
         }
     }
     let GroupEntry { name, options, view, .. } = entry.clone();
-    let mut group = Group { name, options, view, last, floor, replicas, asleep };
+    let mut group = Group { name, options, view, last, floor, reign: None, replicas, asleep };
+    if options.style.keeps_its_primary() {
+        group.put_synced_first();
+        group.take_back_what_is_ahead(announces);
+    }
     group.begin_if_never_called();
     let as_before = group.asleep == entry.asleep
         && group.replicas.len() == entry.replicas.len()
@@ -65,6 +69,19 @@ pub(super) fn installed(
         group.renew_transfers();
     }
     (group, as_before)
+}
+
+impl Group {
+    /// Who has executed what is in no order can only go on as primary: any other gets the state anew.
+    fn take_back_what_is_ahead(&mut self, announces: &BTreeMap<Member, Announce>) {
+        let id = GroupId::of(&self.name);
+        let is_ahead = |member: &Member| announces[member].ahead.contains(&id);
+        let synced = self.replicas.iter_mut().filter(|replica| replica.state == State::Synced);
+        for replica in synced.skip(1).filter(|replica| is_ahead(&replica.member)) {
+            replica.state = State::Unsynced { transfer: ViewNumber(0), donor: None };
+        }
+        self.put_synced_first();
+    }
 }
 
 /// What the members bring of a group.

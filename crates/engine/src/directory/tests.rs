@@ -1,7 +1,7 @@
 //! What the table does, case by case.
 
 use super::*;
-use wire::ordered::Component;
+use wire::ordered::{Component, Style};
 use wire::{Incarnation, NodeId, RingId};
 
 /// Members, each with the last request that its replica took: in ring 1, at this place.
@@ -13,6 +13,7 @@ fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
         attempts: Vec::new(),
         position: 0,
         replicas: [(GroupId::of("bank"), place(sequence))].to_vec(),
+        ahead: Vec::new(),
         address: None,
     };
     places.iter().map(|(node, sequence)| (member(*node), announce(*sequence))).collect()
@@ -27,9 +28,14 @@ fn member(node: u32) -> Member {
 }
 
 fn three() -> (Directory, GroupId) {
+    three_of(Style::SemiActive)
+}
+
+fn three_of(style: Style) -> (Directory, GroupId) {
+    let options = GroupOptions { style, ..GroupOptions::default() };
     let mut directory = Directory::default();
     for node in 1..=3 {
-        let change = directory.join(member(node), "bank", GroupOptions::default());
+        let change = directory.join(member(node), "bank", options);
         assert_eq!(change, Ok(Change::View));
     }
     let id = GroupId::of("bank");
@@ -297,4 +303,54 @@ fn a_primary_moves_in_the_view_that_is_named_and_to_a_synced_replica_only() {
     assert_eq!(ranks(&directory), [3, 1, 2, 4], "who was primary is the next");
     assert_eq!(directory.get(id).unwrap().view.0, view.0 + 1);
     directory.check_invariants();
+}
+
+fn synced_of(directory: &Directory, id: GroupId) -> Vec<Member> {
+    directory.get(id).unwrap().synced().collect()
+}
+
+#[test]
+fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
+    let (directory, id) = three_of(Style::WarmPassive);
+    let mut other = Directory::default();
+    other.install(&directory.entries(), &announced(&[(1, 8), (2, 9), (3, 8)]));
+    assert!(other.enthrone(id, place(1)));
+    let view = other.get(id).unwrap().view;
+    // 3 is given the state before 1, who is before it in rank.
+    for node in [3, 1] {
+        assert_eq!(other.synced(member(node), id, view), Change::View);
+        assert!(!other.enthrone(id, place(7)), "2 is primary as before");
+    }
+    assert_eq!(synced_of(&other, id), [2, 3, 1].map(member));
+    assert!(other.reigns(id, member(2), place(1)) && !other.reigns(id, member(2), place(7)));
+    other.leave(member(2), id);
+    assert!(other.enthrone(id, place(8)));
+    assert!(other.reigns(id, member(3), place(8)) && !other.reigns(id, member(2), place(1)));
+    let (semi_active, id) = three();
+    let mut other = Directory::default();
+    other.install(&semi_active.entries(), &announced(&[(1, 8), (2, 9), (3, 9)]));
+    other.synced(member(1), id, other.get(id).unwrap().view);
+    assert_eq!(synced_of(&other, id), [1, 2, 3].map(member), "it gives way to the first in rank");
+}
+
+#[test]
+fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
+    let (directory, id) = three_of(Style::WarmPassive);
+    let mut announces = announced(&[(1, 9), (2, 9), (3, 9)]);
+    for node in [1, 3] {
+        announces.get_mut(&member(node)).unwrap().ahead.push(id);
+    }
+    let mut other = Directory::default();
+    assert_eq!(other.install(&directory.entries(), &announces), [id]);
+    assert_eq!(synced_of(&other, id), [1, 2].map(member));
+    other.check_invariants();
+    announces.remove(&member(3));
+    announces.get_mut(&member(1)).unwrap().replicas[0].1 = place(8);
+    let mut without = Directory::default();
+    without.install(&directory.entries(), &announces);
+    assert_eq!(
+        synced_of(&without, id),
+        [member(2)],
+        "1 is behind: what it is ahead of is not the history"
+    );
 }

@@ -42,8 +42,14 @@ impl Replica {
             let (group, to) = (self.group, *to);
             effects.push(Effect::Event(Event::TransferStarted { group, to }));
             match self.mode {
+                Mode::Live if self.is_ahead() => {
+                    self.mode = Mode::Draining;
+                    self.waiting.push_back(Waiting::Snapshot(*transfer));
+                }
                 Mode::Live => self.snapshot(*transfer, effects),
-                Mode::Snapshotting => self.waiting.push_back(Waiting::Snapshot(*transfer)),
+                Mode::Draining | Mode::Snapshotting => {
+                    self.waiting.push_back(Waiting::Snapshot(*transfer))
+                }
                 _ => panic!("a donor has the state"),
             }
         }
@@ -108,6 +114,7 @@ impl Replica {
             return;
         }
         self.executed = head.executed;
+        self.updates.taken = head.updates;
         self.clock = head.clock;
         self.sessions = Sessions::import(head.sessions);
         effects.push(Effect::Event(Event::Transferred { group, bytes: size }));
@@ -124,7 +131,12 @@ impl Replica {
     ) {
         let forgetful = self.planted.is(Bug::ForgetSessions);
         let sessions = if forgetful { Vec::new() } else { self.sessions.export() };
-        let head = StateHead { executed: self.executed, clock: self.clock, sessions };
+        let head = StateHead {
+            executed: self.executed,
+            updates: self.updates.taken,
+            clock: self.clock,
+            sessions,
+        };
         let state = ReplicaState { head, service }.encode();
         if state.len() > MAX_STATE {
             effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));

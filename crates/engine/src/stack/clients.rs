@@ -8,7 +8,7 @@ use wire::client::{
     Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
 use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
-use wire::ordered::{self, Hold, Ordered, Style};
+use wire::ordered::{self, Ordered, Style};
 use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 
 use super::{Hosted, Stack};
@@ -206,9 +206,11 @@ impl<O: Ordering> Stack<O> {
         let style = group.options.style;
         match style.entry(group.standing(self.me)) {
             Entry::Open => {
-                let Some(hosted) = hosted else { return }; // a view without it is on its way
+                // A view without it, or with another primary, is on its way.
+                let Some(hosted) = hosted.filter(|hosted| hosted.yields.is_none()) else { return };
                 match style.looks_first().then(|| known(hosted)).flatten() {
                     Some(outcome) => self.serve_known(call, outcome),
+                    None if style.executes_on_arrival() => self.execute_call(now, call),
                     None => self.order_call(now, call),
                 }
             }
@@ -251,8 +253,8 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The request of a call, with this node's time and a seed.
-    fn stamped(&mut self, call: Call) -> Option<ordered::Request> {
+    /// The request of a call, as replicas are given it: with this node's time and a seed.
+    pub(super) fn stamped(&mut self, call: Call) -> Option<ordered::Request> {
         let seed = self.random.next_u64();
         let waiting = self.callers.get(&call)?;
         let request = &waiting.request;
@@ -309,9 +311,9 @@ impl<O: Ordering> Stack<O> {
     fn order_call(&mut self, now: Time, call: Call) {
         let Some(request) = self.stamped(call) else { return };
         // A reply that waits for nobody's copy does not have the others woken for it.
-        let hold = self.directory.get(request.group).map(|group| group.options.hold);
-        let level = if hold == Some(Hold::One) { Level::Agreed } else { Level::Held };
-        if self.multicast(now, Ordered::Request(request).encode(), level) {
+        let level = if self.holds_alone(call.0) { Level::Agreed } else { Level::Held };
+        let ordered = Ordered::Request(request);
+        if self.multicast(now, ordered.encode(), level) {
             self.callers.set_stage(&call, Stage::Ordered);
         } else {
             let queued = self.ordering.queued();

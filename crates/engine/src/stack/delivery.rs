@@ -48,12 +48,15 @@ impl<O: Ordering> Stack<O> {
         self.bench_interrupted(now);
         self.deferred.clear();
         // What was to be said about an earlier configuration is of no use in this one.
-        let lasting = |o: &Ordered| !matches!(o, Ordered::Announce(_) | Ordered::Install(_));
+        let lasting = |ordered: &Ordered| {
+            !matches!(ordered, Ordered::Announce(_) | Ordered::Install(_) | Ordered::UpdateChunk(_))
+        };
         self.unsent.retain(lasting);
         self.held = Held::default();
         self.delivered = 0;
-        let replicas = self.replicas_with_state();
-        let announce = self.membership.configuration(ring, members, replicas);
+        self.suspend_primaries(now);
+        let brought = (self.replicas_with_state(), self.replicas_ahead());
+        let announce = self.membership.configuration(ring, members, brought);
         self.order(now, Ordered::Announce(announce));
     }
 
@@ -135,6 +138,7 @@ impl<O: Ordering> Stack<O> {
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
         self.key_effects(effects);
+        self.enthrone_all();
         for id in changed {
             self.view_changed(id);
         }
@@ -196,6 +200,7 @@ impl<O: Ordering> Stack<O> {
                 });
             }
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
+            Ordered::UpdateChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
             Ordered::Key(step) => self.act_on_key(sender, step),
             Ordered::Announce(_) | Ordered::Install(_) | Ordered::Bench(_) | Ordered::Load(_) => {
                 unreachable!("these are not part of a history")
@@ -205,9 +210,12 @@ impl<O: Ordering> Stack<O> {
 
     fn act_on_request(&mut self, now: Time, sequence: u64, request: Request) {
         let group = request.group;
+        let style = self.directory.get(group).map(|group| group.options.style);
+        if style.is_some_and(Conduct::executes_on_arrival) {
+            return self.forwarded(now, request);
+        }
         let call = (group, request.client, request.number);
-        let (epoch, ring) = (self.membership.epoch(), self.membership.ring());
-        let place = Place { epoch, ring, sequence };
+        let place = self.place(sequence);
         if !self.directory.requested(group, place) {
             return; // nobody takes it: it is in no history of the group
         }
@@ -232,8 +240,12 @@ impl<O: Ordering> Stack<O> {
                 if change == Change::Removed {
                     self.faults.forget(id);
                 }
+                let is_another = self.directory.enthrone(id, self.place(self.delivered));
                 self.view_changed(id);
                 self.reconcile_replica(now, id);
+                if is_another {
+                    self.park_forwarded(id);
+                }
                 self.reconcile_calls(now, id);
             }
         }
@@ -275,6 +287,11 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// This place of the present component.
+    pub(super) fn place(&self, sequence: u64) -> Place {
+        Place { epoch: self.membership.epoch(), ring: self.membership.ring(), sequence }
+    }
+
     /// Whether a call with this place in the order may be answered now.
     pub(super) fn is_held(&self, group: GroupId, sequence: u64) -> bool {
         if self.planted.is(Bug::ReplyBeforeHeld) {
@@ -300,10 +317,10 @@ impl<O: Ordering> Stack<O> {
         if self.planted.is(Bug::CountBystanders) {
             return true;
         }
-        let (epoch, ring) = (self.membership.epoch(), self.membership.ring());
-        if (Place { epoch, ring, sequence }) <= group.floor {
+        if self.place(sequence) <= group.floor {
             return false; // they were others then: all members have to hold it
         }
+        let ring = self.membership.ring();
         let holds = |member: &Member| self.ordering.reached(ring, *member) >= sequence;
         group.synced().filter(holds).count() >= majority(group.synced().count())
     }

@@ -46,6 +46,8 @@ impl<O: Ordering> Stack<O> {
             taken: Place::default(),
             leaving: false,
             abandoned: false,
+            lost: false,
+            yields: None,
             refused: false,
             asked: None,
             coming: false,
@@ -123,15 +125,20 @@ impl<O: Ordering> Stack<O> {
                 Effect::Answer { client, number, outcome } => {
                     self.answer((group, client, number), outcome);
                 }
+                Effect::Placed { client, number } => {
+                    self.callers.delivered(&(group, client, number), self.delivered);
+                }
                 Effect::Overflow => self.rejoin(now, group),
+                Effect::Unfit => self.resign(now, group),
                 Effect::Event(event) => self.event(event),
             }
         }
         self.effects = effects;
     }
 
-    /// A joiner that could not keep up begins again.
-    fn rejoin(&mut self, now: Time, group: GroupId) {
+    /// A replica that could not keep up, or is out of step, begins again.
+    pub(super) fn rejoin(&mut self, now: Time, group: GroupId) {
+        self.hosted.entry(group).and_modify(|hosted| hosted.lost = true);
         self.order(now, Ordered::LeaveGroup(LeaveGroup { group }));
     }
 
@@ -150,6 +157,9 @@ impl<O: Ordering> Stack<O> {
                 || self.moves.contains_key(&(*id, Motive::Going));
             if hosted.asked == Some(ring) || hosted.refused || there != hosted.leaving || needed {
                 continue;
+            }
+            if hosted.leaving && hosted.replica.has_calls() {
+                continue; // what a passive primary has taken is ordered first
             }
             hosted.asked = Some(ring);
             hosted.coming |= !hosted.leaving;
@@ -185,6 +195,8 @@ impl<O: Ordering> Stack<O> {
     }
 
     pub(super) fn reconcile_replicas(&mut self, now: Time) {
+        // Who has no state did not announce any: the table says so now.
+        self.hosted.values_mut().for_each(|hosted| hosted.lost = false);
         let known = self.directory.iter().map(|(id, _)| id);
         let ids: BTreeSet<GroupId> = self.hosted.keys().copied().chain(known).collect();
         for id in ids {
@@ -227,6 +239,11 @@ impl<O: Ordering> Stack<O> {
         if hosted.abandoned {
             return self.drop_if_done(id);
         }
+        if hosted.lost && state.is_some() {
+            return;
+        }
+        hosted.lost = false;
+        hosted.yields = None; // of a view that is over
         let leaving = hosted.leaving;
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
@@ -262,6 +279,7 @@ impl<O: Ordering> Stack<O> {
                 }
             }
         }
+        self.reconcile_reign(now, id);
         self.give_states(now, id);
         self.drop_if_done(id);
     }

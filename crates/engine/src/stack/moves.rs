@@ -2,7 +2,8 @@
 //! "Hand-over").
 //!
 //! Whoever wishes a move orders the wish. The node that is to take over orders the same message itself, and
-//! that is the hand-over: it has the token then, and does not say so unless it can act.
+//! that is the hand-over: it has the token then, and does not say so unless it can act. In a passive group the primary
+//! orders it, when what it has executed is ordered.
 
 use alloc::vec::Vec;
 
@@ -15,6 +16,7 @@ use crate::api::{Event, MoveError, Output};
 use crate::bug::Bug;
 use crate::directory::{Change, State};
 use crate::ordering::Ordering;
+use crate::style::Conduct;
 
 /// Whoever asked for a move hears of it within this time.
 const MOVE_PATIENCE: Duration = Duration::from_secs(3);
@@ -158,21 +160,28 @@ impl<O: Ordering> Stack<O> {
             return false;
         }
         moving.asked = here;
-        self.order(now, Ordered::Move(Move { group: key.0, to, view }));
+        let wish = Move { group: key.0, to, view };
+        if !self.yield_to(&wish) {
+            self.order(now, Ordered::Move(wish));
+        }
         true
     }
 
     /// A move at its place in the order.
     pub(super) fn act_on_move(&mut self, now: Time, sender: Member, wish: Move) {
-        if sender != wish.to {
-            if wish.to == self.me && self.can_take_over(&wish) {
+        let Some(group) = self.directory.get(wish.group) else { return };
+        let Some(from) = group.primary() else { return };
+        // Of a passive group only the primary knows when it has ordered what it has taken.
+        let speaker = if group.options.style.keeps_its_primary() { from } else { wish.to };
+        if sender != speaker {
+            let takes_over = speaker == wish.to && wish.to == self.me;
+            if takes_over && self.can_take_over(&wish) {
                 self.order(now, Ordered::Move(wish));
+            } else {
+                self.yield_to(&wish);
             }
             return;
         }
-        let Some(from) = self.directory.get(wish.group).and_then(|group| group.primary()) else {
-            return;
-        };
         if self.planted.is(Bug::OldPrimaryStays) && from == self.me {
             return;
         }

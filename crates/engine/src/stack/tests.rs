@@ -81,6 +81,7 @@ impl Room {
             attempts: Vec::new(),
             position: 0,
             replicas: Vec::new(),
+            ahead: Vec::new(),
             address: None,
         }
     }

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
-    BenchError, BenchRequest, BenchResult, Command, Config, Event, Executed, KeyCommand, KeyError,
-    MoveError, Output, ServiceOutcome, Stack,
+    BenchError, BenchRequest, BenchResult, Changes, Config, Event, KeyCommand, KeyError, MoveError,
+    Output, Stack,
 };
 use wire::client::{Frame, Hello, Outcome, Reply, Request};
 use wire::keys::{KeyName, OfferedKey};
@@ -23,6 +23,8 @@ use crate::base::Base;
 use crate::tampered::{Tampered, Wrong};
 use crate::vault::{Vault, key_name};
 
+pub mod service;
+
 pub const DELAY: Duration = Duration::from_micros(30);
 
 pub fn ms(n: u64) -> Duration {
@@ -32,6 +34,9 @@ pub fn ms(n: u64) -> Duration {
 struct Node<O> {
     stack: Stack<O>,
     logs: BTreeMap<GroupId, Vec<String>>,
+    changes: BTreeMap<GroupId, Changes>,
+    /// Requests that services here have executed.
+    executions: usize,
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
     moves: Vec<Result<ViewNumber, MoveError>>,
@@ -163,9 +168,18 @@ impl<O: Base> Cluster<O> {
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
         let ordering = O::start(&self.base, self.now, me, nodes);
         let stack = Stack::new(config, ordering, self.now);
-        let (logs, events, inbox) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let (benches, moves, alive) = (Vec::new(), Vec::new(), true);
-        let state = Node { stack, logs, events, benches, moves, alive, paused: false, inbox };
+        let state = Node {
+            stack,
+            logs: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            executions: 0,
+            events: Vec::new(),
+            benches: Vec::new(),
+            moves: Vec::new(),
+            alive: true,
+            paused: false,
+            inbox: Vec::new(),
+        };
         self.nodes.insert(node, state);
         self.drain(node);
     }
@@ -185,6 +199,11 @@ impl<O: Base> Cluster<O> {
 
     pub fn state(&self, node: u32, group: &str) -> &[String] {
         self.nodes[&node].logs.get(&GroupId::of(group)).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many requests the services at this node have executed.
+    pub fn executions(&self, node: u32) -> usize {
+        self.nodes[&node].executions
     }
 
     pub fn kill(&mut self, node: u32) {
@@ -509,28 +528,6 @@ impl<O: Base> Cluster<O> {
         let arrival = self.now + DELAY;
         let datagram = (self.vaults[&from].sealing(), datagram);
         self.flights.push(Flight(std::cmp::Reverse((arrival, self.sent, from, to, datagram))));
-    }
-
-    fn run(&mut self, id: u32, group: GroupId, command: Command) {
-        let now = self.now;
-        let node = self.nodes.get_mut(&id).unwrap();
-        let log = node.logs.entry(group).or_default();
-        let (ticket, executed) = match command {
-            Command::Execute { ticket, body, .. } => {
-                let entry = String::from_utf8(body.to_vec()).unwrap();
-                log.push(entry.clone());
-                let result = format!("{}:{entry}", log.len());
-                (ticket, Executed::Reply(ServiceOutcome::Ok(result.into())))
-            }
-            Command::Snapshot { ticket } => (ticket, Executed::Snapshot(Ok(log.join("\n").into()))),
-            Command::Restore { ticket, state } => {
-                let text = String::from_utf8(state.to_vec()).unwrap();
-                *log = text.lines().map(String::from).collect();
-                (ticket, Executed::Restored(Ok(())))
-            }
-            Command::Reset => return log.clear(),
-        };
-        node.stack.handle_executed(now, group, ticket, executed);
     }
 }
 

@@ -6,6 +6,7 @@ mod bench;
 mod harness;
 mod keys;
 mod moves;
+mod passive;
 mod styles;
 mod tampered;
 mod vault;

@@ -61,6 +61,14 @@ impl Log {
                 let group = self.name(*group);
                 tracing::error!(group, reason, "a replica cannot be given the state");
             }
+            Event::UpdateFailed { group, reason } => {
+                let group = self.name(*group);
+                tracing::error!(
+                    group,
+                    reason,
+                    "what a passive group's calls have changed is lost here"
+                );
+            }
             Event::Transferred { group, bytes } => {
                 let group = self.name(*group);
                 tracing::info!(group, bytes, "the replica has the state");

@@ -61,6 +61,8 @@ pub enum EventKind {
     TransferStarted { group: GroupId, to: Member },
     /// A replica's state could not be taken or read.
     TransferFailed { group: GroupId, reason: String },
+    /// What a passive group's primary has changed could not be told, or not be done here.
+    UpdateFailed { group: GroupId, reason: String },
     /// This node's replica has the state.
     Transferred { group: GroupId, bytes: usize },
     /// A member is held to have failed.
@@ -179,6 +181,7 @@ impl From<&Event> for EventKind {
             Event::JoinRefused { name, options } => EventKind::JoinRefused { group: name, options },
             Event::TransferStarted { group, to } => EventKind::TransferStarted { group, to },
             Event::TransferFailed { group, reason } => EventKind::TransferFailed { group, reason },
+            Event::UpdateFailed { group, reason } => EventKind::UpdateFailed { group, reason },
             Event::Transferred { group, bytes } => EventKind::Transferred { group, bytes },
             Event::Suspected { member, ring, cause } => {
                 let silent_ns = silent(Some(cause));

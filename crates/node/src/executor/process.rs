@@ -9,12 +9,13 @@ use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 
 use bytes::{Buf, Bytes, BytesMut};
-use engine::{Command, Executed, ServiceOutcome, Ticket};
+use engine::{Applied, Changes, Command, Executed, ServiceOutcome, Ticket};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use wire::GroupId;
 use wire::attach::{Answer, Execute, Frame, Outcome, Piece};
 use wire::limits::ATTACH_PIECE;
+use wire::ordered::Style;
 
 use super::{Done, StateReply, bytes_of};
 use crate::HostError;
@@ -30,6 +31,8 @@ const BATCH: usize = 64 << 10;
 /// Bytes written to a program before the others have their turn.
 const WRITE: usize = 1 << 20;
 
+const NO_DELTAS: &str = "a program takes whole states: no replica of its group may tell deltas";
+
 /// What is to be written next.
 #[derive(Debug)]
 enum Outgoing {
@@ -42,6 +45,10 @@ enum Expected {
     Execute(Ticket, usize),
     Snapshot(Ticket),
     Restore(Ticket),
+    /// What has changed, by its state; how often the state had been replaced then.
+    Change(Ticket, u64),
+    /// An update of so many bytes; why it cannot be taken, if that is known already.
+    Apply(Ticket, usize, Option<String>),
     /// For whoever asked.
     State(StateReply),
 }
@@ -67,6 +74,10 @@ pub(crate) struct Process {
     /// What the program is told at the end.
     farewell: Option<String>,
     tether: Tether,
+    /// Of a passive group: the program gives and takes whole states, and what has changed is found here.
+    changes: Option<Changes>,
+    /// How often the state was replaced.
+    replaced: u64,
 }
 
 impl Process {
@@ -77,6 +88,7 @@ impl Process {
         stream: UnixStream,
         input: BytesMut,
         tether: Tether,
+        style: Style,
     ) -> Self {
         Process {
             group,
@@ -94,6 +106,8 @@ impl Process {
             broken: false,
             farewell: None,
             tether,
+            changes: (style == Style::WarmPassive).then(Changes::default),
+            replaced: 0,
         }
     }
 
@@ -121,16 +135,44 @@ impl Process {
         let number = self.next;
         let (outgoing, expected) = match command {
             Command::Execute { ticket, method, json, body, now, seed, client, number: call } => {
+                if let Some(changes) = &mut self.changes {
+                    changes.executed();
+                }
                 let execute = Execute { number, now, seed, client, call, method, json, body };
                 (Outgoing::Frame(Frame::Execute(execute)), Expected::Execute(ticket, bytes))
             }
             Command::Snapshot { ticket } => {
                 (Outgoing::Frame(Frame::Snapshot(number)), Expected::Snapshot(ticket))
             }
+            Command::Change { ticket } => {
+                let expected = Expected::Change(ticket, self.replaced);
+                (Outgoing::Frame(Frame::Snapshot(number)), expected)
+            }
+            Command::Apply { ticket, change } => {
+                let applied = self.changes.as_mut().map(|changes| changes.apply(&change));
+                let (state, failed) = match applied {
+                    Some(Ok(Applied::State(state))) => (state, None),
+                    Some(Ok(Applied::Own(_))) => (Bytes::new(), Some(NO_DELTAS.into())),
+                    Some(Err(reason)) => (Bytes::new(), Some(reason)),
+                    None => (Bytes::new(), Some("the group is not passive".into())),
+                };
+                let expected = Expected::Apply(ticket, bytes, failed);
+                (Outgoing::State { number, state, sent: 0 }, expected)
+            }
             Command::Restore { ticket, state } => {
+                self.replaced += 1;
+                if let Some(changes) = &mut self.changes {
+                    changes.restored(state.clone());
+                }
                 (Outgoing::State { number, state, sent: 0 }, Expected::Restore(ticket))
             }
-            Command::Reset => return self.queue.push_back(Outgoing::Frame(Frame::Reset)),
+            Command::Reset => {
+                self.replaced += 1;
+                if let Some(changes) = &mut self.changes {
+                    changes.reset();
+                }
+                return self.queue.push_back(Outgoing::Frame(Frame::Reset));
+            }
         };
         self.expect(outgoing, expected);
     }
@@ -259,6 +301,17 @@ impl Process {
             (Expected::Restore(ticket), Frame::Restored(_)) => {
                 Ok(Some(self.done(ticket, Executed::Restored(Ok(())))))
             }
+            (Expected::Change(ticket, _), Frame::Failed(failed)) => {
+                Ok(Some(self.done(ticket, Executed::Change(Err(failed.reason)))))
+            }
+            (Expected::Apply(ticket, bytes, known), Frame::Failed(failed)) => {
+                let executed = Executed::Applied(Err(known.unwrap_or(failed.reason)));
+                Ok(Some(Done { bytes, ..self.done(ticket, executed) }))
+            }
+            (Expected::Apply(ticket, bytes, known), Frame::Restored(_)) => {
+                let executed = Executed::Applied(known.map_or(Ok(()), Err));
+                Ok(Some(Done { bytes, ..self.done(ticket, executed) }))
+            }
             (Expected::State(reply), Frame::Failed(failed)) => {
                 // Whoever asked may have given up.
                 let _ = reply.try_send(Err(HostError::Snapshot(failed.reason)));
@@ -269,7 +322,10 @@ impl Process {
     }
 
     fn take_piece(&mut self, piece: Piece) -> Result<Option<Done>, String> {
-        if !matches!(self.expected.front(), Some(Expected::Snapshot(_) | Expected::State(_))) {
+        let asked = |expected: &Expected| {
+            matches!(expected, Expected::Snapshot(_) | Expected::State(_) | Expected::Change(..))
+        };
+        if !self.expected.front().is_some_and(asked) {
             return Err(format!("it gives a state, which {} did not ask for", piece.number));
         }
         self.arriving.extend_from_slice(&piece.bytes);
@@ -283,8 +339,17 @@ impl Process {
         let state = std::mem::take(&mut self.arriving);
         self.first += 1;
         match self.expected.pop_front() {
+            Some(Expected::Change(ticket, replaced)) => {
+                let changes = self.changes.as_mut().filter(|_| replaced == self.replaced);
+                let change = changes.map(|changes| changes.take(None, || Ok(state)));
+                // Who asked was told to forget it, with the state.
+                let change = change.unwrap_or_else(|| Err("the state was replaced".into()));
+                Ok(Some(self.done(ticket, Executed::Change(change))))
+            }
             Some(Expected::Snapshot(ticket)) => {
-                Ok(Some(self.done(ticket, Executed::Snapshot(Ok(state.into())))))
+                let current = self.changes.as_ref().and_then(Changes::current).cloned();
+                let state = current.unwrap_or_else(|| state.into());
+                Ok(Some(self.done(ticket, Executed::Snapshot(Ok(state)))))
             }
             Some(Expected::State(reply)) => {
                 let _ = reply.try_send(Ok(state));

@@ -5,9 +5,10 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
-use engine::{Command, Executed, ServiceOutcome};
+use engine::{Applied, Changes, Command, Executed, ServiceOutcome};
 use wire::client::Refusal;
 use wire::limits::{MAX_BODY, MAX_REASON};
+use wire::ordered::Style;
 use wire::{Duration, GroupId};
 
 use super::{Done, StateReply};
@@ -26,15 +27,18 @@ pub(crate) struct Replica {
     make: Factory,
     /// `None` after the factory panicked.
     service: Option<Box<dyn Service>>,
+    /// What it tells, and is told, of changes; of a group whose replicas all execute, nothing.
+    changes: Option<Changes>,
     /// Its last call was.
     pub quick: bool,
 }
 
 impl Replica {
-    pub fn new(group: GroupId, serial: u64, make: Factory) -> Replica {
+    pub fn new(group: GroupId, serial: u64, make: Factory, style: Style) -> Replica {
         // A panic here is the caller's of `host`, on its own thread.
         let service = Some(make());
-        Replica { group, serial, make, service, quick: false }
+        let changes = (style == Style::WarmPassive).then(Changes::default);
+        Replica { group, serial, make, service, changes, quick: false }
     }
 
     /// Executes a command; `Reset` has no outcome.
@@ -47,13 +51,25 @@ impl Replica {
                 (ticket, self.execute(&context, call))
             }
             Command::Snapshot { ticket } => {
-                let state = self.snapshot().map(Bytes::from);
+                let current = self.changes.as_ref().and_then(Changes::current).cloned();
+                let state = current.map_or_else(|| self.snapshot().map(Bytes::from), Ok);
                 (ticket, (Executed::Snapshot(state), false))
             }
             Command::Restore { ticket, state } => {
-                (ticket, (Executed::Restored(self.restore(&state)), false))
+                let restored = self.restore(&state);
+                if let (Some(changes), Ok(())) = (&mut self.changes, &restored) {
+                    changes.restored(state);
+                }
+                (ticket, (Executed::Restored(restored), false))
+            }
+            Command::Change { ticket } => (ticket, (Executed::Change(self.change()), false)),
+            Command::Apply { ticket, change } => {
+                (ticket, (Executed::Applied(self.apply(&change)), false))
             }
             Command::Reset => {
+                if let Some(changes) = &mut self.changes {
+                    changes.reset();
+                }
                 self.service = guarded("factory", || (self.make)()).ok();
                 return None;
             }
@@ -62,6 +78,9 @@ impl Replica {
     }
 
     fn execute(&mut self, context: &Context, call: Call<'_>) -> (Executed, bool) {
+        if let Some(changes) = &mut self.changes {
+            changes.executed();
+        }
         let begun = monotonic();
         let outcome = match &mut self.service {
             Some(service) => guarded("call", || service.call(context, call)),
@@ -89,6 +108,33 @@ impl Replica {
             .unwrap_or_else(|()| Err("the service panicked while its state was restored".into()))
     }
 
+    /// What the calls have changed since the last time.
+    fn change(&mut self) -> Result<Bytes, String> {
+        let mut changes = self.changes.take().ok_or(NOT_PASSIVE)?;
+        let change = self.own_change().and_then(|own| changes.take(own, || self.snapshot()));
+        self.changes = Some(changes);
+        change
+    }
+
+    fn own_change(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let service = self.service.as_mut().ok_or("the service could not be made")?;
+        guarded("delta", || service.delta())
+            .unwrap_or_else(|()| Err("the service panicked while it told what has changed".into()))
+    }
+
+    /// Makes the state what it became at the primary.
+    fn apply(&mut self, change: &Bytes) -> Result<(), String> {
+        match self.changes.as_mut().ok_or(NOT_PASSIVE)?.apply(change)? {
+            Applied::State(state) => self.restore(&state),
+            Applied::Own(delta) => {
+                let service = self.service.as_mut().ok_or("the service could not be made")?;
+                guarded("apply", || service.apply(&delta)).unwrap_or_else(|()| {
+                    Err("the service panicked while it took what has changed".into())
+                })
+            }
+        }
+    }
+
     /// Gives the state to whoever asked for it.
     pub fn answer_state(&self, reply: &StateReply) {
         // Whoever asked may have given up.
@@ -96,10 +142,13 @@ impl Replica {
     }
 }
 
-/// Bytes of a request.
+const NOT_PASSIVE: &str = "the group is not passive: its replicas all execute";
+
+/// Bytes of a request, or of what a primary has changed.
 pub(crate) fn bytes_of(command: &Command) -> usize {
     match command {
         Command::Execute { body, .. } => body.len(),
+        Command::Apply { change, .. } => change.len(),
         _ => 0,
     }
 }

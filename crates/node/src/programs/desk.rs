@@ -268,7 +268,7 @@ impl Desk {
         let tether = Tether { run: program.run, joined: false, teller: self.teller.clone() };
         let Guest { stream, input, .. } = guest;
         let id = GroupId::of(&name);
-        let executor = Executor::attached(id, options.hold, stream, input, tether);
+        let executor = Executor::attached(id, options, stream, input, tether);
         self.order(Order::Attach { name, options, executor });
     }
 

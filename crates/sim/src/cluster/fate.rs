@@ -191,7 +191,9 @@ impl Cluster {
                 self.watch.promise.hosted(id, me);
                 self.watch.replaced(me, id, &[])?;
                 self.next_executor += 1;
-                self.executors[node].insert(id, Executor::new(plan.padding, self.next_executor));
+                let passive = Self::passive(me, plan);
+                let executor = Executor::new(plan.padding, passive, self.next_executor);
+                self.executors[node].insert(id, executor);
             }
             // It has not gone yet.
             Err(engine::HostError::Twice) => {

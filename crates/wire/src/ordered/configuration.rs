@@ -40,7 +40,7 @@ pub struct Place {
 ///
 /// ```text
 /// | ring.seq | rep | first life | last: component | attempts: count, each component | position |
-///                                                  replicas: count, each (group, place) | address |
+///                        replicas: count, each (group, place) | ahead: count, each group | address |
 /// component   | epoch | ring.seq | rep | members: count, each (node, incarnation) |
 /// place       | epoch | ring.seq | rep | sequence |
 /// ```
@@ -61,6 +61,9 @@ pub struct Announce {
     /// The groups of which the sender has a replica with the state, in order, each with the place
     /// of the last request that it took.
     pub replicas: Vec<(GroupId, Place)>,
+    /// Those of these groups, in order, of whose calls the sender has executed some that are in no update yet: it
+    /// can only go on as their primary.
+    pub ahead: Vec<GroupId>,
     /// Where the sender's clients connect.
     pub address: Option<SocketAddr>,
 }
@@ -73,6 +76,7 @@ impl Announce {
     pub(super) fn checked(self) -> Result<Announce, Malformed> {
         at_most(self.attempts.len(), MAX_ATTEMPTS, "attempts")?;
         at_most(self.replicas.len(), MAX_GROUPS, "announced replicas")?;
+        at_most(self.ahead.len(), MAX_GROUPS, "replicas ahead")?;
         for component in core::iter::once(&self.last).chain(&self.attempts) {
             at_most(component.members.len(), MAX_MEMBERS, "component")?;
         }

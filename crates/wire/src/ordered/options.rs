@@ -8,14 +8,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// How a group is replicated (`docs/protocol/group.md`, "Styles"; `ft-corba-totem.txt`, section 2.1).
 ///
 /// In text it is its [name](Style::name), in messages its number. The numbers never change, and are in the
-/// order of what a style spends on a fault that has not happened yet: 2, 3 and 6 are kept for cold
-/// passive, warm passive and voting.
+/// order of what a style spends on a fault that has not happened yet: 2 and 6 are kept for cold
+/// passive and voting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Style {
     /// Nothing is ordered: whichever replica a call comes to executes it at once and answers. A retry may be
     /// executed again. Replicas have no state in common, and serve with or without a quorum.
     Stateless = 1,
+    /// The primary alone executes, when a call comes, and its replies wait until the others hold what that has
+    /// changed. Handlers need not be deterministic.
+    WarmPassive = 3,
     /// Every replica executes in the same order; the primary orders and answers.
     #[default]
     SemiActive = 4,
@@ -26,12 +29,14 @@ pub enum Style {
 
 impl Style {
     /// Every style.
-    pub const ALL: [Style; 3] = [Style::Stateless, Style::SemiActive, Style::Active];
+    pub const ALL: [Style; 4] =
+        [Style::Stateless, Style::WarmPassive, Style::SemiActive, Style::Active];
 
     /// Its name in configurations and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Style::Stateless => "stateless",
+            Style::WarmPassive => "warm-passive",
             Style::SemiActive => "semi-active",
             Style::Active => "active",
         }

@@ -106,10 +106,10 @@ fn ordered_messages() {
               c1 00 00 00 00 00 00 00 09 00 00 00 00 00 00 00
               08 00 00 00 00 00 00 00 d1 00 00 00 00 00 00 00
               e1 00 00 00 00 00 00 00 62 6f 64 79
-            announce: 45 bytes
+            announce: 48 bytes
               02 8b 14 01 01 04 81 14 02 02 01 81 02 02 82 02
               01 05 81 14 02 02 01 81 02 02 82 02 55 01 a1 01
-              04 81 14 02 54 01 00 7f 00 00 01 bc 37
+              04 81 14 02 54 01 a1 01 01 00 7f 00 00 01 bc 37
             install: 97 bytes
               03 8b 14 01 05 01 07 63 6f 75 6e 74 65 72 04 01
               06 04 81 14 02 54 04 81 14 02 54 02 01 81 02 01
@@ -125,6 +125,11 @@ fn ordered_messages() {
             state chunk: 29 bytes
               06 01 00 00 02 00 00 00 a1 00 00 00 00 00 00 00
               06 00 00 00 00 00 00 00 73 74 61 74 65
+            update chunk: 58 bytes
+              0c 01 00 00 02 00 00 00 a1 00 00 00 00 00 00 00
+              67 00 00 00 00 00 00 00 04 00 00 00 00 00 00 00
+              01 0a 00 00 00 00 00 00 02 00 00 00 54 00 00 00
+              00 00 00 00 75 70 64 61 74 65
             synced: 4 bytes
               07 a1 01 06
             move: 7 bytes
@@ -229,10 +234,31 @@ fn replica_states() {
     check(
         [("state", samples::replica_state().encode())],
         &expect![[r#"
-        state: 45 bytes
-          22 00 00 00 66 d1 01 01 c1 01 07 d0 01 03 07 00
-          06 72 65 73 75 6c 74 08 01 05 65 72 72 6f 72 09
-          02 05 03 6f 6c 64 73 65 72 76 69 63 65
+            state: 46 bytes
+              23 00 00 00 66 65 d1 01 01 c1 01 07 d0 01 03 07
+              00 06 72 65 73 75 6c 74 08 01 05 65 72 72 6f 72
+              09 02 05 03 6f 6c 64 73 65 72 76 69 63 65
+        "#]],
+    );
+}
+
+#[test]
+fn updates_and_changes() {
+    let changes = samples::changes().map(|(name, change)| (name, change.encode()));
+    check(
+        [("update", samples::update().encode())].into_iter().chain(changes),
+        &expect![[r#"
+        update: 39 bytes
+          0f 00 00 00 d1 01 01 c1 01 09 07 00 06 72 65 73
+          75 6c 74 02 0b 00 00 00 de f4 02 02 ac 02 02 03
+          01 00 01 6e 65 77 73
+        whole: 8 bytes
+          01 73 65 72 76 69 63 65
+        difference: 20 bytes
+          02 0b 00 00 00 de f4 02 02 ac 02 02 03 01 00 01
+          6e 65 77 73
+        own: 6 bytes
+          03 77 6f 72 64 73
     "#]],
     );
 }

@@ -4,12 +4,14 @@ use bytes::{Bytes, BytesMut};
 use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
-    MAX_BODY, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON, MAX_REPLICAS,
-    MAX_RETRANSMIT_REQUESTS, MAX_SESSION_WINDOW, MAX_SESSIONS, MIN_DATAGRAM, STATE_CHUNK,
+    MAX_BODY, MAX_EDITS, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON,
+    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MAX_SESSION_WINDOW, MAX_SESSIONS, MAX_UPDATE_CALLS,
+    MIN_DATAGRAM, STATE_CHUNK, UPDATE_CHUNK,
 };
 use wire::ordered::{
-    Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup, MAX_ATTEMPTS, Ordered,
-    Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Style,
+    Announce, Change, Component, Difference, Edit, GroupEntry, GroupOptions, Install, JoinGroup,
+    MAX_ATTEMPTS, Ordered, Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Style, Update,
+    UpdateChunk,
 };
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, Join, MAX_CHARGES,
@@ -203,6 +205,7 @@ fn announce(last: usize, attempts: usize, replicas: usize) -> Ordered {
         attempts: vec![component(MAX_MEMBERS); attempts],
         position: u64::MAX,
         replicas: vec![(GroupId(u64::MAX), WIDE_PLACE); replicas],
+        ahead: vec![GroupId(u64::MAX); replicas],
         address: Some(([0; 16], u16::MAX).into()),
     })
 }
@@ -215,6 +218,35 @@ fn state_chunk(bytes: usize) -> Ordered {
         last: true,
         bytes: vec![0; bytes].into(),
     })
+}
+
+fn update_chunk(bytes: usize) -> Ordered {
+    Ordered::UpdateChunk(UpdateChunk {
+        group: GroupId(u64::MAX),
+        since: WIDE_PLACE,
+        number: u64::MAX,
+        index: u32::MAX,
+        last: true,
+        bytes: vec![0; bytes].into(),
+    })
+}
+
+#[test]
+fn what_an_update_lists_is_limited() {
+    let calls = |count| {
+        let mut update = samples::update();
+        update.head.entries = vec![update.head.entries[0].clone(); count];
+        Update::decode(&update.encode()).err()
+    };
+    assert_eq!(calls(MAX_UPDATE_CALLS), None);
+    assert_eq!(calls(MAX_UPDATE_CALLS + 1), Some(Malformed::Field("update entries")));
+    let edits = |count| {
+        let edits = vec![Edit { keep: 1, drop: 1, put: 1 }; count];
+        let difference = Difference { base: 1, edits, put: vec![0; count].into() };
+        Change::decode(&Change::Difference(difference).encode()).err()
+    };
+    assert_eq!(edits(MAX_EDITS), None);
+    assert_eq!(edits(MAX_EDITS + 1), Some(Malformed::Field("edits")));
 }
 
 #[test]
@@ -231,6 +263,11 @@ fn lists_of_ordered_messages_are_limited() {
     let join = JoinGroup { name: "n".repeat(MAX_NAME + 1), options: GroupOptions::default() };
     assert_eq!(refused_ordered(Ordered::JoinGroup(join)), "name");
     assert_eq!(refused_ordered(state_chunk(STATE_CHUNK + 1)), "bytes");
+    assert_eq!(refused_ordered(update_chunk(UPDATE_CHUNK + 1)), "bytes");
+    let Ordered::Announce(announce) = announce(1, 0, MAX_GROUPS) else { unreachable!() };
+    let ahead = vec![GroupId(1); MAX_GROUPS + 1];
+    let announce = Ordered::Announce(Announce { ahead, ..announce });
+    assert_eq!(refused_ordered(announce), "replicas ahead");
 }
 
 #[test]
@@ -260,6 +297,7 @@ fn the_largest_ordered_messages_fit_on_the_ring() {
         announce(MAX_MEMBERS, MAX_ATTEMPTS, MAX_GROUPS),
         install(vec![largest; MAX_GROUPS]),
         state_chunk(STATE_CHUNK),
+        update_chunk(UPDATE_CHUNK),
     ] {
         let bytes = message.encode();
         assert!(bytes.len() <= MAX_MESSAGE, "{}", bytes.len());

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use wire::client::{FRAME_OVERHEAD, Frame, Hello};
 use wire::limits::MAX_FRAME;
-use wire::ordered::{Ordered, ReplicaState};
+use wire::ordered::{Change, Ordered, ReplicaState, Update};
 use wire::ring::Datagram;
 use wire::{ClientId, ClusterId, Malformed, PROTOCOL_VERSION};
 
@@ -27,6 +27,14 @@ fn try_ordered(bytes: &Bytes) -> Result<(), Malformed> {
 fn try_state(bytes: &Bytes) -> Result<(), Malformed> {
     let read = ReplicaState::decode(bytes)?;
     assert_eq!(ReplicaState::decode(&read.encode()), Ok(read));
+    Ok(())
+}
+
+fn try_update(bytes: &Bytes) -> Result<(), Malformed> {
+    let read = Update::decode(bytes)?;
+    let change = Change::decode(&read.change)?;
+    assert_eq!(Change::decode(&change.encode()), Ok(change));
+    assert_eq!(Update::decode(&read.encode()), Ok(read));
     Ok(())
 }
 
@@ -83,6 +91,7 @@ fn truncated_ordered_messages_are_refused_or_whole() {
             "request" => "body".len(),
             "state chunk" => "state".len(),
             "load" => "content".len(),
+            "update chunk" => "update".len(),
             _ => 0,
         };
         assert_eq!(whole, expected, "{name}");
@@ -94,6 +103,13 @@ fn truncated_states_are_refused_or_whole() {
     let bytes = samples::replica_state().encode();
     let whole = (0..bytes.len()).filter(|&n| try_state(&bytes.slice(..n)).is_ok()).count();
     assert_eq!(whole, "service".len());
+}
+
+#[test]
+fn truncated_updates_are_refused_or_whole() {
+    let bytes = samples::update().encode();
+    let whole = (0..bytes.len()).filter(|&n| try_update(&bytes.slice(..n)).is_ok()).count();
+    assert_eq!(whole, "news".len());
 }
 
 #[test]
@@ -130,7 +146,7 @@ fn longer_bodies_are_refused_unless_their_end_is_free() {
         let bytes: Bytes = datagram.encode().into_iter().chain([0]).collect();
         assert_eq!(try_datagram(&bytes), Err(Malformed::Length), "{name}");
     }
-    let open_ended = ["request", "state chunk", "load"];
+    let open_ended = ["request", "state chunk", "update chunk", "load"];
     for (name, message) in samples::ordered() {
         if open_ended.contains(&name) {
             continue;
@@ -155,6 +171,7 @@ fn mutated_messages_do_no_harm() {
     }
     mutations(&samples::replica_state().encode())
         .for_each(|bytes| count(try_state(&bytes).is_ok()));
+    mutations(&samples::update().encode()).for_each(|bytes| count(try_update(&bytes).is_ok()));
     // Both happen: the checks are reached, and are not so strict that they refuse all.
     assert!(refused > 1_000 && read > 1_000, "{refused} refused, {read} read");
 }

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::client::Frame;
-use wire::ordered::{Ordered, ReplicaState};
+use wire::ordered::{Change, Ordered, ReplicaState, Update};
 use wire::ring::{Data, Datagram, Level, Message, push_chunk};
 
 use crate::samples::CLUSTER;
@@ -24,6 +24,12 @@ proptest! {
     #[test]
     fn replica_states_come_back(state in strategies::replica_state()) {
         prop_assert_eq!(ReplicaState::decode(&state.encode()), Ok(state));
+    }
+
+    #[test]
+    fn updates_come_back(update in strategies::update(), change in strategies::change()) {
+        prop_assert_eq!(Update::decode(&update.encode()), Ok(update));
+        prop_assert_eq!(Change::decode(&change.encode()), Ok(change));
     }
 
     #[test]

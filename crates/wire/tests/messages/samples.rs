@@ -7,8 +7,9 @@ use wire::client::{Target, Targets};
 use wire::histogram::Times;
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
+use wire::ordered::{Change, Difference, Edit, StateChunk, StateHead, Synced, Update};
 use wire::ordered::{KeptReply, LeaveGroup, Move, Ordered, ReplicaEntry, ReplicaState};
-use wire::ordered::{SessionState, StateChunk, StateHead, Style, Synced};
+use wire::ordered::{SessionState, Style, UpdateChunk, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
 };
@@ -159,6 +160,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 attempts: vec![component(5)],
                 position: 0x55,
                 replicas: vec![(GroupId(0xa1), PLACE)],
+                ahead: vec![GroupId(0xa1)],
                 address: Some(([127, 0, 0, 1], 7100).into()),
             }),
         ),
@@ -198,6 +200,17 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 index: 2,
                 last: true,
                 bytes: Bytes::from_static(b"state"),
+            }),
+        ),
+        (
+            "update chunk",
+            Ordered::UpdateChunk(UpdateChunk {
+                group: GroupId(0xa1),
+                since: PLACE,
+                number: 0x67,
+                index: 2,
+                last: true,
+                bytes: Bytes::from_static(b"update"),
             }),
         ),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
@@ -284,8 +297,28 @@ pub fn replica_state() -> ReplicaState {
     ];
     let session =
         SessionState { client: ClientId(0xc1), unanswered: 7, last_used: Time(0xd0), replies };
-    let head = StateHead { executed: 0x66, clock: Time(0xd1), sessions: vec![session] };
+    let head =
+        StateHead { executed: 0x66, updates: 0x65, clock: Time(0xd1), sessions: vec![session] };
     ReplicaState { head, service: Bytes::from_static(b"service") }
+}
+
+/// An update with a call that the service answered.
+pub fn update() -> Update {
+    let reply = KeptReply::Ok(b"result".to_vec());
+    let entry = UpdateEntry { client: ClientId(0xc1), number: 9, unanswered: 7, reply };
+    let head = UpdateHead { clock: Time(0xd1), entries: vec![entry] };
+    Update { head, change: changes()[1].1.encode() }
+}
+
+/// A change of each kind.
+pub fn changes() -> [(&'static str, Change); 3] {
+    let edits = vec![Edit { keep: 300, drop: 2, put: 3 }, Edit { keep: 1, drop: 0, put: 1 }];
+    let difference = Difference { base: 0xba5e, edits, put: Bytes::from_static(b"news") };
+    [
+        ("whole", Change::Whole(Bytes::from_static(b"service"))),
+        ("difference", Change::Difference(difference)),
+        ("own", Change::Own(Bytes::from_static(b"words"))),
+    ]
 }
 
 pub fn targets() -> Targets {

@@ -14,8 +14,9 @@ use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS}
 use wire::ordered::{
     self, Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, Place,
 };
+use wire::ordered::{Change, Difference, Edit, StateChunk, StateHead, Style, Synced, Update};
 use wire::ordered::{KeptReply, LeaveGroup, Move, Ordered, ReplicaEntry, ReplicaState};
-use wire::ordered::{SessionState, StateChunk, StateHead, Style, Synced};
+use wire::ordered::{SessionState, UpdateChunk, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
@@ -218,15 +219,17 @@ fn place() -> impl Strategy<Value = Place> {
 fn announce() -> impl Strategy<Value = Announce> {
     let attempts = vec(component(), 0..4);
     let replicas = vec((any::<u64>().prop_map(GroupId), place()), 0..4);
+    let ahead = vec(any::<u64>().prop_map(GroupId), 0..4);
     let fixed = (ring(), any::<bool>(), component(), any::<u64>());
-    (fixed, attempts, replicas, option::of(address())).prop_map(
-        |((ring, first_life, last, position), attempts, replicas, address)| Announce {
+    (fixed, attempts, replicas, ahead, option::of(address())).prop_map(
+        |((ring, first_life, last, position), attempts, replicas, ahead, address)| Announce {
             ring,
             first_life,
             last,
             attempts,
             position,
             replicas,
+            ahead,
             address,
         },
     )
@@ -304,6 +307,16 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             bytes,
         },
     );
+    let update = (any::<[u64; 2]>(), place(), any::<u32>(), any::<bool>(), bytes(64)).prop_map(
+        |([group, number], since, index, last, bytes)| UpdateChunk {
+            group: GroupId(group),
+            since,
+            number,
+            index,
+            last,
+            bytes,
+        },
+    );
     let load = (any::<u32>(), any::<u16>(), any::<u64>(), any::<bool>(), bytes(64)).prop_map(
         |(id, place, number, echo, content)| bench::Load { id, place, number, echo, content },
     );
@@ -325,6 +338,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             to,
             view: ViewNumber(view)
         })),
+        update.prop_map(Ordered::UpdateChunk),
         any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::Synced(Synced {
             group: GroupId(group),
             transfer: ViewNumber(transfer)
@@ -332,13 +346,37 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
     ]
 }
 
-pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
-    let kept = prop_oneof![
+fn kept() -> impl Strategy<Value = KeptReply> {
+    prop_oneof![
         bytes(32).prop_map(|bytes| KeptReply::Ok(bytes.to_vec())),
         bytes(32).prop_map(|bytes| KeptReply::Service(bytes.to_vec())),
         (refusal(), name()).prop_map(|(refusal, reason)| KeptReply::Refused(refusal, reason)),
-    ];
-    let session = (any::<[u64; 3]>(), vec((any::<u64>(), kept), 0..4)).prop_map(
+    ]
+}
+
+pub fn update() -> impl Strategy<Value = Update> {
+    let entry = (any::<[u64; 3]>(), kept()).prop_map(|([client, number, unanswered], reply)| {
+        UpdateEntry { client: ClientId(client), number, unanswered, reply }
+    });
+    (any::<u64>(), vec(entry, 0..4), bytes(64)).prop_map(|(clock, entries, change)| Update {
+        head: UpdateHead { clock: Time(clock), entries },
+        change,
+    })
+}
+
+pub fn change() -> impl Strategy<Value = Change> {
+    let edit = any::<[u32; 3]>().prop_map(|[keep, drop, put]| Edit { keep, drop, put });
+    let difference = (any::<u64>(), vec(edit, 0..5), bytes(64))
+        .prop_map(|(base, edits, put)| Difference { base, edits, put });
+    prop_oneof![
+        bytes(64).prop_map(Change::Whole),
+        difference.prop_map(Change::Difference),
+        bytes(64).prop_map(Change::Own),
+    ]
+}
+
+pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
+    let session = (any::<[u64; 3]>(), vec((any::<u64>(), kept()), 0..4)).prop_map(
         |([client, unanswered, last_used], replies)| SessionState {
             client: ClientId(client),
             unanswered,
@@ -346,9 +384,9 @@ pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
             replies,
         },
     );
-    (any::<[u64; 2]>(), vec(session, 0..4), bytes(64)).prop_map(
-        |([executed, clock], sessions, service)| ReplicaState {
-            head: StateHead { executed, clock: Time(clock), sessions },
+    (any::<[u64; 3]>(), vec(session, 0..4), bytes(64)).prop_map(
+        |([executed, updates, clock], sessions, service)| ReplicaState {
+            head: StateHead { executed, updates, clock: Time(clock), sessions },
             service,
         },
     )

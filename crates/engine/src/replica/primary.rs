@@ -1,0 +1,254 @@
+//! What the primary of a warm passive group does (`docs/protocol/group.md`, "Warm passive").
+//!
+//! It executes a call when it comes, and orders what that has changed, with the replies, as an update. While one update is
+//! under way, what is executed meanwhile gathers for the next. Nothing is answered, and nothing counts as
+//! executed, before the update has its place in the order: until then another may become primary who knows nothing of it.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::client::Refusal;
+use wire::limits::{MAX_ARRIVALS, MAX_UPDATE_CALLS, UPDATE_CHUNK};
+use wire::ordered::{Ordered, Place, Request, Update, UpdateChunk, UpdateEntry, UpdateHead};
+use wire::{ClientId, Time};
+
+use super::{Effect, Mode, Replica, Task, fitting};
+use crate::api::{Command, Event, ServiceOutcome};
+use crate::bug::Bug;
+use crate::session::{Decision, to_keep};
+
+/// What the primary has executed, or is to execute, and is in no update yet that was delivered.
+#[derive(Debug, Default)]
+pub(super) struct Primary {
+    /// Where this replica's time as primary began. `None`: it is not, or groups do not act.
+    since: Option<Place>,
+    /// Calls that may not be executed yet.
+    arrivals: VecDeque<Request>,
+    /// Calls that were given to the service, in order.
+    begun: VecDeque<Begun>,
+    /// So many of these were executed.
+    executed: usize,
+    /// So many of these are in the change that the service has been asked for.
+    asked: Option<usize>,
+    /// The update under way.
+    sent: Option<Sent>,
+}
+
+#[derive(Debug)]
+struct Begun {
+    /// As the sessions count.
+    place: u64,
+    client: ClientId,
+    number: u64,
+    unanswered: u64,
+    time: Time,
+    outcome: Option<ServiceOutcome>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    number: u64,
+    /// It covers the first so many of those begun.
+    calls: usize,
+    bytes: Bytes,
+    /// The chunk that is under way.
+    next: u32,
+}
+
+impl Primary {
+    pub(super) fn forget(&mut self) {
+        *self = Primary { since: self.since, ..Primary::default() };
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert!(self.arrivals.len() <= MAX_ARRIVALS, "arrivals are bounded");
+        assert!(self.begun.len() <= MAX_UPDATE_CALLS, "an update is bounded");
+        let covered = self.sent.as_ref().map(|sent| sent.calls).or(self.asked).unwrap_or(0);
+        assert!(covered <= self.begun.len(), "an update is about what was executed");
+        assert!(self.asked.is_none() || self.sent.is_none(), "one update is under way at a time");
+    }
+}
+
+impl Replica {
+    /// It has executed what is in no update that was delivered: it can go on as primary only.
+    pub(crate) fn is_ahead(&self) -> bool {
+        !self.primary.begun.is_empty()
+    }
+
+    /// Calls wait here to be executed, or to be ordered.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.is_ahead() || !self.primary.arrivals.is_empty()
+    }
+
+    /// This replica is its passive group's primary since then, or is not. What was under way is ordered
+    /// again: nobody takes an update of an earlier time.
+    pub(crate) fn reign(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
+        if self.primary.since == since {
+            return;
+        }
+        self.primary.since = since;
+        // Whoever waits for these gives them again.
+        self.primary.arrivals.clear();
+        if since.is_none() {
+            return;
+        }
+        if let Some(sent) = &mut self.primary.sent {
+            sent.next = 0;
+            self.order_chunk(effects);
+        }
+        self.admit(effects);
+    }
+
+    /// A call comes, from a client here or by way of a backup.
+    pub(crate) fn arrive(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        if self.primary.since.is_none() {
+            return; // the next view decides
+        }
+        if self.primary.arrivals.len() >= MAX_ARRIVALS {
+            let reason = "too many calls wait for the group's primary: try again later";
+            let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
+            let Request { client, number, .. } = request;
+            effects.push(Effect::Placed { client, number });
+            effects.push(Effect::Answer { client, number, outcome });
+            return;
+        }
+        self.primary.arrivals.push_back(request);
+        self.admit(effects);
+    }
+
+    /// Executes what has come, as far as one update can tell of it.
+    pub(super) fn admit(&mut self, effects: &mut Vec<Effect>) {
+        while matches!(self.mode, Mode::Live)
+            && self.primary.begun.len() < MAX_UPDATE_CALLS
+            && let Some(request) = self.primary.arrivals.pop_front()
+        {
+            self.begin_call(request, effects);
+        }
+        self.ask_for_change(effects);
+    }
+
+    fn begin_call(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        self.clock = self.clock.max(request.time);
+        let Request { client, number, unanswered, .. } = request;
+        match self.sessions.begin(client, number, unanswered, self.clock) {
+            Decision::Execute(place) => {
+                // More than the request says, if one that overtook it said more.
+                let unanswered = self.sessions.unanswered(client);
+                let (time, outcome) = (self.clock, None);
+                let begun = Begun { place, client, number, unanswered, time, outcome };
+                self.primary.begun.push_back(begun);
+                self.execute(Task::Call, request, effects);
+            }
+            // Its update will be delivered.
+            Decision::Running => {}
+            // It was; and what is refused is so by what the client said itself.
+            decision => {
+                effects.push(Effect::Placed { client, number });
+                self.answer_at_once((client, number), decision, effects);
+            }
+        }
+    }
+
+    /// The service has executed the next call.
+    pub(super) fn called(&mut self, outcome: ServiceOutcome, effects: &mut Vec<Effect>) {
+        let outcome = fitting(outcome);
+        let begun = &mut self.primary.begun[self.primary.executed];
+        begun.outcome = Some(outcome.clone());
+        self.primary.executed += 1;
+        if self.planted.is(Bug::ReplyBeforeUpdate) {
+            let (client, number) = (begun.client, begun.number);
+            effects.push(Effect::Placed { client, number });
+            effects.push(Effect::Answer { client, number, outcome });
+        }
+    }
+
+    /// Asks the service what the calls so far have changed, unless an update is under way: then they wait for the next.
+    fn ask_for_change(&mut self, effects: &mut Vec<Effect>) {
+        let Primary { begun, asked, sent, since, .. } = &mut self.primary;
+        if since.is_none() || begun.is_empty() || asked.is_some() || sent.is_some() {
+            return;
+        }
+        *asked = Some(begun.len());
+        let ticket = self.give(Task::Change);
+        effects.push(Effect::Run(Command::Change { ticket }));
+    }
+
+    /// The service says what has changed: that and the replies are ordered.
+    pub(super) fn changed(&mut self, result: Result<Bytes, String>, effects: &mut Vec<Effect>) {
+        let calls = self.primary.asked.take().expect("the service was asked");
+        let change = match result {
+            Ok(change) => change,
+            Err(reason) => {
+                effects.push(Effect::Event(Event::UpdateFailed { group: self.group, reason }));
+                effects.push(Effect::Unfit);
+                return;
+            }
+        };
+        let begun = self.primary.begun.iter().take(calls);
+        let clock = begun.clone().next_back().map_or(self.clock, |begun| begun.time);
+        let entry = |begun: &Begun| UpdateEntry {
+            client: begun.client,
+            number: begun.number,
+            unanswered: begun.unanswered,
+            reply: to_keep(begun.outcome.as_ref().expect("answers come in order")),
+        };
+        let forgetful = self.planted.is(Bug::ForgetCallsOfUpdates);
+        let entries = if forgetful { Vec::new() } else { begun.map(entry).collect() };
+        let bytes = Update { head: UpdateHead { clock, entries }, change }.encode();
+        let number = self.updates.taken + 1;
+        self.primary.sent = Some(Sent { number, calls, bytes, next: 0 });
+        if self.primary.since.is_some() {
+            self.order_chunk(effects);
+        }
+    }
+
+    fn order_chunk(&self, effects: &mut Vec<Effect>) {
+        let (Some(since), Some(sent)) = (self.primary.since, &self.primary.sent) else { return };
+        let start = sent.next as usize * UPDATE_CHUNK;
+        let end = (start + UPDATE_CHUNK).min(sent.bytes.len());
+        effects.push(Effect::Order(Ordered::UpdateChunk(UpdateChunk {
+            group: self.group,
+            since,
+            number: sent.number,
+            index: sent.next,
+            last: end == sent.bytes.len(),
+            bytes: sent.bytes.slice(start..end),
+        })));
+    }
+
+    /// A chunk of this replica's own update is delivered. False if it knows of none.
+    pub(super) fn own_chunk(&mut self, chunk: &UpdateChunk, effects: &mut Vec<Effect>) -> bool {
+        let Some(sent) = &mut self.primary.sent else { return false };
+        if (chunk.number, chunk.index) != (sent.number, sent.next) {
+            return false;
+        }
+        if !chunk.last {
+            sent.next += 1;
+            self.order_chunk(effects);
+            return true;
+        }
+        let sent = self.primary.sent.take().expect("it was looked at");
+        self.updates.taken = sent.number;
+        self.primary.executed -= sent.calls;
+        for _ in 0..sent.calls {
+            let begun = self.primary.begun.pop_front().expect("an update tells of what was begun");
+            let Begun { place, client, number, outcome, .. } = begun;
+            let outcome = outcome.expect("it was executed");
+            self.sessions.finish(place, client, number, outcome.clone());
+            self.count(client, number, effects);
+            effects.push(Effect::Placed { client, number });
+            effects.push(Effect::Answer { client, number, outcome });
+        }
+        if matches!(self.mode, Mode::Draining) && !self.is_ahead() {
+            self.go_on(effects);
+        } else {
+            self.admit(effects);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

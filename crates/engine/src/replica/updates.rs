@@ -1,0 +1,159 @@
+//! What the backup of a warm passive group does with its primary's updates.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::ClientId;
+use wire::limits::{MAX_JOIN_BACKLOG, MAX_UPDATE, MAX_UPDATE_BACKLOG};
+use wire::ordered::{Place, Update, UpdateChunk};
+
+use super::{Effect, Mode, Replica, Task, Waiting};
+use crate::api::{Command, Event};
+use crate::bug::Bug;
+use crate::session::kept;
+
+/// The updates that a replica has taken, and the one that is coming in.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    /// So many are in the group's history, as far as it is known here.
+    pub(super) taken: u64,
+    incoming: Option<Incoming>,
+}
+
+/// What has come of an update.
+#[derive(Debug)]
+struct Incoming {
+    since: Place,
+    number: u64,
+    next: u32,
+    bytes: Vec<u8>,
+}
+
+impl Updates {
+    /// Puts the pieces together. With the last one: the update, or nothing if not all of it came here.
+    fn put(&mut self, chunk: &UpdateChunk) -> Option<Bytes> {
+        if chunk.index == 0 && chunk.last {
+            self.incoming = None;
+            return Some(chunk.bytes.clone());
+        }
+        if chunk.index == 0 {
+            let (since, number, bytes) = (chunk.since, chunk.number, Vec::new());
+            self.incoming = Some(Incoming { since, number, next: 0, bytes });
+        }
+        let fits = |incoming: &mut Incoming| {
+            let expected = (incoming.since, incoming.number, incoming.next);
+            expected == (chunk.since, chunk.number, chunk.index)
+                && incoming.bytes.len() + chunk.bytes.len() <= MAX_UPDATE
+        };
+        let mut incoming = self.incoming.take_if(fits)?;
+        incoming.bytes.extend_from_slice(&chunk.bytes);
+        incoming.next += 1;
+        if chunk.last {
+            return Some(incoming.bytes.into());
+        }
+        self.incoming = Some(incoming);
+        None
+    }
+}
+
+impl Replica {
+    /// A piece of an update of the group's primary is delivered. `own`: it is this replica.
+    pub(crate) fn update_chunk(
+        &mut self,
+        chunk: &UpdateChunk,
+        own: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        if own && self.own_chunk(chunk, effects) {
+            return;
+        }
+        let bytes = self.updates.put(chunk);
+        if !chunk.last {
+            return;
+        }
+        match self.mode {
+            Mode::Idle => {}
+            Mode::Live => self.take(chunk.number, bytes, effects),
+            Mode::Draining | Mode::Snapshotting | Mode::Joining { .. } | Mode::Restoring { .. } => {
+                let size = bytes.as_ref().map_or(0, Bytes::len);
+                let full = self.waiting.len() >= MAX_JOIN_BACKLOG
+                    || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;
+                if full && !self.waiting.is_empty() {
+                    self.overflow(effects);
+                    return self.update_chunk_after_overflow(chunk.number, bytes, effects);
+                }
+                self.waiting_bytes += size;
+                self.waiting.push_back(Waiting::Update { number: chunk.number, bytes });
+            }
+        }
+    }
+
+    /// A donor that has given its transfer up goes on.
+    fn update_chunk_after_overflow(
+        &mut self,
+        number: u64,
+        bytes: Option<Bytes>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if matches!(self.mode, Mode::Live) {
+            self.take(number, bytes, effects);
+        }
+    }
+
+    /// An update is next, unless the state that was transferred has it.
+    pub(super) fn take(&mut self, number: u64, bytes: Option<Bytes>, effects: &mut Vec<Effect>) {
+        if number <= self.updates.taken {
+            if !self.planted.is(Bug::TakeTwice) {
+                return;
+            }
+            self.updates.taken = number - 1;
+        }
+        let whole = bytes.filter(|_| number == self.updates.taken + 1);
+        let whole = whole.ok_or("an update is missing here");
+        let update = whole
+            .map_err(String::from)
+            .and_then(|bytes| Update::decode(&bytes).map_err(|malformed| malformed.to_string()));
+        let Update { head, change } = match update {
+            Ok(update) => update,
+            Err(reason) => return self.out_of_step(reason, effects),
+        };
+        self.updates.taken = number;
+        self.clock = self.clock.max(head.clock);
+        let mut calls = Vec::with_capacity(head.entries.len());
+        for entry in head.entries {
+            let (client, number) = (entry.client, entry.number);
+            let outcome = kept(entry.reply);
+            calls.push((client, number));
+            self.sessions.record((client, number), entry.unanswered, self.clock, outcome.clone());
+            effects.push(Effect::Placed { client, number });
+            effects.push(Effect::Answer { client, number, outcome });
+        }
+        let ticket = self.give(Task::Apply { calls });
+        effects.push(Effect::Run(Command::Apply { ticket, change }));
+    }
+
+    /// The service has made an update's change its own.
+    pub(super) fn applied(
+        &mut self,
+        calls: Vec<(ClientId, u64)>,
+        result: Result<(), String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        match result {
+            Ok(()) => {
+                for (client, number) in calls {
+                    self.count(client, number, effects);
+                }
+            }
+            Err(reason) => self.out_of_step(reason, effects),
+        }
+    }
+
+    /// This replica has not the group's state any more: it comes anew.
+    fn out_of_step(&mut self, reason: String, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Event(Event::UpdateFailed { group: self.group, reason }));
+        effects.push(Effect::Overflow);
+        self.idle(effects);
+    }
+}

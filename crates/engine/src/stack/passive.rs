@@ -1,0 +1,156 @@
+//! Groups whose primary executes calls when they come, and orders what that has changed (`docs/protocol/group.md`, "Warm
+//! passive").
+
+use alloc::vec::Vec;
+
+use wire::ordered::{Move, Ordered, Request, UpdateChunk};
+use wire::{GroupId, Member, Time};
+
+use super::Stack;
+use crate::bug::Bug;
+use crate::callers::{Call, Stage};
+use crate::ordering::Ordering;
+use crate::style::{Conduct, Standing};
+
+impl<O: Ordering> Stack<O> {
+    /// A call comes to its group's primary, here.
+    pub(super) fn execute_call(&mut self, now: Time, call: Call) {
+        let Some(request) = self.stamped(call) else { return };
+        self.callers.set_stage(&call, Stage::Ordered);
+        self.with_replica(now, call.0, |replica, effects| replica.arrive(request, effects));
+    }
+
+    /// A backup had a call ordered whose client cannot reach the primary. Its place means nothing: that of the update does.
+    pub(super) fn forwarded(&mut self, now: Time, request: Request) {
+        let id = request.group;
+        let Some(group) = self.directory.get(id) else { return };
+        let Some(hosted) = self.hosted.get(&id) else { return };
+        let takes = hosted.yields.is_none() && (!hosted.leaving || group.needs(self.me));
+        // If it takes none, whoever forwarded the call does so again when another is primary.
+        if takes && group.standing(self.me) == Standing::Primary {
+            self.with_replica(now, id, |replica, effects| replica.arrive(request, effects));
+        }
+    }
+
+    /// A piece of an update is delivered. With the last one the update has its place, whoever has a replica.
+    pub(super) fn act_on_update(
+        &mut self,
+        now: Time,
+        sender: Member,
+        sequence: u64,
+        chunk: &UpdateChunk,
+    ) {
+        let id = chunk.group;
+        let reigns = self.directory.reigns(id, sender, chunk.since);
+        if !reigns && !self.planted.is(Bug::TakeDeposed) {
+            return; // what it has executed was answered to nobody
+        }
+        if chunk.last {
+            let place = self.place(sequence);
+            if !self.directory.requested(id, place) {
+                return;
+            }
+            if let Some(hosted) = self.hosted.get_mut(&id) {
+                hosted.taken = place;
+            }
+        }
+        let own = sender == self.me;
+        let here = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
+        if here {
+            self.with_replica(now, id, |replica, effects| {
+                replica.update_chunk(chunk, own, effects);
+            });
+        }
+    }
+
+    /// The component begins: so does the time of all primaries.
+    pub(super) fn enthrone_all(&mut self) {
+        let ids: Vec<GroupId> = self.directory.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            self.directory.enthrone(id, self.place(self.delivered));
+        }
+    }
+
+    /// Tells this node's replica whether it is its group's primary.
+    pub(super) fn reconcile_reign(&mut self, now: Time, id: GroupId) {
+        let group = self.directory.get(id);
+        let passive = group.filter(|group| group.options.style.executes_on_arrival());
+        let since = passive.and_then(|group| group.reign_of(self.me));
+        self.with_replica(now, id, |replica, effects| replica.reign(since, effects));
+    }
+
+    /// The component is over: nothing more is executed until the next is installed.
+    pub(super) fn suspend_primaries(&mut self, now: Time) {
+        let ids: Vec<GroupId> = self.hosted.keys().copied().collect();
+        for id in ids {
+            self.with_replica(now, id, |replica, effects| replica.reign(None, effects));
+        }
+    }
+
+    /// The groups whose primary is here and has executed what is in no update that was delivered.
+    pub(super) fn replicas_ahead(&self) -> Vec<GroupId> {
+        if self.planted.is(Bug::KeepWhatIsAhead) {
+            return Vec::new();
+        }
+        let ahead = self.hosted.iter().filter(|(_, hosted)| hosted.replica.is_ahead());
+        ahead.map(|(id, _)| *id).collect()
+    }
+
+    /// This node's replica is a passive group's primary, and is to hand over in this view: it takes nothing more. False if it is
+    /// not, or cannot.
+    pub(super) fn yield_to(&mut self, wish: &Move) -> bool {
+        let Some(group) = self.directory.get(wish.group) else { return false };
+        let has_state = group.synced().any(|member| member == wish.to);
+        let mine = group.options.style.keeps_its_primary() && group.primary() == Some(self.me);
+        let yields = mine && has_state && group.view == wish.view;
+        if let Some(hosted) = self.hosted.get_mut(&wish.group).filter(|_| yields) {
+            hosted.yields = Some((*wish, false));
+        }
+        yields
+    }
+
+    /// Who yields and has ordered what it took says that it hands over. True if anybody did.
+    pub(super) fn pump_yields(&mut self, now: Time) -> bool {
+        if !self.membership.is_active() {
+            return false;
+        }
+        let mut ready = Vec::new();
+        for hosted in self.hosted.values_mut() {
+            if let Some((wish, said @ false)) = &mut hosted.yields
+                && !hosted.replica.has_calls()
+            {
+                *said = true;
+                ready.push(*wish);
+            }
+        }
+        let any = !ready.is_empty();
+        for wish in ready {
+            self.order(now, Ordered::Move(wish));
+        }
+        any
+    }
+
+    /// A passive group may have another primary, who was given nothing of what the one before had taken and did not order.
+    pub(super) fn park_forwarded(&mut self, id: GroupId) {
+        let group = self.directory.get(id);
+        if group.is_some_and(|group| group.options.style.executes_on_arrival()) {
+            for call in self.callers.of_group(id) {
+                if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {
+                    self.callers.park(&call);
+                }
+            }
+        }
+    }
+
+    /// The primary's service cannot say what it has changed. If another replica has the state it is to be primary.
+    pub(super) fn resign(&mut self, now: Time, id: GroupId) {
+        let others = self
+            .directory
+            .get(id)
+            .map_or(0, |group| group.synced().filter(|member| *member != self.me).count());
+        if others > 0 {
+            self.with_replica(now, id, |replica, effects| replica.idle(effects));
+            self.rejoin(now, id);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a passive group's primary has executed, on its way to the backups.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{KeptReply, Place};
+use crate::codec::{append, at_most, read};
+use crate::limits::{MAX_UPDATE_CALLS, UPDATE_CHUNK};
+use crate::{ClientId, GroupId, Malformed, NodeId, RingId, Time};
+
+/// A piece of an [`Update`]. The update has its place in the order where its last piece has.
+///
+/// ```text
+///  0      1      2        4       8       16       24      32         40    44         52
+/// +------+------+--------+-------+-------+--------+-------+----------+-----+----------+------
+/// | kind | last |   0    | index | group | number | epoch | ring.seq | rep | sequence | bytes
+/// |  12  | 0, 1 |        |       |       |        |       since: place              |
+/// +------+------+--------+-------+-------+--------+-------+----------+-----+----------+------
+/// bytes  at most UPDATE_CHUNK
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateChunk {
+    /// Which group.
+    pub group: GroupId,
+    /// Where its sender became the group's primary, or was when the component was installed. It counts only
+    /// if that is so at its own place.
+    pub since: Place,
+    /// The number of the update in the group's history, from 1.
+    pub number: u64,
+    /// Place of the piece, from 0.
+    pub index: u32,
+    /// No piece follows.
+    pub last: bool,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct ChunkHeader {
+    kind: u8,
+    last: u8,
+    reserved: U16,
+    index: U32,
+    group: U64,
+    number: U64,
+    epoch: U64,
+    ring: U64,
+    representative: U32,
+    sequence: U64,
+}
+
+impl UpdateChunk {
+    /// The payload to multicast.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let header = ChunkHeader {
+            kind: 12,
+            last: u8::from(self.last),
+            reserved: 0.into(),
+            index: self.index.into(),
+            group: self.group.0.into(),
+            number: self.number.into(),
+            epoch: self.since.epoch.into(),
+            ring: self.since.ring.sequence.into(),
+            representative: self.since.ring.representative.0.into(),
+            sequence: self.since.sequence.into(),
+        };
+        let mut buffer = Vec::with_capacity(size_of::<ChunkHeader>() + self.bytes.len());
+        buffer.extend_from_slice(header.as_bytes());
+        buffer.extend_from_slice(&self.bytes);
+        buffer
+    }
+
+    /// Reads it; its bytes share `payload`.
+    pub(super) fn decode(payload: &Bytes) -> Result<UpdateChunk, Malformed> {
+        let (header, bytes) =
+            ChunkHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
+        if header.last > 1 || header.reserved.get() != 0 {
+            return Err(Malformed::Field("update flags"));
+        }
+        at_most(bytes.len(), UPDATE_CHUNK, "bytes")?;
+        let representative = NodeId(header.representative.get());
+        let ring = RingId { sequence: header.ring.get(), representative };
+        let (epoch, sequence) = (header.epoch.get(), header.sequence.get());
+        Ok(UpdateChunk {
+            group: GroupId(header.group.get()),
+            since: Place { epoch, ring, sequence },
+            number: header.number.get(),
+            index: header.index.get(),
+            last: header.last == 1,
+            bytes: payload.slice(size_of::<ChunkHeader>()..),
+        })
+    }
+}
+
+/// Calls that a primary has executed, and what they changed.
+///
+/// ```text
+/// | length of the head 4 | head: clock, entries: count, each | change |
+/// entry   | client | number | unanswered | reply |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The calls.
+    pub head: UpdateHead,
+    /// What they did to the service's state: a [`Change`](super::Change).
+    pub change: Bytes,
+}
+
+/// The calls of an [`Update`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateHead {
+    /// The ordered time of the last of them.
+    pub clock: Time,
+    /// In the order in which they were executed.
+    pub entries: Vec<UpdateEntry>,
+}
+
+/// One executed call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateEntry {
+    /// Whose call.
+    pub client: ClientId,
+    /// Which.
+    pub number: u64,
+    /// The client has the replies to all calls below this number.
+    pub unanswered: u64,
+    /// What the service made of it.
+    pub reply: KeptReply,
+}
+
+impl Update {
+    /// The bytes that the chunks carry.
+    pub fn encode(&self) -> Bytes {
+        let mut buffer = append(alloc::vec![0; 4], &self.head);
+        let length = u32::try_from(buffer.len() - 4).expect("the calls of an update are limited");
+        buffer[..4].copy_from_slice(&length.to_le_bytes());
+        buffer.extend_from_slice(&self.change);
+        buffer.into()
+    }
+
+    /// Reads what [`Update::encode`] wrote. The change shares `bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &Bytes) -> Result<Update, Malformed> {
+        let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
+        let length = length.get() as usize;
+        let head = rest.get(..length).ok_or(Malformed::Length)?;
+        let head = read::<UpdateHead>(head)?;
+        at_most(head.entries.len(), MAX_UPDATE_CALLS, "update entries")?;
+        Ok(Update { head, change: bytes.slice(4 + length..) })
+    }
+}
