@@ -137,6 +137,12 @@ impl Options {
         self.groups.iter().filter(stateless).map(|group| GroupId::of(&group.name)).collect()
     }
 
+    /// Groups whose primary alone executes.
+    pub fn passive(&self) -> Vec<GroupId> {
+        let passive = |group: &&GroupPlan| group.options.style == Style::WarmPassive;
+        self.groups.iter().filter(passive).map(|group| GroupId::of(&group.name)).collect()
+    }
+
     /// Groups whose replies leave when all hold the request.
     pub fn by_all(&self) -> Vec<GroupId> {
         let all = |group: &&GroupPlan| group.options.hold == Hold::All;

@@ -63,7 +63,7 @@ impl Watch {
             component: HashMap::default(),
             views: Views::default(),
             primaries: Primaries::default(),
-            moves: Moves::default(),
+            moves: Moves::new(options.passive()),
             acknowledged: Acknowledged::default(),
             once: Once::default(),
             histories: Histories::default(),

@@ -27,6 +27,8 @@ pub struct Told {
 /// What every node said last of every group.
 #[derive(Default)]
 pub struct Moves {
+    /// Groups in which who gets the state comes after those who had it.
+    passive: Vec<GroupId>,
     last: HashMap<(Member, GroupId), Known>,
 }
 
@@ -47,6 +49,11 @@ fn primary(replicas: &Replicas) -> Option<Member> {
 }
 
 impl Moves {
+    /// Of these groups, the given ones are passive.
+    pub fn new(passive: Vec<GroupId>) -> Moves {
+        Moves { passive, ..Moves::default() }
+    }
+
     /// A node says that a primary has moved. Of a group that has come into its component as it was, it has said nothing.
     pub fn moved(&mut self, by: Member, component: RingId, group: GroupId, told: Told) -> Verdict {
         let Told { from, to, asked } = told;
@@ -83,7 +90,12 @@ impl Moves {
                 format!("{by} moved {group} to be {next:?}, and its {view} is {rank:?}")
             });
         }
-        let stayed: Vec<Member> = before.iter().filter(|m| rank.contains(m)).copied().collect();
+        let mut stayed: Vec<Member> = before.iter().filter(|m| rank.contains(m)).copied().collect();
+        if self.passive.contains(&group) {
+            let has_state = |replicas: &Replicas, member| replicas.contains(&(member, true));
+            // Stable: who had the state, who got it, who waits for it, each in the order of before.
+            stayed.sort_by_key(|&m| (!has_state(&last.replicas, m), !has_state(replicas, m)));
+        }
         let kept: Vec<Member> = rank.iter().filter(|m| before.contains(m)).copied().collect();
         demand(last.component != component || stayed == kept, PROPERTY, || {
             format!(
