@@ -150,12 +150,13 @@ impl<'a> Kind<'a> {
 }
 
 /// What is called: title, group, style.
-const GROUPS: [(&str, &str, Style); 6] = [
+const GROUPS: [(&str, &str, Style); 7] = [
     ("stateless", "stateless", Style::Stateless),
     ("active, majority", "active", Style::Active),
     ("semi-active, agreed", "agreed", Style::SemiActive),
     ("semi-active, majority", "inline", Style::SemiActive),
     ("semi-active, safe", "safe", Style::SemiActive),
+    ("warm passive, majority", "warm", Style::WarmPassive),
     ("majority, on a thread", "thread", Style::SemiActive),
 ];
 

@@ -40,6 +40,62 @@ use crate::encoding::Encoding;
 /// # steadfast::State::restore(&mut log, &bytes).unwrap();
 /// # assert_eq!(log.lines, ["one"]);
 /// ```
+///
+/// In a [warm passive](crate::Style::WarmPassive) group what each call has changed goes to the backups before its reply leaves. A
+/// service whose state is large and whose calls change little of it tells that itself, in words of its own:
+///
+/// ```
+/// use std::collections::{BTreeMap, BTreeSet};
+///
+/// #[derive(Default)]
+/// struct Stock {
+///     articles: BTreeMap<u32, u64>,
+///     /// Changed since this was last told.
+///     touched: BTreeSet<u32>,
+/// }
+///
+/// impl Stock {
+///     fn take_in(&mut self, article: u32, pieces: u64) {
+///         *self.articles.entry(article).or_default() += pieces;
+///         self.touched.insert(article);
+///     }
+/// }
+///
+/// impl steadfast::State for Stock {
+///     fn snapshot(&self) -> Result<Vec<u8>, String> {
+///         postcard::to_stdvec(&self.articles).map_err(|error| error.to_string())
+///     }
+///
+///     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+///         self.articles = postcard::from_bytes(state).map_err(|error| error.to_string())?;
+///         self.touched.clear(); // whoever gave the state has told the rest
+///         Ok(())
+///     }
+///
+///     fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
+///         let changed = std::mem::take(&mut self.touched);
+///         let changed: Vec<_> = changed.iter().map(|article| (article, self.articles[article])).collect();
+///         postcard::to_stdvec(&changed).map(Some).map_err(|error| error.to_string())
+///     }
+///
+///     fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
+///         let changed: Vec<(u32, u64)> = postcard::from_bytes(delta).map_err(|error| error.to_string())?;
+///         self.articles.extend(changed);
+///         Ok(())
+///     }
+/// }
+///
+/// use steadfast::State;
+/// let (mut primary, mut backup) = (Stock::default(), Stock::default());
+/// primary.take_in(4711, 20);
+/// primary.take_in(4711, 5);
+/// let delta = primary.delta()?.expect("it tells its changes");
+/// assert_eq!(delta.len(), 4); // one article of the whole stock
+/// backup.apply(&delta)?;
+/// assert_eq!(backup.articles[&4711], 25);
+/// # assert_eq!(backup.snapshot(), primary.snapshot());
+/// # Ok::<(), String>(())
+/// ```
 pub trait State {
     /// The state as it is now.
     ///
