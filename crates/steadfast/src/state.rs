@@ -63,7 +63,7 @@ use crate::encoding::Encoding;
 ///
 /// impl steadfast::State for Stock {
 ///     fn snapshot(&self) -> Result<Vec<u8>, String> {
-///         postcard::to_stdvec(&self.articles).map_err(|error| error.to_string())
+///         postcard::to_allocvec(&self.articles).map_err(|error| error.to_string())
 ///     }
 ///
 ///     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
@@ -74,8 +74,8 @@ use crate::encoding::Encoding;
 ///
 ///     fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
 ///         let changed = std::mem::take(&mut self.touched);
-///         let changed: Vec<_> = changed.iter().map(|article| (article, self.articles[article])).collect();
-///         postcard::to_stdvec(&changed).map(Some).map_err(|error| error.to_string())
+///         let changed: Vec<_> = changed.iter().map(|it| (it, self.articles[it])).collect();
+///         postcard::to_allocvec(&changed).map(Some).map_err(|error| error.to_string())
 ///     }
 ///
 ///     fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
