@@ -313,7 +313,7 @@ fn synced_of(directory: &Directory, id: GroupId) -> Vec<Member> {
 fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
     let (directory, id) = three_of(Style::WarmPassive);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(1, 8), (2, 9), (3, 8)]));
+    other.install(&directory.entries(), &announced(&[(1, 8), (2, 9), (3, 8)]), Quorum::Majority);
     assert!(other.enthrone(id, place(1)));
     let view = other.get(id).unwrap().view;
     // 3 is given the state before 1, who is before it in rank.
@@ -328,7 +328,7 @@ fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
     assert!(other.reigns(id, member(3), place(8)) && !other.reigns(id, member(2), place(1)));
     let (semi_active, id) = three();
     let mut other = Directory::default();
-    other.install(&semi_active.entries(), &announced(&[(1, 8), (2, 9), (3, 9)]));
+    other.install(&semi_active.entries(), &announced(&[(1, 8), (2, 9), (3, 9)]), Quorum::Majority);
     other.synced(member(1), id, other.get(id).unwrap().view);
     assert_eq!(synced_of(&other, id), [1, 2, 3].map(member), "it gives way to the first in rank");
 }
@@ -341,13 +341,13 @@ fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
         announces.get_mut(&member(node)).unwrap().ahead.push(id);
     }
     let mut other = Directory::default();
-    assert_eq!(other.install(&directory.entries(), &announces), [id]);
+    assert_eq!(other.install(&directory.entries(), &announces, Quorum::Majority), [id]);
     assert_eq!(synced_of(&other, id), [1, 2].map(member));
     other.check_invariants();
     announces.remove(&member(3));
     announces.get_mut(&member(1)).unwrap().replicas[0].1 = place(8);
     let mut without = Directory::default();
-    without.install(&directory.entries(), &announces);
+    without.install(&directory.entries(), &announces, Quorum::Majority);
     assert_eq!(
         synced_of(&without, id),
         [member(2)],
