@@ -151,15 +151,27 @@ impl<O: Ordering> Stack<O> {
         let deferred = core::mem::take(&mut self.deferred);
         for delivery in deferred {
             if let Ok(ordered) = Ordered::decode(&delivery.payload) {
-                // Transfers have begun anew: what was said of earlier ones is void, even if a new one
-                // has the name of one in a history that was given up.
-                if !matches!(ordered, Ordered::Synced(_) | Ordered::StateChunk(_)) {
+                if !self.is_of_the_past(delivery.sender, &ordered) {
                     self.act(now, delivery.sender, delivery.sequence, ordered);
                 }
             }
         }
         self.forget_lost_joins();
         self.release(install.ring);
+    }
+
+    /// What was ordered before this component began says something of an earlier one.
+    fn is_of_the_past(&self, sender: Member, ordered: &Ordered) -> bool {
+        match ordered {
+            // Transfers have begun anew: what was said of earlier ones is void, even if a new one
+            // has the name of one in a history that was given up.
+            Ordered::Synced(_) | Ordered::StateChunk(_) => true,
+            // A passive primary said that all it had taken was ordered. It takes calls again since.
+            Ordered::Move(wish) => self.directory.get(wish.group).is_some_and(|group| {
+                group.options.style.keeps_its_primary() && group.primary() == Some(sender)
+            }),
+            _ => false,
+        }
     }
 
     /// Acts on an ordered message at its place.
