@@ -308,7 +308,8 @@ impl Directory {
     /// A new component takes over the authority's table. Replicas of lives that are gone are
     /// struck out; those that lack a request, or took one that is in no history, lose their
     /// state, unless the group has to go on with it or to wait for others to say; transfers begin
-    /// anew. Returns the groups with a new view.
+    /// anew. Returns the groups that have a new view, or had another here: whoever comes from another branch of the
+    /// history has not heard of its members.
     pub(crate) fn install(
         &mut self,
         entries: &[GroupEntry],
@@ -316,11 +317,14 @@ impl Directory {
         rule: Quorum,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
-        self.groups.clear();
+        let before = core::mem::take(&mut self.groups);
         for entry in entries {
             let id = GroupId::of(&entry.name);
             let (group, as_before) = installed(entry, announces, rule);
-            if !as_before {
+            let known = before.get(&id).is_some_and(|before| {
+                before.view == group.view && before.replicas == group.replicas
+            });
+            if !as_before || !known {
                 changed.push(id);
             }
             self.groups.insert(id, group);
