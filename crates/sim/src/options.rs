@@ -209,7 +209,11 @@ impl Options {
         let slow = !self.parking && self.turn == 1;
         // A benchmark that leaves one datagram at a time keeps calls waiting beyond their deadlines: seed 12921.
         let benches = self.benches && self.turn > 1;
-        Options { weather: if slow { self.weather.near() } else { self.weather }, benches, ..self }
+        // A call holds its place for as many rounds as it has datagrams, and others wait for that beyond their deadlines:
+        // seed 1505.
+        let waiting = if slow { self.waiting.max(8) } else { self.waiting };
+        let weather = if slow { self.weather.near() } else { self.weather };
+        Options { weather, benches, waiting, ..self }
     }
 
     /// Bare rings are put to a trial now and then. Formulas of time are about near hosts; half of the times also about
