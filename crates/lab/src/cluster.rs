@@ -160,6 +160,7 @@ impl Cluster {
         let timing = &mut config.ring.timing;
         timing.token_timeout = self.plan.token_timeout.unwrap_or(timing.token_timeout);
         config.realtime.priority = self.plan.priority;
+        config.realtime.wake_within = self.plan.awake.then_some(Duration::ZERO);
         config.realtime.executor_priority = self.plan.priority.saturating_sub(1);
         config.security = self.keys.node(&config, self.plan.protect)?;
         let path = self.folder.path().join(format!("node-{}.toml", id.0));

@@ -57,8 +57,11 @@ pub struct Options {
     sparse: usize,
     /// The calls of sparse traffic also while the host's idle processors are kept awake within so many
     /// microseconds, 0: they do not sleep (as `[realtime] wake_within_us`).
-    #[arg(long, value_name = "US", requires = "sparse")]
+    #[arg(long, value_name = "US", requires = "sparse", conflicts_with = "awake")]
     wake_within: Option<u32>,
+    /// The host's processors are kept awake all the time: every node has `[realtime] wake_within_us = 0`.
+    #[arg(long)]
+    awake: bool,
     /// Measures a second cluster in turns, whose clients talk TLS (`tls`), and whose datagrams are
     /// sealed too (`all`).
     #[arg(long, value_enum, default_value_t = Protect::None)]
@@ -184,6 +187,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         replicas: options.replicas,
         groups,
         placement: options.at.placement(),
+        awake: options.awake,
         ..Plan::default()
     };
     let (_cluster, processes, client) = start(plan)?;
@@ -307,7 +311,8 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
     if options.json {
         eprintln!("on {machine}");
     } else {
-        println!("on {machine}; calls are placed by the scheduler");
+        let kept = if options.awake { "; processors are kept awake" } else { "" };
+        println!("on {machine}; calls are placed by the scheduler{kept}");
         println!(
             "{} nodes, {} replicas, {} bytes each way, one client; times in µs; all: TCP, UDP to all others; sparse: p50 after a \
              pause of 200 ms; awake: the same while processors are kept from sleeping; woken: wake-ups \
@@ -337,6 +342,7 @@ fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
             let mut line = summary.json(&kind.names);
             line["ratio_to_tcp"] = json!((ratio * 100.0).round() / 100.0);
             line["ratio_to_fan"] = json!((of_chain * 100.0).round() / 100.0);
+            line["awake"] = json!(options.awake);
             if let Some(sparse) = sparse {
                 line["sparse_p50_us"] = json!(sparse.p50);
             }

@@ -19,6 +19,8 @@ pub struct Plan {
     pub placement: Placement,
     /// SCHED_FIFO priority of the data planes, one more than that of handlers; 0: ordinary.
     pub priority: u8,
+    /// The nodes keep the host's processors from sleeping.
+    pub awake: bool,
     /// The token rests when nobody wants it.
     pub parking: bool,
     /// The ring's `slow_share`, if not that by default.
@@ -38,6 +40,7 @@ impl Default for Plan {
             protect: Protect::None,
             placement: Placement::Loopback,
             priority: 0,
+            awake: false,
             parking: true,
             slow_share: None,
             token_timeout: None,
