@@ -169,7 +169,7 @@ fn options_of(group: &str) -> Outcome<HostOptions> {
         "stateless" => (Style::Stateless, Hold::Majority, Execution::Inline),
         other => return Err(format!("no group is called {other}").into()),
     };
-    Ok(HostOptions { group: GroupOptions { style, hold }, execution })
+    Ok(HostOptions { group: GroupOptions { style, hold, ..GroupOptions::default() }, execution })
 }
 
 /// Starts this program as `role`, with its arguments.

@@ -197,6 +197,7 @@ impl Ring {
                     Message::Want(_) => operational.want(from),
                     Message::Stable(stable) => operational.stable(from, stable),
                     Message::Pulse(pulse) => operational.pulse(from, pulse),
+                    Message::Stored(stored) => operational.stored(from, stored),
                     Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
                 }
                 self.weigh_stalls(now);
@@ -309,6 +310,34 @@ impl Ring {
         known.map_or(0, |index| self.order.arus[index])
     }
 
+    /// This member of `ring` is known to have on its disk all that it has to keep up to this sequence number. Nothing is
+    /// known of any but the ring that was installed last, and of members that never told.
+    pub fn stored(&self, ring: RingId, member: Member) -> u64 {
+        let known = self.order.index_of(member).filter(|_| ring == self.order.id);
+        known.map_or(0, |index| self.order.stored[index])
+    }
+
+    /// This node has on its disk all that it has to keep of what was delivered to it up to this number of `ring`: the
+    /// others are told. Of another ring than the last nobody wants to know.
+    pub fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
+        let mine = self.order.mine;
+        let upto = upto.min(self.order.delivered);
+        if ring != self.order.id || upto <= self.order.stored[mine] {
+            return;
+        }
+        self.order.stored[mine] = upto;
+        if matches!(self.state, State::Operational(_)) {
+            self.operational(now).tell_stored(false);
+        }
+    }
+
+    /// Somebody waits for what others have on their disks: they are to say it again, for what they said may be lost.
+    pub fn ask_stored(&mut self, now: Time) {
+        if matches!(self.state, State::Operational(_)) {
+            self.operational(now).tell_stored(true);
+        }
+    }
+
     /// Everything up to this sequence number of the ring has been delivered.
     pub fn delivered(&self) -> u64 {
         self.order.delivered
@@ -417,6 +446,7 @@ fn ring_of(message: &Message) -> RingId {
         Message::Beacon(beacon) => beacon.ring,
         Message::Stable(stable) => stable.ring,
         Message::Pulse(pulse) => pulse.ring,
+        Message::Stored(stored) => stored.ring,
         Message::Join(_) => RingId::default(),
     }
 }

@@ -1,7 +1,9 @@
 //! An installed ring: whose turn it is, what is sent in it, and where the token goes next.
 
 use wire::limits::MAX_MESSAGE;
-use wire::ring::{Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, ORIGIN_OVERHEAD, Stable, Token};
+use wire::ring::{
+    Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Stable, Stored, Token,
+};
 use wire::{Duration, Member, Time};
 
 use crate::acks::{Asking, Lookout};
@@ -13,7 +15,7 @@ use crate::pulse::Heart;
 use crate::stalls::Stalls;
 use crate::timers::earlier;
 use crate::wants::Wish;
-use crate::{Config, Route};
+use crate::{Config, Output, Route};
 
 /// What a node remembers of the present turn, its own or another's.
 #[derive(Debug)]
@@ -127,6 +129,28 @@ impl Operational<'_> {
         self.order.learn_stable(stable.stable);
         self.progress();
         self.go_on();
+    }
+
+    /// What a member has on its disk; or it asks what this one has.
+    pub fn stored(&mut self, from: usize, stored: Stored) {
+        if self.order.learn_stored(from, stored.stored) {
+            self.out.push(Output::Stored { ring: self.order.id });
+        }
+        let mine = self.order.stored[self.order.mine];
+        if stored.question && mine > 0 {
+            let answer = Stored { ring: self.order.id, stored: mine, question: false };
+            let to = self.order.members[from].node;
+            self.out.send(to, Message::Stored(answer), Route::Best);
+        }
+    }
+
+    /// Tells all what is on this node's disk, and may ask them the same.
+    pub fn tell_stored(&mut self, question: bool) {
+        let stored = self.order.stored[self.order.mine];
+        let told = Stored { ring: self.order.id, stored, question };
+        let datagram = self.out.encode(Message::Stored(told));
+        let route = if question { Route::Every } else { Route::Best };
+        self.out.fan(&self.order.members, datagram, route);
     }
 
     pub fn want(&mut self, from: usize) {

@@ -46,6 +46,8 @@ pub(crate) struct Order {
     pub window: Window,
     /// How far each member is, as far as known.
     pub arus: Vec<u64>,
+    /// What each member is known to have on its disk, of that which it has to keep.
+    pub stored: Vec<u64>,
     /// Delivered up to here.
     pub delivered: u64,
     /// The newest datagram with safe messages, anybody's and this node's own.
@@ -87,6 +89,7 @@ impl Order {
             mine,
             window: Window::default(),
             arus: vec![0; members.len()],
+            stored: vec![0; members.len()],
             delivered: 0,
             last_safe: 0,
             my_safe: 0,
@@ -150,6 +153,15 @@ impl Order {
         if aru <= self.window.high().max(sent) {
             self.arus[member] = self.arus[member].max(aru);
         }
+    }
+
+    /// A member says what it has on its disk. True if that is news. Nobody can have kept what was not sent.
+    pub fn learn_stored(&mut self, member: usize, stored: u64) -> bool {
+        let sent = self.token.as_ref().map_or(0, |token| token.sequence);
+        let stored = stored.min(self.window.high().max(sent));
+        let grown = stored > self.stored[member];
+        self.stored[member] = self.stored[member].max(stored);
+        grown
     }
 
     /// Everybody has everything up to here, says a datagram; true only if this node has it too.
@@ -526,6 +538,8 @@ impl Order {
         self.window.check();
         assert!(self.members.windows(2).all(|pair| pair[0].node < pair[1].node));
         assert!(self.arus.len() == self.members.len() && self.mine < self.members.len());
+        assert!(self.stored.len() == self.members.len());
+        assert!(self.stored[self.mine] <= self.delivered, "only what was delivered is kept");
         assert_eq!(self.arus[self.mine], self.window.aru());
         assert!(self.delivered >= self.window.base(), "nothing is forgotten undelivered");
         assert!(self.token.is_none() || self.passed.is_none(), "held and passed on");

@@ -32,6 +32,11 @@ pub enum Output {
         /// All of its members have everything up to this sequence number.
         all: u64,
     },
+    /// More is known of what other members have on their disks ([`Ring::stored`](crate::Ring::stored)).
+    Stored {
+        /// The ring of which this is said.
+        ring: RingId,
+    },
     /// Something that logs and metrics want to know.
     Event(Event),
 }

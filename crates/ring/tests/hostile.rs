@@ -8,7 +8,7 @@ use cluster::{CLUSTER, Cluster, Tune, check};
 use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message,
-    Origin, Pulse, Stable, Token, Want, push_chunk,
+    Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
 use wire::{Incarnation, Member, NodeId, Random, RingId};
 
@@ -58,7 +58,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
     let hop = number(random, near * 3);
     let missing =
         |random: &mut Random, n: u64| (0..random.below(n)).map(|_| number(random, near)).collect();
-    match random.below(9) {
+    match random.below(10) {
         0 => {
             let mut body = Vec::new();
             let level = if random.one_in(2) { Level::Safe } else { Level::Agreed };
@@ -154,6 +154,11 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             stable: number(random, near),
             sequence: number(random, near),
             next: random.next_u64() >> random.below(64),
+        }),
+        8 => Message::Stored(Stored {
+            ring,
+            stored: number(random, near),
+            question: random.one_in(2),
         }),
         _ => {
             let nodes = |random: &mut Random| -> Vec<NodeId> {

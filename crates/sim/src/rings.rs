@@ -238,6 +238,7 @@ impl Rings {
                 let now = self.fabric.now();
                 self.watch.configured(now, me, &configuration)
             }
+            Output::Stored { .. } => Ok(()),
             Output::Held { ring, majority, all } => self.watch.held(me, ring, majority, all),
             Output::Event(ring::Event::Left) => {
                 self.end(node, false);

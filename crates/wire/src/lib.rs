@@ -19,6 +19,7 @@ pub mod client;
 mod codec;
 pub mod histogram;
 mod ids;
+pub mod kept;
 pub mod keys;
 pub mod limits;
 mod nodes;

@@ -17,6 +17,7 @@
 //! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key, and all while it changes |
 //! | 11 | [`Move`] | whoever wishes another primary; then, to take over, that one itself |
 //! | 12 | [`UpdateChunk`] | a passive group's primary, for what it has executed |
+//! | 15 | [`Recalled`] | a node that hosts a replica again which its disk has |
 
 use alloc::string::String;
 
@@ -31,6 +32,7 @@ use crate::{GroupId, Malformed, Member, ViewNumber, bench};
 mod change;
 mod configuration;
 mod options;
+mod recall;
 mod request;
 mod state;
 mod update;
@@ -39,7 +41,8 @@ pub use change::{Change, Difference, Edit};
 pub use configuration::{
     Announce, Component, GroupEntry, Install, MAX_ATTEMPTS, Place, ReplicaEntry,
 };
-pub use options::{GroupOptions, Hold, Style};
+pub use options::{Durability, GroupOptions, Hold, Style};
+pub use recall::Recall;
 pub use request::Request;
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
 pub use update::{Update, UpdateChunk, UpdateEntry, UpdateHead};
@@ -88,6 +91,15 @@ pub struct Move {
     pub view: ViewNumber,
 }
 
+/// The sender hosts a replica whose state is on its disk, and did not when it announced itself. | group | taken: place |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recalled {
+    /// Which group.
+    pub group: GroupId,
+    /// The place of the last message that the replica took.
+    pub taken: Place,
+}
+
 /// An ordered message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ordered {
@@ -115,6 +127,8 @@ pub enum Ordered {
     Move(Move),
     /// A piece of what a passive group's primary has executed.
     UpdateChunk(UpdateChunk),
+    /// A replica is back from its node's disk.
+    Recalled(Recalled),
 }
 
 impl Ordered {
@@ -134,6 +148,7 @@ impl Ordered {
             Ordered::Load(load) => return load.encode(),
             Ordered::Move(wish) => append(start(11), wish),
             Ordered::UpdateChunk(chunk) => chunk.encode(),
+            Ordered::Recalled(recalled) => append(start(15), recalled),
         }
         .into()
     }
@@ -157,6 +172,7 @@ impl Ordered {
             10 => Ordered::Key(checked_step(read(rest)?)?),
             11 => Ordered::Move(read(rest)?),
             12 => Ordered::UpdateChunk(UpdateChunk::decode(payload)?),
+            15 => Ordered::Recalled(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

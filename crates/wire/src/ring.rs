@@ -21,6 +21,7 @@
 //! | 7 | [`Beacon`] | a node to one that is not in its ring: "here is a ring" |
 //! | 9 | [`Stable`] | a member to every member: "all have everything up to here" |
 //! | 10 | [`Pulse`] | the holder of a resting token to the next member, and so on round the ring |
+//! | 11 | [`Stored`] | a member to every member: "this is on my disk"; or a question, and back |
 //!
 //! Kind 8 is a [`Report`](crate::report::Report), which the ring does not see.
 
@@ -44,7 +45,7 @@ pub use membership::{
     Beacon, Charge, Commit, CommitMember, CommitStep, Join, MAX_CHARGES, MAX_ENTRIES,
 };
 use membership::{checked_beacon, checked_commit, checked_join};
-pub use rounds::{Ack, Pulse, Stable, Token, Want};
+pub use rounds::{Ack, Pulse, Stable, Stored, Token, Want};
 use rounds::{checked_ack, checked_token};
 
 const MAGIC: [u8; 2] = *b"SF";
@@ -128,6 +129,8 @@ pub enum Message {
     Stable(Stable),
     /// A resting token's sign of life.
     Pulse(Pulse),
+    /// What is on the sender's disk.
+    Stored(Stored),
 }
 
 /// A message with its sender.
@@ -172,6 +175,7 @@ impl Datagram {
             Message::Beacon(_) => header(arena, 7, 32),
             Message::Stable(_) => header(arena, 9, 64),
             Message::Pulse(_) => header(arena, 10, 64),
+            Message::Stored(_) => header(arena, 11, 32),
         }
         let tail = Tail(arena.written());
         match &self.message {
@@ -184,6 +188,7 @@ impl Datagram {
             Message::Beacon(beacon) => append(tail, beacon),
             Message::Stable(stable) => append(tail, stable),
             Message::Pulse(pulse) => append(tail, pulse),
+            Message::Stored(stored) => append(tail, stored),
         };
         arena.take()
     }
@@ -204,6 +209,7 @@ impl Datagram {
             7 => Message::Beacon(checked_beacon(read(body)?)?),
             9 => Message::Stable(read(body)?),
             10 => Message::Pulse(read(body)?),
+            11 => Message::Stored(read(body)?),
             kind => return Err(Malformed::Kind(kind)),
         };
         Ok(Datagram { cluster, sender: header.member(), message })

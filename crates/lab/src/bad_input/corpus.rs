@@ -4,7 +4,7 @@ use bytes::Bytes;
 use wire::client::{Bind, Frame, Hello, Request as Call};
 use wire::ring::{
     Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Pulse,
-    Stable, Token, Want, push_chunk,
+    Stable, Stored, Token, Want, push_chunk,
 };
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,
@@ -79,6 +79,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             sequence: 4,
             next: 40_000,
         }),
+        Message::Stored(Stored { ring, stored: 4, question: true }),
     ];
     let cluster = ClusterId::of(cluster);
     let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();

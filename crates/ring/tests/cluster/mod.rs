@@ -323,6 +323,19 @@ impl Cluster {
         self.collect(node);
     }
 
+    /// The disk of `node` has all that was ordered up to here.
+    pub fn tell_stored(&mut self, node: usize, upto: u64) {
+        let (now, ring) = (self.now, self.ring(node).id());
+        self.ring_mut(node).tell_stored(now, ring, upto);
+        self.collect(node);
+    }
+
+    pub fn ask_stored(&mut self, node: usize) {
+        let now = self.now;
+        self.ring_mut(node).ask_stored(now);
+        self.collect(node);
+    }
+
     pub fn inject(&mut self, node: usize, datagram: Datagram) {
         let now = self.now;
         self.ring_mut(node).handle_message(now, datagram);
@@ -515,6 +528,7 @@ impl Cluster {
                     });
                     self.lives[life].seen.push(Seen::Configuration(configuration));
                 }
+                Output::Stored { .. } => {}
                 Output::Held { ring, majority, all } => {
                     self.note(|| format!("n{node} held {ring} majority={majority} all={all}"));
                     self.lives[life].seen.push(Seen::Held { ring, majority, all });

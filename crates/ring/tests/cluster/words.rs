@@ -15,6 +15,7 @@ pub fn kind(message: &Message) -> &'static str {
         Message::Beacon(_) => "beacon",
         Message::Stable(_) => "stable",
         Message::Pulse(_) => "pulse",
+        Message::Stored(_) => "stored",
     }
 }
 
@@ -91,6 +92,10 @@ pub fn describe(message: &Message) -> String {
         Message::Pulse(pulse) => {
             let wire::ring::Pulse { number, hop, home, stable, sequence, next, .. } = pulse;
             format!("pulse {number} of n{home} hop={hop} #{sequence} stable={stable} next={next}us")
+        }
+        Message::Stored(stored) => {
+            let question = if stored.question { "?" } else { "" };
+            format!("stored #{}{question}", stored.stored)
         }
     }
 }

@@ -6,11 +6,11 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::GroupOptions;
+use super::{GroupOptions, Recall};
 use crate::codec::at_most;
 use crate::keys::{KeyTable, checked_table};
 use crate::limits::{MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS};
-use crate::{GroupId, Malformed, Member, RingId, ViewNumber};
+use crate::{GroupId, Malformed, Member, NodeId, RingId, ViewNumber};
 
 /// A configuration that had the quorum: its number, and who was in it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,11 +36,20 @@ pub struct Place {
     pub sequence: u64,
 }
 
+impl Place {
+    /// Later than all: the place of a last request that nobody knows.
+    pub const UNKNOWN: Place = Place {
+        epoch: u64::MAX,
+        ring: RingId { sequence: u64::MAX, representative: NodeId(u32::MAX) },
+        sequence: u64::MAX,
+    };
+}
+
 /// What a member brings to a new configuration, said by each of its members.
 ///
 /// ```text
 /// | ring.seq | rep | first life | last: component | attempts: count, each component | position |
-///                        replicas: count, each (group, place) | ahead: count, each group | address |
+///                        replicas: count, each (group, place) | ahead: count, each group | address | recall |
 /// component   | epoch | ring.seq | rep | members: count, each (node, incarnation) |
 /// place       | epoch | ring.seq | rep | sequence |
 /// ```
@@ -66,6 +75,8 @@ pub struct Announce {
     pub ahead: Vec<GroupId>,
     /// Where the sender's clients connect.
     pub address: Option<SocketAddr>,
+    /// What its disk knows; `None` of a node without storage.
+    pub recall: Option<Recall>,
 }
 
 /// Attempts that an announcement may carry.
@@ -80,6 +91,7 @@ impl Announce {
         for component in core::iter::once(&self.last).chain(&self.attempts) {
             at_most(component.members.len(), MAX_MEMBERS, "component")?;
         }
+        self.recall.as_ref().map_or(Ok(()), Recall::checked)?;
         Ok(self)
     }
 }
@@ -107,11 +119,7 @@ impl Install {
     /// Refuses lists that are longer than their limits.
     pub(super) fn checked(self) -> Result<Install, Malformed> {
         at_most(self.groups.len(), MAX_GROUPS, "groups")?;
-        for group in &self.groups {
-            at_most(group.name.len(), MAX_NAME, "name")?;
-            at_most(group.replicas.len(), MAX_REPLICAS, "replicas")?;
-            at_most(group.asleep.len(), MAX_REPLICAS, "asleep")?;
-        }
+        self.groups.iter().try_for_each(GroupEntry::checked)?;
         self.keys.as_ref().map_or(Ok(()), checked_table)?;
         Ok(self)
     }
@@ -136,6 +144,20 @@ pub struct GroupEntry {
     /// While no replica in the component is known to have all that was answered: who were the synced ones, in
     /// order of rank. The group goes on when enough of them are back in the same life.
     pub asleep: Vec<Member>,
+}
+
+impl GroupEntry {
+    /// Refuses lists that are longer than their limits.
+    pub(crate) fn checked(&self) -> Result<(), Malformed> {
+        at_most(self.name.len(), MAX_NAME, "name")?;
+        at_most(self.replicas.len(), MAX_REPLICAS, "replicas")?;
+        at_most(self.asleep.len(), MAX_REPLICAS, "asleep")
+    }
+
+    /// Nobody has a replica any more, or waits to have one again.
+    pub fn is_gone(&self) -> bool {
+        self.replicas.is_empty() && self.asleep.is_empty()
+    }
 }
 
 /// One replica of a group.

@@ -106,6 +106,19 @@ pub enum Hold {
     All,
 }
 
+/// What a group's requests survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// They are kept in the memory of the replicas' nodes: an answered request survives as long as
+    /// [`Hold`] says.
+    #[default]
+    Memory,
+    /// They are on the disks of the replicas' nodes before the reply leaves: an answered request survives the loss of
+    /// power at every node at once.
+    Disk,
+}
+
 /// What a group's members must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupOptions {
@@ -113,10 +126,17 @@ pub struct GroupOptions {
     pub style: Style,
     /// When a reply may leave. Means nothing to a stateless group, whose members must agree on it all the same.
     pub hold: Hold,
+    /// Where its requests are kept. In text it may be left out.
+    #[serde(default)]
+    pub durability: Durability,
 }
 
 impl Default for GroupOptions {
     fn default() -> Self {
-        GroupOptions { style: Style::default(), hold: Hold::Majority }
+        GroupOptions {
+            style: Style::default(),
+            hold: Hold::Majority,
+            durability: Durability::Memory,
+        }
     }
 }

@@ -111,6 +111,22 @@ pub struct Pulse {
     pub next: u64,
 }
 
+/// "I have on my disk all that I have to keep up to here", told when a sync ends, to every member; or, as a question, by
+/// who waits for that, and answered to it alone. Only nodes with storage answer. Postcard, fields in this order.
+///
+/// ```text
+/// | ring.seq | rep | stored | question: 0 or 1 |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The ring that is spoken of.
+    pub ring: RingId,
+    /// All that the sender has to keep of what was ordered up to here is on its disk.
+    pub stored: u64,
+    /// The receiver is to say the same of itself.
+    pub question: bool,
+}
+
 pub(super) fn checked_token(token: Token) -> Result<Token, Malformed> {
     at_most(token.arus.len(), MAX_MEMBERS, "arus")?;
     at_most(token.missing.len(), MAX_RETRANSMIT_REQUESTS, "missing")?;

@@ -207,6 +207,7 @@ fn announce(last: usize, attempts: usize, replicas: usize) -> Ordered {
         replicas: vec![(GroupId(u64::MAX), WIDE_PLACE); replicas],
         ahead: vec![GroupId(u64::MAX); replicas],
         address: Some(([0; 16], u16::MAX).into()),
+        recall: None,
     })
 }
 

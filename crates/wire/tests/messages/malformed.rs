@@ -180,7 +180,7 @@ proptest! {
     #[test]
     fn random_bytes_do_no_harm(
         bytes in prop::collection::vec(any::<u8>(), 0..300),
-        kind in 0..10u8,
+        kind in 0..12u8,
     ) {
         let bytes = Bytes::from(bytes);
         // Behind a right header, so that the bodies' readers are reached.

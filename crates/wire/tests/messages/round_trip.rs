@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::client::Frame;
+use wire::kept::{NodeRecord, Recollection};
 use wire::ordered::{Change, Ordered, ReplicaState, Update};
 use wire::ring::{Data, Datagram, Level, Message, push_chunk};
 
@@ -19,6 +20,15 @@ proptest! {
     #[test]
     fn ordered_messages_come_back(message in strategies::ordered()) {
         prop_assert_eq!(Ordered::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn what_a_node_keeps_comes_back(
+        record in strategies::node_record(),
+        recollection in strategies::recollection(),
+    ) {
+        prop_assert_eq!(NodeRecord::decode(&record.encode()), Ok(record));
+        prop_assert_eq!(Recollection::decode(&recollection.encode()), Ok(recollection));
     }
 
     #[test]

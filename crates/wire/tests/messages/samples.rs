@@ -5,15 +5,18 @@ use wire::bench::{Load, Measured, Pacing, Plan, Report, Until, Word};
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
 use wire::histogram::Times;
+use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Change, Difference, Edit, StateChunk, StateHead, Synced, Update};
-use wire::ordered::{KeptReply, LeaveGroup, Move, Ordered, ReplicaEntry, ReplicaState};
+use wire::ordered::{
+    KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState,
+};
 use wire::ordered::{SessionState, Style, UpdateChunk, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
 };
-use wire::ring::{Level, Origin, Pulse, Stable, Token, Want, push_chunk};
+use wire::ring::{Level, Origin, Pulse, Stable, Stored, Token, Want, push_chunk};
 use wire::{
     ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
     Time, ViewNumber,
@@ -125,6 +128,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
                 next: 40_000,
             }),
         ),
+        ("stored", Message::Stored(Stored { ring: RING, stored: 0x20, question: true })),
     ];
     messages
         .into_iter()
@@ -133,6 +137,21 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
 }
 
 /// One ordered message of each kind.
+fn group() -> GroupEntry {
+    GroupEntry {
+        name: "counter".into(),
+        options: GroupOptions::default(),
+        view: ViewNumber(6),
+        last: PLACE,
+        floor: PLACE,
+        replicas: vec![
+            ReplicaEntry { member: member(1), synced: true },
+            ReplicaEntry { member: member(2), synced: false },
+        ],
+        asleep: vec![member(3)],
+    }
+}
+
 pub fn ordered() -> Vec<(&'static str, Ordered)> {
     let component =
         |epoch| Component { epoch, ring: OLD_RING, members: vec![member(1), member(2)] };
@@ -162,6 +181,13 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 replicas: vec![(GroupId(0xa1), PLACE)],
                 ahead: vec![GroupId(0xa1)],
                 address: Some(([127, 0, 0, 1], 7100).into()),
+                recall: Some(Recall {
+                    since: Incarnation(0x71),
+                    restarted: true,
+                    volatile: false,
+                    groups: vec![(group(), PLACE)],
+                    waiting: vec![GroupId(0xa2)],
+                }),
             }),
         ),
         (
@@ -169,18 +195,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             Ordered::Install(Install {
                 ring: RING,
                 epoch: 5,
-                groups: vec![GroupEntry {
-                    name: "counter".into(),
-                    options: GroupOptions::default(),
-                    view: ViewNumber(6),
-                    last: PLACE,
-                    floor: PLACE,
-                    replicas: vec![
-                        ReplicaEntry { member: member(1), synced: true },
-                        ReplicaEntry { member: member(2), synced: false },
-                    ],
-                    asleep: vec![member(3)],
-                }],
+                groups: vec![group()],
                 keys: Some(key_table()),
             }),
         ),
@@ -214,6 +229,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
+        ("recalled", Ordered::Recalled(Recalled { group: GroupId(0xa1), taken: PLACE })),
         ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
         ("key offer", Ordered::Key(KeyStep::Offer(offered_key()))),
         ("key stored", Ordered::Key(KeyStep::Stored(offered_key().name))),
@@ -372,5 +388,27 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
         ("no such group", reply(Outcome::NoSuchGroup, None)),
         ("no replica", reply(Outcome::NoReplica, None)),
         ("farewell", Frame::Farewell(Farewell { version: 1, reason: "upgrade".into() })),
+    ]
+}
+
+/// What a node keeps on its disk.
+pub fn kept() -> Vec<(&'static str, Bytes)> {
+    let component = || Component { epoch: 5, ring: RING, members: vec![member(1), member(2)] };
+    let installed =
+        NodeRecord::Installed { component: component(), groups: vec![group()], volatile: true };
+    let recollection = Recollection {
+        since: Incarnation(0x71),
+        last: component(),
+        attempts: vec![component()],
+        groups: vec![(group(), PLACE)],
+        volatile: true,
+    };
+    vec![
+        ("since", NodeRecord::Since(Incarnation(0x71)).encode()),
+        ("installed", installed.encode()),
+        ("effective", NodeRecord::Effective.encode()),
+        ("changed", NodeRecord::Changed(group()).encode()),
+        ("volatile", NodeRecord::Volatile(true).encode()),
+        ("recollection", recollection.encode()),
     ]
 }

@@ -9,19 +9,23 @@ use proptest::prelude::*;
 use wire::bench;
 use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
 use wire::client::{Target, Targets};
+use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS};
 use wire::ordered::{
-    self, Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, Place,
+    self, Announce, Component, Durability, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
+    Place,
 };
 use wire::ordered::{Change, Difference, Edit, StateChunk, StateHead, Style, Synced, Update};
-use wire::ordered::{KeptReply, LeaveGroup, Move, Ordered, ReplicaEntry, ReplicaState};
+use wire::ordered::{
+    KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState,
+};
 use wire::ordered::{SessionState, UpdateChunk, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
 };
-use wire::ring::{Level, MAX_ENTRIES, Origin, Pulse, Stable, Token, Want, push_chunk};
+use wire::ring::{Level, MAX_ENTRIES, Origin, Pulse, Stable, Stored, Token, Want, push_chunk};
 use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
 };
@@ -182,6 +186,9 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
                 Message::Pulse(Pulse { ring, hop, number, home, stable, sequence, next })
             }
         ),
+        (ring(), any::<u64>(), any::<bool>()).prop_map(|(ring, stored, question)| {
+            Message::Stored(Stored { ring, stored, question })
+        }),
     ];
     (member(), message).prop_map(|(sender, message)| Datagram { cluster: CLUSTER, sender, message })
 }
@@ -197,7 +204,12 @@ fn style() -> impl Strategy<Value = Style> {
 
 fn options() -> impl Strategy<Value = GroupOptions> {
     let hold = prop_oneof![Just(Hold::One), Just(Hold::Majority), Just(Hold::All)];
-    (style(), hold).prop_map(|(style, hold)| GroupOptions { style, hold })
+    let durability = prop_oneof![Just(Durability::Memory), Just(Durability::Disk)];
+    (style(), hold, durability).prop_map(|(style, hold, durability)| GroupOptions {
+        style,
+        hold,
+        durability,
+    })
 }
 
 fn component() -> impl Strategy<Value = Component> {
@@ -221,16 +233,34 @@ fn announce() -> impl Strategy<Value = Announce> {
     let replicas = vec((any::<u64>().prop_map(GroupId), place()), 0..4);
     let ahead = vec(any::<u64>().prop_map(GroupId), 0..4);
     let fixed = (ring(), any::<bool>(), component(), any::<u64>());
-    (fixed, attempts, replicas, ahead, option::of(address())).prop_map(
-        |((ring, first_life, last, position), attempts, replicas, ahead, address)| Announce {
-            ring,
-            first_life,
-            last,
-            attempts,
-            position,
-            replicas,
-            ahead,
-            address,
+    let optional = (option::of(address()), option::of(recall()));
+    (fixed, attempts, replicas, ahead, optional).prop_map(
+        |((ring, first_life, last, position), attempts, replicas, ahead, (address, recall))| {
+            Announce {
+                ring,
+                first_life,
+                last,
+                attempts,
+                position,
+                replicas,
+                ahead,
+                address,
+                recall,
+            }
+        },
+    )
+}
+
+fn recall() -> impl Strategy<Value = Recall> {
+    let groups = vec((group(), place()), 0..3);
+    let waiting = vec(any::<u64>().prop_map(GroupId), 0..3);
+    (any::<u64>(), any::<[bool; 2]>(), groups, waiting).prop_map(
+        |(since, [restarted, volatile], groups, waiting)| Recall {
+            since: Incarnation(since),
+            restarted,
+            volatile,
+            groups,
+            waiting,
         },
     )
 }
@@ -253,13 +283,13 @@ fn key_table() -> impl Strategy<Value = KeyTable> {
     (key_name(), option::of(change)).prop_map(|(sealing, change)| KeyTable { sealing, change })
 }
 
-fn install() -> impl Strategy<Value = Install> {
+fn group() -> impl Strategy<Value = GroupEntry> {
     let replica =
         (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
     let asleep = vec(member(), 0..=MAX_REPLICAS);
     let replicas = vec(replica, 0..=MAX_REPLICAS);
     let places = (place(), place());
-    let group = (name(), options(), any::<u64>(), places, replicas, asleep).prop_map(
+    (name(), options(), any::<u64>(), places, replicas, asleep).prop_map(
         |(name, options, view, (last, floor), replicas, asleep)| GroupEntry {
             name,
             options,
@@ -269,8 +299,11 @@ fn install() -> impl Strategy<Value = Install> {
             replicas,
             asleep,
         },
-    );
-    (ring(), any::<u64>(), vec(group, 0..4), option::of(key_table()))
+    )
+}
+
+fn install() -> impl Strategy<Value = Install> {
+    (ring(), any::<u64>(), vec(group(), 0..4), option::of(key_table()))
         .prop_map(|(ring, epoch, groups, keys)| Install { ring, epoch, groups, keys })
 }
 
@@ -333,6 +366,9 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
         any::<u64>().prop_map(|group| Ordered::LeaveGroup(LeaveGroup { group: GroupId(group) })),
         chunk.prop_map(Ordered::StateChunk),
+        (any::<u64>(), place()).prop_map(|(group, taken)| {
+            Ordered::Recalled(Recalled { group: GroupId(group), taken })
+        }),
         (any::<[u64; 2]>(), member()).prop_map(|([group, view], to)| Ordered::Move(Move {
             group: GroupId(group),
             to,
@@ -473,4 +509,31 @@ pub fn frame() -> impl Strategy<Value = Frame> {
         (any::<u8>(), name())
             .prop_map(|(version, reason)| Frame::Farewell(Farewell { version, reason })),
     ]
+}
+
+/// Any record that a node keeps of itself.
+pub fn node_record() -> impl Strategy<Value = NodeRecord> {
+    prop_oneof![
+        any::<u64>().prop_map(|since| NodeRecord::Since(Incarnation(since))),
+        (component(), vec(group(), 0..3), any::<bool>()).prop_map(
+            |(component, groups, volatile)| NodeRecord::Installed { component, groups, volatile }
+        ),
+        Just(NodeRecord::Effective),
+        group().prop_map(NodeRecord::Changed),
+        any::<bool>().prop_map(NodeRecord::Volatile),
+    ]
+}
+
+/// Any snapshot of them.
+pub fn recollection() -> impl Strategy<Value = Recollection> {
+    let groups = vec((group(), place()), 0..3);
+    (any::<u64>(), component(), vec(component(), 0..3), groups, any::<bool>()).prop_map(
+        |(since, last, attempts, groups, volatile)| Recollection {
+            since: Incarnation(since),
+            last,
+            attempts,
+            groups,
+            volatile,
+        },
+    )
 }

@@ -1,0 +1,107 @@
+//! What a node keeps on its disk: the content of its store's records and snapshots (`docs/protocol/store.md`, "How groups
+//! use it").
+//!
+//! | strand | kind | record |
+//! | --- | --- | --- |
+//! | the node's | 1 | [`NodeRecord`], postcard |
+//! | a group's | 2 | an [ordered](crate::ordered) message that the replica took, as it was delivered |
+//! | a group's | 3 | the replica begins with the service's initial state; no content |
+//! | a group's | 4 | the replica's state is of no use any more; no content |
+//!
+//! The snapshot of a group is a [`ReplicaState`](crate::ordered::ReplicaState), that of the node a [`Recollection`].
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{append, read};
+use crate::ordered::{Component, GroupEntry, Place};
+use crate::{Incarnation, Malformed};
+
+/// The kind of a [`NodeRecord`].
+pub const NODE: u8 = 1;
+/// The kind of an ordered message that a replica took.
+pub const TAKEN: u8 = 2;
+/// The kind of a replica's beginning.
+pub const BEGUN: u8 = 3;
+/// The kind of the end of a replica's state.
+pub const LOST: u8 = 4;
+
+/// Something that happened to the node. Postcard: the variant's number, then the fields in this order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeRecord {
+    /// The store was made in this life of the node: what was before is forgotten.
+    Since(Incarnation),
+    /// A component was installed.
+    Installed {
+        /// It.
+        component: Component,
+        /// Its groups on disk, as they are from here on.
+        groups: Vec<GroupEntry>,
+        /// It has groups in memory.
+        volatile: bool,
+    },
+    /// Every member of the last component has its installation on its disk.
+    Effective,
+    /// A group on disk has changed to this. Without any replica, asleep or not, it is gone.
+    Changed(GroupEntry),
+    /// There are groups in memory from here on, or none any more.
+    Volatile(bool),
+}
+
+impl NodeRecord {
+    /// The bytes to keep.
+    pub fn encode(&self) -> Bytes {
+        append(Vec::new(), self).into()
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &[u8]) -> Result<NodeRecord, Malformed> {
+        let record = read(bytes)?;
+        match &record {
+            NodeRecord::Installed { groups, .. } => {
+                groups.iter().try_for_each(GroupEntry::checked)?
+            }
+            NodeRecord::Changed(group) => group.checked()?,
+            NodeRecord::Since(_) | NodeRecord::Effective | NodeRecord::Volatile(_) => {}
+        }
+        Ok(record)
+    }
+}
+
+/// All that a node's own records amount to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recollection {
+    /// The life in which the store was made.
+    pub since: Incarnation,
+    /// The last component that is known to be on the disks of all its members.
+    pub last: Component,
+    /// Later ones, oldest first.
+    pub attempts: Vec<Component>,
+    /// Groups on disk, each with the place of its last change; those that are gone since the last installation
+    /// among them.
+    pub groups: Vec<(GroupEntry, Place)>,
+    /// There are groups in memory.
+    pub volatile: bool,
+}
+
+impl Recollection {
+    /// The bytes to keep.
+    pub fn encode(&self) -> Bytes {
+        append(Vec::new(), self).into()
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &[u8]) -> Result<Recollection, Malformed> {
+        let recollection: Recollection = read(bytes)?;
+        recollection.groups.iter().try_for_each(|(group, _)| group.checked())?;
+        Ok(recollection)
+    }
+}
