@@ -3,6 +3,7 @@
 mod bench;
 mod keys;
 mod program;
+mod storage;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,15 +14,17 @@ use ring::Route;
 use wire::client::{Frame, Refusal};
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME, MAX_WAITING};
-use wire::ordered::GroupOptions;
+use wire::ordered::{GroupOptions, Place, Style};
 use wire::{
     Caller, ClientId, Duration, GroupId, Incarnation, Malformed, Member, MethodId, NodeId, NodeSet,
     RingId, Time, ViewNumber,
 };
 
+pub use crate::disk::Kept;
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use program::ProgramNews;
+pub use storage::StorageNews;
 
 /// Which configurations may acknowledge anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -56,12 +59,20 @@ pub struct Config {
     pub sealing: Option<KeyName>,
     /// Calls that may wait here for a view, an execution or their hold, at most [`MAX_WAITING`]. More are refused as busy.
     pub waiting: usize,
+    /// What this node's store gave back; `None`: it has no storage, and cannot host groups on disk.
+    pub storage: Option<crate::Recovery>,
+    /// After so many records of a group, or [`SNAPSHOT_BYTES`](Config::SNAPSHOT_BYTES), a snapshot stands for
+    /// them: so much a restart has to give to its service again.
+    pub snapshot_after: u64,
     /// A mistake planted on purpose, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub bug: Option<crate::Bug>,
 }
 
 impl Config {
+    /// See [`snapshot_after`](Config::snapshot_after).
+    pub const SNAPSHOT_BYTES: usize = 32 << 20;
+
     /// Default knobs for `me` among `nodes`, in the cluster of this name.
     pub fn new(me: Member, nodes: Vec<NodeId>, cluster: String) -> Self {
         Config {
@@ -74,6 +85,8 @@ impl Config {
             address: None,
             sealing: None,
             waiting: MAX_WAITING,
+            storage: None,
+            snapshot_after: 10_000,
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -125,6 +138,23 @@ pub enum Output {
         /// The view, or why not.
         outcome: Result<ViewNumber, MoveError>,
     },
+    /// Keep this: the next record of the store's log. [`Stack::handle_persisted`](crate::Stack::handle_persisted) is
+    /// to tell when it is on the disk.
+    Persist(Kept),
+    /// Keep this state of a strand, which stands for its records up to the `covers`-th that was given by
+    /// [`Output::Persist`]. [`Stack::handle_snapshot_stored`](crate::Stack::handle_snapshot_stored) is to tell.
+    Snapshot {
+        /// A group's, or the node's own.
+        strand: Option<GroupId>,
+        /// How many records, of all strands, had been given when it was taken.
+        covers: u64,
+        /// Where in the order it was taken.
+        place: Place,
+        /// The state.
+        state: Bytes,
+    },
+    /// Nothing that was kept of this group is needed any more.
+    Forget(GroupId),
     /// Do this with the keys that seal this node's datagrams.
     Key(KeyCommand),
     /// Something that logs, metrics and people want to know.
@@ -222,6 +252,17 @@ pub enum HostError {
     /// This node hosts a replica of the group already.
     #[error("this node hosts a replica of this group already: a node hosts at most one")]
     Twice,
+    /// What such a group has to keep cannot be kept.
+    #[error(
+        "a {0} group cannot have durability = \"disk\": choose style = \"semi-active\" or \"active\", or leave durability out"
+    )]
+    NotOnDisk(Style),
+    /// There is no storage.
+    #[error(
+        "a group with durability = \"disk\" needs storage at this node: name a folder in [storage] of its configuration \
+         (Config::storage), or host the group elsewhere"
+    )]
+    NoStorage,
     /// Too many groups.
     #[error("this node hosts {MAX_GROUPS} replicas already, the limit")]
     TooMany,
@@ -472,6 +513,8 @@ pub enum Event {
         /// It came to its end; otherwise it was stopped, or the configuration changed.
         whole: bool,
     },
+    /// Something happened to this node's storage.
+    Storage(StorageNews),
     /// The cluster's next key is offered: every node is to keep it.
     KeyOffered(KeyName),
     /// Every node that is waited for has it: it seals from here on, and the last one still opens.

@@ -33,6 +33,16 @@ pub enum Bug {
     DropMovedCalls,
     /// A node says of a call that it gave to the ring that it was not executed.
     DeclineGiven,
+    /// A reply of a group on disk leaves before its request is on any.
+    AnswerBeforeStored,
+    /// A replica says that it has the state before its disk has it.
+    SyncedBeforeStored,
+    /// A component counts as everybody's before it is on all disks.
+    EffectiveBeforeStored,
+    /// A replica is brought back from its disk without its sessions.
+    ForgetLoggedSessions,
+    /// After the loss of all lives whoever is back with the last request that the table names has the state.
+    TrustOldTable,
     /// An active replica executes a client's call where it comes, instead of in the order.
     ActiveAtOnce,
     /// Calls that are not ordered need a quorum all the same.
@@ -72,6 +82,11 @@ impl Bug {
         Bug::OldPrimaryStays,
         Bug::DropMovedCalls,
         Bug::DeclineGiven,
+        Bug::AnswerBeforeStored,
+        Bug::SyncedBeforeStored,
+        Bug::EffectiveBeforeStored,
+        Bug::ForgetLoggedSessions,
+        Bug::TrustOldTable,
         Bug::ActiveAtOnce,
         Bug::QuorumForAll,
         Bug::ServeAsStranger,

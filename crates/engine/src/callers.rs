@@ -186,6 +186,11 @@ impl Callers {
         self.calls.keys().copied().collect()
     }
 
+    /// A call has its place in the order, and waits for that to be held.
+    pub(crate) fn any_unheld(&self) -> bool {
+        !self.unheld.is_empty()
+    }
+
     /// A call is under way that this node may still have to answer.
     pub(crate) fn any_under_way(&self) -> bool {
         self.calls.values().any(|waiting| waiting.stage != Stage::Parked)

@@ -5,7 +5,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place};
+use wire::kept::Recollection;
+use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place, Recall};
 use wire::{GroupId, Member, NodeId, RingId};
 
 use crate::api::Quorum;
@@ -20,7 +21,7 @@ enum Phase {
     /// It has no quorum.
     Minority,
     /// It has the quorum; the first of the authority orders the installation.
-    Installing { members: Vec<Member>, epoch: u64, installer: Member },
+    Installing { members: Vec<Member>, epoch: u64, installer: Member, recalled: bool },
     /// Groups act.
     Active {
         /// Where the installation stands in the ring's order.
@@ -58,6 +59,20 @@ pub(crate) struct Membership {
     phase: Phase,
     /// What the members of the last complete round of announcements said.
     announces: BTreeMap<Member, Announce>,
+    /// Some of them have a disk.
+    disks: bool,
+    /// No component was installed in this life: what is known of any comes from the disk.
+    restarted: bool,
+}
+
+/// What the members of a new component bring, and who installs it.
+pub(crate) struct Passage<'a> {
+    pub(crate) announces: &'a BTreeMap<Member, Announce>,
+    pub(crate) installer: Member,
+    /// No table need be complete: see [`Verdict::Quorate`].
+    pub(crate) recalled: bool,
+    /// By which it may act.
+    pub(crate) rule: Quorum,
 }
 
 impl Membership {
@@ -83,7 +98,57 @@ impl Membership {
             // Nothing is known yet: whoever asks is to wait, as while announcing.
             phase: Phase::Announcing { members: Vec::new(), announces: BTreeMap::new() },
             announces: BTreeMap::new(),
+            disks: false,
+            restarted: true,
         }
+    }
+
+    /// What the disk knows of earlier lives.
+    pub(crate) fn recall(&mut self, recollection: &Recollection, reached: Place) {
+        self.last = recollection.last.clone();
+        self.attempts = recollection.attempts.clone();
+        let newest = self.attempts.last().unwrap_or(&self.last);
+        if (newest.epoch, newest.ring) == (reached.epoch, reached.ring) {
+            self.position = reached.sequence;
+        }
+    }
+
+    /// The rule by which configurations may act.
+    pub(crate) fn rule(&self) -> Quorum {
+        self.rule
+    }
+
+    /// Some of the members have a disk.
+    pub(crate) fn has_disks(&self) -> bool {
+        self.disks
+    }
+
+    /// No component was installed in this life.
+    pub(crate) fn is_restarted(&self) -> bool {
+        self.restarted
+    }
+
+    /// The last component, while it is one.
+    pub(crate) fn component(&self) -> Option<&Component> {
+        self.is_active().then(|| self.attempts.last().unwrap_or(&self.last))
+    }
+
+    /// Where the installation of the active component stands in the order.
+    pub(crate) fn installed_at(&self) -> u64 {
+        match self.phase {
+            Phase::Active { installed, .. } => installed,
+            _ => 0,
+        }
+    }
+
+    /// What the members announced when the last configuration began.
+    pub(crate) fn announces(&self) -> &BTreeMap<Member, Announce> {
+        &self.announces
+    }
+
+    /// The same, to be made good: a member has said more since.
+    pub(crate) fn announces_mut(&mut self) -> &mut BTreeMap<Member, Announce> {
+        &mut self.announces
     }
 
     /// The ring of the last regular configuration.
@@ -144,6 +209,7 @@ impl Membership {
         ring: RingId,
         members: Vec<Member>,
         (replicas, ahead): (Vec<(GroupId, Place)>, Vec<GroupId>),
+        recall: Option<Recall>,
     ) -> Announce {
         self.ring = ring;
         self.phase = Phase::Announcing { members, announces: BTreeMap::new() };
@@ -156,6 +222,7 @@ impl Membership {
             replicas,
             ahead,
             address: self.address,
+            recall,
         }
     }
 
@@ -172,15 +239,16 @@ impl Membership {
         }
         let members = core::mem::take(members);
         self.announces = core::mem::take(announces);
+        self.disks = self.announces.values().any(|announce| announce.recall.is_some());
         let rule = if self.planted.is(Bug::IgnoreQuorum) { Quorum::Off } else { self.rule };
         match verdict(rule, &self.configured, &self.announces) {
             Verdict::Minority => {
                 self.phase = Phase::Minority;
                 Some((false, false))
             }
-            Verdict::Quorate { epoch, authority } => {
+            Verdict::Quorate { epoch, authority, recalled } => {
                 let installer = authority[0];
-                self.phase = Phase::Installing { members, epoch, installer };
+                self.phase = Phase::Installing { members, epoch, installer, recalled };
                 Some((true, installer == self.me))
             }
         }
@@ -201,14 +269,14 @@ impl Membership {
         sender: Member,
         ring: RingId,
         sequence: u64,
-    ) -> Option<(&BTreeMap<Member, Announce>, Quorum)> {
-        let Phase::Installing { members, epoch, installer } = &mut self.phase else {
+    ) -> Option<Passage<'_>> {
+        let Phase::Installing { members, epoch, installer, recalled } = &mut self.phase else {
             return None;
         };
         if ring != self.ring || sender != *installer {
             return None;
         }
-        let (members, epoch) = (core::mem::take(members), *epoch);
+        let (members, epoch, recalled) = (core::mem::take(members), *epoch, *recalled);
         if self.attempts.len() == MAX_ATTEMPTS {
             // An announcement carries no more. That it is full already says enough: until all
             // configured nodes are here there is no quorum.
@@ -217,7 +285,8 @@ impl Membership {
         self.attempts.push(Component { epoch, ring, members });
         self.position = sequence;
         self.phase = Phase::Active { installed: sequence, effective: false };
-        Some((&self.announces, self.rule))
+        self.restarted = false;
+        Some(Passage { announces: &self.announces, installer: sender, recalled, rule: self.rule })
     }
 
     /// Every member holds what was ordered up to `all`. True if that makes the component
@@ -270,7 +339,7 @@ mod tests {
         let mut membership = Membership::new(me, Quorum::Majority, nodes, true, None, planted);
         for sequence in 1..=40 {
             let ring = RingId { sequence, representative: me.node };
-            let announce = membership.configuration(ring, vec![me], Default::default());
+            let announce = membership.configuration(ring, vec![me], Default::default(), None);
             let bytes = Ordered::Announce(announce.clone()).encode();
             assert_eq!(Ordered::decode(&bytes), Ok(Ordered::Announce(announce.clone())));
             assert_eq!(membership.announce(me, announce), Some((true, true)));

@@ -18,7 +18,7 @@ use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
 use crate::style::{Conduct, Standing};
 use passage::installed;
-pub(crate) use passage::majority;
+pub(crate) use passage::{majority, recalled, recalled_entry};
 
 /// A group as the table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -332,6 +332,24 @@ impl Directory {
         changed
     }
 
+    /// A member has brought a group's state after the component was installed. Whoever has it may be known now.
+    pub(crate) fn wake(
+        &mut self,
+        id: GroupId,
+        announces: &BTreeMap<Member, Announce>,
+        rule: Quorum,
+    ) -> Change {
+        let Some(group) = self.groups.get_mut(&id).filter(|group| !group.asleep.is_empty()) else {
+            return Change::None;
+        };
+        let (woken, _) = installed(&recalled_entry(&group.to_entry(), announces), announces, rule);
+        if woken.asleep.is_empty() {
+            *group = woken;
+            return Change::View;
+        }
+        Change::None
+    }
+
     /// The table as an installation carries it.
     pub(crate) fn entries(&self) -> Vec<GroupEntry> {
         let mut entries: Vec<GroupEntry> = self.groups.values().map(Group::to_entry).collect();
@@ -358,7 +376,7 @@ impl Directory {
 }
 
 impl Group {
-    fn to_entry(&self) -> GroupEntry {
+    pub(crate) fn to_entry(&self) -> GroupEntry {
         let replicas = self.replicas.iter().map(|replica| ReplicaEntry {
             member: replica.member,
             synced: replica.state == State::Synced,

@@ -15,6 +15,7 @@ mod callers;
 mod changes;
 mod component;
 mod directory;
+mod disk;
 mod faults;
 mod keys;
 pub mod ordering;
@@ -27,11 +28,13 @@ mod style;
 
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Command, Config, Event, Executed,
-    GroupStatus, HostError, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, MoveError, Output,
-    ProgramNews, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, Suspicion, Ticket,
+    GroupStatus, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, MoveError,
+    Output, ProgramNews, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, StorageNews,
+    Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
 pub use changes::{Applied, Changes};
+pub use disk::Recovery;
 pub use ring::Route;
 pub use stack::Stack;

@@ -49,6 +49,8 @@ pub use ring::{
 ///    configuration, and while a configuration lasts it comes to cover every message delivered in it,
 ///    without further messages. What a member has, it delivers, unless it fails: so what a
 ///    majority holds is delivered in any later configuration that has one of the holders that go on.
+///    [`Output::Stored`] tells in the same way that [`stored`](Ordering::stored) says more; what it says is what the member
+///    told. That may be lost, and comes again when it is [asked for](Ordering::ask_stored).
 /// 7. **Levels.** A message of level safe is delivered only when `all` would cover it, or in the
 ///    transitional configuration. The order is one, whatever the levels: what follows a safe message
 ///    waits for it.
@@ -98,6 +100,17 @@ pub trait Ordering {
     /// last, and of whoever is not in it. As true as [`Output::Held`], which comes whenever this grows for
     /// another member.
     fn reached(&self, ring: RingId, member: Member) -> u64;
+
+    /// Up to which number this member of `ring` is known to have on its disk all that it has to keep: 0 of any configuration
+    /// but the last, and of whoever never told.
+    fn stored(&self, ring: RingId, member: Member) -> u64;
+
+    /// This node has on its disk all that it has to keep of what was delivered to it up to this number of `ring`: the other
+    /// members are told.
+    fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64);
+
+    /// This node waits for what others have on their disks: they are to tell again, for what they told may be lost.
+    fn ask_stored(&mut self, now: Time);
 
     /// What the engine is doing, for people: `operational` while it orders messages.
     fn state_name(&self) -> &'static str;
@@ -153,6 +166,18 @@ impl Ordering for Ring {
 
     fn reached(&self, ring: RingId, member: Member) -> u64 {
         Ring::reached(self, ring, member)
+    }
+
+    fn stored(&self, ring: RingId, member: Member) -> u64 {
+        Ring::stored(self, ring, member)
+    }
+
+    fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
+        Ring::tell_stored(self, now, ring, upto);
+    }
+
+    fn ask_stored(&mut self, now: Time) {
+        Ring::ask_stored(self, now);
     }
 
     fn state_name(&self) -> &'static str {

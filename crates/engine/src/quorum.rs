@@ -24,12 +24,15 @@ pub(crate) enum Verdict {
         epoch: u64,
         /// The members that bring it, in order of id. The first one installs.
         authority: Vec<Member>,
+        /// The lives that are here do not make up the quorum alone: it takes what disks recall of others, or all
+        /// nodes are here because nobody elsewhere can know better. Nobody's table need be complete then.
+        recalled: bool,
     },
 }
 
 /// How far a member has executed, in the newest component that it acted in. Of two members in one
 /// component, the history of the one with the smaller place is a part of the other's.
-fn reached(announce: &Announce) -> Place {
+pub(crate) fn reached(announce: &Announce) -> Place {
     let newest = newest(announce);
     Place { epoch: newest.epoch, ring: newest.ring, sequence: announce.position }
 }
@@ -49,18 +52,26 @@ pub(crate) fn verdict(
     announces: &BTreeMap<Member, Announce>,
 ) -> Verdict {
     assert!(!announces.is_empty(), "a configuration has members");
-    if rule == Quorum::Majority && !has_quorum(configured, announces) {
-        return Verdict::Minority;
-    }
+    let recalled = match basis(configured, announces) {
+        Basis::Lives => false,
+        Basis::Recalled => true,
+        Basis::Nothing if rule == Quorum::Majority => return Verdict::Minority,
+        Basis::Nothing => true,
+    };
     let known = announces.values().flat_map(|a| a.attempts.iter().chain([&a.last]));
     let epoch = known.map(|component| component.epoch).max().unwrap_or(0).saturating_add(1);
+    // Who lives on knows of groups in memory, too; what disks know is in the announcements.
+    let lives = |announce: &Announce| !is_restarted(announce) && reached(announce).epoch > 0;
     let authority = match rule {
-        Quorum::Majority => bringing_most(announces, |(_, announce)| reached(announce)),
+        Quorum::Majority => {
+            bringing_most(announces, |(_, announce)| (lives(announce), reached(announce)))
+        }
         Quorum::Off => bringing_most(announces, |member| {
-            (is_head(member, announces), weight(member, announces), reached(member.1))
+            let lives = lives(member.1);
+            (lives, is_head(member, announces), weight(member, announces), reached(member.1))
         }),
     };
-    Verdict::Quorate { epoch, authority }
+    Verdict::Quorate { epoch, authority, recalled }
 }
 
 /// A member and what it announced.
@@ -106,16 +117,50 @@ fn weight(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> (usi
     of_branch.fold((0, 0), |(all, members), other| (all + states(other), members + 1))
 }
 
-fn has_quorum(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> bool {
+/// What the sender announces comes from its disk.
+pub(crate) fn is_restarted(announce: &Announce) -> bool {
+    announce.recall.as_ref().is_some_and(|recall| recall.restarted)
+}
+
+/// What a configuration may act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Basis {
+    /// Enough lives are here.
+    Lives,
+    /// Enough lives are here or recalled by disks, or all nodes are here.
+    Recalled,
+    Nothing,
+}
+
+fn basis(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> Basis {
     let nodes: BTreeSet<NodeId> = announces.keys().map(|member| member.node).collect();
-    if configured.iter().all(|node| nodes.contains(node)) {
-        // Every node is here, in whatever life: nobody elsewhere can know better.
-        return true;
-    }
     let present = configured.iter().filter(|node| nodes.contains(node)).count();
-    if present * 2 <= configured.len() {
-        return false;
+    let most = present * 2 > configured.len();
+    if most && has_quorum(announces, |member| announces.contains_key(member)) {
+        return Basis::Lives;
     }
+    // What groups in memory answered no disk recalls: while there may be any, all nodes have to be here.
+    let knows_all = |announce: &Announce| match &announce.recall {
+        Some(recall) => !recall.volatile,
+        None => reached(announce).epoch == 0,
+    };
+    let recalled = |member: &Member| announces.iter().any(|(here, a)| recalls(*here, a, *member));
+    let kept = announces.values().all(knows_all);
+    if present == configured.len() || (most && kept && has_quorum(announces, recalled)) {
+        // Every node is here, in whatever life: nobody elsewhere can know better.
+        return Basis::Recalled;
+    }
+    Basis::Nothing
+}
+
+/// Whether this member has forgotten nothing that this life said was stored, or is it.
+pub(crate) fn recalls(here: Member, announce: &Announce, life: Member) -> bool {
+    let since = announce.recall.as_ref().map_or(here.incarnation, |recall| recall.since);
+    here.node == life.node && (since..=here.incarnation).contains(&life.incarnation)
+}
+
+/// A majority of the lives of the last component, and of every later attempt, is here.
+fn has_quorum(announces: &BTreeMap<Member, Announce>, is_here: impl Fn(&Member) -> bool) -> bool {
     let last = announces.values().map(|announce| &announce.last).max_by_key(|last| age(last));
     let last = last.expect("a configuration has members");
     if last.epoch == 0 && !announces.values().all(|announce| announce.first_life) {
@@ -125,17 +170,17 @@ fn has_quorum(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> 
     let full = announces.values().any(|announce| announce.attempts.len() >= MAX_ATTEMPTS);
     let mut later =
         announces.values().flat_map(|a| &a.attempts).filter(|attempt| age(attempt) > age(last));
-    !full && has_majority_of(last, announces) && later.all(|a| has_majority_of(a, announces))
+    !full && has_majority_of(last, &is_here) && later.all(|a| has_majority_of(a, &is_here))
 }
 
 /// More than half of the component's lives are here, or half with the smallest of them.
-fn has_majority_of(component: &Component, announces: &BTreeMap<Member, Announce>) -> bool {
+fn has_majority_of(component: &Component, is_here: impl Fn(&Member) -> bool) -> bool {
     let Some(smallest) = component.members.first() else {
         return true; // nobody was in any component yet
     };
-    let here = component.members.iter().filter(|m| announces.contains_key(m)).count();
+    let here = component.members.iter().filter(|m| is_here(m)).count();
     let all = component.members.len();
-    here * 2 > all || (here * 2 == all && announces.contains_key(smallest))
+    here * 2 > all || (here * 2 == all && is_here(smallest))
 }
 
 #[cfg(test)]
@@ -165,6 +210,7 @@ mod tests {
             replicas,
             ahead: Vec::new(),
             address: None,
+            recall: None,
         }
     }
 
@@ -183,7 +229,7 @@ mod tests {
     fn authority(n: u32, announces: &[(Member, Announce)]) -> (u64, Vec<u32>) {
         match judge(n, announces) {
             Verdict::Minority => panic!("no quorum"),
-            Verdict::Quorate { epoch, authority } => {
+            Verdict::Quorate { epoch, authority, .. } => {
                 (epoch, authority.iter().map(|member| member.node.0).collect())
             }
         }

@@ -2,6 +2,7 @@
 //! (`docs/protocol/group.md`, "Requests").
 
 mod primary;
+mod recall;
 mod transfer;
 mod updates;
 
@@ -11,6 +12,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::client::Refusal;
+use wire::kept::{BEGUN, LOST};
 use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES};
 use wire::ordered::{Ordered, Request, StateHead};
 use wire::{ClientId, GroupId, Time, ViewNumber};
@@ -21,6 +23,9 @@ use crate::session::{Decision, Sessions};
 use primary::Primary;
 use transfer::Outgoing;
 use updates::Updates;
+
+/// Requests that came back from the disk are given to the service so many at a time.
+const RECALLED_AT_ONCE: usize = 64;
 
 /// What a replica asks for, in order.
 #[derive(Clone, Debug)]
@@ -37,6 +42,11 @@ pub(crate) enum Effect {
     Overflow,
     /// The primary's service cannot say what it has changed: another must be primary.
     Unfit,
+    /// For a group on disk: the state begins, or is of no use any more ([`wire::kept`]).
+    Mark(u8),
+    /// For a group on disk: the state is to be kept. With a transfer it is the one that this brought, which is over
+    /// when the disk has it.
+    Store { state: Bytes, transfer: Option<ViewNumber> },
     /// Tell.
     Event(Event),
 }
@@ -56,7 +66,10 @@ enum Mode {
     /// The state is coming in: requests wait.
     Joining { transfer: ViewNumber, bytes: Vec<u8>, next: u32 },
     /// The state has come and is being read by the service: requests wait.
-    Restoring { transfer: ViewNumber, head: StateHead, size: usize },
+    Restoring { transfer: ViewNumber, head: StateHead, state: Bytes },
+    /// The state is back from the disk, and the service is being given it again; requests wait. With a head, the
+    /// snapshot is being read first.
+    Recalling { head: Option<StateHead> },
 }
 
 /// What was given to the service and is not yet answered.
@@ -85,6 +98,8 @@ enum Task {
         transfer: ViewNumber,
     },
     Restore,
+    /// A snapshot for the disk.
+    Keep,
 }
 
 /// What waits until the replica executes again.
@@ -102,8 +117,11 @@ enum Waiting {
 
 pub(crate) struct Replica {
     group: GroupId,
+    on_disk: bool,
     planted: Planted,
     mode: Mode,
+    /// Of what waits, so much came from the disk.
+    recalled: usize,
     /// The service has seen something since it was made.
     used: bool,
     sessions: Sessions,
@@ -127,11 +145,13 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(group: GroupId, planted: Planted) -> Replica {
+    pub(crate) fn new(group: GroupId, on_disk: bool, planted: Planted) -> Replica {
         Replica {
             group,
+            on_disk,
             planted,
             mode: Mode::Idle,
+            recalled: 0,
             used: false,
             sessions: Sessions::default(),
             clock: Time::ZERO,
@@ -164,7 +184,10 @@ impl Replica {
 
     /// The group's state is here, or this replica begins it.
     pub(crate) fn has_state(&self) -> bool {
-        matches!(self.mode, Mode::Live | Mode::Draining | Mode::Snapshotting)
+        matches!(
+            self.mode,
+            Mode::Live | Mode::Draining | Mode::Snapshotting | Mode::Recalling { .. }
+        )
     }
 
     /// The transfer that brings this replica its state, or has brought it.
@@ -181,12 +204,17 @@ impl Replica {
     pub(crate) fn begin(&mut self, effects: &mut Vec<Effect>) {
         self.forget(effects);
         self.mode = Mode::Live;
+        self.mark(BEGUN, effects);
     }
 
     /// The replica is out of the group, or nobody can give it the state.
     pub(crate) fn idle(&mut self, effects: &mut Vec<Effect>) {
+        let had_any = !matches!(self.mode, Mode::Idle);
         self.forget(effects);
         self.mode = Mode::Idle;
+        if had_any {
+            self.mark(LOST, effects);
+        }
     }
 
     /// From this place of the order on, requests wait for the state that `transfer` brings.
@@ -194,6 +222,7 @@ impl Replica {
         self.forget(effects);
         self.transfer = Some(transfer);
         self.mode = Mode::Joining { transfer, bytes: Vec::new(), next: 0 };
+        self.mark(LOST, effects);
     }
 
     fn forget(&mut self, effects: &mut Vec<Effect>) {
@@ -204,6 +233,7 @@ impl Replica {
         self.primary.forget();
         self.updates.taken = 0;
         self.outgoing.clear();
+        self.recalled = 0;
         self.serving = 0;
         self.given.clear();
         self.transfer = None;
@@ -224,8 +254,11 @@ impl Replica {
             Mode::Snapshotting if self.planted.is(Bug::SnapshotTooLate) => {
                 self.apply(request, effects);
             }
-            Mode::Snapshotting | Mode::Joining { .. } | Mode::Restoring { .. } => {
-                if self.waiting.len() >= MAX_JOIN_BACKLOG {
+            Mode::Snapshotting
+            | Mode::Joining { .. }
+            | Mode::Restoring { .. }
+            | Mode::Recalling { .. } => {
+                if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
                     self.overflow(effects);
                     return self.deliver(request, effects);
                 }
@@ -354,6 +387,9 @@ impl Replica {
         match (task, executed) {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
                 self.finish(place, client, number, outcome, effects);
+                if matches!(self.mode, Mode::Recalling { .. }) {
+                    self.go_on(effects);
+                }
             }
             (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
                 self.serving -= bytes;
@@ -378,11 +414,24 @@ impl Replica {
                 }
                 self.go_on(effects);
             }
-            (Task::Restore, Executed::Restored(result)) => self.restored(result, effects),
+            (Task::Restore, Executed::Restored(result)) => match self.mode {
+                Mode::Recalling { .. } => self.reread(result, effects),
+                _ => self.restored(result, effects),
+            },
             (Task::Call, Executed::Reply(outcome)) => self.called(outcome, effects),
             (Task::Change, Executed::Change(result)) => self.changed(result, effects),
             (Task::Apply { calls }, Executed::Applied(result)) => {
                 self.applied(calls, result, effects);
+            }
+            (Task::Keep, Executed::Snapshot(result)) => {
+                match result {
+                    Ok(service) => {
+                        let state = self.whole(service);
+                        effects.push(Effect::Store { state, transfer: None });
+                    }
+                    Err(reason) => effects.push(self.failed(&reason)),
+                }
+                self.go_on(effects);
             }
             (task, executed) => panic!("{executed:?} is no answer to {task:?}"),
         }
@@ -413,6 +462,14 @@ impl Replica {
     fn go_on(&mut self, effects: &mut Vec<Effect>) {
         self.mode = Mode::Live;
         while let Some(waiting) = self.waiting.pop_front() {
+            if self.recalled > 0 {
+                if self.tasks.len() >= RECALLED_AT_ONCE {
+                    self.waiting.push_front(waiting);
+                    self.mode = Mode::Recalling { head: None };
+                    return;
+                }
+                self.recalled -= 1;
+            }
             match waiting {
                 Waiting::Request(request) => self.apply(request, effects),
                 Waiting::Update { number, bytes } => {
@@ -434,7 +491,8 @@ impl Replica {
     /// What must hold whatever happened.
     pub(crate) fn check_invariants(&self) {
         self.sessions.check_invariants();
-        assert!(self.waiting.len() <= MAX_JOIN_BACKLOG + MAX_REPLICAS, "what waits is bounded");
+        let most = self.recalled + MAX_JOIN_BACKLOG + MAX_REPLICAS;
+        assert!(self.waiting.len() <= most, "what waits is bounded");
         assert!(self.serving <= MAX_SERVING_BYTES, "what is served is bounded");
         if matches!(self.mode, Mode::Live | Mode::Idle) {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");

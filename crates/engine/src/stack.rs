@@ -8,6 +8,7 @@
 //! - `stack/passive.rs`: what passive groups order
 //! - `stack/bench.rs`: benchmarks
 //! - `stack/keys.rs`: the keys that seal datagrams
+//! - `stack/storage.rs`: groups on disk
 
 mod bench;
 mod clients;
@@ -16,6 +17,7 @@ mod hosting;
 mod keys;
 mod moves;
 mod passive;
+mod storage;
 #[cfg(test)]
 mod tests;
 
@@ -34,12 +36,14 @@ use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
 use crate::directory::{Directory, State};
+use crate::disk::Disk;
 use crate::faults::Faults;
 use crate::keys::Keys;
 use crate::ordering::{Delivery, Level, Ordering, Ring};
 use crate::pace::Pace;
 use crate::replica::{Effect, Replica};
 use moves::{Motive, Moving};
+use storage::{Logged, is_on_disk};
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
@@ -65,6 +69,8 @@ struct Hosted {
     taken: Place,
     /// It is to go.
     leaving: bool,
+    /// It goes with its node, and remains the group's.
+    stays: bool,
     /// Its service executes nothing any more: it only waits to be out of the table.
     abandoned: bool,
     /// It lost the state that the table says it has: it only waits to be out of the table, and comes anew.
@@ -77,6 +83,10 @@ struct Hosted {
     asked: Option<RingId>,
     /// Its coming was ordered and may still be delivered.
     coming: bool,
+    /// Its state came from the disk, and no table has said yet what it is worth.
+    recalled: bool,
+    /// What the disk has of it.
+    logged: Logged,
     /// The views, first and last, in which it was the primary without a break.
     led: Option<(ViewNumber, ViewNumber)>,
 }
@@ -116,6 +126,15 @@ pub struct Stack<O = Ring> {
     keys: Keys,
     /// Moves of primaries that this node wishes.
     moves: BTreeMap<(GroupId, Motive), Moving>,
+    /// What is kept on disk, if there is one, and after how many records a snapshot is.
+    disk: Option<Disk>,
+    snapshot_after: u64,
+    /// What is acted on now: records count as what was ordered from here on, and up to there.
+    acting: Option<(u64, u64)>,
+    /// Where in the order of this configuration a group changed last.
+    changed_at: BTreeMap<GroupId, u64>,
+    /// When others are asked for what they have on their disks.
+    ask_at: Option<Time>,
     delivered: u64,
     /// When the last configuration was delivered.
     configured_at: Time,
@@ -166,6 +185,11 @@ impl<O: Ordering> Stack<O> {
             faults: Faults::default(),
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
             moves: BTreeMap::new(),
+            disk: config.storage.clone().map(Disk::new),
+            snapshot_after: config.snapshot_after,
+            acting: None,
+            changed_at: BTreeMap::new(),
+            ask_at: None,
             delivered: 0,
             configured_at: now,
             joining_until: None,
@@ -174,6 +198,9 @@ impl<O: Ordering> Stack<O> {
             outputs: VecDeque::new(),
             effects: Vec::new(),
         };
+        if let Some(recovery) = &config.storage {
+            stack.begin_on_disk(recovery);
+        }
         stack.settle(now);
         stack
     }
@@ -206,6 +233,7 @@ impl<O: Ordering> Stack<O> {
         }
         self.callers.expire(now);
         self.order_due(now);
+        self.ask_disks(now);
         if self.joining_until.is_some_and(|until| until <= now) {
             // While a ring is formed nothing is ordered: what was on its way still is.
             let ordering = self.ordering.state_name() == "operational";
@@ -222,7 +250,7 @@ impl<O: Ordering> Stack<O> {
         if self.left {
             return None;
         }
-        let own = self.joining_until.into_iter().chain(self.leaving).min();
+        let own = self.joining_until.into_iter().chain(self.leaving).chain(self.ask_at).min();
         let moves = self.next_move_timeout();
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves];
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
@@ -235,6 +263,10 @@ impl<O: Ordering> Stack<O> {
             let groups: Vec<GroupId> = self.hosted.keys().copied().collect();
             for group in groups {
                 self.begin_to_go(now, group);
+                if let Some(hosted) = self.hosted.get_mut(&group) {
+                    // Its state stays on the disk: when all nodes stop, nobody is to have left the group.
+                    hosted.stays = is_on_disk(hosted);
+                }
             }
             self.settle(now);
         }
@@ -261,6 +293,7 @@ impl<O: Ordering> Stack<O> {
             }
         }
         self.tell_resumed(now);
+        self.watch_disks(now);
     }
 
     /// Orders what is due. True if anything was.
@@ -285,7 +318,11 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn leave_ring_if_done(&mut self, now: Time, patience_ends: Time) -> bool {
-        let in_a_group = self.directory.iter().any(|(_, group)| group.replica(self.me).is_some());
+        let in_a_group = self.directory.iter().any(|(id, group)| {
+            let stays = self.hosted.get(&id).is_some_and(|hosted| hosted.stays);
+            let moves = self.moves.contains_key(&(id, Motive::Going));
+            group.replica(self.me).is_some() && (!stays || moves)
+        });
         let done = !self.membership.is_active() || (!in_a_group && !self.callers.any_under_way());
         if self.left || !(done || now >= patience_ends) {
             return false;
@@ -389,6 +426,7 @@ impl<O: Ordering> Stack<O> {
         self.ordering.check_invariants();
         self.directory.check_invariants();
         self.callers.check_invariants();
+        self.disk.iter().for_each(Disk::check_invariants);
         assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");
         assert!(self.deferred.len() <= MAX_DEFERRED, "deferred messages are bounded");
         assert!(self.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");

@@ -7,6 +7,7 @@
 //! | is a call ordered, or executed at once where it comes, or only at the primary? | the same |
 //! | which of several entries is the best? | the same, when it tells clients the targets |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
+//! | can a group be kept on disk? | `stack/hosting.rs`, when a node hosts a replica |
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
 //! | does the primary stay primary whoever comes back? | `directory.rs` |
 
@@ -63,6 +64,9 @@ pub(crate) trait Conduct {
     /// when it has the state, and answers the call if its client is here.
     fn executes(self, standing: Standing) -> bool;
 
+    /// Whether what its replicas took is what there is to keep on disk.
+    fn orders_requests(self) -> bool;
+
     /// Whether a replica that gets the state comes after those that had it: who is primary stays so until it goes.
     fn keeps_its_primary(self) -> bool;
 }
@@ -107,6 +111,10 @@ impl Conduct for Style {
 
     fn executes_on_arrival(self) -> bool {
         self == Style::WarmPassive
+    }
+
+    fn orders_requests(self) -> bool {
+        self.orders() && !self.executes_on_arrival()
     }
 
     fn keeps_its_primary(self) -> bool {

@@ -10,7 +10,7 @@ const ENGINE: &str = "crates/engine/src/";
 
 /// From the ground up. Rooms on one floor do not see each other.
 const FLOORS: &[&[&str]] = &[
-    &["bug", "changes", "ordering", "pace", "style"],
+    &["bug", "changes", "disk", "ordering", "pace", "style"],
     &["api"],
     &["bench", "callers", "faults", "keys", "quorum", "session"],
     &["component", "directory", "replica"],

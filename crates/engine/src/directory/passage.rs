@@ -4,12 +4,14 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use wire::limits::MAX_REPLICAS;
-use wire::ordered::{Announce, GroupEntry, Hold, Place};
+use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
+use wire::ordered::{Announce, Durability, GroupEntry, Hold, Place};
 use wire::{GroupId, Member, ViewNumber};
 
 use super::{Group, Replica, State};
 use crate::api::Quorum;
+use crate::bug::{Bug, Planted};
+use crate::quorum::{is_restarted, reached, recalls};
 use crate::style::Conduct;
 
 /// Of so many synced replicas, these many hold a request before its reply leaves.
@@ -61,7 +63,9 @@ pub(super) fn installed(
         group.take_back_what_is_ahead(announces);
     }
     group.begin_if_never_called();
+    let back = |replica: &Replica| announces.get(&replica.member).is_some_and(is_restarted);
     let as_before = group.asleep == entry.asleep
+        && !group.replicas.iter().any(back)
         && group.replicas.len() == entry.replicas.len()
         && group.replicas.iter().all(|replica| replica.state == State::Synced);
     if !as_before {
@@ -82,6 +86,70 @@ impl Group {
         }
         self.put_synced_first();
     }
+}
+
+/// The table that a component begins with: the installer's, and of groups on disk, where its own need not be complete
+/// (`incomplete`), the newest entry that anybody's disk has. Which request was the last is then known to nobody.
+pub(crate) fn recalled(
+    entries: &[GroupEntry],
+    announces: &BTreeMap<Member, Announce>,
+    installer: Member,
+    incomplete: bool,
+    planted: Planted,
+) -> Vec<GroupEntry> {
+    if !incomplete {
+        return entries.iter().map(|entry| recalled_entry(entry, announces)).collect();
+    }
+    let mut newest: BTreeMap<&str, (Place, &GroupEntry)> = BTreeMap::new();
+    let own = &announces[&installer];
+    let table = entries.iter().map(|entry| (entry, reached(own)));
+    // The table of one who is back from its disk is in its announcement, with the places.
+    let table = table.filter(|(entry, _)| !(is_restarted(own) && is_on_disk(entry)));
+    let recalls = announces.values().filter_map(|announce| announce.recall.as_ref());
+    let disks = recalls.filter(|recall| recall.restarted).flat_map(|recall| &recall.groups);
+    for (entry, at) in table.chain(disks.map(|(entry, at)| (entry, *at))) {
+        let known = newest.entry(&entry.name).or_insert((at, entry));
+        if at > known.0 {
+            *known = (at, entry);
+        }
+    }
+    let there = newest.into_values().filter(|(_, entry)| !entry.is_gone());
+    let entries = there.map(|(_, entry)| {
+        let known = !is_on_disk(entry) || planted.is(Bug::TrustOldTable);
+        let last = if known { entry.last } else { Place::UNKNOWN };
+        recalled_entry(&GroupEntry { last, ..entry.clone() }, announces)
+    });
+    entries.take(MAX_GROUPS).collect()
+}
+
+fn is_on_disk(entry: &GroupEntry) -> bool {
+    entry.options.durability == Durability::Disk
+}
+
+/// A replica that its node has on its disk is that of the node's present life.
+pub(crate) fn recalled_entry(
+    entry: &GroupEntry,
+    announces: &BTreeMap<Member, Announce>,
+) -> GroupEntry {
+    let mut entry = entry.clone();
+    if is_on_disk(&entry) {
+        let group = GroupId::of(&entry.name);
+        let now = |life: Member| {
+            let is_back = |(here, announce): &(&Member, &Announce)| {
+                is_restarted(announce)
+                    && recalls(**here, announce, life)
+                    && announce.replicas.iter().any(|(id, _)| *id == group)
+            };
+            announces.iter().find(is_back).map_or(life, |(here, _)| *here)
+        };
+        for replica in &mut entry.replicas {
+            replica.member = now(replica.member);
+        }
+        for member in &mut entry.asleep {
+            *member = now(*member);
+        }
+    }
+    entry
 }
 
 /// What the members bring of a group.
@@ -123,7 +191,13 @@ fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, rule: Quo
         return Brought { had_state, synced: exact, last: entry.last };
     }
     // Whoever's node is here in another life, or without the state, will not bring it any more.
-    let is_away = |member: &Member| !announces.keys().any(|here| here.node == member.node);
+    // What lies on its disk and is not hosted yet is away.
+    let brings = |announce: &Announce| {
+        let waiting = announce.recall.as_ref().map(|recall| &recall.waiting);
+        !waiting.is_some_and(|waiting| waiting.contains(&group))
+    };
+    let is_away =
+        |member: &Member| !announces.iter().any(|(here, a)| here.node == member.node && brings(a));
     let nobody_else = !had_state.iter().any(is_away);
     if rule == Quorum::Off && nobody_else && known.iter().all(|member| taken(member).is_none()) {
         // The state of those whom the table knows ended with them. Another branch of the history may have gone on.

@@ -15,6 +15,7 @@ fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
         replicas: [(GroupId::of("bank"), place(sequence))].to_vec(),
         ahead: Vec::new(),
         address: None,
+        recall: None,
     };
     places.iter().map(|(node, sequence)| (member(*node), announce(*sequence))).collect()
 }

@@ -39,6 +39,8 @@ struct Shared {
     /// The largest sequence of any configuration so far.
     rings: u64,
     seats: BTreeMap<NodeId, Seat>,
+    /// What members of the present configurations have on their disks.
+    stored: BTreeMap<(RingId, Member), u64>,
 }
 
 /// What is on its way to one node.
@@ -56,7 +58,7 @@ struct Seat {
 impl Sequencer {
     /// Nobody is there yet. What is multicast comes out everywhere `delay` later.
     pub fn new(delay: Duration) -> Sequencer {
-        let shared = Shared { delay, rings: 0, seats: BTreeMap::new() };
+        let shared = Shared { delay, rings: 0, seats: BTreeMap::new(), stored: BTreeMap::new() };
         Sequencer { shared: Rc::new(RefCell::new(shared)) }
     }
 
@@ -133,6 +135,8 @@ impl Shared {
         self.rings += 1;
         let new = RingId { sequence: self.rings, representative: first.node };
         let due = now + self.delay;
+        let rings: Vec<RingId> = self.seats.values().map(|seat| seat.ring).collect();
+        self.stored.retain(|(ring, _), _| rings.contains(ring));
         let before: BTreeMap<Member, RingId> =
             members.iter().map(|member| (*member, self.seats[&member.node].ring)).collect();
         for member in &members {
@@ -171,6 +175,16 @@ impl Shared {
             seat.inbox.push_back((due, Output::Deliver(delivery)));
             let held = Output::Held { ring, majority: sequence, all: sequence };
             seat.inbox.push_back((due, held));
+        }
+    }
+
+    /// A member's disk has this: everybody is told.
+    fn store(&mut self, now: Time, member: Member, ring: RingId, upto: u64) {
+        let stored = self.stored.entry((ring, member)).or_default();
+        *stored = (*stored).max(upto);
+        let due = now + self.delay;
+        for seat in self.seats.values_mut().filter(|seat| seat.ring == ring) {
+            seat.inbox.push_back((due, Output::Stored { ring }));
         }
     }
 
@@ -258,6 +272,20 @@ impl Ordering for InProcess {
 
     fn reached(&self, ring: RingId, member: Member) -> u64 {
         if ring == self.ring && self.members.contains(&member) { self.held } else { 0 }
+    }
+
+    fn stored(&self, ring: RingId, member: Member) -> u64 {
+        let shared = self.shared.borrow();
+        let known = ring == self.ring && self.members.contains(&member);
+        shared.stored.get(&(ring, member)).copied().filter(|_| known).unwrap_or(0)
+    }
+
+    fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
+        self.shared.borrow_mut().store(now, self.me, ring, upto);
+    }
+
+    fn ask_stored(&mut self, _: Time) {
+        // Nothing is lost here.
     }
 
     fn state_name(&self) -> &'static str {

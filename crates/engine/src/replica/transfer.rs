@@ -47,8 +47,8 @@ impl Replica {
                     self.waiting.push_back(Waiting::Snapshot(*transfer));
                 }
                 Mode::Live => self.snapshot(*transfer, effects),
-                Mode::Draining | Mode::Snapshotting => {
-                    self.waiting.push_back(Waiting::Snapshot(*transfer))
+                Mode::Draining | Mode::Snapshotting | Mode::Recalling { .. } => {
+                    self.waiting.push_back(Waiting::Snapshot(*transfer));
                 }
                 _ => panic!("a donor has the state"),
             }
@@ -92,10 +92,9 @@ impl Replica {
     }
 
     fn restore(&mut self, transfer: ViewNumber, bytes: Bytes, effects: &mut Vec<Effect>) {
-        let size = bytes.len();
         match ReplicaState::decode(&bytes) {
             Ok(ReplicaState { head, service }) => {
-                self.mode = Mode::Restoring { transfer, head, size };
+                self.mode = Mode::Restoring { transfer, head, state: bytes };
                 let ticket = self.give(Task::Restore);
                 effects.push(Effect::Run(Command::Restore { ticket, state: service }));
             }
@@ -104,21 +103,21 @@ impl Replica {
     }
 
     pub(super) fn restored(&mut self, result: Result<(), String>, effects: &mut Vec<Effect>) {
-        let Mode::Restoring { transfer, head, size } = &mut self.mode else {
+        let Mode::Restoring { transfer, head, state } = &mut self.mode else {
             panic!("a service answers only what it was given");
         };
-        let (group, transfer, size) = (self.group, *transfer, *size);
-        let head = core::mem::take(head);
+        let (group, transfer) = (self.group, *transfer);
+        let (head, state) = (core::mem::take(head), core::mem::take(state));
         if let Err(reason) = result {
             effects.push(self.failed(&reason));
             return;
         }
-        self.executed = head.executed;
-        self.updates.taken = head.updates;
-        self.clock = head.clock;
-        self.sessions = Sessions::import(head.sessions);
-        effects.push(Effect::Event(Event::Transferred { group, bytes: size }));
-        effects.push(Effect::Order(Ordered::Synced(Synced { group, transfer })));
+        self.adopt(head);
+        effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
+        effects.push(match self.on_disk {
+            true => Effect::Store { state, transfer: Some(transfer) },
+            false => Effect::Order(Ordered::Synced(Synced { group, transfer })),
+        });
         self.go_on(effects);
     }
 
@@ -129,6 +128,18 @@ impl Replica {
         service: Bytes,
         effects: &mut Vec<Effect>,
     ) {
+        let state = self.whole(service);
+        if state.len() > MAX_STATE {
+            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
+            return;
+        }
+        let outgoing = Outgoing { transfer, state, next: 0 };
+        effects.push(Effect::Order(self.chunk(&outgoing)));
+        self.outgoing.push(outgoing);
+    }
+
+    /// The service's state with what is kept beside it.
+    pub(super) fn whole(&self, service: Bytes) -> Bytes {
         let forgetful = self.planted.is(Bug::ForgetSessions);
         let sessions = if forgetful { Vec::new() } else { self.sessions.export() };
         let head = StateHead {
@@ -137,14 +148,15 @@ impl Replica {
             clock: self.clock,
             sessions,
         };
-        let state = ReplicaState { head, service }.encode();
-        if state.len() > MAX_STATE {
-            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
-            return;
-        }
-        let outgoing = Outgoing { transfer, state, next: 0 };
-        effects.push(Effect::Order(self.chunk(&outgoing)));
-        self.outgoing.push(outgoing);
+        ReplicaState { head, service }.encode()
+    }
+
+    /// What was kept beside the service's state goes on here.
+    pub(super) fn adopt(&mut self, head: StateHead) {
+        self.executed = head.executed;
+        self.updates.taken = head.updates;
+        self.clock = head.clock;
+        self.sessions = Sessions::import(head.sessions);
     }
 
     fn chunk(&self, outgoing: &Outgoing) -> Ordered {

@@ -75,7 +75,11 @@ impl Replica {
         match self.mode {
             Mode::Idle => {}
             Mode::Live => self.take(chunk.number, bytes, effects),
-            Mode::Draining | Mode::Snapshotting | Mode::Joining { .. } | Mode::Restoring { .. } => {
+            Mode::Draining
+            | Mode::Snapshotting
+            | Mode::Joining { .. }
+            | Mode::Restoring { .. }
+            | Mode::Recalling { .. } => {
                 let size = bytes.as_ref().map_or(0, Bytes::len);
                 let full = self.waiting.len() >= MAX_JOIN_BACKLOG
                     || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;

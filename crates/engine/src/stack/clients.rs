@@ -275,7 +275,8 @@ impl<O: Ordering> Stack<O> {
     fn serve_known(&mut self, call: Call, outcome: Option<ServiceOutcome>) {
         let (group, client, number) = call;
         self.event(Event::Copy { group, client, number });
-        self.callers.delivered(&call, self.delivered);
+        let known_at = self.known_at(group);
+        self.callers.delivered(&call, known_at);
         if let Some(outcome) = outcome {
             self.answer(call, outcome);
         }

@@ -2,14 +2,17 @@
 
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+use wire::kept::NodeRecord;
 use wire::ordered::{Hold, Install, Ordered, Place, Request};
 use wire::{GroupId, Member, RingId, Time};
 
+use super::storage::is_on_disk;
 use super::{FORMING_GRACE, Held, JOIN_GRACE, JOIN_ROUNDS, MAX_DEFERRED, Stack};
 use crate::api::{Event, Output};
 use crate::bug::Bug;
-use crate::component::Bearing;
-use crate::directory::{Change, Group, JoinRefused, majority};
+use crate::component::{Bearing, Passage};
+use crate::directory::{Change, Group, JoinRefused, majority, recalled};
 use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Ordering};
 use crate::style::Conduct;
 
@@ -25,6 +28,11 @@ impl<O: Ordering> Stack<O> {
                 if ring == self.membership.ring() {
                     self.held = Held { majority, all };
                     self.bench.held(now, all);
+                    self.release(ring);
+                }
+            }
+            ordering::Output::Stored { ring } => {
+                if ring == self.membership.ring() {
                     self.release(ring);
                 }
             }
@@ -54,9 +62,14 @@ impl<O: Ordering> Stack<O> {
         self.unsent.retain(lasting);
         self.held = Held::default();
         self.delivered = 0;
+        self.changed_at.clear();
+        if let Some(disk) = &mut self.disk {
+            disk.new_configuration();
+        }
         self.suspend_primaries(now);
         let brought = (self.replicas_with_state(), self.replicas_ahead());
-        let announce = self.membership.configuration(ring, members, brought);
+        let recall = self.recall();
+        let announce = self.membership.configuration(ring, members, brought, recall);
         self.order(now, Ordered::Announce(announce));
     }
 
@@ -105,7 +118,11 @@ impl<O: Ordering> Stack<O> {
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
                 match self.membership.bearing(ring, sequence) {
-                    Bearing::Act => self.act(now, delivery.sender, sequence, ordered),
+                    Bearing::Act => {
+                        self.acting = Some((sequence, sequence));
+                        self.act(now, delivery.sender, sequence, ordered, &delivery.payload);
+                        self.acting = None;
+                    }
                     Bearing::Wait if self.deferred.len() < MAX_DEFERRED => {
                         self.deferred.push_back(delivery);
                     }
@@ -132,8 +149,17 @@ impl<O: Ordering> Stack<O> {
     /// The component begins: the table is everybody's, and what waited is done.
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
-        let Some((announces, rule)) = installed else { return };
-        let changed = self.directory.install(&install.groups, announces, rule);
+        let Some(Passage { announces, installer, recalled: incomplete, rule }) = installed else {
+            return;
+        };
+        let planted = self.planted;
+        let entries = recalled(&install.groups, announces, installer, incomplete, planted);
+        let changed = self.directory.install(&entries, announces, rule);
+        // What was ordered before counts from here on, and is not there before this is.
+        let first = self.deferred.front().map_or(delivery.sequence, |first| first.sequence);
+        self.acting = Some((first.min(delivery.sequence), delivery.sequence));
+        self.changed_at.clear();
+        self.note_installed();
         let present = self.present();
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
@@ -147,15 +173,18 @@ impl<O: Ordering> Stack<O> {
         let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };
         self.joining_until = Some(now + grace.min(FORMING_GRACE));
         self.reconcile_replicas(now);
+        self.forget_recalls();
         self.calls_in_new_component(now, delivery.sequence);
         let deferred = core::mem::take(&mut self.deferred);
         for delivery in deferred {
-            if let Ok(ordered) = Ordered::decode(&delivery.payload) {
-                if !self.is_of_the_past(delivery.sender, &ordered) {
-                    self.act(now, delivery.sender, delivery.sequence, ordered);
-                }
+            let Delivery { sender, sequence, payload, .. } = &delivery;
+            if let Ok(ordered) = Ordered::decode(payload)
+                && !self.is_of_the_past(*sender, &ordered)
+            {
+                self.act(now, *sender, *sequence, ordered, payload);
             }
         }
+        self.acting = None;
         self.forget_lost_joins();
         self.release(install.ring);
     }
@@ -175,9 +204,9 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// Acts on an ordered message at its place.
-    fn act(&mut self, now: Time, sender: Member, sequence: u64, ordered: Ordered) {
+    fn act(&mut self, now: Time, sender: Member, sequence: u64, ordered: Ordered, payload: &Bytes) {
         match ordered {
-            Ordered::Request(request) => self.act_on_request(now, sequence, request),
+            Ordered::Request(request) => self.act_on_request(now, sequence, request, payload),
             Ordered::JoinGroup(join) => {
                 let id = GroupId::of(&join.name);
                 if sender == self.me
@@ -193,7 +222,11 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             Ordered::LeaveGroup(leave) => {
+                let before = self.directory.get(leave.group).cloned();
                 let change = self.directory.leave(sender, leave.group);
+                if let Some(before) = before.filter(|_| change == Change::Removed) {
+                    self.note_gone(before);
+                }
                 if sender == self.me
                     && let Some(hosted) = self.hosted.get_mut(&leave.group)
                 {
@@ -213,6 +246,7 @@ impl<O: Ordering> Stack<O> {
             }
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
             Ordered::UpdateChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
+            Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Key(step) => self.act_on_key(sender, step),
             Ordered::Announce(_) | Ordered::Install(_) | Ordered::Bench(_) | Ordered::Load(_) => {
                 unreachable!("these are not part of a history")
@@ -220,7 +254,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    fn act_on_request(&mut self, now: Time, sequence: u64, request: Request) {
+    fn act_on_request(&mut self, now: Time, sequence: u64, request: Request, payload: &Bytes) {
         let group = request.group;
         let style = self.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(Conduct::executes_on_arrival) {
@@ -236,12 +270,17 @@ impl<O: Ordering> Stack<O> {
         if known.is_some_and(|group| group.options.style.executes(group.standing(self.me))) {
             if let Some(hosted) = self.hosted.get_mut(&group) {
                 hosted.taken = place;
+                let on_disk = is_on_disk(hosted);
                 // Only a replica with the state can answer; others leave the call to who has it.
                 if hosted.replica.has_state() {
                     self.callers.delivered(&call, sequence);
                 }
+                if on_disk {
+                    self.log_taken(group, place, payload);
+                }
             }
             self.with_replica(now, group, |replica, effects| replica.deliver(request, effects));
+            self.cut_log(now, group);
         }
     }
 
@@ -252,6 +291,7 @@ impl<O: Ordering> Stack<O> {
                 if change == Change::Removed {
                     self.faults.forget(id);
                 }
+                self.note_changed(id);
                 let is_another = self.directory.enthrone(id, self.place(self.delivered));
                 self.view_changed(id);
                 self.reconcile_replica(now, id);
@@ -289,8 +329,12 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// More is held: replies may leave.
-    fn release(&mut self, ring: RingId) {
-        let became_effective = self.membership.held(ring, self.held.all);
+    pub(super) fn release(&mut self, ring: RingId) {
+        let all = self.held_and_stored();
+        let became_effective = self.membership.held(ring, all);
+        if became_effective && self.disk.is_some() {
+            self.note(NodeRecord::Effective);
+        }
         // Until now even those waited that need not be held by anybody else.
         let upto = if became_effective { u64::MAX } else { self.held.majority.max(self.held.all) };
         let ready = self.callers.ready(upto, |call, sequence| self.is_held(call.0, sequence));
@@ -310,7 +354,7 @@ impl<O: Ordering> Stack<O> {
             return true;
         }
         // Of a group that is gone nothing is known any more: the most careful rule is right for all.
-        let group = self.directory.get(group);
+        let (id, group) = (group, self.directory.get(group));
         let hold = group.map_or(Hold::All, |group| group.options.hold);
         let by_all = sequence <= self.held.all;
         self.membership.is_effective()
@@ -321,6 +365,7 @@ impl<O: Ordering> Stack<O> {
                 }
                 (Hold::Majority | Hold::All, _) => by_all,
             }
+            && group.is_none_or(|group| self.is_stored(group, id, sequence))
     }
 
     /// A majority of the group's replicas that had the state at this place have all up to there. Only

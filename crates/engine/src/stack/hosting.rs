@@ -6,13 +6,14 @@ use alloc::vec::Vec;
 use core::mem;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
-use wire::ordered::{GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
+use wire::ordered::{Durability, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
 use wire::{GroupId, Member, Time, ViewNumber};
 
+use super::storage::Logged;
 use super::{Hosted, Motive, Stack};
 use crate::api::{Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
-use crate::directory::State;
+use crate::directory::{Group, State};
 use crate::ordering::Ordering;
 use crate::replica::{Effect, Replica};
 use crate::style::Conduct;
@@ -39,21 +40,34 @@ impl<O: Ordering> Stack<O> {
         if self.hosted.len() >= MAX_GROUPS {
             return Err(HostError::TooMany);
         }
+        let on_disk = options.durability == Durability::Disk;
+        if on_disk && !options.style.orders_requests() {
+            return Err(HostError::NotOnDisk(options.style));
+        }
+        if on_disk && self.disk.is_none() {
+            return Err(HostError::NoStorage);
+        }
         let hosted = Hosted {
             name: name.into(),
             options,
-            replica: Replica::new(id, self.planted),
+            replica: Replica::new(id, on_disk, self.planted),
             taken: Place::default(),
             leaving: false,
+            stays: false,
             abandoned: false,
             lost: false,
             yields: None,
             refused: false,
             asked: None,
             coming: false,
+            recalled: false,
+            logged: Logged::default(),
             led: None,
         };
         self.hosted.insert(id, hosted);
+        if on_disk {
+            self.recall_replica(now, id);
+        }
         self.settle(now);
         Ok(id)
     }
@@ -130,6 +144,8 @@ impl<O: Ordering> Stack<O> {
                 }
                 Effect::Overflow => self.rejoin(now, group),
                 Effect::Unfit => self.resign(now, group),
+                Effect::Mark(kind) => self.mark(group, kind),
+                Effect::Store { state, transfer } => self.store_state(now, group, state, transfer),
                 Effect::Event(event) => self.event(event),
             }
         }
@@ -155,7 +171,8 @@ impl<O: Ordering> Stack<O> {
             let there = group.is_some_and(|group| group.replica(me).is_some());
             let needed = group.is_some_and(|group| group.needs(me))
                 || self.moves.contains_key(&(*id, Motive::Going));
-            if hosted.asked == Some(ring) || hosted.refused || there != hosted.leaving || needed {
+            let idle = hosted.refused || (hosted.stays && hosted.leaving);
+            if hosted.asked == Some(ring) || idle || there != hosted.leaving || needed {
                 continue;
             }
             if hosted.leaving && hosted.replica.has_calls() {
@@ -216,9 +233,12 @@ impl<O: Ordering> Stack<O> {
     /// The groups whose state is here, each with the place of the last request that was taken.
     pub(super) fn replicas_with_state(&self) -> Vec<(GroupId, Place)> {
         let with_state = self.hosted.iter().filter_map(|(id, hosted)| {
-            let group = self.directory.get(*id).filter(|group| group.options.style.has_state())?;
-            group.replica(self.me)?;
-            hosted.replica.has_state().then_some((*id, hosted.taken))
+            let in_table = |group: &Group| {
+                let waits = group.asleep.contains(&self.me);
+                group.options.style.has_state() && (waits || group.replica(self.me).is_some())
+            };
+            let brings = hosted.recalled || self.directory.get(*id).is_some_and(in_table);
+            (brings && hosted.replica.has_state()).then_some((*id, hosted.taken))
         });
         with_state.collect()
     }
@@ -228,6 +248,7 @@ impl<O: Ordering> Stack<O> {
         let group = self.directory.get(id);
         let state = group.and_then(|group| group.replica(self.me)).map(|r| r.state);
         let asleep = group.is_some_and(|group| group.primary().is_none());
+        let waits = group.is_some_and(|group| group.asleep.contains(&self.me));
         let last = group.map_or(Place::default(), |group| group.last);
         let Some(hosted) = self.hosted.get_mut(&id) else {
             if state.is_some() {
@@ -249,6 +270,10 @@ impl<O: Ordering> Stack<O> {
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
             None if leaving => {} // it finishes what was ordered before
+            // Others will tell whether the group goes on with what it has.
+            None if (hosted.recalled || waits) && hosted.replica.has_state() => {
+                hosted.asked = None;
+            }
             None => {
                 // Out by an overflow or struck out: it comes anew.
                 hosted.asked = None;

@@ -83,6 +83,7 @@ impl Room {
             replicas: Vec::new(),
             ahead: Vec::new(),
             address: None,
+            recall: None,
         }
     }
 

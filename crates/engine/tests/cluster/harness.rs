@@ -4,24 +4,26 @@
 //! The nodes stand on rings that talk by datagrams, or, where the ring's timing is beside the point,
 //! on the sequencer of one process.
 
+mod asking;
+
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
-    BenchError, BenchRequest, BenchResult, Changes, Config, Event, KeyCommand, KeyError, MoveError,
-    Output, Stack,
+    BenchError, BenchRequest, BenchResult, Changes, Config, Event, Kept, MoveError, Output, Stack,
 };
 use wire::client::{Frame, Hello, Outcome, Reply, Request};
-use wire::keys::{KeyName, OfferedKey};
+use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
 use wire::{
     Caller, ClientId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, Time, ViewNumber,
 };
 
 use crate::base::Base;
+use crate::shelf::{Shelf, Told};
 use crate::tampered::{Tampered, Wrong};
-use crate::vault::{Vault, key_name};
+use crate::vault::Vault;
 
 pub mod service;
 
@@ -84,6 +86,9 @@ pub struct Cluster<O: Base = Ring> {
     pub vaults: BTreeMap<u32, Vault>,
     /// Datagrams that a living node could not open.
     pub unopened: usize,
+    /// The nodes' disks, if they have any.
+    shelves: BTreeMap<u32, Shelf>,
+    pub snapshot_after: u64,
 }
 
 fn member(node: u32, life: u64) -> Member {
@@ -93,21 +98,31 @@ fn member(node: u32, life: u64) -> Member {
 impl Cluster<Ring> {
     /// Nodes in one ring that has the quorum.
     pub fn new(size: u32) -> Cluster {
-        Cluster::formed(size)
+        Cluster::formed(size, false)
+    }
+
+    /// The same, with a disk each.
+    pub fn new_on_disk(size: u32) -> Cluster {
+        Cluster::formed(size, true)
     }
 }
 
 impl Cluster<InProcess> {
     /// Nodes in one component, without a ring below.
     pub fn in_process(size: u32) -> Cluster<InProcess> {
-        Cluster::formed(size)
+        Cluster::formed(size, false)
+    }
+
+    /// The same, with a disk each.
+    pub fn in_process_on_disk(size: u32) -> Cluster<InProcess> {
+        Cluster::formed(size, true)
     }
 }
 
 impl Cluster<Tampered> {
     /// Nodes in one component, above a sequencer that can err.
     pub fn tampered(size: u32) -> Cluster<Tampered> {
-        Cluster::formed(size)
+        Cluster::formed(size, false)
     }
 
     /// One mistake is to be made at this node.
@@ -122,8 +137,8 @@ impl Cluster<Tampered> {
 }
 
 impl<O: Base> Cluster<O> {
-    fn formed(size: u32) -> Cluster<O> {
-        let mut cluster = Cluster::starting(size);
+    fn formed(size: u32, disks: bool) -> Cluster<O> {
+        let mut cluster = Cluster::begin(size, disks);
         cluster.run_until("one quorate ring", |cluster| {
             cluster.nodes.values().all(|node| {
                 let ring = node.stack.status().ring;
@@ -137,6 +152,11 @@ impl<O: Base> Cluster<O> {
 
     /// Nodes that have just been started.
     pub fn starting(size: u32) -> Cluster<O> {
+        Cluster::begin(size, false)
+    }
+
+    fn begin(size: u32, disks: bool) -> Cluster<O> {
+        let shelves = (1..=size).filter(|_| disks).map(|node| (node, Shelf::default()));
         let mut cluster = Cluster {
             now: Time(1_000_000_000),
             base: O::shared(),
@@ -151,6 +171,8 @@ impl<O: Base> Cluster<O> {
             size,
             vaults: (1..=size).map(|node| (node, Vault::default())).collect(),
             unopened: 0,
+            shelves: shelves.collect(),
+            snapshot_after: 10_000,
         };
         for node in 1..=size {
             cluster.start(node, true);
@@ -166,6 +188,8 @@ impl<O: Base> Cluster<O> {
         config.first_life = first_life;
         config.sealing = Some(self.vaults[&node].sealing());
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
+        config.storage = self.shelves.get_mut(&node).map(Shelf::open);
+        config.snapshot_after = self.snapshot_after;
         let ordering = O::start(&self.base, self.now, me, nodes);
         let stack = Stack::new(config, ordering, self.now);
         let state = Node {
@@ -215,6 +239,11 @@ impl<O: Base> Cluster<O> {
         self.life += 1;
         self.start(node, false);
         self.rearrange();
+    }
+
+    /// The disk of a node.
+    pub fn shelf(&mut self, node: u32) -> &mut Shelf {
+        self.shelves.get_mut(&node).unwrap()
     }
 
     pub fn pause(&mut self, node: u32) {
@@ -454,16 +483,17 @@ impl<O: Base> Cluster<O> {
         let running = self.nodes.iter().filter(|(_, node)| node.alive && !node.paused);
         let timer = running.filter_map(|(id, node)| Some((node.stack.next_timeout()?, *id))).min();
         let flight = self.flights.peek().map(|flight| flight.0.0.0);
-        let next = match (timer, flight) {
-            (Some((due, _)), Some(arrival)) => due.min(arrival),
-            (Some((due, _)), None) => due,
-            (None, Some(arrival)) => arrival,
-            (None, None) => return false,
-        };
-        if next > end {
+        let disks = self.shelves.iter().filter(|(id, _)| self.nodes[id].alive);
+        let disk = disks.filter_map(|(id, shelf)| Some((shelf.due()?, *id))).min();
+        let dues = [timer.map(|(due, _)| due), flight, disk.map(|(due, _)| due)];
+        let Some(next) = dues.into_iter().flatten().min().filter(|next| *next <= end) else {
             return false;
-        }
+        };
         self.now = self.now.max(next);
+        if let Some((_, id)) = disk.filter(|(due, _)| *due == next) {
+            self.sync(id);
+            return true;
+        }
         if flight == Some(next) {
             let Flight(std::cmp::Reverse((_, _, from, to, datagram))) = self.flights.pop().unwrap();
             self.arrive(from, to, datagram);
@@ -512,6 +542,12 @@ impl<O: Base> Cluster<O> {
                 }
                 Output::Close { .. } => {}
                 Output::Run { group, command } => self.run(id, group, command),
+                Output::Persist(kept) => self.shelf(id).append(now, kept),
+                Output::Snapshot { strand, covers, place, state } => {
+                    let kept = Kept { strand, kind: None, place, bytes: state };
+                    self.shelf(id).snapshot(now, covers, kept);
+                }
+                Output::Forget(_) => {}
                 Output::Key(command) => self.keep(id, command),
                 Output::Moved { outcome, .. } => {
                     self.nodes.get_mut(&id).unwrap().moves.push(outcome);
@@ -523,56 +559,24 @@ impl<O: Base> Cluster<O> {
         self.nodes[&id].stack.check_invariants();
     }
 
+    /// Something is on a node's disk.
+    fn sync(&mut self, id: u32) {
+        let (now, told) = (self.now, self.shelf(id).sync());
+        let stack = &mut self.nodes.get_mut(&id).unwrap().stack;
+        match told {
+            Told::Persisted(upto) => stack.handle_persisted(now, upto),
+            Told::Snapshot(Some(group), covers) => {
+                stack.handle_snapshot_stored(now, group, covers);
+            }
+            Told::Snapshot(None, _) => {}
+        }
+        self.drain(id);
+    }
+
     fn send(&mut self, from: u32, to: u32, datagram: Bytes) {
         self.sent += 1;
         let arrival = self.now + DELAY;
         let datagram = (self.vaults[&from].sealing(), datagram);
         self.flights.push(Flight(std::cmp::Reverse((arrival, self.sent, from, to, datagram))));
-    }
-}
-
-impl<O: Base> Cluster<O> {
-    fn keep(&mut self, id: u32, command: KeyCommand) {
-        let vault = self.vaults.get_mut(&id).unwrap();
-        if vault.held {
-            return vault.waiting.push(command);
-        }
-        if let Some((name, sealing)) = vault.carry_out(command) {
-            let now = self.now;
-            self.nodes.get_mut(&id).unwrap().stack.handle_key_kept(now, name, sealing);
-        }
-    }
-
-    /// The disk of a node does all that it was told while it was held.
-    pub fn release_disk(&mut self, id: u32) {
-        let vault = self.vaults.get_mut(&id).unwrap();
-        vault.held = false;
-        for command in std::mem::take(&mut vault.waiting) {
-            self.keep(id, command);
-        }
-        self.drain(id);
-    }
-
-    /// What the asked node makes of it.
-    pub fn change_key(&mut self, node: u32, number: u8) -> Result<(), KeyError> {
-        let secret = wire::Secret::new([number; 32]);
-        let key = OfferedKey { name: key_name(number), secret };
-        self.ask(node, |stack, now| stack.change_key(now, key))
-    }
-
-    pub fn ask<T>(&mut self, node: u32, what: impl FnOnce(&mut Stack<O>, Time) -> T) -> T {
-        let now = self.now;
-        let answer = what(&mut self.nodes.get_mut(&node).unwrap().stack, now);
-        self.drain(node);
-        answer
-    }
-
-    /// The numbers of the keys that a node has.
-    pub fn keys(&self, node: u32) -> Vec<u8> {
-        self.vaults[&node].keys.iter().map(|key| key.number).collect()
-    }
-
-    pub fn saw(&self, node: u32, event: &Event) -> bool {
-        self.nodes[&node].events.contains(event)
     }
 }

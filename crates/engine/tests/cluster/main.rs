@@ -3,15 +3,18 @@
 
 mod base;
 mod bench;
+mod disk;
 mod harness;
 mod keys;
 mod moves;
 mod passive;
+mod shelf;
 mod styles;
 mod tampered;
 mod vault;
 
 use base::Base;
+use disk::what_was_answered_is_there_after_the_loss_of_all;
 use harness::{Cluster, ms};
 use moves::{
     a_move_is_refused_with_what_to_do, a_move_outlives_the_death_of_either_side,
@@ -36,6 +39,16 @@ macro_rules! whatever_orders {
             $(#[test] fn $test() { super::$test(Cluster::in_process($size)); })*
         }
     };
+}
+
+#[test]
+fn above_the_ring_what_was_answered_is_there_after_the_loss_of_all() {
+    what_was_answered_is_there_after_the_loss_of_all(Cluster::new_on_disk(5));
+}
+
+#[test]
+fn above_a_sequencer_what_was_answered_is_there_after_the_loss_of_all() {
+    what_was_answered_is_there_after_the_loss_of_all(Cluster::in_process_on_disk(5));
 }
 
 whatever_orders! {

@@ -9,8 +9,11 @@ use crate::base::Base;
 use crate::harness::service::WHO;
 use crate::harness::{Cluster, ms};
 
-const WARM: GroupOptions =
-    GroupOptions { style: Style::WarmPassive, hold: wire::ordered::Hold::Majority };
+const WARM: GroupOptions = GroupOptions {
+    style: Style::WarmPassive,
+    hold: wire::ordered::Hold::Majority,
+    durability: wire::ordered::Durability::Memory,
+};
 
 /// Nodes 1, 2 and 3 of five have the group.
 fn warm<O: Base>(mut cluster: Cluster<O>) -> Cluster<O> {

@@ -123,6 +123,18 @@ impl Ordering for Tampered {
         self.inner.reached(ring, member)
     }
 
+    fn stored(&self, ring: RingId, member: Member) -> u64 {
+        self.inner.stored(ring, member)
+    }
+
+    fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
+        self.inner.tell_stored(now, ring, upto);
+    }
+
+    fn ask_stored(&mut self, now: Time) {
+        self.inner.ask_stored(now);
+    }
+
     fn state_name(&self) -> &'static str {
         self.inner.state_name()
     }

@@ -39,8 +39,10 @@ struct Seat {
 
 impl Seat {
     fn live() -> Seat {
-        let mut seat =
-            Seat { replica: Replica::new(GroupId(1), Planted::default()), effects: Vec::new() };
+        let mut seat = Seat {
+            replica: Replica::new(GroupId(1), false, Planted::default()),
+            effects: Vec::new(),
+        };
         seat.act(|replica, effects| replica.begin(effects));
         seat
     }

@@ -13,6 +13,10 @@ pub(super) struct Scripted {
     pub script: VecDeque<Output>,
     /// How far those are that do not have all.
     pub reached: BTreeMap<NodeId, u64>,
+    /// What they have on their disks; what this node told of its own, and how often it asked.
+    pub stored: BTreeMap<NodeId, u64>,
+    pub told: u64,
+    pub asked: u32,
 }
 
 impl Ordering for Scripted {
@@ -48,6 +52,18 @@ impl Ordering for Scripted {
 
     fn reached(&self, _: RingId, member: Member) -> u64 {
         self.reached.get(&member.node).copied().unwrap_or(u64::MAX)
+    }
+
+    fn stored(&self, _: RingId, member: Member) -> u64 {
+        self.stored.get(&member.node).copied().unwrap_or(0)
+    }
+
+    fn tell_stored(&mut self, _: Time, _: RingId, upto: u64) {
+        self.told = upto;
+    }
+
+    fn ask_stored(&mut self, _: Time) {
+        self.asked += 1;
     }
 
     fn state_name(&self) -> &'static str {

@@ -1,0 +1,257 @@
+//! What this node's disk knows: what was given to it, what is there, and what came back
+//! (`docs/protocol/store.md`, "How groups use it").
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::kept::{BEGUN, LOST, NODE, NodeRecord, Recollection, TAKEN};
+use wire::limits::MAX_GROUPS;
+use wire::ordered::{MAX_ATTEMPTS, Place};
+use wire::{GroupId, Incarnation, Malformed};
+
+/// The node's own records after which a snapshot stands for them.
+const MOST_RECORDS: u64 = 1_000;
+
+/// Something that a node's store keeps, or gives back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// A group's, or the node's own.
+    pub strand: Option<GroupId>,
+    /// What it is, by its number in [`wire::kept`]; `None`: a snapshot.
+    pub kind: Option<u8>,
+    /// Where in the order it was delivered.
+    pub place: Place,
+    /// Its content.
+    pub bytes: Bytes,
+}
+
+/// What a node's store gave back when it was opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recovery {
+    recollection: Recollection,
+    /// The largest place of any record.
+    reached: Place,
+    strands: BTreeMap<GroupId, Strand>,
+}
+
+/// What came back of one group's replica.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Strand {
+    /// Its state, with its sessions, before the log; `None`: the service's initial state.
+    pub(crate) state: Option<Bytes>,
+    /// The ordered messages that it took since.
+    pub(crate) log: Vec<Bytes>,
+    /// The place of the last one.
+    pub(crate) taken: Place,
+}
+
+impl Recovery {
+    /// Reads what a store gave back, in its order: of each strand the snapshot first. Of an empty store nothing.
+    ///
+    /// # Errors
+    /// [`Malformed`]: a record is not what a node of this version keeps. The store itself is well; use the program that
+    /// wrote it, or move its folder away.
+    pub fn read(pieces: impl IntoIterator<Item = Kept>) -> Result<Recovery, Malformed> {
+        let mut recovery = Recovery::default();
+        for piece in pieces {
+            recovery.reached = recovery.reached.max(piece.place);
+            recovery.add(piece)?;
+        }
+        Ok(recovery)
+    }
+
+    fn add(&mut self, piece: Kept) -> Result<(), Malformed> {
+        let Kept { strand, kind, place, bytes } = piece;
+        match (strand, kind) {
+            (None, None) => self.recollection = Recollection::decode(&bytes)?,
+            (None, Some(NODE)) => apply(&mut self.recollection, NodeRecord::decode(&bytes)?, place),
+            (Some(group), None) => {
+                let strand = Strand { state: Some(bytes), log: Vec::new(), taken: place };
+                self.strands.insert(group, strand);
+            }
+            (Some(group), Some(BEGUN)) => {
+                let strand = Strand { state: None, log: Vec::new(), taken: place };
+                self.strands.insert(group, strand);
+            }
+            (Some(group), Some(LOST)) => {
+                self.strands.remove(&group);
+            }
+            (Some(group), Some(TAKEN)) => {
+                // What was taken while the state was on its way is worth nothing without it.
+                if let Some(strand) = self.strands.get_mut(&group) {
+                    strand.log.push(bytes);
+                    strand.taken = place;
+                }
+            }
+            (_, Some(kind)) => return Err(Malformed::Kind(kind)),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn recollection(&self) -> &Recollection {
+        &self.recollection
+    }
+
+    pub(crate) fn reached(&self) -> Place {
+        self.reached
+    }
+
+    /// Ordered messages that are to be given to the services again.
+    pub fn messages(&self) -> usize {
+        self.strands.values().map(|strand| strand.log.len()).sum()
+    }
+}
+
+/// Something has happened to the node.
+fn apply(recollection: &mut Recollection, record: NodeRecord, place: Place) {
+    match record {
+        NodeRecord::Since(since) => recollection.since = since,
+        NodeRecord::Installed { component, groups, volatile } => {
+            if recollection.attempts.len() == MAX_ATTEMPTS {
+                recollection.attempts.remove(0);
+            }
+            recollection.attempts.push(component);
+            recollection.groups = groups.into_iter().map(|group| (group, place)).collect();
+            recollection.volatile = volatile;
+        }
+        NodeRecord::Effective => {
+            if let Some(effective) = recollection.attempts.pop() {
+                recollection.last = effective;
+                recollection.attempts.clear();
+            }
+        }
+        NodeRecord::Changed(group) => {
+            recollection.groups.retain(|(known, _)| known.name != group.name);
+            recollection.groups.push((group, place));
+            if recollection.groups.len() > MAX_GROUPS {
+                // Of a group that is gone it is told as long as there is room.
+                let gone = recollection.groups.iter().position(|(group, _)| group.is_gone());
+                recollection.groups.remove(gone.expect("the table is bounded"));
+            }
+        }
+        NodeRecord::Volatile(volatile) => recollection.volatile = volatile,
+    }
+}
+
+/// A record that is not on the disk yet.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    number: u64,
+    /// Until it is there, what was ordered from here on does not count as stored,
+    from: u64,
+    /// and from then on what was ordered up to here does.
+    to: u64,
+}
+
+/// This node's disk.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    recollection: Recollection,
+    strands: BTreeMap<GroupId, Strand>,
+    /// Records given to it.
+    appended: u64,
+    pending: VecDeque<Pending>,
+    /// What was ordered up to here is there, in the present configuration.
+    stored: u64,
+    /// The node's own records since its last snapshot.
+    own: u64,
+}
+
+impl Disk {
+    pub(crate) fn new(recovery: Recovery) -> Disk {
+        Disk {
+            recollection: recovery.recollection,
+            strands: recovery.strands,
+            appended: 0,
+            pending: VecDeque::new(),
+            stored: 0,
+            own: 0,
+        }
+    }
+
+    /// The life in which the store was made; before the first record is written, none.
+    pub(crate) fn since(&self) -> Incarnation {
+        self.recollection.since
+    }
+
+    pub(crate) fn recollection(&self) -> &Recollection {
+        &self.recollection
+    }
+
+    /// What came back of this group's replica, once.
+    pub(crate) fn take(&mut self, group: GroupId) -> Option<Strand> {
+        self.strands.remove(&group)
+    }
+
+    /// This group's replica came back and is not hosted yet.
+    pub(crate) fn has(&self, group: GroupId) -> bool {
+        self.strands.contains_key(&group)
+    }
+
+    /// Groups whose replica came back and is not hosted yet.
+    pub(crate) fn waiting(&self) -> Vec<GroupId> {
+        self.strands.keys().copied().collect()
+    }
+
+    /// A record of a group is given to the disk. What is ordered counts as stored as its `bound` (from, to) says; without
+    /// one it waits for nothing.
+    pub(crate) fn append(&mut self, bound: Option<(u64, u64)>) -> u64 {
+        self.appended += 1;
+        let number = self.appended;
+        self.pending.extend(bound.map(|(from, to)| Pending { number, from, to }));
+        number
+    }
+
+    /// A record of the node is given to it. True if a snapshot is to stand for all of them.
+    pub(crate) fn note(
+        &mut self,
+        record: NodeRecord,
+        place: Place,
+        bound: Option<(u64, u64)>,
+    ) -> bool {
+        apply(&mut self.recollection, record, place);
+        self.append(bound);
+        self.own += 1;
+        self.own >= MOST_RECORDS
+    }
+
+    /// The node's own records so far, as one.
+    pub(crate) fn snapshot(&mut self) -> Bytes {
+        self.own = 0;
+        self.recollection.encode()
+    }
+
+    /// The number of the last record.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended
+    }
+
+    /// All records up to this one are there. Tells up to where what was ordered is stored, if that has grown.
+    pub(crate) fn persisted(&mut self, upto: u64) -> Option<u64> {
+        let mut stored = self.stored;
+        while let Some(first) = self.pending.front().filter(|first| first.number <= upto) {
+            stored = stored.max(first.to);
+            self.pending.pop_front();
+        }
+        if let Some(first) = self.pending.front() {
+            // Between the two there is nothing to be kept.
+            stored = first.from.saturating_sub(1).max(self.stored);
+        }
+        let grown = stored > self.stored;
+        self.stored = stored;
+        grown.then_some(stored)
+    }
+
+    /// Numbers begin anew: nothing counts as stored before all that was given so far.
+    pub(crate) fn new_configuration(&mut self) {
+        self.stored = 0;
+        self.pending.iter_mut().for_each(|pending| (pending.from, pending.to) = (0, 0));
+    }
+
+    pub(crate) fn check_invariants(&self) {
+        let from = self.pending.iter().map(|pending| pending.from);
+        assert!(from.is_sorted(), "records are given in the order of what they bound");
+        assert!(self.recollection.groups.len() <= MAX_GROUPS, "what is recalled is bounded");
+    }
+}

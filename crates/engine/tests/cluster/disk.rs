@@ -1,0 +1,242 @@
+//! Groups on disk: what was answered is there after the loss of all lives.
+
+use steadfast_engine::ordering::InProcess;
+use steadfast_engine::{HostError, Stack};
+use wire::GroupId;
+use wire::client::Outcome;
+use wire::ordered::{Durability, GroupOptions, Style};
+
+use crate::base::Base;
+use crate::harness::{Cluster, DELAY, ms};
+use crate::shelf::SYNC;
+
+fn on_disk() -> GroupOptions {
+    GroupOptions { durability: Durability::Disk, ..GroupOptions::default() }
+}
+
+fn ok(outcome: Outcome) -> String {
+    let Outcome::Ok(bytes) = outcome else { panic!("{outcome:?}") };
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Every node's process ends at once, and starts again with what its disk has.
+fn lose_all<O: Base>(cluster: &mut Cluster<O>, nodes: &[u32], group: &str, hosts: &[u32]) {
+    for node in nodes {
+        cluster.kill(*node);
+    }
+    for node in nodes {
+        cluster.restart(*node);
+    }
+    for node in hosts {
+        cluster.host_with(group, *node, on_disk());
+    }
+}
+
+pub fn what_was_answered_is_there_after_the_loss_of_all<O: Base>(mut cluster: Cluster<O>) {
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    let client = cluster.client(1);
+    for (number, body) in [(1, "a"), (2, "b"), (3, "c")] {
+        let call = cluster.call(client, "log", number, body);
+        assert_eq!(ok(cluster.reply(call)), format!("{number}:{body}"));
+        assert!(cluster.waited(call) >= SYNC, "not before a disk has it");
+    }
+    // At this very moment: nothing that was answered may still be on its way to a majority.
+    lose_all(&mut cluster, &[1, 2, 3, 4, 5], "log", &[1, 2, 3]);
+    cluster.run_until_synced("log", 3);
+    let primary = cluster.primary(1, "log").unwrap();
+    let again = cluster.connect_as(client, primary);
+    let retry = cluster.call(again, "log", 3, "c");
+    assert_eq!(ok(cluster.reply(retry)), "3:c", "executed once");
+    let next = cluster.call(again, "log", 4, "d");
+    assert_eq!(ok(cluster.reply(next)), "4:d");
+    cluster.run_for(ms(5));
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log"), ["a", "b", "c", "d"]);
+    }
+}
+
+#[test]
+fn a_majority_of_the_nodes_goes_on_with_its_disks() {
+    let mut cluster = Cluster::new_on_disk(5);
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(ok(cluster.reply(call)), "1:a");
+    for node in 1..=5 {
+        cluster.kill(node);
+    }
+    // One of the three replicas, which may lack what the two others have.
+    for node in [3, 4, 5] {
+        cluster.restart(node);
+    }
+    cluster.host_with("log", 3, on_disk());
+    cluster.run_for(ms(2_000));
+    assert_eq!(cluster.primary(3, "log"), None, "two of them may know more");
+    cluster.restart(2);
+    cluster.host_with("log", 2, on_disk());
+    cluster.run_for(ms(2_000));
+    let primary = cluster.primary(3, "log").expect("two of three replicas are enough");
+    let again = cluster.connect_as(client, primary);
+    let retry = cluster.call(again, "log", 1, "a");
+    assert_eq!(ok(cluster.reply(retry)), "1:a");
+    assert_eq!(cluster.state(primary, "log"), ["a"]);
+}
+
+#[test]
+fn while_there_may_be_groups_in_memory_all_nodes_are_waited_for() {
+    let mut cluster = Cluster::new_on_disk(3);
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    cluster.host_on("volatile", &[1, 2, 3]);
+    cluster.run_for(ms(20));
+    for node in 1..=3 {
+        cluster.kill(node);
+    }
+    for node in [1, 2] {
+        cluster.restart(node);
+        cluster.host_with("log", node, on_disk());
+    }
+    cluster.run_for(ms(2_000));
+    assert_eq!(cluster.node(1).status().ring.quorate, Some(false));
+    cluster.restart(3);
+    cluster.host_with("log", 3, on_disk());
+    cluster.run_until_synced("log", 3);
+}
+
+#[test]
+fn a_snapshot_stands_for_the_log() {
+    let mut cluster = Cluster::new_on_disk(3);
+    cluster.snapshot_after = 4;
+    for node in 1..=3 {
+        cluster.kill(node);
+        cluster.restart(node);
+    }
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    let client = cluster.client(1);
+    let mut expected = Vec::new();
+    for number in 1..=11 {
+        let body = format!("entry {number}");
+        let call = cluster.call(client, "log", number, &body);
+        ok(cluster.reply(call));
+        expected.push(body);
+    }
+    cluster.run_for(ms(20));
+    assert!((1..=3).all(|node| cluster.shelf(node).has_snapshot(Some(GroupId::of("log")))));
+    lose_all(&mut cluster, &[1, 2, 3], "log", &[1, 2, 3]);
+    cluster.run_until_synced("log", 3);
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log"), expected);
+        let status = cluster.node(node).status();
+        assert_eq!(status.groups[0].executed, Some(11), "node {node}");
+        assert_eq!(status.groups[0].sessions, Some(1), "node {node}");
+    }
+}
+
+#[test]
+fn a_replica_that_is_hosted_late_brings_its_group_back() {
+    let mut cluster = Cluster::new_on_disk(3);
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    ok(cluster.reply(call));
+    lose_all(&mut cluster, &[1, 2, 3], "log", &[]);
+    cluster.run_for(ms(1_000));
+    assert_eq!(cluster.primary(1, "log"), None);
+    cluster.host_with("log", 1, on_disk());
+    cluster.run_for(ms(100));
+    assert_eq!(cluster.primary(1, "log"), None, "one of three may lack what was answered");
+    cluster.host_with("log", 2, on_disk());
+    cluster.run_for(ms(100));
+    assert!(cluster.primary(1, "log").is_some());
+    cluster.host_with("log", 3, on_disk());
+    cluster.run_until_synced("log", 3);
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log"), ["a"]);
+    }
+}
+
+#[test]
+fn a_slow_disk_is_not_waited_for_where_a_majority_has_it() {
+    let mut cluster = Cluster::new_on_disk(3);
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    cluster.shelf(3).stuck = true;
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(ok(cluster.reply(call)), "1:a");
+    assert!(cluster.waited(call) < SYNC + DELAY * 10, "{:?}", cluster.waited(call));
+    cluster.shelf(2).stuck = true;
+    let call = cluster.call(client, "log", 2, "b");
+    cluster.run_for(ms(500));
+    assert!(!cluster.is_answered(call), "on one disk of three");
+    cluster.shelf(2).stuck = false;
+    assert_eq!(ok(cluster.reply(call)), "2:b");
+}
+
+#[test]
+fn a_joiner_counts_when_its_disk_has_the_state() {
+    let mut cluster = Cluster::new_on_disk(3);
+    cluster.host_on_with("log", &[1, 2], on_disk());
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    ok(cluster.reply(call));
+    cluster.run_for(ms(10));
+    cluster.shelf(3).stuck = true;
+    cluster.host_with("log", 3, on_disk());
+    cluster.run_for(ms(200));
+    assert_eq!(cluster.state(3, "log"), ["a"], "it has the state");
+    let synced = |cluster: &Cluster| {
+        let group = &cluster.node(1).status().groups[0];
+        group.replicas.iter().filter(|replica| replica.synced).count()
+    };
+    assert_eq!(synced(&cluster), 2, "but its disk has not");
+    cluster.shelf(3).stuck = false;
+    cluster.run_until_synced("log", 3);
+}
+
+#[test]
+fn a_group_on_disk_needs_a_disk() {
+    let mut cluster = Cluster::<InProcess>::in_process(1);
+    let host = |stack: &mut Stack<InProcess>, now| stack.host(now, "log", on_disk());
+    assert_eq!(cluster.ask(1, host), Err(HostError::NoStorage));
+}
+
+#[test]
+fn every_style_with_a_state_comes_back() {
+    for style in [Style::SemiActive, Style::Active] {
+        let options = GroupOptions { style, ..on_disk() };
+        let mut cluster = Cluster::new_on_disk(3);
+        cluster.host_on_with("log", &[1, 2, 3], options);
+        let client = cluster.client(1);
+        let call = cluster.call(client, "log", 1, "a");
+        ok(cluster.reply(call));
+        for node in 1..=3 {
+            cluster.kill(node);
+            cluster.restart(node);
+        }
+        for node in 1..=3 {
+            cluster.host_with("log", node, options);
+        }
+        cluster.run_until_synced("log", 3);
+        let again = cluster.connect_as(client, cluster.primary(1, "log").unwrap());
+        let retry = cluster.call(again, "log", 1, "a");
+        assert_eq!(ok(cluster.reply(retry)), "1:a", "{style}");
+    }
+}
+
+#[test]
+fn a_cluster_that_stops_cleanly_comes_back_with_its_groups() {
+    let mut cluster = Cluster::new_on_disk(3);
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(ok(cluster.reply(call)), "1:a");
+    for node in [1, 2, 3] {
+        cluster.leave(node);
+        cluster.run_for(ms(700));
+        assert!(cluster.has_left(node), "node {node}");
+    }
+    lose_all(&mut cluster, &[1, 2, 3], "log", &[1, 2, 3]);
+    cluster.run_until_synced("log", 3);
+    let again = cluster.connect_as(client, cluster.primary(1, "log").unwrap());
+    let retry = cluster.call(again, "log", 1, "a");
+    assert_eq!(ok(cluster.reply(retry)), "1:a");
+}

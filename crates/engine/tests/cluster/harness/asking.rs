@@ -1,0 +1,55 @@
+//! What tests ask of nodes and their disks.
+
+use steadfast_engine::{Event, KeyCommand, KeyError, Stack};
+use wire::Time;
+use wire::keys::OfferedKey;
+
+use super::Cluster;
+use crate::base::Base;
+use crate::vault::key_name;
+
+impl<O: Base> Cluster<O> {
+    pub(super) fn keep(&mut self, id: u32, command: KeyCommand) {
+        let vault = self.vaults.get_mut(&id).unwrap();
+        if vault.held {
+            return vault.waiting.push(command);
+        }
+        if let Some((name, sealing)) = vault.carry_out(command) {
+            let now = self.now;
+            self.nodes.get_mut(&id).unwrap().stack.handle_key_kept(now, name, sealing);
+        }
+    }
+
+    /// The disk of a node does all that it was told while it was held.
+    pub fn release_disk(&mut self, id: u32) {
+        let vault = self.vaults.get_mut(&id).unwrap();
+        vault.held = false;
+        for command in std::mem::take(&mut vault.waiting) {
+            self.keep(id, command);
+        }
+        self.drain(id);
+    }
+
+    /// What the asked node makes of it.
+    pub fn change_key(&mut self, node: u32, number: u8) -> Result<(), KeyError> {
+        let secret = wire::Secret::new([number; 32]);
+        let key = OfferedKey { name: key_name(number), secret };
+        self.ask(node, |stack, now| stack.change_key(now, key))
+    }
+
+    pub fn ask<T>(&mut self, node: u32, what: impl FnOnce(&mut Stack<O>, Time) -> T) -> T {
+        let now = self.now;
+        let answer = what(&mut self.nodes.get_mut(&node).unwrap().stack, now);
+        self.drain(node);
+        answer
+    }
+
+    /// The numbers of the keys that a node has.
+    pub fn keys(&self, node: u32) -> Vec<u8> {
+        self.vaults[&node].keys.iter().map(|key| key.number).collect()
+    }
+
+    pub fn saw(&self, node: u32, event: &Event) -> bool {
+        self.nodes[&node].events.contains(event)
+    }
+}
