@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Quorum;
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
-use wire::ordered::{GroupOptions, Hold, Style};
+use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{ClusterId, Incarnation, Member, NodeId};
 
 use crate::Execution;
@@ -33,6 +33,8 @@ pub struct Config {
     pub cluster: String,
     /// Where the incarnation is kept.
     pub data_dir: Option<PathBuf>,
+    /// Where groups on disk are kept. `None`: nowhere, and this node hosts none.
+    pub storage: Option<PathBuf>,
     /// Listening beyond loopback without keys is wanted.
     pub insecure: bool,
     /// Which configurations may acknowledge anything.
@@ -119,6 +121,8 @@ pub struct ReplicaConfig {
     /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group has no
     /// such thing.
     pub hold: Option<Hold>,
+    /// Where the group is kept.
+    pub durability: Durability,
     /// Where handlers run.
     pub execution: Execution,
 }
@@ -127,7 +131,7 @@ impl ReplicaConfig {
     /// What all replicas of its group must agree on.
     pub fn options(&self) -> GroupOptions {
         let hold = self.hold.unwrap_or(GroupOptions::default().hold);
-        GroupOptions { style: self.style, hold }
+        GroupOptions { style: self.style, hold, durability: self.durability }
     }
 }
 
@@ -137,6 +141,7 @@ impl Default for Config {
             node: NodeId(1),
             cluster: "steadfast".into(),
             data_dir: None,
+            storage: None,
             insecure: false,
             quorum: Quorum::Majority,
             security: Security::default(),
@@ -195,7 +200,7 @@ impl Config {
 
     /// Relative paths become those of this folder, the configuration file's own.
     pub fn resolve(&mut self, folder: &Path) {
-        let files = [&mut self.data_dir, &mut self.admin];
+        let files = [&mut self.data_dir, &mut self.storage, &mut self.admin];
         files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
         self.security.resolve(folder);
         for program in &mut self.programs {
@@ -221,6 +226,7 @@ impl Config {
         self.check_realtime()?;
         self.check_replicas()?;
         self.check_programs()?;
+        self.check_storage()?;
         let me = Member { node: self.node, incarnation: Incarnation(0) };
         self.ring_config(me).check().map_err(Problem::Ring)
     }
@@ -345,8 +351,30 @@ impl Config {
             if replica.style == Style::Stateless && replica.hold.is_some() {
                 return Err(Problem::HoldOfStateless { index });
             }
+            let ordered = matches!(replica.style, Style::SemiActive | Style::Active);
+            if replica.durability == Durability::Disk && !ordered {
+                return Err(Problem::NotOnDisk { index, style: replica.style });
+            }
         }
         Ok(())
+    }
+
+    fn check_storage(&self) -> Result<(), Problem> {
+        if self.storage.is_some() {
+            return match self.data_dir {
+                Some(_) => Ok(()),
+                None => Err(Problem::StorageWithoutDataDir),
+            };
+        }
+        let disk = |durability: Durability| durability == Durability::Disk;
+        if let Some(index) = self.replicas.iter().position(|replica| disk(replica.durability)) {
+            return Err(Problem::NoStorage { table: "replica", index });
+        }
+        let programs = &mut self.programs.iter();
+        match programs.position(|program| disk(program.options.durability)) {
+            Some(index) => Err(Problem::NoStorage { table: "program", index }),
+            None => Ok(()),
+        }
     }
 
     fn check_programs(&self) -> Result<(), Problem> {

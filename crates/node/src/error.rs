@@ -4,9 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use wire::Malformed;
 use wire::limits::{MAX_NAME, MAX_PROGRAMS};
 
 use crate::config::Problem;
+use crate::storage::StorageError;
 
 /// A node cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,20 @@ pub enum StartError {
          of this host was not set back since the node last ran", .0.display()
     )]
     Incarnation(PathBuf),
+    /// The store cannot be used.
+    #[error("[storage] {0}")]
+    Storage(#[from] StorageError),
+    /// What was kept is not of this version.
+    #[error(
+        "[storage] folder {}: what was kept there cannot be read ({malformed}): use the program that wrote it; or move the          folder away and start the node: it gets its groups from the others, if enough of them have theirs",
+        folder.display()
+    )]
+    Records {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong.
+        malformed: Malformed,
+    },
     /// The admin socket cannot be made.
     #[error(
         "admin socket {}: {source}; its directory must exist and be writable, and its path have at \

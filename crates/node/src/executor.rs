@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use engine::{Command, Executed, Ticket};
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
-use wire::ordered::{GroupOptions, Hold, Style};
+use wire::ordered::{Durability, GroupOptions, Hold, Style};
 
 use crate::HostError;
 use crate::poller::Waker;
@@ -102,8 +102,9 @@ impl Executor {
                 Place::Thread(jobs)
             }
         };
-        let GroupOptions { style, hold } = options.group;
-        let at_once = hold == Hold::One || style == Style::Stateless;
+        let GroupOptions { style, hold, durability } = options.group;
+        let memory = durability == Durability::Memory;
+        let at_once = (hold == Hold::One && memory) || style == Style::Stateless;
         Ok(Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 })
     }
 

@@ -54,5 +54,5 @@ pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
     KeyChange, LinkStatus, MalformedCounters, NodeLinks, ProgramState, ProgramStatus,
-    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
 };

@@ -7,12 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use engine::Stack;
 use engine::ordering::Ring;
+use engine::{Kept, Recovery, Stack};
 use seal::Seal;
+use store::{Owner, RecordId, Strand};
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
-use wire::{Duration, GroupId, Member, NodeId, ViewNumber};
+use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::admin::Admin;
 use crate::config::{Config, NodeAddress, Problem};
@@ -23,14 +24,15 @@ use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation::{self, DataDir};
 use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
-use crate::plane::{Inbox, Order, Plane, Sockets, Stop};
+use crate::plane::{Inbox, Keeping, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
 use crate::programs::{ProgramConfig, Programs};
 use crate::realtime::RealtimeStatus;
 use crate::security;
 use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
-use crate::status::{Counters, ProgramStatus, Status};
+use crate::status::{Counters, ProgramStatus, Status, StorageStatus};
+use crate::storage::{self, Recovered, Storage};
 use crate::timer::monotonic;
 use crate::transport::Transport;
 
@@ -82,6 +84,8 @@ impl Node {
         stack.sealing = keys.as_ref().map(|keys| keeper::name(keys.sealing()));
         #[cfg(feature = "planted-bugs")]
         crate::plant::into(&mut stack);
+        let (keeping, recovery) = open_storage(&config, me, &waker)?.unzip();
+        stack.storage = recovery;
         let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
         let stack = Stack::new(stack, ring, monotonic());
 
@@ -135,6 +139,8 @@ impl Node {
             executors: Default::default(),
             attached: Default::default(),
             keeper,
+            keeping,
+            failure: None,
             bench: None,
             moves: Default::default(),
             events: Events::new(config.node, configured.clone()),
@@ -304,6 +310,52 @@ impl Drop for Node {
     }
 }
 
+/// Opens the node's storage, and reads what earlier lives kept there.
+fn open_storage(
+    config: &Config,
+    me: Member,
+    waker: &Arc<Waker>,
+) -> Result<Option<(Keeping, Recovery)>, StartError> {
+    let Some(folder) = &config.storage else { return Ok(None) };
+    let owner = Owner { cluster: ClusterId::of(&config.cluster), node: me.node };
+    let knobs = storage::config(owner)
+        .map_err(|source| StartError::System { what: "random numbers", source })?;
+    let waker = waker.clone();
+    let (storage, recovered) = Storage::open_waking(folder, knobs, move || waker.wake())?;
+    let Recovered { opened, snapshots, records } = recovered;
+    tracing::info!(
+        records = opened.replayed,
+        snapshots = opened.snapshots,
+        torn = opened.torn,
+        "the store is open"
+    );
+    let group = |strand| match strand {
+        Strand::Node => None,
+        Strand::Group(group) => Some(group),
+    };
+    let snapshots = snapshots.into_iter().map(|snapshot| Kept {
+        strand: group(snapshot.strand),
+        kind: None,
+        place: snapshot.place,
+        bytes: snapshot.state,
+    });
+    let records = records.into_iter().map(|(_, record)| Kept {
+        strand: group(record.strand),
+        kind: Some(record.kind),
+        place: record.place,
+        bytes: record.bytes,
+    });
+    let recovery = Recovery::read(snapshots.chain(records))
+        .map_err(|malformed| StartError::Records { folder: folder.clone(), malformed })?;
+    let status = StorageStatus {
+        folder: folder.clone(),
+        recovered: opened.replayed,
+        ..StorageStatus::default()
+    };
+    let base = RecordId(opened.next.0 - 1);
+    Ok(Some((Keeping::new(storage, base, status), recovery)))
+}
+
 /// Opens the node's sockets. The liveness listener comes first: the ring's UDP port is shared by
 /// sockets of this process, so only the TCP port tells that another process has the number.
 fn open_sockets(
@@ -370,7 +422,9 @@ fn told(bound: SocketAddr, ring: SocketAddr) -> SocketAddr {
 fn spawn(mut plane: Plane, control: Arc<Control>, running: Sender<()>) -> std::io::Result<()> {
     let body = move || {
         let fate = match catch_unwind(AssertUnwindSafe(|| plane.run())) {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => plane.failure.take().map_or(Ok(()), |reason| {
+                Err(Stopped::Failed(format!("storage has failed: {reason}")))
+            }),
             Ok(Err(error)) => Err(Stopped::Failed(error.to_string())),
             Err(panic) => Err(Stopped::Panicked(panic_text(&*panic).into())),
         };
@@ -379,6 +433,7 @@ fn spawn(mut plane: Plane, control: Arc<Control>, running: Sender<()>) -> std::i
         }
         // First the reason, then the end of all channels: whoever sees the end asks for the reason.
         let _ = control.fate.set(fate);
+        plane.keeping.take().into_iter().for_each(Keeping::close);
         drop(plane);
         drop(running);
     };

@@ -28,10 +28,12 @@ mod attached;
 mod inbox;
 mod orders;
 mod outputs;
+mod storage;
 
 pub(crate) use attached::Attached;
 use inbox::Work;
 pub(crate) use inbox::{BenchOutcome, Inbox, MoveReply, Order};
+pub(crate) use storage::Keeping;
 
 pub(crate) struct Plane {
     pub stack: Stack,
@@ -48,6 +50,10 @@ pub(crate) struct Plane {
     pub attached: Attached,
     /// Keeps the cluster's keys, if there are any.
     pub keeper: Option<Keeper>,
+    /// What keeps groups on disk, if there are any.
+    pub keeping: Option<Keeping>,
+    /// Why the node has to end.
+    pub failure: Option<String>,
     /// Who waits for the outcome of a benchmark.
     pub bench: Option<SyncSender<BenchOutcome>>,
     /// Who waits for the outcome of a move, one for each group.
@@ -151,7 +157,9 @@ impl Plane {
     }
 
     fn next_timeout(&self) -> Time {
-        let stack = self.stack.next_timeout().unwrap_or(Time::FAR).min(self.sockets.next_timeout());
+        let keeping = self.keeping.as_ref().map_or(Time::FAR, Keeping::next_timeout);
+        let stack = self.stack.next_timeout().unwrap_or(Time::FAR);
+        let stack = stack.min(self.sockets.next_timeout()).min(keeping);
         match self.stop {
             Stop::LeavingUntil(bound) => stack.min(bound),
             _ => stack,
@@ -195,6 +203,9 @@ impl Plane {
         if self.stack.next_timeout().is_some_and(|due| due <= now) {
             self.stack.handle_timeout(now);
         }
+        if self.keeping.as_ref().is_some_and(|keeping| keeping.next_timeout() <= now) {
+            self.take_stored(now);
+        }
         if let Stop::LeavingUntil(bound) = self.stop
             && bound <= now
         {
@@ -216,6 +227,7 @@ impl Plane {
 
     fn handle_inbox(&mut self, now: Time) {
         self.inbox.open();
+        self.take_stored(now);
         let Sockets { callers, poller, .. } = &mut self.sockets;
         if let Some(callers) = callers
             && callers.is_gated()

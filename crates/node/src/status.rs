@@ -13,6 +13,7 @@ mod group;
 mod program;
 mod ring;
 mod security;
+mod storage;
 
 pub use counters::{Counters, HandshakeCounters, MalformedCounters};
 pub use exclusion::{ChargeStatus, ExclusionStatus};
@@ -23,6 +24,7 @@ pub use ring::{BufferStatus, Fill, LinkStatus, NodeLinks, RingStatus};
 pub(crate) use ring::{absent, no_quorum};
 pub use seal::Counters as SealCounters;
 pub use security::{KeyChange, SealStatus, TlsStatus};
+pub use storage::StorageStatus;
 
 /// What a node knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +53,9 @@ pub struct Status {
     /// How the ring's datagrams are sealed; `None`: not at all.
     #[serde(default)]
     pub seal: Option<SealStatus>,
+    /// Where groups on disk are kept; `None`: nowhere.
+    #[serde(default)]
+    pub storage: Option<StorageStatus>,
     /// The ring's sockets.
     #[serde(default)]
     pub sockets: SocketStatus,
@@ -117,6 +122,7 @@ impl Status {
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
             seal: None,
+            storage: None,
             sockets: SocketStatus::default(),
             counters,
         }
@@ -136,6 +142,7 @@ impl Status {
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
             seal: None,
+            storage: None,
             sockets: SocketStatus::default(),
             counters: Counters::default(),
         }

@@ -17,7 +17,11 @@ use store::{
 use wire::Time;
 
 use crate::timer::monotonic;
-use disk::Disk;
+use disk::{Answer, Disk};
+use wire::ordered::Place;
+
+/// While a store is read, how far that is is told so often.
+const PROGRESS: Duration = Duration::from_secs(5);
 
 /// The default knobs of a store of this owner.
 ///
@@ -84,10 +88,32 @@ pub struct Storage {
     disk: Disk,
     persisted: RecordId,
     syncs: u64,
-    wanted: VecDeque<Strand>,
-    stored: VecDeque<(Strand, RecordId)>,
     full: Option<String>,
     closed: Option<Result<(), Broken>>,
+    /// When the write to the log began that is under way, and how long the last one took.
+    writing: Option<Time>,
+    last_sync: Duration,
+    /// What whoever does not wait is to be told.
+    words: VecDeque<Word>,
+}
+
+/// What a storage says to whoever does not wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// All records up to this one are on the disk.
+    Persisted(RecordId),
+    /// This strand'''s snapshot is there.
+    SnapshotStored(Strand, RecordId),
+    /// This strand's snapshot found no room.
+    SnapshotRefused(Strand),
+    /// A snapshot of this strand would cut the log.
+    SnapshotWanted(Strand),
+    /// The disk is full: some records still have room.
+    Full(String),
+    /// It is not, any more.
+    Room,
+    /// The disk failed. The last word.
+    Broken(String),
 }
 
 impl Storage {
@@ -96,23 +122,43 @@ impl Storage {
     /// # Errors
     /// [`StorageError`] says what is wrong, and what to do.
     pub fn open(folder: &Path, config: Config) -> Result<(Storage, Recovered), StorageError> {
+        Storage::open_waking(folder, config, || {})
+    }
+
+    /// The same, for a thread that does not wait: `wake` is called when there is something to [take](Storage::turn).
+    ///
+    /// # Errors
+    /// As of [`Storage::open`].
+    pub fn open_waking(
+        folder: &Path,
+        config: Config,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Result<(Storage, Recovered), StorageError> {
         let store = Store::open(config)?;
-        let disk = Disk::start(folder, || {})?;
+        let disk = Disk::start(folder, wake)?;
         let mut storage = Storage {
             store,
             disk,
             persisted: RecordId(0),
             syncs: 0,
-            wanted: VecDeque::new(),
-            stored: VecDeque::new(),
             full: None,
             closed: None,
+            writing: None,
+            last_sync: Duration::ZERO,
+            words: VecDeque::new(),
         };
+        let mut told = monotonic();
         let (mut snapshots, mut records) = (Vec::new(), Vec::new());
         let opened = loop {
             match storage.store.poll_output() {
                 Some(Output::Restored(snapshot)) => snapshots.push(snapshot),
-                Some(Output::Replayed(id, record)) => records.push((id, record)),
+                Some(Output::Replayed(id, record)) => {
+                    records.push((id, record));
+                    if monotonic().since(told) >= PROGRESS {
+                        told = monotonic();
+                        tracing::info!(records = records.len(), "reading the store");
+                    }
+                }
                 Some(Output::Opened(opened)) => break opened,
                 Some(Output::NotOpened(error)) => return Err(error.into()),
                 Some(output) => storage.handle(output),
@@ -121,6 +167,7 @@ impl Storage {
         };
         storage.persisted = RecordId(opened.next.0 - 1);
         storage.drain();
+        storage.words.retain(|word| matches!(word, Word::SnapshotWanted(_) | Word::Full(_)));
         Ok((storage, Recovered { opened, snapshots, records }))
     }
 
@@ -137,6 +184,60 @@ impl Storage {
                 id => return id.map_err(|error| self.reason(error.into())),
             }
         }
+    }
+
+    /// Hands a record in, if there is room for it now.
+    ///
+    /// # Errors
+    /// [`AppendError`]: busy ends when the disk has done something.
+    pub fn try_append(&mut self, record: &Record) -> Result<RecordId, AppendError> {
+        let id = self.store.append(monotonic(), record.clone());
+        self.drain();
+        id
+    }
+
+    /// Hands a strand's state in, if it is taken now.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: busy ends when the disk has done something.
+    pub fn try_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let taken = self.store.snapshot(monotonic(), snapshot.clone());
+        self.drain();
+        taken
+    }
+
+    /// Nothing that was kept of a strand is needed any more.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: busy ends when the disk has done something.
+    pub fn try_forget(&mut self, strand: Strand, place: Place) -> Result<(), SnapshotError> {
+        let taken = self.store.forget(monotonic(), strand, place);
+        self.drain();
+        taken
+    }
+
+    /// Takes what the disk has done by now and what is due, without waiting, and tells what came of it.
+    pub fn turn(&mut self) -> VecDeque<Word> {
+        while let Some(answer) = self.disk.next() {
+            self.answered(answer);
+            self.drain();
+        }
+        let now = monotonic();
+        if self.store.next_timeout().is_some_and(|due| due <= now) {
+            self.store.handle_timeout(now);
+            self.drain();
+        }
+        std::mem::take(&mut self.words)
+    }
+
+    /// When [`Storage::turn`] is due, if the disk does nothing.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.store.next_timeout()
+    }
+
+    /// How long the last write to the log took, with its sync.
+    pub fn last_sync(&self) -> Duration {
+        self.last_sync
     }
 
     /// Hands a strand's state in.
@@ -161,12 +262,20 @@ impl Storage {
 
     /// The next strand of which a snapshot is wanted.
     pub fn wanted(&mut self) -> Option<Strand> {
-        self.wanted.pop_front()
+        let at = self.words.iter().position(|word| matches!(word, Word::SnapshotWanted(_)))?;
+        match self.words.remove(at) {
+            Some(Word::SnapshotWanted(strand)) => Some(strand),
+            _ => None,
+        }
     }
 
     /// The next snapshot that has come to the disk.
     pub fn stored(&mut self) -> Option<(Strand, RecordId)> {
-        self.stored.pop_front()
+        let at = self.words.iter().position(|word| matches!(word, Word::SnapshotStored(..)))?;
+        match self.words.remove(at) {
+            Some(Word::SnapshotStored(strand, covers)) => Some((strand, covers)),
+            _ => None,
+        }
     }
 
     /// Waits until all records up to this one are on the disk.
@@ -220,15 +329,21 @@ impl Storage {
         // A thread that waits for ever does so in pieces that the system can count.
         let span = due.since(now).min(Duration::from_secs(3_600));
         match self.disk.wait(span) {
-            Ok((lane, result)) => {
-                self.syncs += u64::from(lane == Lane::Log);
-                self.store.handle_done(monotonic(), lane, result);
-            }
+            Ok(answer) => self.answered(answer),
             Err(RecvTimeoutError::Timeout) => self.store.handle_timeout(monotonic()),
             Err(RecvTimeoutError::Disconnected) => {
                 unreachable!("the disk's threads end after their other end")
             }
         }
+    }
+
+    fn answered(&mut self, (lane, result): Answer) {
+        let now = monotonic();
+        if lane == Lane::Log {
+            self.syncs += 1;
+            self.last_sync = self.writing.take().map_or(Duration::ZERO, |begun| now.since(begun));
+        }
+        self.store.handle_done(now, lane, result);
     }
 
     fn drain(&mut self) {
@@ -239,19 +354,39 @@ impl Storage {
 
     fn handle(&mut self, output: Output) {
         match output {
-            Output::Disk(lane, op) => self.disk.begin(lane, op),
-            Output::Persisted(upto) => self.persisted = upto,
-            Output::SnapshotStored(strand, covers) => self.stored.push_back((strand, covers)),
-            Output::SnapshotWanted(strand) => self.wanted.push_back(strand),
+            Output::Disk(lane, op) => {
+                if lane == Lane::Log {
+                    self.writing = Some(monotonic());
+                }
+                self.disk.begin(lane, op);
+            }
+            Output::Persisted(upto) => {
+                self.persisted = upto;
+                // Each says what the one before said.
+                self.words.retain(|word| !matches!(word, Word::Persisted(_)));
+                self.words.push_back(Word::Persisted(upto));
+            }
+            Output::SnapshotStored(strand, covers) => {
+                self.words.push_back(Word::SnapshotStored(strand, covers));
+            }
+            Output::SnapshotWanted(strand) => self.words.push_back(Word::SnapshotWanted(strand)),
             Output::SnapshotRefused(strand) => {
                 tracing::warn!(?strand, "the disk has no room for a snapshot");
+                self.words.push_back(Word::SnapshotRefused(strand));
             }
             Output::Full(text) => {
-                tracing::error!(text, "the store has no room");
+                self.words.push_back(Word::Full(text.clone()));
                 self.full = Some(text);
             }
-            Output::Room => self.full = None,
-            Output::Closed(result) => self.closed = Some(result),
+            Output::Room => {
+                self.words.push_back(Word::Room);
+                self.full = None;
+            }
+            Output::Closed(result) => {
+                let broken = result.as_ref().err();
+                self.words.extend(broken.map(|broken| Word::Broken(broken.0.clone())));
+                self.closed = Some(result);
+            }
             Output::Restored(_)
             | Output::Replayed(..)
             | Output::Opened(_)

@@ -396,6 +396,9 @@ impl Cluster {
             }
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
+            Output::Persist(_) | Output::Snapshot { .. } | Output::Forget(_) => {
+                unreachable!("no disk is given")
+            }
             Output::Bench(result) => self.benched(result)?,
             Output::Moved { group, to, outcome } => {
                 self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));

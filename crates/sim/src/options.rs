@@ -299,7 +299,7 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
             GroupPlan {
                 name: format!("group-{number}"),
                 hosts: draw.distinct(replicas, nodes),
-                options: GroupOptions { style: Style::default(), hold },
+                options: GroupOptions { hold, ..GroupOptions::default() },
                 tells: false,
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
             }
@@ -320,7 +320,7 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
             Style::Stateless => GroupOptions::default().hold,
             Style::WarmPassive | Style::SemiActive | Style::Active => group.options.hold,
         };
-        group.options = GroupOptions { style, hold };
+        group.options = GroupOptions { style, hold, ..group.options };
         group.tells = draw.one_in(2);
     }
     groups

@@ -101,7 +101,7 @@ pub use node::{
     free_ring_addresses, free_ring_addresses_at, key_file, realtime,
 };
 pub use wire::client::Refusal;
-pub use wire::ordered::{GroupOptions, Hold, Style};
+pub use wire::ordered::{Durability, GroupOptions, Hold, Style};
 pub use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, Time, ViewNumber,
 };
@@ -113,7 +113,7 @@ pub mod status {
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
         HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks, OwnTime,
         ProgramState, ProgramStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status,
-        TlsStatus,
+        StorageStatus, TlsStatus,
     };
 }
 

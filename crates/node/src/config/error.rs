@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
+use wire::ordered::Style;
 use wire::{Duration, NodeId};
 
 use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
@@ -235,6 +236,33 @@ pub enum Problem {
         /// Place in the list of replicas.
         index: usize,
     },
+    /// What such a group has to keep cannot be kept.
+    #[error(
+        "a {style} group cannot have durability = \"disk\": choose style = \"semi-active\" or \"active\", or leave \
+         durability out"
+    )]
+    NotOnDisk {
+        /// Place in the list of replicas.
+        index: usize,
+        /// How it is replicated.
+        style: Style,
+    },
+    /// A group on disk, but no folder for it.
+    #[error(
+        "durability = \"disk\" needs a folder: set [storage] folder = \"PATH\", on a disk that keeps what it \
+         acknowledges"
+    )]
+    NoStorage {
+        /// `replica` or `program`.
+        table: &'static str,
+        /// Place in the list.
+        index: usize,
+    },
+    /// Storage, but nothing that tells this life of the node from the last.
+    #[error(
+        "[storage] needs data_dir: what is kept there is tied to the node's lives, which are numbered in it"
+    )]
+    StorageWithoutDataDir,
     /// Programs, but no place for their socket.
     #[error(
         "[[program]] needs `admin = \"PATH\"`: the programs' socket is in a folder beside the admin socket"
@@ -329,6 +357,13 @@ impl Problem {
                 vec![Key("replica"), Index(*index), Key("group")]
             }
             Problem::HoldOfStateless { index } => vec![Key("replica"), Index(*index), Key("hold")],
+            Problem::NotOnDisk { index, .. } => {
+                vec![Key("replica"), Index(*index), Key("durability")]
+            }
+            Problem::NoStorage { table, index } => {
+                vec![Key(table), Index(*index), Key("durability")]
+            }
+            Problem::StorageWithoutDataDir => vec![Key("storage")],
             Problem::ProgramsWithoutAdmin | Problem::TooManyPrograms(_) => vec![Key("program")],
             Problem::Program { index, .. } => vec![Key("program"), Index(*index)],
             Problem::ProgramTwice { index, .. } => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use engine::Quorum;
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
-use wire::ordered::{GroupOptions, Hold, Style};
+use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{Duration, NodeId};
 
 use super::error::Step;
@@ -50,6 +50,8 @@ struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     admin: Option<PathBuf>,
     #[serde(default)]
+    storage: StorageTable,
+    #[serde(default)]
     security: SecurityFiles,
     #[serde(default)]
     listen: Listen,
@@ -85,6 +87,13 @@ struct Listen {
     advertise: Option<SocketAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     admin: Option<SocketAddr>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StorageTable {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<PathBuf>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -163,6 +172,8 @@ struct Replica {
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<Hold>,
     #[serde(default)]
+    durability: Durability,
+    #[serde(default)]
     execution: Execution,
 }
 
@@ -177,6 +188,8 @@ struct Program {
     style: Style,
     #[serde(default = "default_hold")]
     hold: Hold,
+    #[serde(default)]
+    durability: Durability,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     environment: BTreeMap<String, String>,
 }
@@ -200,6 +213,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         service: replica.service,
         style: replica.style,
         hold: replica.hold,
+        durability: replica.durability,
         execution: replica.execution,
     };
     let program = |program: Program| ProgramConfig {
@@ -207,7 +221,11 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         command: program.command,
         folder: program.folder,
         environment: program.environment,
-        options: GroupOptions { style: program.style, hold: program.hold },
+        options: GroupOptions {
+            style: program.style,
+            hold: program.hold,
+            durability: program.durability,
+        },
     };
     Ok(Config {
         node: NodeId(file.node),
@@ -224,6 +242,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
             QuorumName::Majority => Quorum::Majority,
             QuorumName::Off => Quorum::Off,
         },
+        storage: file.storage.folder,
         admin: file.admin,
         admin_tls: file.listen.admin,
         client: file.listen.client,
@@ -243,6 +262,7 @@ pub(super) fn print(config: &Config) -> String {
         service: replica.service.clone(),
         style: replica.style,
         hold: replica.hold,
+        durability: replica.durability,
         execution: replica.execution,
     };
     let program = |program: &ProgramConfig| Program {
@@ -251,6 +271,7 @@ pub(super) fn print(config: &Config) -> String {
         folder: program.folder.clone(),
         style: program.options.style,
         hold: program.options.hold,
+        durability: program.options.durability,
         environment: program.environment.clone(),
     };
     let file = File {
@@ -263,6 +284,7 @@ pub(super) fn print(config: &Config) -> String {
             Quorum::Off => QuorumName::Off,
         },
         admin: config.admin.clone(),
+        storage: StorageTable { folder: config.storage.clone() },
         security: SecurityFiles {
             cluster_key: config.security.cluster_key.clone(),
             authority: config.security.authority.clone(),

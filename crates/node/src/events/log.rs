@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use engine::{Event, ProgramNews};
+use engine::{Event, ProgramNews, StorageNews};
 use wire::limits::MAX_GROUPS;
 use wire::{GroupId, Member, NodeId};
 
@@ -105,6 +105,10 @@ impl Log {
                 tracing::warn!(key = key.number, "the change of the cluster key was given up");
             }
             Event::Program { group, news } => program(group, news),
+            Event::Storage(news @ (StorageNews::Full(_) | StorageNews::Failed(_))) => {
+                tracing::error!("{news}");
+            }
+            Event::Storage(news) => tracing::info!("{news}"),
             Event::Left => tracing::info!("left the ring"),
             Event::Ring(Ring::TokenLost { ring, silent, suspect }) => {
                 let suspect = suspect.map(|member| member.node.0);

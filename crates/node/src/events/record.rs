@@ -1,6 +1,6 @@
 //! The JSON form of events: one object, `time` and `event` first, the event's own fields after.
 
-use engine::{Event, ProgramNews, Suspicion};
+use engine::{Event, ProgramNews, StorageNews, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
@@ -109,6 +109,12 @@ pub enum EventKind {
     KeyRetired { key: u8, fingerprint: String },
     /// The change to this key was given up.
     KeyAborted { key: u8, fingerprint: String },
+    /// The disk of this node's storage is full: what is left is used up soon.
+    StorageFull { reason: String },
+    /// It has room again.
+    StorageRoom,
+    /// Nothing can be kept any more: the node leaves.
+    StorageFailed { reason: String },
     /// A program's process was started.
     ProgramStarted { group: String, pid: u32 },
     /// It serves its replica.
@@ -226,6 +232,9 @@ impl From<&Event> for EventKind {
                 EventKind::KeyAborted { key, fingerprint: shown(fingerprint) }
             }
             Event::Program { group, news } => program(group, news),
+            Event::Storage(StorageNews::Full(reason)) => EventKind::StorageFull { reason },
+            Event::Storage(StorageNews::Room) => EventKind::StorageRoom,
+            Event::Storage(StorageNews::Failed(reason)) => EventKind::StorageFailed { reason },
             Event::Left => EventKind::Left,
         }
     }

@@ -3,7 +3,7 @@
 
 use wire::{Duration, GroupId, Time};
 
-use super::{Order, Plane, Stop};
+use super::{Keeping, Order, Plane, Stop};
 use crate::admin::KeyAsk;
 use crate::error::HostError;
 use crate::executor::Done;
@@ -102,11 +102,16 @@ impl Plane {
             }
             Order::Stop => {
                 if self.stop == Stop::No {
-                    self.stop = Stop::LeavingUntil(now + LEAVE_WITHIN);
-                    self.stack.leave(now);
+                    self.begin_to_stop(now);
                 }
             }
         }
+    }
+
+    /// Primaries are handed over, and the ring is left.
+    pub(super) fn begin_to_stop(&mut self, now: Time) {
+        self.stop = Stop::LeavingUntil(now + LEAVE_WITHIN);
+        self.stack.leave(now);
     }
 
     fn change_key(&mut self, now: Time, ask: KeyAsk) -> Result<u8, String> {
@@ -143,6 +148,7 @@ impl Plane {
             tls,
             sockets: transport.sockets(),
             seal,
+            storage: self.keeping.as_ref().map(Keeping::status),
             ..Status::new(status, cluster, configured, client, counters)
         };
         status.ring.links = transport.status(monotonic());

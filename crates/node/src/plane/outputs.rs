@@ -74,6 +74,11 @@ impl Plane {
             }
             Output::Run { group, command } => self.run_command(now, group, command, ran),
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
+            Output::Persist(kept) => self.keep(kept),
+            Output::Snapshot { strand, covers, place, state } => {
+                self.keep_snapshot(strand, covers, place, state);
+            }
+            Output::Forget(group) => self.forget_kept(group),
             Output::Key(command) => {
                 if let Some(keeper) = &self.keeper {
                     keeper.carry_out(command);

@@ -1,7 +1,7 @@
 //! A group and its replicas, as a node sees them.
 
 use serde::{Deserialize, Serialize};
-use wire::ordered::{Hold, Style};
+use wire::ordered::{Durability, Hold, Style};
 use wire::{Incarnation, Member, NodeId, ViewNumber};
 
 /// What a node knows of a group.
@@ -13,6 +13,9 @@ pub struct GroupStatus {
     pub style: Style,
     /// When a reply may leave.
     pub hold: Hold,
+    /// Where it is kept.
+    #[serde(default)]
+    pub durability: Durability,
     /// The number of its view.
     pub view: ViewNumber,
     /// The primary, if any replica has the state.
@@ -47,6 +50,7 @@ impl From<engine::GroupStatus> for GroupStatus {
             name: group.name,
             style: group.options.style,
             hold: group.options.hold,
+            durability: group.options.durability,
             view: group.view,
             primary: group.primary,
             replicas: group.replicas.into_iter().map(replica).collect(),

@@ -53,6 +53,11 @@ impl Disk {
         lane.send(op).expect("the thread waits for this");
     }
 
+    /// The next answer, if one is there.
+    pub fn next(&self) -> Option<Answer> {
+        self.answers.try_recv().ok()
+    }
+
     /// The next answer, if it comes in time.
     pub fn wait(&self, span: Duration) -> Result<Answer, RecvTimeoutError> {
         self.answers.recv_timeout(span)

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use steadfast::status::{Grant, GroupStatus, KeyChange, Status};
-use steadfast::{NodeId, Style};
+use steadfast::status::{Grant, GroupStatus, KeyChange, Status, StorageStatus};
+use steadfast::{Durability, NodeId, Style};
 
 /// Names of clients that are told; `--json` tells more.
 const NAMES: usize = 8;
@@ -34,6 +34,16 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 }
 
 /// Who may talk with the node. Loud where anybody may.
+/// What is kept on disk, and how quickly.
+fn kept(storage: &StorageStatus) -> String {
+    let StorageStatus { folder, records, bytes, syncs, last_sync_us, .. } = storage;
+    format!(
+        "in {}: {records} records ({} KiB) in {syncs} syncs, the last took {last_sync_us} us",
+        folder.display(),
+        bytes / 1024
+    )
+}
+
 fn clients(status: &Status) -> String {
     let Some(certificate) = &status.tls.certificate else {
         return "NOT AUTHENTICATED: whoever reaches the port may call (`steadfast init` makes keys)"
@@ -112,6 +122,11 @@ fn troubles(status: &Status) -> Vec<String> {
                 troubles.push(format!("{count} {what}"));
             }
         }
+    }
+    if let Some(full) = status.storage.as_ref().and_then(|storage| storage.full.as_ref()) {
+        troubles.push(format!(
+            "the disk of the storage is full ({full}): free some room, or the node leaves when what is left is used up"
+        ));
     }
     if status.tls.expires_soon {
         troubles.push(
@@ -208,6 +223,9 @@ fn ring(text: &mut String, status: &Status) {
         }
         None => line(text, format_args!("sealed  no: nothing on the ring is encrypted")),
     }
+    if let Some(storage) = &status.storage {
+        line(text, format_args!("storage {}", kept(storage)));
+    }
     if status.client.is_some() {
         line(text, format_args!("clients {}", clients(status)));
     }
@@ -288,7 +306,10 @@ fn row(group: &GroupStatus, status: &Status) -> [String; 8] {
         group.style.to_string(),
         match group.style {
             Style::Stateless => "-".to_owned(),
-            _ => format!("{:?}", group.hold).to_lowercase(),
+            _ => {
+                let disk = if group.durability == Durability::Disk { ", disk" } else { "" };
+                format!("{:?}{disk}", group.hold).to_lowercase()
+            }
         },
     ]
 }

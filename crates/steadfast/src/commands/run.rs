@@ -51,6 +51,9 @@ pub struct Args {
     /// Who must hold a request before its reply may leave: one, majority or all. Without it: majority.
     #[arg(long, value_parser = named::<steadfast::Hold>)]
     hold: Option<steadfast::Hold>,
+    /// Where the group is kept: memory or disk (its nodes need [storage]). Without it: memory.
+    #[arg(long, value_parser = named::<steadfast::Durability>)]
+    durability: Option<steadfast::Durability>,
     /// Where the program runs; without it, here.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -93,6 +96,7 @@ fn start(args: &Args) -> Result<(), Failure> {
         options: GroupOptions {
             style: args.style.unwrap_or(defaults.style),
             hold: args.hold.unwrap_or(defaults.hold),
+            durability: args.durability.unwrap_or(defaults.durability),
         },
     };
     let status = args.at.connect()?.run(&program).map_err(Failure::failed)?;

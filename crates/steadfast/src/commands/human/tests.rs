@@ -3,7 +3,7 @@ use steadfast::status::{
     ChargeStatus, Counters, ExclusionStatus, GroupStatus, KeyChange, LinkStatus, NodeLinks,
     ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };
-use steadfast::{Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
+use steadfast::{Durability, Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
 fn member(node: u32) -> Member {
     Member { node: NodeId(node), incarnation: Incarnation(1) }
@@ -19,6 +19,7 @@ fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
         name: name.to_owned(),
         style: Style::SemiActive,
         hold: Hold::Majority,
+        durability: Durability::Memory,
         view: ViewNumber(3),
         primary: replicas.iter().find(|replica| replica.1).map(|replica| member(replica.0)),
         replicas: replicas.iter().map(replica).collect(),
@@ -46,6 +47,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             buffers: Default::default(),
         },
         groups,
+        storage: None,
         programs: Vec::new(),
         realtime: Default::default(),
         sockets: Default::default(),
