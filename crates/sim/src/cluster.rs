@@ -5,10 +5,12 @@
 //! - `cluster/bench.rs`: the ring is measured
 //! - `cluster/moves.rs`: primaries are moved
 //! - `cluster/keys.rs`: the key that seals is changed
+//! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod bench;
 mod clients;
+mod disks;
 mod fate;
 mod keys;
 mod moves;
@@ -37,6 +39,8 @@ use crate::streams::{Stream, Way};
 use crate::strike::Relief;
 use crate::trace::mix;
 use crate::watch::{Step as Growth, Watch};
+pub use disks::DiskPlan;
+use disks::NodeDisk;
 
 /// What happens in this world beside datagrams and timers.
 enum Extra {
@@ -60,6 +64,9 @@ enum Extra {
     Call(usize),
     /// For a node: its disk has this key, and the life in which it was told to keep it.
     Kept(KeyName, bool, Incarnation),
+    /// For a node: its disk has done something in this lane, in this life, or something is due there.
+    Disk(store::Lane, Incarnation),
+    DiskDue(Incarnation),
     /// The key is to be changed.
     Rotate,
     /// The ring is to be measured.
@@ -90,6 +97,8 @@ struct Cluster {
     plant: Plant,
     fabric: Fabric<Stack<Ring>, Extra>,
     executors: Vec<BTreeMap<GroupId, Executor>>,
+    /// What nodes keep, if this seed has disks.
+    disks: Vec<NodeDisk>,
     /// The number of the next executor.
     next_executor: u64,
     /// Nodes whose executors are slow now.
@@ -129,6 +138,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         executors: (0..nodes).map(|_| BTreeMap::new()).collect(),
         next_executor: 0,
         slow: vec![false; nodes],
+        disks: (0..nodes).map(|_| NodeDisk::new(&mut draw.fork())).collect(),
         customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
         streams: BTreeMap::new(),
         watch: Watch::new(&options),
@@ -207,7 +217,12 @@ impl Cluster {
             Extra::Relief(relief) => return self.relieve(relief),
             Extra::Calm => return self.heal(),
             Extra::Look => return self.look(),
-            Extra::Frame(..) | Extra::Gone(_) | Extra::Executed(..) | Extra::Kept(..) => {
+            Extra::Frame(..)
+            | Extra::Gone(_)
+            | Extra::Executed(..)
+            | Extra::Kept(..)
+            | Extra::Disk(..)
+            | Extra::DiskDue(_) => {
                 unreachable!("these are for a node")
             }
         }
@@ -228,6 +243,8 @@ impl Cluster {
         config.quorum = self.options.quorum;
         config.sealing = self.fabric.key(node);
         config.waiting = self.options.waiting;
+        config.storage = self.open_store(node);
+        config.snapshot_after = self.options.disks.map_or(10_000, |plan| plan.snapshot_after);
         self.plant.into_engine(&mut config);
         let now = self.fabric.local(node);
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");
@@ -279,6 +296,8 @@ impl Cluster {
                 }
             }
             Extra::Executed(group, serial) => self.executed(node, group, serial)?,
+            Extra::Disk(lane, life) => self.disk_done(node, lane, life),
+            Extra::DiskDue(life) => self.disk_due(node, life),
             _ => unreachable!("this is for the world"),
         }
         self.drain(node)
@@ -368,6 +387,9 @@ impl Cluster {
             bounded::outputs(me, count, self.options.nodes)?;
             self.output(node, me, output)?;
         }
+        if self.pump_disk(node)? {
+            return self.drain(node);
+        }
         self.fabric.settle(node);
         Ok(())
     }
@@ -388,7 +410,7 @@ impl Cluster {
                 if matches!(command, Command::Execute { .. }) {
                     self.watch.served.given(me, group)?;
                 }
-                let component = self.watch.component(me);
+                let component = self.watch.history_of(me, group);
                 if let Some(executor) = self.executors[node].get_mut(&group) {
                     executor.push(command, component);
                 }
@@ -396,9 +418,12 @@ impl Cluster {
             }
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
-            Output::Persist(_) | Output::Snapshot { .. } | Output::Forget(_) => {
-                unreachable!("no disk is given")
+            Output::Persist(kept) => self.keep(node, kept),
+            Output::Snapshot { strand, covers, place, state } => {
+                self.keep_snapshot(node, strand, (covers, place), state);
             }
+            // Its records stay, and mean nothing.
+            Output::Forget(_) => {}
             Output::Bench(result) => self.benched(result)?,
             Output::Moved { group, to, outcome } => {
                 self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));

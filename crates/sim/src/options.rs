@@ -6,11 +6,12 @@
 
 use engine::Quorum;
 use wire::limits::MAX_WAITING;
-use wire::ordered::{GroupOptions, Hold, Style};
+use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
+use crate::cluster::DiskPlan;
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
@@ -112,6 +113,8 @@ pub struct Options {
     pub moves: Option<Duration>,
     /// Nothing else happens, and no call may wait for a time-out.
     pub smooth: bool,
+    /// Nodes have disks, and all groups are on them.
+    pub disks: Option<DiskPlan>,
     /// What bare rings are put to when their faults are over.
     pub trial: Option<Trial>,
 }
@@ -191,9 +194,11 @@ impl Options {
                 .one_in(3)
                 .then(|| draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis)),
             smooth: draw.one_in(24),
+            disks: None,
             trial: None,
         };
-        options.with_trial(&mut draw.fork()).smoothed().passable()
+        let options = options.with_trial(&mut draw.fork()).smoothed().passable();
+        options.with_disks(&mut draw.fork())
     }
 
     /// Where each round of the token brings one datagram, and takes long, no state is transferred in the time that there
@@ -214,6 +219,31 @@ impl Options {
         let waiting = if slow { self.waiting.max(8) } else { self.waiting };
         let weather = if slow { self.weather.near() } else { self.weather };
         Options { weather, benches, waiting, ..self }
+    }
+
+    /// In some seeds nodes have disks: then all lives may end at once, and any at any time, for none is lost. Who is taken out of
+    /// a group on purpose takes its state along.
+    fn with_disks(mut self, draw: &mut Draw) -> Options {
+        let plan = DiskPlan::draw(draw);
+        let has = draw.one_in(4) && !self.smooth && self.quorum == Quorum::Majority;
+        if !has || self.world != World::Cluster {
+            return self;
+        }
+        for group in &mut self.groups {
+            let style = match group.options.style {
+                Style::WarmPassive => Style::SemiActive,
+                style => style,
+            };
+            let durability = match style {
+                Style::Stateless => Durability::Memory,
+                _ => Durability::Disk,
+            };
+            group.options = GroupOptions { style, durability, ..group.options };
+        }
+        self.faults
+            .kinds
+            .retain(|(kind, _)| !matches!(kind, FaultKind::Unhost | FaultKind::Orphan));
+        Options { disks: Some(plan), ..self }
     }
 
     /// Bare rings are put to a trial now and then. Formulas of time are about near hosts; half of the times also about

@@ -1,7 +1,7 @@
 //! Which crashes the promise covers: the fault planner asks here before it takes a life.
 //!
-//! Nodes keep nothing on disk yet (docs/protocol/group.md, "The quorum"): a life that ends takes what it
-//! knew with it. The promise is that no acknowledged request is lost as long as, at any one time,
+//! Without disks a life that ends takes what it knew with it (docs/protocol/group.md, "The quorum"); with them any may end at
+//! any time, and all at once. The promise is that no acknowledged request is lost as long as, at any one time,
 //!
 //! - more than half of the lives of the newest component, and of each later configuration that could have
 //!   become one, still run (exactly half is enough if the member with the smallest id is among them);
@@ -20,6 +20,8 @@ use wire::{GroupId, Member, NodeId, RingId};
 #[derive(Default)]
 pub struct Promise {
     configured: usize,
+    /// What a life says was stored survives it: whoever dies comes back with that.
+    disks: bool,
     /// Groups whose replies leave when all hold the request.
     by_all: Vec<GroupId>,
     /// Configurations that may act or may yet: the newest component, and all seen after it.
@@ -50,8 +52,8 @@ struct View {
 
 impl Promise {
     /// A cluster of so many nodes, none of which runs. `by_all`: groups under `Hold::All`.
-    pub fn new(configured: usize, by_all: Vec<GroupId>) -> Self {
-        Promise { configured, by_all, ..Promise::default() }
+    pub fn new(configured: usize, by_all: Vec<GroupId>, disks: bool) -> Self {
+        Promise { configured, by_all, disks, ..Promise::default() }
     }
 
     /// A life begins.
@@ -171,7 +173,7 @@ impl Promise {
 
     /// Somebody is about to leave a group: were the others struck out now, the last one would leave, and the group with it.
     pub fn pending(&self) -> bool {
-        !self.pending.is_empty()
+        !self.disks && !self.pending.is_empty()
     }
 
     /// It is giving its replica up.
@@ -181,6 +183,9 @@ impl Promise {
 
     /// The promise still holds when this node's life ends now.
     pub fn covers(&self, victim: Member) -> bool {
+        if self.disks {
+            return true;
+        }
         let lives = |member: &Member| self.alive.contains(member) && *member != victim;
         let quorate = self.components.values().all(|members| {
             let left = members.iter().filter(|member| lives(member)).count();
@@ -218,7 +223,7 @@ mod tests {
     }
 
     fn five() -> Promise {
-        let mut promise = Promise::new(5, Vec::new());
+        let mut promise = Promise::new(5, Vec::new(), false);
         let members: Vec<Member> = (1..=5).map(member).collect();
         for &member in &members {
             promise.born(member);
@@ -299,7 +304,7 @@ mod tests {
 
     #[test]
     fn before_the_first_component_nobody_dies() {
-        let mut promise = Promise::new(3, Vec::new());
+        let mut promise = Promise::new(3, Vec::new(), false);
         promise.born(member(1));
         assert!(!promise.covers(member(1)));
     }

@@ -1,5 +1,7 @@
 //! All checkers of a cluster, told of everything that its nodes say and do.
 
+use std::collections::BTreeSet;
+
 use crate::check::hashed::HashMap;
 
 use engine::{Event, MoveError};
@@ -29,6 +31,9 @@ pub struct Watch {
     pub promise: Promise,
     /// Groups of which an answered request may be lost.
     loose: Vec<GroupId>,
+    /// Nodes have disks; replicas of which a view has said that they have the state.
+    disks: bool,
+    counts: BTreeSet<(Member, GroupId)>,
     /// The component that each life acts in.
     component: HashMap<Member, RingId>,
     views: Views,
@@ -55,11 +60,13 @@ impl Watch {
     pub fn new(options: &Options) -> Self {
         Watch {
             loose: options.loose(),
+            disks: options.disks.is_some(),
+            counts: BTreeSet::new(),
             served: Served::new(options.stateless()),
             numbers: Numbers::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
-            promise: Promise::new(options.nodes, options.by_all()),
+            promise: Promise::new(options.nodes, options.by_all(), options.disks.is_some()),
             component: HashMap::default(),
             views: Views::default(),
             primaries: Primaries::default(),
@@ -76,6 +83,15 @@ impl Watch {
     /// The component that this life acts in.
     pub fn component(&self, member: Member) -> RingId {
         self.component.get(&member).copied().unwrap_or_default()
+    }
+
+    /// The component in which this life's replica of a group has a history that counts: of what its disk gave back it is not
+    /// known before a view says so.
+    pub fn history_of(&self, member: Member, group: GroupId) -> RingId {
+        match self.disks && !self.counts.contains(&(member, group)) {
+            true => RingId::default(),
+            false => self.component(member),
+        }
     }
 
     /// A node says what happened inside it.
@@ -97,7 +113,11 @@ impl Watch {
                 let said = (replicas, *primary);
                 self.primaries.installed(by, component, (*group, *view), said)?;
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
-                self.promise.view(by, *group, (component, view.0), synced.collect());
+                let synced: Vec<Member> = synced.collect();
+                if synced.contains(&by) {
+                    self.counts.insert((by, *group));
+                }
+                self.promise.view(by, *group, (component, view.0), synced);
             }
             Event::Moved { group, from, to, asked, .. } => {
                 let component = self.component(by);
@@ -151,6 +171,10 @@ impl Watch {
             return Ok(()); // each replica has a history of its own
         }
         self.once.executed(by, group, entry)?;
+        if component == RingId::default() {
+            self.acknowledged.executed(group, before, after);
+            return Ok(());
+        }
         self.clock.executed(by, component, (group, place), (entry.time, latest))?;
         self.histories.reached(by, component, (group, place), after)?;
         self.acknowledged.executed(group, before, after);

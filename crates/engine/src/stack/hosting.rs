@@ -238,7 +238,9 @@ impl<O: Ordering> Stack<O> {
                 group.options.style.has_state() && (waits || group.replica(self.me).is_some())
             };
             let brings = hosted.recalled || self.directory.get(*id).is_some_and(in_table);
-            (brings && hosted.replica.has_state()).then_some((*id, hosted.taken))
+            // A state that a transfer brought is not there before the disk has it.
+            let is_kept = hosted.logged.syncing.is_none();
+            (brings && is_kept && hosted.replica.has_state()).then_some((*id, hosted.taken))
         });
         with_state.collect()
     }

@@ -34,6 +34,9 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
+        if self.options.disks.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
+            return self.black_out();
+        }
         if self.watch.promise.pending() || self.fabric.now() < self.undisturbed {
             return Ok(());
         }
@@ -205,11 +208,26 @@ impl Cluster {
         self.drain(node)
     }
 
+    /// All lives end at once: their processes are killed, or all hosts lose power. They come back one by one, some late.
+    fn black_out(&mut self) -> Verdict {
+        let power = self.faults.one_in(2);
+        self.fabric.trace.say(self.fabric.now(), || format!("BLACKOUT power={power}"));
+        for node in 0..self.options.nodes {
+            if self.fabric.hosts[node].process.is_some() {
+                self.end(node, power);
+            }
+            let soon = self.faults.scale(Duration::from_millis(1), Duration::from_millis(400));
+            self.fabric.later(soon, Extra::Relief(Relief::Boot(node)));
+        }
+        Ok(())
+    }
+
     /// A life ends.
     fn end(&mut self, node: usize, power: bool) {
         self.summary.deaths += 1;
         self.watch.promise.died(self.fabric.member(node));
         self.fabric.kill(node, power);
+        self.disks[node].end(power);
         self.executors[node].clear();
         if !power {
             self.hang_up(node);
