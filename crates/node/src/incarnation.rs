@@ -1,12 +1,13 @@
 //! Which life of the node this is: larger at every start.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, TryLockError};
+use std::io;
 use std::path::Path;
 
 use wire::Incarnation;
 
 use crate::StartError;
+use crate::durable::{self, Lock};
 use crate::timer::wall_clock;
 
 /// Where the clock has not gone on, a life begins so far beyond the last one: that one's rings were numbered from its
@@ -15,12 +16,6 @@ const RINGS: u64 = 1 << 20;
 
 const FILE: &str = "incarnation";
 
-/// Keeps other processes from the data directory as long as it lives.
-#[derive(Debug)]
-pub(crate) struct DataDir {
-    _lock: File,
-}
-
 /// One life of the node.
 #[derive(Debug)]
 pub(crate) struct Life {
@@ -28,7 +23,7 @@ pub(crate) struct Life {
     /// The data directory knows of no earlier one.
     pub first: bool,
     /// Held as long as the node runs.
-    pub data_dir: Option<DataDir>,
+    pub data_dir: Option<Lock>,
 }
 
 /// Takes the next incarnation: the wall clock's nanoseconds, or one more than the last if the
@@ -39,13 +34,11 @@ pub(crate) fn next(data_dir: Option<&Path>) -> Result<Life, StartError> {
         return Ok(Life { incarnation: Incarnation(now), first: false, data_dir: None });
     };
     let wrap = |source| StartError::DataDir { path: directory.into(), source };
-    fs::create_dir_all(directory).map_err(wrap)?;
-    let lock = File::create(directory.join("lock")).map_err(wrap)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(StartError::DataDirTaken(directory.into())),
-        Err(TryLockError::Error(source)) => return Err(wrap(source)),
-    }
+    durable::make_folder(directory).map_err(wrap)?;
+    let lock = durable::lock(directory, "lock").map_err(|error| match error {
+        TryLockError::WouldBlock => StartError::DataDirTaken(directory.into()),
+        TryLockError::Error(source) => wrap(source),
+    })?;
     let last = match fs::read_to_string(directory.join(FILE)) {
         Ok(text) => {
             Some(number(&text).ok_or_else(|| StartError::Incarnation(directory.join(FILE)))?)
@@ -54,24 +47,14 @@ pub(crate) fn next(data_dir: Option<&Path>) -> Result<Life, StartError> {
         Err(source) => return Err(wrap(source)),
     };
     let next = now.max(last.map_or(0, |last| last.saturating_add(RINGS)));
-    write(directory, next).map_err(wrap)?;
-    let data_dir = Some(DataDir { _lock: lock });
-    Ok(Life { incarnation: Incarnation(next), first: last.is_none(), data_dir })
+    let line = format!("{next}\n");
+    durable::replace_file(&directory.join(FILE), 0o644, line.as_bytes()).map_err(wrap)?;
+    Ok(Life { incarnation: Incarnation(next), first: last.is_none(), data_dir: Some(lock) })
 }
 
 /// The last number itself would leave no room for a next one.
 fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|&last| last < u64::MAX)
-}
-
-/// Replaces the file as a whole: after a crash there is the old number or the new one.
-fn write(directory: &Path, next: u64) -> io::Result<()> {
-    let new = directory.join("incarnation.new");
-    let mut file = File::create(&new)?;
-    writeln!(file, "{next}")?;
-    file.sync_all()?;
-    fs::rename(&new, directory.join(FILE))?;
-    File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The file that keeps the cluster's keys.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::rand::{GetRandomFlags, getrandom};
 use seal::{ClusterKey, Fingerprint, KeyFileError, Keys};
 use wire::Secret;
+
+use crate::durable;
 
 /// Only the node's user may read it.
 const MODE: u32 = 0o600;
@@ -78,21 +80,7 @@ pub fn create(path: &Path) -> Result<Fingerprint, KeyFileProblem> {
 /// It cannot be written.
 pub fn replace(path: &Path, keys: &Keys) -> Result<(), KeyFileProblem> {
     let wrap = |source| KeyFileProblem::Io { path: path.into(), source };
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
-    // What a crash has left there may have another mode.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrap(error)),
-        _ => {}
-    }
-    let options = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new);
-    let mut file = options.map_err(wrap)?;
-    file.write_all(keys.print().as_bytes()).and_then(|()| file.sync_all()).map_err(wrap)?;
-    fs::rename(&new, path).map_err(wrap)?;
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let synced = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-    synced.map_err(wrap)
+    durable::replace_file(path, MODE, keys.print().as_bytes()).map_err(wrap)
 }
 
 /// Random bytes from the system.
@@ -107,6 +95,8 @@ pub(crate) fn random() -> io::Result<Secret> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

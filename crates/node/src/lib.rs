@@ -14,6 +14,7 @@ mod attached;
 pub mod bench;
 mod config;
 mod control;
+mod durable;
 mod error;
 mod events;
 mod executor;

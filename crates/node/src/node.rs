@@ -18,10 +18,11 @@ use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 use crate::admin::Admin;
 use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
+use crate::durable::Lock;
 use crate::error::{HostError, MoveError, ProgramError, StartError, Stopped};
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Executor, Results, panic_text};
-use crate::incarnation::{self, DataDir};
+use crate::incarnation;
 use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
 use crate::plane::{Inbox, Keeping, Order, Plane, Sockets, Stop};
@@ -54,7 +55,7 @@ pub struct Node {
     /// Ends when the last of the node's threads does.
     running: Receiver<()>,
     /// Kept until the node has stopped.
-    _data_dir: Option<DataDir>,
+    _data_dir: Option<Lock>,
 }
 
 impl Node {

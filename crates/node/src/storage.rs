@@ -2,6 +2,8 @@
 
 mod disk;
 mod folder;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io;
@@ -47,6 +49,11 @@ pub enum StorageError {
         /// The system's reason.
         source: io::Error,
     },
+    /// The disk has no hand.
+    #[error(
+        "the system gives the store no thread ({0}): raise the limit of processes, or stop some"
+    )]
+    Thread(io::Error),
     /// Two processes want it.
     #[error("{} is in use by another process: give each node a folder of its own", .0.display())]
     Taken(PathBuf),
@@ -62,6 +69,9 @@ pub enum StorageError {
     /// The snapshot is not taken.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// Nobody can wait for a record that was never appended.
+    #[error("{0} was never appended to this store, so it never comes to the disk")]
+    Unknown(RecordId),
     /// The disk failed.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -86,6 +96,7 @@ pub struct Recovered {
 pub struct Storage {
     store: Store,
     disk: Disk,
+    appended: RecordId,
     persisted: RecordId,
     syncs: u64,
     full: Option<String>,
@@ -102,10 +113,12 @@ pub struct Storage {
 pub enum Word {
     /// All records up to this one are on the disk.
     Persisted(RecordId),
-    /// This strand'''s snapshot is there.
+    /// This strand's snapshot is there.
     SnapshotStored(Strand, RecordId),
     /// This strand's snapshot found no room.
     SnapshotRefused(Strand),
+    /// That this strand is forgotten, up to this record, is on the disk.
+    Forgotten(Strand, RecordId),
     /// A snapshot of this strand would cut the log.
     SnapshotWanted(Strand),
     /// The disk is full: some records still have room.
@@ -135,10 +148,14 @@ impl Storage {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<(Storage, Recovered), StorageError> {
         let store = Store::open(config)?;
-        let disk = Disk::start(folder, wake)?;
+        Storage::open_on(Disk::start(folder, wake)?, store)
+    }
+
+    fn open_on(disk: Disk, store: Store) -> Result<(Storage, Recovered), StorageError> {
         let mut storage = Storage {
             store,
             disk,
+            appended: RecordId(0),
             persisted: RecordId(0),
             syncs: 0,
             full: None,
@@ -166,6 +183,7 @@ impl Storage {
             }
         };
         storage.persisted = RecordId(opened.next.0 - 1);
+        storage.appended = storage.persisted;
         storage.drain();
         storage.words.retain(|word| matches!(word, Word::SnapshotWanted(_) | Word::Full(_)));
         Ok((storage, Recovered { opened, snapshots, records }))
@@ -177,9 +195,8 @@ impl Storage {
     /// [`StorageError::Append`], or what became of the store.
     pub fn append(&mut self, record: Record) -> Result<RecordId, StorageError> {
         loop {
-            let id = self.store.append(monotonic(), record.clone());
-            self.drain();
-            match id {
+            self.catch_up();
+            match self.try_append(&record) {
                 Err(AppendError::Busy) => self.step(),
                 id => return id.map_err(|error| self.reason(error.into())),
             }
@@ -192,6 +209,7 @@ impl Storage {
     /// [`AppendError`]: busy ends when the disk has done something.
     pub fn try_append(&mut self, record: &Record) -> Result<RecordId, AppendError> {
         let id = self.store.append(monotonic(), record.clone());
+        self.appended = id.unwrap_or(self.appended);
         self.drain();
         id
     }
@@ -218,6 +236,11 @@ impl Storage {
 
     /// Takes what the disk has done by now and what is due, without waiting, and tells what came of it.
     pub fn turn(&mut self) -> VecDeque<Word> {
+        self.catch_up();
+        std::mem::take(&mut self.words)
+    }
+
+    fn catch_up(&mut self) {
         while let Some(answer) = self.disk.next() {
             self.answered(answer);
             self.drain();
@@ -227,7 +250,6 @@ impl Storage {
             self.store.handle_timeout(now);
             self.drain();
         }
-        std::mem::take(&mut self.words)
     }
 
     /// When [`Storage::turn`] is due, if the disk does nothing.
@@ -245,6 +267,7 @@ impl Storage {
     /// # Errors
     /// [`StorageError::Snapshot`], or what became of the store.
     pub fn snapshot(&mut self, snapshot: Snapshot) -> Result<(), StorageError> {
+        self.catch_up();
         let taken = self.store.snapshot(monotonic(), snapshot);
         self.drain();
         taken.map_err(|error| self.reason(error.into()))
@@ -260,7 +283,7 @@ impl Storage {
         self.syncs
     }
 
-    /// The next strand of which a snapshot is wanted.
+    /// The next strand of which a snapshot is wanted. If that is refused as busy, it is asked for once more.
     pub fn wanted(&mut self) -> Option<Strand> {
         let at = self.words.iter().position(|word| matches!(word, Word::SnapshotWanted(_)))?;
         match self.words.remove(at) {
@@ -281,14 +304,22 @@ impl Storage {
     /// Waits until all records up to this one are on the disk.
     ///
     /// # Errors
-    /// [`StorageError::Full`] if that waits for room; [`StorageError::Broken`].
+    /// [`StorageError::Full`] if these wait for room, once the disk has said so: to be called again;
+    /// [`StorageError::Broken`]; [`StorageError::Unknown`].
     pub fn wait(&mut self, upto: RecordId) -> Result<(), StorageError> {
+        if upto > self.appended {
+            return Err(StorageError::Unknown(upto));
+        }
+        self.catch_up();
         while self.persisted < upto {
-            match (&self.closed, &self.full) {
-                (Some(Err(broken)), _) => return Err(broken.clone().into()),
-                (Some(Ok(())), _) => return Err(AppendError::NotOpen.into()),
-                (None, Some(text)) => return Err(StorageError::Full(text.clone())),
-                (None, None) => self.step(),
+            match &self.closed {
+                Some(Err(broken)) => return Err(broken.clone().into()),
+                Some(Ok(())) => return Err(AppendError::NotOpen.into()),
+                None => self.step(),
+            }
+            // What was taken has its room, unless the disk takes room for what is written over.
+            if self.persisted < upto && self.store.waits_for_room() {
+                return Err(StorageError::Full(self.full.clone().unwrap_or_default()));
             }
         }
         Ok(())
@@ -369,6 +400,7 @@ impl Storage {
             Output::SnapshotStored(strand, covers) => {
                 self.words.push_back(Word::SnapshotStored(strand, covers));
             }
+            Output::Forgotten(strand, upto) => self.words.push_back(Word::Forgotten(strand, upto)),
             Output::SnapshotWanted(strand) => self.words.push_back(Word::SnapshotWanted(strand)),
             Output::SnapshotRefused(strand) => {
                 tracing::warn!(?strand, "the disk has no room for a snapshot");

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
-use steadfast_node::storage::{self, Recovered, Storage, StorageError};
+use steadfast_node::storage::{self, Recovered, Storage, StorageError, Word};
 use store::format::BLOCK;
 use store::{Config, OpenError, Owner, Record, RecordId, Snapshot, Strand};
 use wire::ordered::Place;
@@ -162,6 +162,47 @@ fn a_folder_is_for_one_process_and_one_owner() {
     let error = Storage::open(folder.path(), other).unwrap_err();
     assert!(matches!(error, StorageError::Open(OpenError::Owner { .. })), "{error}");
     assert!(error.to_string().contains("data_dir"), "{error}");
+}
+
+#[test]
+fn what_is_forgotten_does_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut storage, _) = Storage::open(folder.path(), config()).unwrap();
+    for id in 1..=20 {
+        storage.append(record(id)).unwrap();
+    }
+    let strand = record(20).strand;
+    storage.try_forget(strand, Place::default()).unwrap();
+    while !storage.turn().contains(&Word::Forgotten(strand, RecordId(20))) {
+        storage.step();
+    }
+    drop(storage);
+    let (_, recovered) = Storage::open(folder.path(), config()).unwrap();
+    assert!(recovered.records.iter().all(|(_, record)| record.strand != strand));
+    assert!(!recovered.records.is_empty(), "those of the others do");
+}
+
+#[test]
+fn a_reserve_that_its_maker_did_not_fill_is_filled() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("reserve"), "").unwrap();
+    let size = || std::fs::metadata(folder.path().join("reserve")).unwrap().len();
+    let (mut storage, _) = Storage::open(folder.path(), config()).unwrap();
+    let mut id = 0;
+    while size() < config().reserve {
+        id += 1;
+        storage.append(record(id)).unwrap();
+        storage.wait(RecordId(id)).unwrap();
+    }
+    storage.close().unwrap();
+    let larger = Config { reserve: 2 * config().reserve, ..config() };
+    let (mut storage, _) = Storage::open(folder.path(), larger).unwrap();
+    while size() < larger.reserve {
+        id += 1;
+        storage.append(record(id)).unwrap();
+        storage.wait(RecordId(id)).unwrap();
+    }
+    assert_eq!(size(), larger.reserve);
 }
 
 #[test]

@@ -5,12 +5,18 @@
 //! that failed, what it should have written is shown as long as the host runs, and never comes to the disk any more
 //! (A. Rebello et al.: *Can Applications Recover from fsync Failures?*, USENIX ATC 2020).
 
+mod power;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use store::{Done, Failure, FailureKind, FileName, Op};
 
 use crate::draw::Draw;
+use power::{put, rename};
+
+/// A bit that changed by itself: the file, the byte, the bit.
+pub type Rot = (FileName, usize, u8);
 
 /// What is written or not, as a whole.
 const SECTOR: usize = 512;
@@ -104,16 +110,22 @@ impl Disk {
         }
         let full = || Err(failure(FailureKind::Full, "no space left on device"));
         match op {
-            Op::Create { file, size } | Op::Allocate { file, size } => {
+            Op::Create { file, size } => {
                 let size = *size as usize;
                 if !self.has_room(size) {
                     return full();
                 }
                 let number = self.new_file(*file);
-                if matches!(op, Op::Create { .. }) {
-                    self.write(number, 0, &vec![0; size]);
-                } else {
-                    self.files[number].allocated = size;
+                self.write(number, 0, &vec![0; size]);
+            }
+            Op::Allocate { file, size } => {
+                let number = match self.names.get(file) {
+                    Some(&number) => number,
+                    None => self.new_file(*file),
+                };
+                let known = self.files[number].allocated;
+                if !self.has_room((*size as usize).saturating_sub(known)) {
+                    return full();
                 }
             }
             Op::Write { file, offset, bytes } | Op::Append { file, offset, bytes } => {
@@ -154,7 +166,17 @@ impl Disk {
             Op::Create { file, .. } | Op::Append { file, .. } | Op::Sync { file } => {
                 self.sync(*file)?;
             }
-            Op::Allocate { .. } | Op::Write { .. } => {}
+            Op::Allocate { file, size } => {
+                let Some(&number) = self.names.get(file) else {
+                    return Err(failure(FailureKind::Refused, "no such file to allocate"));
+                };
+                let known = self.files[number].allocated;
+                if !self.has_room((*size as usize).saturating_sub(known)) {
+                    return Err(failure(FailureKind::Full, "no space left on device"));
+                }
+                self.files[number].allocated = known.max(*size as usize);
+            }
+            Op::Write { .. } => {}
             Op::Rename { from, to } => {
                 let Some(number) = self.names.remove(from) else {
                     return Err(failure(FailureKind::Refused, "no such file to rename"));
@@ -229,189 +251,7 @@ impl Disk {
         }
         if fails { Err(failure(FailureKind::Unsynced, "sync: input/output error")) } else { Ok(()) }
     }
-
-    /// The host loses power: what is not on the disk is gone, but for what happens to be.
-    pub fn lose_power(&mut self) {
-        for naming in std::mem::take(&mut self.pending) {
-            if self.draw.one_in(2) {
-                rename(&mut self.durable, naming);
-            }
-        }
-        for file in &mut self.files {
-            let mut spoilt = Vec::new();
-            for (sector, bytes) in std::mem::take(&mut file.pending) {
-                if self.draw.one_in(2) {
-                    put(&mut file.durable, sector, &bytes);
-                }
-                if self.draw.permille(self.troubles.spoilt) {
-                    spoilt.push(sector);
-                }
-            }
-            for sector in spoilt {
-                let noise: Vec<u8> = (0..SECTOR).map(|_| self.draw.bits() as u8).collect();
-                if sector * SECTOR < file.durable.len() {
-                    put_within(&mut file.durable, sector, &noise);
-                }
-            }
-            file.shown = file.durable.clone();
-        }
-        self.names = self.durable.clone();
-        self.tidy();
-    }
-
-    /// Forgets the contents that nobody can name any more.
-    fn tidy(&mut self) {
-        let named = |number: usize| {
-            self.names.values().chain(self.durable.values()).any(|&other| other == number)
-        };
-        let gone: Vec<usize> = (0..self.files.len()).filter(|&number| !named(number)).collect();
-        for number in gone {
-            self.files[number] = File::default();
-        }
-    }
-
-    /// A bit of a file changes by itself, on the disk and in all that is shown of it. Gives what mends it.
-    pub fn rot(&mut self) -> Option<(FileName, usize, u8)> {
-        let lasting = |name: &&FileName| {
-            matches!(name, FileName::Manifest | FileName::Segment(_) | FileName::Snapshot(_))
-        };
-        let names: Vec<FileName> = self.names.keys().filter(lasting).copied().collect();
-        if names.is_empty() {
-            return None;
-        }
-        let mut name = self.draw.pick(&names);
-        let shown = &self.files[self.names[&name]].shown;
-        // Most of a segment may be empty.
-        let used = shown.iter().rposition(|&byte| byte != 0)? + 1;
-        let mut at = self.draw.count(0, used - 1);
-        // The log's end is where it matters most.
-        if !self.recent.is_empty() && self.draw.one_in(2) {
-            let recent: Vec<_> = self.recent.iter().copied().collect();
-            let (file, offset, length) = self.draw.pick(&recent);
-            (name, at) = (file, offset + self.draw.count(0, length.min(200) - 1));
-        }
-        let bit = 1 << self.draw.between(0, 7);
-        self.flip((name, at, bit));
-        Some((name, at, bit))
-    }
-
-    /// Changes a bit, or changes it back.
-    pub fn flip(&mut self, (name, at, bit): (FileName, usize, u8)) {
-        let Some(&number) = self.names.get(&name) else { return };
-        let file = &mut self.files[number];
-        for bytes in [&mut file.shown, &mut file.durable] {
-            if let Some(byte) = bytes.get_mut(at) {
-                *byte ^= bit;
-            }
-        }
-    }
-}
-
-fn put(durable: &mut Vec<u8>, sector: usize, bytes: &[u8]) {
-    let from = sector * SECTOR;
-    if durable.len() < from + bytes.len() {
-        durable.resize(from + bytes.len(), 0);
-    }
-    durable[from..from + bytes.len()].copy_from_slice(bytes);
-}
-
-fn put_within(durable: &mut [u8], sector: usize, bytes: &[u8]) {
-    let from = sector * SECTOR;
-    let length = bytes.len().min(durable.len() - from);
-    durable[from..from + length].copy_from_slice(&bytes[..length]);
-}
-
-fn rename(names: &mut BTreeMap<FileName, usize>, naming: Naming) {
-    match naming {
-        Naming::Is(name, number) => {
-            names.insert(name, number);
-        }
-        Naming::Gone(name) => {
-            names.remove(&name);
-        }
-        Naming::Moved(from, to, number) => {
-            // Another file may be called so by now.
-            if names.get(&from) == Some(&number) {
-                names.remove(&from);
-            }
-            names.insert(to, number);
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn disk(troubles: Troubles, seed: u64) -> Disk {
-        let mut disk = Disk::new(1 << 20, troubles, Draw::new(seed));
-        run(&mut disk, Op::Create { file: FileName::Segment(1), size: 4_096 }).unwrap();
-        run(&mut disk, Op::SyncFolder).unwrap();
-        disk
-    }
-
-    fn run(disk: &mut Disk, op: Op) -> Result<Done, Failure> {
-        disk.begin(&op)?;
-        disk.finish(&op)
-    }
-
-    fn write(disk: &mut Disk, byte: u8, synced: bool) -> Result<Done, Failure> {
-        let (file, bytes) = (FileName::Segment(1), Bytes::from(vec![byte; 4_096]));
-        run(
-            disk,
-            match synced {
-                true => Op::Append { file, offset: 0, bytes },
-                false => Op::Write { file, offset: 0, bytes },
-            },
-        )
-    }
-
-    fn content(disk: &mut Disk) -> Vec<u8> {
-        let op = Op::Read { file: FileName::Segment(1), offset: 0, length: 8_192 };
-        let Ok(Done::Read(bytes)) = run(disk, op) else { panic!("it is there") };
-        bytes.to_vec()
-    }
-
-    #[test]
-    fn what_is_synced_stays_and_the_rest_survives_in_any_part() {
-        let (mut mixed, mut lost) = (0, 0);
-        for seed in 0..50 {
-            let mut disk = disk(Troubles::default(), seed);
-            write(&mut disk, 1, true).unwrap();
-            disk.lose_power();
-            assert_eq!(content(&mut disk), vec![1; 4_096]);
-            write(&mut disk, 2, false).unwrap();
-            disk.lose_power();
-            let left = content(&mut disk);
-            assert!(left.iter().all(|&byte| byte == 1 || byte == 2));
-            mixed += usize::from(left.contains(&1) && left.contains(&2));
-            run(&mut disk, Op::Create { file: FileName::Spare, size: 0 }).unwrap();
-            disk.lose_power();
-            lost += usize::from(!disk.names.contains_key(&FileName::Spare));
-        }
-        assert!(mixed > 40 && (10..40).contains(&lost), "{mixed} {lost}");
-    }
-
-    #[test]
-    fn a_sync_that_failed_is_not_made_good_by_another() {
-        let unsynced = Troubles { unsynced: 1_000, ..Troubles::default() };
-        let mut disk = disk(Troubles::default(), 7);
-        disk.troubles = unsynced;
-        assert_eq!(write(&mut disk, 1, true).unwrap_err().kind, FailureKind::Unsynced);
-        disk.troubles = Troubles::default();
-        run(&mut disk, Op::Sync { file: FileName::Segment(1) }).unwrap();
-        assert_eq!(content(&mut disk), vec![1; 4_096], "it is shown");
-        disk.lose_power();
-        assert!(content(&mut disk).contains(&0), "it was not on the disk");
-    }
-
-    #[test]
-    fn a_full_disk_says_so() {
-        let mut disk = disk(Troubles::default(), 1);
-        disk.capacity = 8_192;
-        let create = |size| Op::Create { file: FileName::Segment(2), size };
-        assert_eq!(run(&mut disk, create(4_097)).unwrap_err().kind, FailureKind::Full);
-        run(&mut disk, create(4_096)).unwrap();
-        write(&mut disk, 1, true).unwrap();
-    }
-}
+mod tests;

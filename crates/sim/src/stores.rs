@@ -5,17 +5,19 @@
 //! ([`crate::oracle::log`]).
 
 mod customer;
+mod life;
+mod options;
 
-use store::{Config, FileName, Lane, Op, OpenError, Output, Owner, Store};
-use wire::{Duration, NodeId, Time};
+use store::{Lane, Op, OpenError, Output, Store};
+use wire::{Duration, Time};
 
 use crate::check::{Verdict, demand};
-use crate::disk::{Disk, Troubles};
+use crate::disk::{Disk, Rot};
 use crate::draw::Draw;
-use crate::options::CLUSTER_ID;
 use crate::oracle::log::Log;
 use crate::run::{Outcome, Plant, Summary};
 use crate::trace::Trace;
+use options::Options;
 
 const PROPERTY: &str = "durable";
 
@@ -31,45 +33,13 @@ const RECORDS: u64 = 1_500;
 /// When something ends, what it is, and whether it began well.
 type UnderWay = (Time, Op, Result<(), store::Failure>);
 
-/// A bit that changed by itself.
-type Rot = (FileName, usize, u8);
-
-/// What a seed draws.
+/// What became of a file while nobody used it.
 #[derive(Clone, Debug)]
-struct Options {
-    config: Config,
-    troubles: Troubles,
-    /// Lives that end before all heals.
-    lives: usize,
-    /// The longest life.
-    life: Duration,
-    /// The longest time that the disk takes for something.
-    slowest: Duration,
-    /// Pause between records.
-    think: Duration,
-    /// Bytes of the longest record.
-    longest: usize,
-    strands: u64,
-    /// How a life ends, each as often as it is named.
-    ends: Vec<End>,
-    /// Bits rot, of 1,000 restarts.
-    rot: u64,
-    /// The disk is full, of 1,000 lives.
-    full: u64,
-    /// Snapshots that are asked for are taken.
-    obliging: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// The process dies.
-    Kill,
-    /// The host loses power.
-    Power,
-    /// The store is closed.
-    Close,
-    /// The host loses power after a rest.
-    Rest,
+enum Harm {
+    /// A bit changed by itself.
+    Rot(Rot),
+    /// Somebody brought an older manifest back from a copy; this is the one that was there.
+    OldManifest(Vec<u8>),
 }
 
 struct World {
@@ -87,10 +57,14 @@ struct World {
     quiet_since: Time,
     /// Since when the disk has room.
     roomy_since: Time,
-    /// What has rotted before the last opening.
-    rotten: Option<Rot>,
-    /// A snapshot that is to be taken.
+    /// What befell the store's files before the last opening.
+    harm: Option<Harm>,
+    /// A copy of the manifest, as it once was.
+    copy: Option<Vec<u8>>,
+    /// Snapshots that are to be taken.
     wanted: Vec<store::Strand>,
+    /// Since when appends are refused as busy and the disk does nothing well.
+    busy_since: Option<Time>,
     lives: u64,
     appended: u64,
     /// Nothing goes wrong any more.
@@ -117,8 +91,10 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
         over: None,
         quiet_since: now,
         roomy_since: now,
-        rotten: None,
+        harm: None,
+        copy: None,
         wanted: Vec::new(),
+        busy_since: None,
         lives: 0,
         appended: 0,
         healed: false,
@@ -135,52 +111,9 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
     Outcome { verdict, hash: world.trace.hash(), summary }
 }
 
-impl Options {
-    fn draw(draw: &mut Draw, plant: Plant) -> Options {
-        let mut faults = draw.fork();
-        let sometimes = |faults: &mut Draw, rates: &[u64]| match faults.one_in(2) {
-            true => faults.pick(rates),
-            false => 0,
-        };
-        let batch = draw.pick(&[2_000, 8_000, 30_000]);
-        let segment = draw.pick(&[1, 2, 4, 8]) * ((batch as u64).div_ceil(4_096) + 5) * 4_096;
-        let owner = Owner { cluster: CLUSTER_ID, node: NodeId(1) };
-        let mut config = Config::new(owner, draw.bits());
-        (config.segment, config.batch) = (segment, batch);
-        config.reserve = segment.max(draw.pick(&[0, 30_000, 200_000]));
-        config.keep = draw.count(1, 6);
-        config.delay = Duration::from_micros(draw.pick(&[0, 0, 300]));
-        config.mark_after = Duration::from_millis(draw.pick(&[1, 10, 100]));
-        config.retry = Duration::from_millis(draw.pick(&[5, 50]));
-        plant.into_store(&mut config);
-        let kinds = [End::Kill, End::Power, End::Close, End::Rest];
-        let many = faults.count(1, kinds.len());
-        let ends = faults.distinct(many, kinds.len()).into_iter().map(|kind| kinds[kind]).collect();
-        Options {
-            config,
-            troubles: Troubles {
-                unsynced: sometimes(&mut faults, &[2, 10, 40]),
-                refused: sometimes(&mut faults, &[0, 1, 5]),
-                spoilt: sometimes(&mut faults, &[20, 200]),
-                copies: faults.one_in(4),
-            },
-            lives: draw.count(2, 16),
-            life: Duration::from_millis(draw.pick(&[2, 20, 100])),
-            slowest: Duration::from_micros(draw.pick(&[50, 500, 500, 5_000])),
-            think: Duration::from_micros(draw.pick(&[20, 100, 1_000])),
-            longest: draw.pick(&[40, 400, 1_500]),
-            strands: draw.between(1, 4),
-            ends,
-            rot: sometimes(&mut faults, &[50, 200, 500]),
-            full: sometimes(&mut faults, &[100, 400]),
-            obliging: draw.permille(800),
-        }
-    }
-}
-
 impl World {
     fn run(&mut self) -> Verdict {
-        self.reopen(false)?;
+        self.reopen(None)?;
         for _ in 0..self.options.lives {
             self.life()?;
             self.restart()?;
@@ -188,7 +121,7 @@ impl World {
         self.heal()?;
         // All that is said to be on the disk is, once more.
         self.disk.lose_power();
-        self.reopen(false)
+        self.reopen(None)
     }
 
     /// Time goes on while the store is at work, and somebody uses it.
@@ -239,6 +172,9 @@ impl World {
     fn done(&mut self, lane: usize) {
         let (_, op, begun) = self.lanes[lane].take().expect("it was under way");
         let result = begun.and_then(|()| self.disk.finish(&op));
+        if result.is_ok() {
+            self.busy_since = None;
+        }
         self.trace
             .say(self.now, || format!("  {op} {}", if result.is_ok() { "done" } else { "FAILED" }));
         let name = [Lane::Log, Lane::House][lane];
@@ -262,9 +198,11 @@ impl World {
                     self.quiet_since = self.now;
                     self.log.say(upto)?;
                 }
-                Output::SnapshotStored(strand, covers) => self.log.stored(strand, covers),
+                Output::SnapshotStored(strand, covers) => self.log.stored(strand, covers)?,
+                Output::Forgotten(strand, upto) => self.log.forgotten(strand, upto)?,
                 Output::SnapshotWanted(strand) => self.wanted.push(strand),
-                Output::SnapshotRefused(_) | Output::Full(_) | Output::Room => {}
+                Output::SnapshotRefused(strand) => self.log.refused(strand)?,
+                Output::Full(_) | Output::Room => {}
             }
         }
         Ok(())
@@ -276,7 +214,7 @@ impl World {
             Output::Opened(opened) => {
                 self.open = true;
                 self.quiet_since = self.now;
-                self.log.opened(&opened, self.is_rotten())
+                self.log.opened(&opened)
             }
             Output::NotOpened(error) => {
                 self.over = Some(Err(error));
@@ -286,6 +224,7 @@ impl World {
                 self.open = false;
                 if result.is_ok() {
                     self.log.rest();
+                    self.log.closed()?;
                 }
                 self.over = Some(Ok(()));
                 Ok(())
@@ -302,143 +241,6 @@ impl World {
         let takes = self.draw.scale(shortest, self.options.slowest);
         self.lanes[lane] = Some((self.now + takes, op, begun));
         Ok(())
-    }
-
-    /// The life ends somehow, and another begins.
-    fn restart(&mut self) -> Verdict {
-        let end = self.draw.pick(&self.options.ends);
-        self.trace.note(self.now, 2, 0, [end as u64, 0]);
-        self.trace.say(self.now, || format!("FAULT {end:?}"));
-        self.lives += 1;
-        if end == End::Close {
-            self.store.close(self.now);
-            self.until_over()?;
-        }
-        if end == End::Rest && self.open {
-            self.rest()?;
-        }
-        // What is under way when a process dies is done or not.
-        for (_, op, begun) in std::mem::take(&mut self.lanes).into_iter().flatten() {
-            if begun.is_ok() && self.draw.one_in(2) {
-                let _ = self.disk.finish(&op);
-            }
-        }
-        if matches!(end, End::Power | End::Rest) {
-            self.disk.lose_power();
-        }
-        // Enough room to begin with, most of the times.
-        if !self.draw.one_in(3) {
-            self.make_room();
-        }
-        let rotten = self.draw.permille(self.options.rot);
-        self.reopen(rotten)
-    }
-
-    /// Nobody uses the store for a while.
-    fn rest(&mut self) -> Verdict {
-        let long = self.options.config.mark_after + 200 * self.options.slowest;
-        let end = self.now + 2 * long;
-        while self.now < end {
-            self.step(end)?;
-        }
-        // Whatever waits, for want of room, keeps the log from resting.
-        let settled =
-            self.log.persisted() == self.log.last().0 && self.now >= self.quiet_since + long;
-        if self.open && settled && !self.is_short() {
-            self.log.rest();
-        }
-        Ok(())
-    }
-
-    /// The disk's room may keep the log from what it would do.
-    fn is_short(&self) -> bool {
-        // What found no room tries again after a while, and then makes itself a segment.
-        let known = 2 * self.options.config.retry + 200 * self.options.slowest;
-        self.disk.capacity < ROOM || self.now < self.roomy_since + known
-    }
-
-    fn make_room(&mut self) {
-        self.disk.capacity = ROOM;
-        self.roomy_since = self.now;
-    }
-
-    fn until_over(&mut self) -> Verdict {
-        let end = self.now + WITHIN;
-        while self.over.is_none() && self.now < end {
-            self.step(end)?;
-        }
-        let over = self.over.is_some();
-        demand(over, "liveness", || "the store neither opens nor closes".into())
-    }
-
-    /// Opens the store until it is open. With `rotten`, a bit changes before.
-    fn reopen(&mut self, rotten: bool) -> Verdict {
-        self.rotten = if rotten { self.disk.rot() } else { None };
-        self.trace.say(self.now, || format!("ROT {:?}", self.rotten));
-        for _ in 0..50 {
-            self.lanes = [None, None];
-            self.wanted.clear();
-            (self.open, self.over) = (false, None);
-            self.log.begin();
-            self.store = Store::open(self.options.config).expect("drawn knobs are in range");
-            let end = self.now + WITHIN;
-            while !self.open && self.over.is_none() && self.now < end {
-                self.step(end)?;
-            }
-            match self.over.take() {
-                None => return demand(self.open, "liveness", || "the store does not open".into()),
-                Some(Ok(())) => return Ok(()),
-                Some(Err(error)) => self.judge(&error)?,
-            }
-        }
-        demand(false, "liveness", || "the store never opens".into())
-    }
-
-    /// Whether this is a reason not to open. What is rotten is mended; what is full gets room.
-    fn judge(&mut self, error: &OpenError) -> Verdict {
-        match error {
-            OpenError::Full(_) => {
-                self.make_room();
-                Ok(())
-            }
-            OpenError::Disk(_) => Ok(()),
-            _ => {
-                let rotten = self.rotten.take();
-                rotten.into_iter().for_each(|bit| self.disk.flip(bit));
-                demand(rotten.is_some(), PROPERTY, || {
-                    format!("nothing had rotted, and yet: {error}")
-                })
-            }
-        }
-    }
-
-    fn is_rotten(&self) -> bool {
-        self.rotten.is_some()
-    }
-
-    /// Nothing goes wrong any more: what is appended must come to the disk.
-    fn heal(&mut self) -> Verdict {
-        self.trace.say(self.now, || "ALL HEALS".into());
-        self.disk.troubles = Troubles::default();
-        self.healed = true;
-        self.make_room();
-        // What was under way may have failed already: all begins anew.
-        self.reopen(false)?;
-        let end = self.now + WITHIN;
-        let mut left = 20;
-        while left > 0 && self.now < end {
-            let before = self.log.last();
-            self.append()?;
-            left -= usize::from(self.log.last() > before);
-            self.step(self.now + Duration::from_millis(1))?;
-        }
-        while self.log.persisted() < self.log.last().0 && self.now < end {
-            self.step(end)?;
-        }
-        let done = left == 0 && self.log.persisted() == self.log.last().0;
-        demand(done, "liveness", || "what is appended does not come to the disk".into())?;
-        self.store.close(self.now);
-        self.until_over()
     }
 }
 
@@ -457,6 +259,7 @@ fn kind(output: &Output) -> u64 {
         Output::Full(_) => 10,
         Output::Room => 11,
         Output::Closed(_) => 12,
+        Output::Forgotten(_, upto) => 13 << 32 | upto.0,
     }
 }
 

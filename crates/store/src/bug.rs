@@ -30,12 +30,22 @@ pub enum Bug {
     NameUnsyncedSnapshot,
     /// A snapshot is named although records that it covers are not on the disk, whose numbers may be given anew.
     SnapshotAhead,
+    /// That a write to the log finds the disk full is told to nobody.
+    FullInSilence,
+    /// What the manifest does not name is of no meaning, whatever it is.
+    TrustOldManifest,
+    /// A snapshot that was asked for is not asked for again, whatever became of it.
+    AskOnce,
+    /// What waits to be forgotten when the log rests is dropped by a close.
+    CloseAtRest,
+    /// The reserve is believed to be whole because there is a file of its name.
+    TrustReserve,
 }
 
 #[cfg(feature = "planted-bugs")]
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 13] = [
+    pub const ALL: [Bug; 18] = [
         Bug::ReportBeforeSync,
         Bug::SkipFolderSync,
         Bug::AcceptPastGap,
@@ -49,6 +59,11 @@ impl Bug {
         Bug::RewriteLastBlock,
         Bug::NameUnsyncedSnapshot,
         Bug::SnapshotAhead,
+        Bug::FullInSilence,
+        Bug::TrustOldManifest,
+        Bug::AskOnce,
+        Bug::CloseAtRest,
+        Bug::TrustReserve,
     ];
 }
 

@@ -4,9 +4,11 @@
 //! what a manifest names is on the disk, name and all, before the manifest is; what a manifest no longer names goes when
 //! the manifest is on the disk.
 
+mod asking;
 mod jobs;
+mod room;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -50,6 +52,8 @@ struct Change {
     doomed: Vec<(FileName, bool)>,
     /// Snapshots that it names for the first time.
     stored: Vec<(Strand, RecordId)>,
+    /// Strands that it says are forgotten.
+    forgotten: Vec<(Strand, RecordId)>,
 }
 
 /// What came of a step.
@@ -80,14 +84,21 @@ pub(crate) struct House {
     /// What is there of a file that found no room.
     leftover: Option<FileName>,
     spare: bool,
+    /// There is a reserve, of whatever size.
     reserve: bool,
+    /// It is as large as it should be.
+    whole: bool,
     /// The disk was full: what takes more room than a snapshot or a manifest is not tried before.
     later: Option<Time>,
     /// It was too full for a manifest.
     unnamed: bool,
+    /// It was too full even to take a name away: nothing at all is tried before.
+    jammed: bool,
     full: bool,
     /// The oldest segment for which snapshots were asked.
     asked_for: u64,
+    /// Whose snapshots were asked for, for its sake, and have not come.
+    asked: BTreeSet<Strand>,
     job: Option<Job>,
 }
 
@@ -101,7 +112,7 @@ pub(crate) struct Found {
 }
 
 impl House {
-    pub fn new(found: Found) -> House {
+    pub fn new(found: Found, config: &Config) -> House {
         let Found { mut manifest, mut segments, files, fresh } = found;
         // Segments that nothing was written to are of no use to this life, which writes to its own.
         segments.retain(|_, held| held.end.is_some());
@@ -135,10 +146,14 @@ impl House {
             leftover: None,
             spare: false,
             reserve: files.contains(&FileName::Reserve),
+            // Whoever made it may have died before it had its room, or have wanted less.
+            whole: planted!(config, TrustReserve) && files.contains(&FileName::Reserve),
             later: None,
             unnamed: false,
+            jammed: false,
             full: false,
             asked_for: 0,
+            asked: BTreeSet::new(),
             job: None,
             manifest,
             segments,
@@ -149,8 +164,18 @@ impl House {
         self.job.is_some()
     }
 
-    pub fn is_full(&self) -> bool {
-        self.full
+    /// Something that was taken is not on the disk yet.
+    pub fn owes(&self) -> bool {
+        let Change { stored, forgotten, .. } = &self.change;
+        !(self.snapshots.is_empty() && stored.is_empty() && forgotten.is_empty())
+    }
+
+    /// What was taken is not waited for any more: it is refused.
+    pub fn give_up(&mut self, outputs: &mut VecDeque<Output>) {
+        let Change { stored, forgotten, .. } = core::mem::take(&mut self.change);
+        let named = stored.into_iter().chain(forgotten).map(|(strand, _)| strand);
+        let waiting = self.snapshots.drain(..).map(|waiting| waiting.strand);
+        outputs.extend(named.chain(waiting).map(Output::SnapshotRefused));
     }
 
     /// A batch is on the disk.
@@ -194,16 +219,12 @@ impl House {
         log: &Log,
         config: &Config,
     ) -> Result<(), SnapshotError> {
-        let same = |other: &&Waiting| other.strand == waiting.strand;
-        let under_way = match &self.job {
-            Some(Job::Snapshot { waiting, .. }) => Some(waiting),
-            _ => None,
-        };
         if waiting.covers > log.appended() || waiting.covers < self.covered(waiting.strand) {
             return Err(SnapshotError::Misplaced(waiting.covers));
         }
         let taken = self.snapshots.len() >= MAX_SNAPSHOTS_WAITING;
-        if taken || self.snapshots.iter().chain(under_way).any(|other| same(&other)) {
+        if taken || self.has(waiting.strand) {
+            self.not_asked(waiting.strand, config);
             return Err(SnapshotError::Busy);
         }
         // Each that waits may add one.
@@ -217,14 +238,28 @@ impl House {
             self.manifest.strands = before;
             self.garbage.extend(self.change.doomed.drain(..));
         }
+        self.not_asked(waiting.strand, config);
         self.snapshots.push_back(waiting);
         Ok(())
+    }
+
+    /// A snapshot of this strand is under way.
+    fn has(&self, strand: Strand) -> bool {
+        let under_way = match &self.job {
+            Some(Job::Snapshot { waiting, .. }) => Some(waiting),
+            _ => None,
+        };
+        self.snapshots.iter().chain(under_way).any(|waiting| waiting.strand == strand)
     }
 
     /// What the disk is to do next, if it is idle.
     pub fn next_op(&mut self, now: Time, log: &Log, config: &Config) -> Option<Op> {
         if self.job.is_none() {
             self.later = self.later.filter(|&later| now < later);
+            self.jammed &= self.later.is_some();
+            if self.jammed {
+                return None;
+            }
             self.job = self.next_job(log, config);
             return self.op(config);
         }
@@ -256,10 +291,10 @@ impl House {
         if self.dirty && !(waits && self.unnamed) {
             return self.next_job(log, config);
         }
-        if !self.reserve && !waits {
+        if !self.whole && !waits {
             return Some(Job::Reserve);
         }
-        let possible = self.spare || self.reserve && !waits;
+        let possible = self.spare || self.whole && !waits;
         if wanted && possible && self.manifest.segments.len() < MAX_SEGMENTS {
             return Some(self.make_segment(log, config));
         }
@@ -305,8 +340,9 @@ impl House {
         if let Some((number, _)) = last.and_then(|entry| entry.snapshot) {
             self.change.doomed.push((FileName::Snapshot(number), false));
         }
-        if number.is_some() {
-            self.change.stored.push((strand, covers));
+        match number {
+            Some(_) => self.change.stored.push((strand, covers)),
+            None => self.change.forgotten.push((strand, covers)),
         }
         self.cut(log, config);
         self.dirty = true;
@@ -332,35 +368,13 @@ impl House {
     fn come_true(&mut self, told: Change, log: &mut Log, outputs: &mut VecDeque<Output>) {
         if let Some((number, size)) = told.named {
             log.take_segment(number, size);
-            if core::mem::take(&mut self.full) {
-                outputs.push_back(Output::Room);
-            }
+            self.has_room(log, outputs);
         }
         self.garbage.extend(told.doomed);
         let stored = |(strand, covers)| Output::SnapshotStored(strand, covers);
         outputs.extend(told.stored.into_iter().map(stored));
-    }
-
-    /// Asks for the snapshots that would let the oldest segment go, once for each.
-    pub fn ask_for_snapshots(
-        &mut self,
-        log: &Log,
-        config: &Config,
-        outputs: &mut VecDeque<Output>,
-    ) {
-        if self.manifest.segments.len() >= MAX_SEGMENTS && !core::mem::replace(&mut self.full, true)
-        {
-            outputs.push_back(Output::Full("the log has as many segments as it may".into()));
-        }
-        let Some((&oldest, held)) = self.segments.first_key_value() else { return };
-        let due = self.full || self.segments.len() > config.keep;
-        if !due || oldest == self.asked_for || oldest >= log.first_needed() || self.later.is_some()
-        {
-            return;
-        }
-        let needed = held.strands.iter().filter(|(strand, last)| **last > self.covered(**strand));
-        outputs.extend(needed.map(|(&strand, _)| Output::SnapshotWanted(strand)));
-        self.asked_for = oldest;
+        let forgotten = |(strand, upto)| Output::Forgotten(strand, upto);
+        outputs.extend(told.forgotten.into_iter().map(forgotten));
     }
 
     pub fn next_timeout(&self) -> Option<Time> {

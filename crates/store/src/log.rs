@@ -74,6 +74,8 @@ pub(crate) struct Log {
     mark_at: Option<Time>,
     /// When a write that found the disk full is tried again.
     again: Option<Time>,
+    /// What is on its way has found the disk full, and is not there yet.
+    put_off: bool,
     /// The last block of the last batch.
     #[cfg(feature = "planted-bugs")]
     last_block: Bytes,
@@ -104,6 +106,7 @@ impl Log {
             repeat,
             mark_at: None,
             again: None,
+            put_off: false,
             #[cfg(feature = "planted-bugs")]
             last_block: Bytes::new(),
         }
@@ -127,11 +130,13 @@ impl Log {
             return Err(AppendError::TooLong { length, longest });
         }
         let size = size_of_record(&record);
+        // What waits for room goes on when there is some, however little waits.
+        let busy = if self.put_off { AppendError::Full } else { AppendError::Busy };
         if self.queue.len() >= MAX_STORE_QUEUE || self.queue_bytes + size > MAX_STORE_QUEUE_BYTES {
-            return Err(AppendError::Busy);
+            return Err(busy);
         }
         if !self.fits(size, config) {
-            return Err(if full { AppendError::Full } else { AppendError::Busy });
+            return Err(if full { AppendError::Full } else { busy });
         }
         let id = self.next;
         self.next.0 += 1;
@@ -305,6 +310,7 @@ impl Log {
             self.last_block = bytes.slice(bytes.len() - BLOCK..);
         }
         self.link = link;
+        self.put_off = false;
         self.marked = kind == Kind::Mark;
         let rests = !self.marked && self.queue.is_empty() && !planted!(config, ForgetMark);
         self.mark_at = rests.then(|| now + config.mark_after);
@@ -325,6 +331,12 @@ impl Log {
     /// The disk was full: the same is tried again later.
     pub fn put_off(&mut self, now: Time, config: &Config) {
         self.again = Some(now + config.retry);
+        self.put_off = !planted!(config, FullInSilence);
+    }
+
+    /// What is on its way waits for room.
+    pub fn is_put_off(&self) -> bool {
+        self.put_off
     }
 
     /// A write that was put off and is due.
@@ -362,6 +374,6 @@ impl Log {
         if let Some(current) = self.current {
             assert!(current.offset <= current.size && current.offset % BLOCK as u64 == 0);
         }
-        assert!(self.again.is_none() || self.flying.is_some());
+        assert!(self.flying.is_some() || self.again.is_none() && !self.put_off);
     }
 }

@@ -31,6 +31,8 @@ enum Step {
     Snapshot(Reading),
     /// Reads the segment of this place in the manifest's list.
     Segment(usize),
+    /// Looks into a segment of this number, which the manifest does not name although it comes after those that it names.
+    Unnamed(u64),
 }
 
 /// A strand's snapshot, read up to an offset.
@@ -120,12 +122,24 @@ impl Opening {
                     return Err(OpenError::Owner { found, wanted });
                 }
                 self.link = self.manifest.start;
-                self.next_snapshot(None)
+                self.next_snapshot(None, config)
             }
-            (Done::Read(bytes), Step::Snapshot(reading)) => self.snapshot(reading, &bytes, outputs),
+            (Done::Read(bytes), Step::Snapshot(reading)) => {
+                self.snapshot(reading, &bytes, config, outputs)
+            }
             (Done::Read(bytes), Step::Segment(place)) => {
                 self.segment(place, &bytes, config, outputs)?;
-                self.next_segment(place + 1)
+                self.next_segment(place + 1, config)
+            }
+            (Done::Read(bytes), Step::Unnamed(number)) => {
+                let identity = Identity { store: self.manifest.store, segment: number };
+                let Contents { batches, rest, .. } = segment::read(&bytes, identity);
+                let file = FileName::Segment(number);
+                // It was named when it was written to.
+                if !batches.is_empty() || matches!(rest, Rest::Later { .. }) {
+                    return Err(OpenError::OldManifest { file });
+                }
+                self.next_unnamed(number, config)
             }
             (done, step) => unreachable!("the disk answers what it is asked: {done:?}, {step:?}"),
         }
@@ -138,6 +152,9 @@ impl Opening {
             Step::Segment(place) => {
                 let file = FileName::Segment(self.manifest.segments[*place]);
                 OpenError::Lost { file, lost: format!("all records from {} on", self.link.next) }
+            }
+            Step::Unnamed(number) => {
+                OpenError::Disk(format!("{} is listed and not there", FileName::Segment(*number)))
             }
             Step::List | Step::Manifest => OpenError::Manifest,
         }
@@ -159,12 +176,14 @@ impl Opening {
     }
 
     /// Goes on with the snapshot of the strand that comes after this one.
-    fn next_snapshot(&mut self, after: Option<Strand>) -> Result<Next, OpenError> {
+    fn next_snapshot(&mut self, after: Option<Strand>, config: &Config) -> Result<Next, OpenError> {
         let later = |strand: Strand| after.is_none_or(|after| strand > after);
         let next = self.manifest.strands.iter().find_map(|(&strand, &entry)| {
             Some((strand, entry, entry.snapshot.filter(|_| later(strand))?))
         });
-        let Some((strand, entry, (number, length))) = next else { return self.next_segment(0) };
+        let Some((strand, entry, (number, length))) = next else {
+            return self.next_segment(0, config);
+        };
         let head = SnapshotHead { store: self.manifest.store, number, length };
         let reader = SnapshotReader::new(head);
         self.step = Step::Snapshot(Reading { strand, entry, reader, offset: 0 });
@@ -175,6 +194,7 @@ impl Opening {
         &mut self,
         reading: Reading,
         bytes: &Bytes,
+        config: &Config,
         outputs: &mut VecDeque<Output>,
     ) -> Result<Next, OpenError> {
         let Reading { strand, entry, mut reader, offset } = reading;
@@ -193,21 +213,37 @@ impl Opening {
         let Entry { covers, place, .. } = entry;
         self.snapshots += 1;
         outputs.push_back(Output::Restored(Snapshot { strand, covers, place, state }));
-        self.next_snapshot(Some(strand))
+        self.next_snapshot(Some(strand), config)
     }
 
-    fn next_segment(&mut self, place: usize) -> Result<Next, OpenError> {
+    fn next_segment(&mut self, place: usize, config: &Config) -> Result<Next, OpenError> {
         let Some(&number) = self.manifest.segments.get(place) else {
-            // A snapshot is taken when what it covers is on the disk: it knows how far the log went at least.
-            let covers = self.manifest.strands.values().map(|entry| entry.covers).max();
-            if let Some(to) = covers.filter(|&covers| covers >= self.link.next) {
-                let ((file, offset), from) = (self.end, self.link.next);
-                return Err(OpenError::Damaged { file, offset, from, to, after: 0 });
-            }
-            return Ok(self.ready());
+            return self.next_unnamed(self.manifest.segments.last().copied().unwrap_or(0), config);
         };
         self.step = Step::Segment(place);
         Ok(Next::Ask(Op::Read { file: FileName::Segment(number), offset: 0, length: WHOLE }))
+    }
+
+    /// Goes on with the segment after this one that is there and not named. All named ones are read.
+    fn next_unnamed(&mut self, after: u64, config: &Config) -> Result<Next, OpenError> {
+        let later = |file: &FileName| match *file {
+            FileName::Segment(number) if number > after => Some(number),
+            _ => None,
+        };
+        if let Some(number) = self.files.iter().filter_map(later).min()
+            && !planted!(config, TrustOldManifest)
+        {
+            self.step = Step::Unnamed(number);
+            let file = FileName::Segment(number);
+            return Ok(Next::Ask(Op::Read { file, offset: 0, length: WHOLE }));
+        }
+        // A snapshot is taken when what it covers is on the disk: it knows how far the log went at least.
+        let covers = self.manifest.strands.values().map(|entry| entry.covers).max();
+        if let Some(to) = covers.filter(|&covers| covers >= self.link.next) {
+            let ((file, offset), from) = (self.end, self.link.next);
+            return Err(OpenError::Damaged { file, offset, from, to, after: 0 });
+        }
+        Ok(self.ready())
     }
 
     fn segment(
@@ -273,7 +309,10 @@ impl Opening {
             held.strands.insert(record.strand, id);
             if !known && covers.is_none_or(|covers| id > covers) {
                 self.replayed += 1;
-                outputs.push_back(Output::Replayed(id, record.clone()));
+                // Who keeps a record is not to keep the whole segment with it.
+                let bytes = Bytes::copy_from_slice(&record.bytes);
+                let record = Record { bytes, ..*record };
+                outputs.push_back(Output::Replayed(id, record));
             }
         }
         self.link = Link::after(&batch, checksum);

@@ -75,7 +75,8 @@ impl Store {
         Ok(())
     }
 
-    /// Nobody needs this strand any more: neither its snapshot nor its records so far come back.
+    /// Nobody needs this strand any more: neither its snapshot nor its records so far come back, once [`Output::Forgotten`] tells
+    /// that this is on the disk.
     ///
     /// # Errors
     /// [`SnapshotError`] says why not now.
@@ -86,7 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what waits, then closes.
+    /// Writes what waits, then closes. Snapshots and strands to be forgotten that wait are told of before: [`Output::SnapshotStored`],
+    /// [`Output::Forgotten`], or, where there is no room, [`Output::SnapshotRefused`].
     pub fn close(&mut self, now: Time) {
         self.phase = match core::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Open(open) | Phase::Closing(open) => Phase::Closing(open),
@@ -149,6 +151,15 @@ impl Store {
         }
     }
 
+    /// Records that were taken wait for room on the disk. That happens only where the disk takes room for what is written over;
+    /// else what is taken has its room.
+    pub fn waits_for_room(&self) -> bool {
+        match &self.phase {
+            Phase::Open(open) | Phase::Closing(open) => open.log.is_put_off(),
+            _ => false,
+        }
+    }
+
     /// Checks what must always hold.
     ///
     /// # Panics
@@ -172,7 +183,7 @@ impl Store {
             (repeat, link) = (None, end);
         }
         let log = Log::new(found.manifest.store, link, repeat);
-        let house = House::new(found);
+        let house = House::new(found, &self.config);
         let opened = Opened { fresh, snapshots, replayed, next, torn };
         self.phase = Phase::Beginning(Open { log, house }, opened);
     }
@@ -227,13 +238,20 @@ impl Store {
         };
         match result {
             Ok(()) => {
+                let room = open.log.is_put_off() && !open.house.is_full();
                 let written = open.log.done(now, &self.config);
                 open.house.note(&written);
+                self.outputs.extend(room.then_some(Output::Room));
                 if written.news && !planted!(self.config, ReportBeforeSync) {
                     self.outputs.push_back(Output::Persisted(open.log.persisted()));
                 }
             }
-            Err(Failure { kind: FailureKind::Full, .. }) => open.log.put_off(now, &self.config),
+            Err(Failure { kind: FailureKind::Full, text }) => {
+                let known = open.log.is_put_off() || open.house.is_full();
+                open.log.put_off(now, &self.config);
+                let news = open.log.is_put_off() && !known;
+                self.outputs.extend(news.then_some(Output::Full(text)));
+            }
             #[cfg(feature = "planted-bugs")]
             Err(_) if planted!(self.config, RetryFailedSync) => {
                 let file = open.log.file().expect("it is written to");
@@ -261,12 +279,17 @@ impl Store {
         }
         let op = op.or_else(|| log.try_again(now, config));
         self.outputs.extend(op.map(|op| Output::Disk(Lane::Log, op)));
-        let ends = closes && log.is_at_rest();
+        // What waits behind what the house is busy with is written, too, as long as there is room.
+        let done = |house: &House, log: &Log| {
+            let hopeless = house.is_put_off() || log.is_stuck();
+            hopeless || !house.owes() || planted!(config, CloseAtRest)
+        };
+        let ends = closes && log.is_at_rest() && done(house, log);
         if !house.is_busy() && !ends {
             let op = house.next_op(now, log, config);
             self.outputs.extend(op.map(|op| Output::Disk(Lane::House, op)));
         }
-        if !begins {
+        if !begins && !closes {
             house.ask_for_snapshots(log, config, &mut self.outputs);
         }
         let unmarked = planted!(config, ForgetMark) && log.is_empty();
@@ -279,7 +302,10 @@ impl Store {
             self.phase = Phase::Open(open);
             self.outputs.push_back(Output::Opened(opened));
             self.advance(now);
-        } else if closes && (rests || log.is_stuck()) && !house.is_busy() {
+        } else if closes && (rests || log.is_stuck()) && !house.is_busy() && done(house, log) {
+            if !planted!(config, CloseAtRest) {
+                house.give_up(&mut self.outputs);
+            }
             // What is missing may be the mark alone.
             let end = if log.is_empty() { Ok(()) } else { Err(Broken("it is full".into())) };
             self.phase = Phase::Over;

@@ -219,7 +219,8 @@ pub const MAX_STORE_QUEUE: usize = 65_536;
 /// Bytes of the records that wait for the store's disk.
 pub const MAX_STORE_QUEUE_BYTES: usize = 64 << 20;
 
-/// Bytes of one segment of the store's log. Recovery reads one at a time into memory.
+/// Bytes of one segment of the store's log. Recovery reads one at a time into memory; whoever keeps the records that come back
+/// has copies of those alone.
 pub const MAX_SEGMENT: u64 = 64 << 20;
 
 /// Segments of the store's log. At the limit appends are refused until snapshots free the oldest.

@@ -193,6 +193,8 @@ impl Plane {
                 keeping.snapshots.extend(refused.map(|at| keeping.flying.swap_remove(at)));
                 keeping.retry_at = Some(now + RETRY);
             }
+            // Nobody waits for that: what it was is told by others.
+            Word::Forgotten(..) => {}
             Word::SnapshotWanted(strand) => {
                 self.stack.handle_snapshot_wanted(now, group_of(strand));
             }

@@ -1,15 +1,17 @@
 //! The disk's two hands: a thread each, so that what is slow for one does not hold up the other.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use store::{Done, Failure, Lane, Op};
+use store::{Done, Failure, FailureKind, Lane, Op};
 
 use super::StorageError;
-use super::folder::{Folder, Lock, lock};
+use super::folder::{Folder, lock};
+use crate::durable::Lock;
 
 /// What became of something that was begun.
 pub(super) type Answer = (Lane, Result<Done, Failure>);
@@ -23,6 +25,9 @@ pub(super) struct Disk {
     _lock: Lock,
 }
 
+/// What does one thing after the other.
+pub(super) type Hand = Box<dyn FnMut(Op) -> Result<Done, Failure> + Send>;
+
 impl Disk {
     /// Puts the disk to work on a folder, which is made if need be. `wake` is called after each answer.
     pub fn start(
@@ -30,17 +35,28 @@ impl Disk {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<Disk, StorageError> {
         let lock = lock(folder)?;
+        Disk::with(lock, wake, || {
+            let mut folder = Folder::new(folder);
+            Box::new(move |op| folder.perform(op))
+        })
+    }
+
+    /// A disk with these hands.
+    pub fn with(
+        lock: Lock,
+        wake: impl Fn() + Send + Sync + 'static,
+        hand: impl Fn() -> Hand,
+    ) -> Result<Disk, StorageError> {
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
         let (answered, answers) = channel();
         let mut disk = Disk { lanes: [None, None], answers, threads: Vec::new(), _lock: lock };
         for (lane, name) in [(Lane::Log, "steadfast log"), (Lane::House, "steadfast disk")] {
             // The store asks each lane for one thing at a time.
             let (asked, questions) = sync_channel(1);
-            let (folder, answered, wake) = (Folder::new(folder), answered.clone(), wake.clone());
-            let work = move || serve(lane, folder, &questions, &answered, &*wake);
+            let (hand, answered, wake) = (hand(), answered.clone(), wake.clone());
+            let work = move || serve(lane, hand, &questions, &answered, &*wake);
             let thread = thread::Builder::new().name(name.into()).spawn(work);
-            let wrap = |source| StorageError::Folder { path: name.into(), source };
-            disk.threads.push(thread.map_err(wrap)?);
+            disk.threads.push(thread.map_err(StorageError::Thread)?);
             disk.lanes[lane as usize] = Some(asked);
         }
         Ok(disk)
@@ -76,13 +92,19 @@ impl Drop for Disk {
 
 fn serve(
     lane: Lane,
-    mut folder: Folder,
+    mut hand: Hand,
     questions: &Receiver<Op>,
     answers: &Sender<Answer>,
     wake: &dyn Fn(),
 ) {
     while let Ok(op) = questions.recv() {
-        if answers.send((lane, folder.perform(op))).is_err() {
+        // Whoever waits for an answer would wait for ever.
+        let done = catch_unwind(AssertUnwindSafe(|| hand(op)));
+        let answer = done.unwrap_or_else(|_| {
+            let text = "the disk's thread panicked: what it did is not known".into();
+            Err(Failure { kind: FailureKind::Unsynced, text })
+        });
+        if answers.send((lane, answer)).is_err() {
             return;
         }
         wake();

@@ -11,26 +11,22 @@ use store::{Done, Failure, FailureKind, FileName, Op};
 use wire::limits::MAX_STORE_FILES;
 
 use super::StorageError;
+use crate::durable::{self, Lock};
 
 /// Zeros that are written at a time.
 const ZEROS: usize = 1 << 20;
 
-/// Keeps other processes from a folder as long as it lives.
-#[derive(Debug)]
-pub(super) struct Lock {
-    _file: File,
-}
+/// In the folder, which may be the node's own data directory with a lock of its own.
+const LOCK: &str = "store.lock";
 
 /// Takes the folder for this process, and makes it if need be.
 pub(super) fn lock(folder: &Path) -> Result<Lock, StorageError> {
     let wrap = |source| StorageError::Folder { path: folder.into(), source };
-    fs::create_dir_all(folder).map_err(wrap)?;
-    let file = File::create(folder.join("lock")).map_err(wrap)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Lock { _file: file }),
-        Err(TryLockError::WouldBlock) => Err(StorageError::Taken(folder.into())),
-        Err(TryLockError::Error(source)) => Err(wrap(source)),
-    }
+    durable::make_folder(folder).map_err(wrap)?;
+    durable::lock(folder, LOCK).map_err(|error| match error {
+        TryLockError::WouldBlock => StorageError::Taken(folder.into()),
+        TryLockError::Error(source) => wrap(source),
+    })
 }
 
 /// A folder, seen by one of the disk's hands.
@@ -48,36 +44,28 @@ impl Folder {
 
     /// Does what is asked.
     pub fn perform(&mut self, op: Op) -> Result<Done, Failure> {
-        let text = op.to_string();
-        let in_words = |(kind, error): (FailureKind, io::Error)| Failure {
-            kind,
-            text: format!("{text} in {}: {error}", self.path.display()),
-        };
-        match op {
-            Op::List => return self.list().map_err(|error| in_words(refused(error))),
+        let done = match op {
+            Op::List => self.list().map_err(refused),
             Op::Read { file, offset, length } => {
-                let read = self.read(file, offset, length);
-                return read.map(Done::Read).map_err(|error| in_words(refused(error)));
+                self.read(file, offset, length).map(Done::Read).map_err(refused)
             }
-            _ => {}
-        }
-        match self.change(&op) {
-            Ok(()) => Ok(Done::Well),
-            Err((kind, error)) => {
-                Err(Failure { kind, text: format!("{text} in {}: {error}", self.path.display()) })
-            }
-        }
+            _ => self.change(&op).map(|()| Done::Well),
+        };
+        done.map_err(|(kind, error)| {
+            let text = format!("{op} in {}: {error}", self.path.display());
+            Failure { kind, text }
+        })
     }
 
     fn change(&mut self, op: &Op) -> Result<(), (FailureKind, io::Error)> {
         match op {
             Op::Create { file, size } => {
-                let made = self.make(*file, |made| zeros(made, *size)).map_err(refused)?;
+                let made = self.make(*file, |made| zeros(made, 0, *size)).map_err(refused)?;
                 made.sync_all().map_err(unsynced)?;
                 self.open = Some((*file, made));
             }
             Op::Allocate { file, size } => {
-                self.make(*file, |made| allocate(made, *size)).map_err(refused)?;
+                self.allocate(*file, *size).map_err(refused)?;
             }
             Op::Write { file, offset, bytes } => {
                 self.file(*file).and_then(|f| f.write_all_at(bytes, *offset)).map_err(refused)?;
@@ -147,6 +135,17 @@ impl Folder {
         Ok(file)
     }
 
+    /// What is there stays: it may be all that is needed, and the disk full.
+    fn allocate(&mut self, name: FileName, size: u64) -> io::Result<()> {
+        let path = self.path_of(name);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        match fallocate(&file, FallocateFlags::empty(), 0, size) {
+            // A file system that promises nothing is given something to hold.
+            Err(rustix::io::Errno::OPNOTSUPP) => zeros(&file, file.metadata()?.len(), size),
+            result => Ok(result?),
+        }
+    }
+
     fn make(
         &mut self,
         name: FileName,
@@ -160,23 +159,15 @@ impl Folder {
 }
 
 /// Zeros that are written: a file system that only promises room writes its own books with the first sync of each part.
-fn zeros(file: &File, size: u64) -> io::Result<()> {
+fn zeros(file: &File, from: u64, size: u64) -> io::Result<()> {
     let zeros = vec![0; ZEROS.min(size as usize)];
-    let mut at = 0;
+    let mut at = from;
     while at < size {
         let length = (size - at).min(ZEROS as u64);
         file.write_all_at(&zeros[..length as usize], at)?;
         at += length;
     }
     Ok(())
-}
-
-fn allocate(file: &File, size: u64) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), 0, size) {
-        // A file system that promises nothing is given something to hold.
-        Err(rustix::io::Errno::OPNOTSUPP) => zeros(file, size),
-        result => Ok(result?),
-    }
 }
 
 /// Before a sync: what is full may have room later.

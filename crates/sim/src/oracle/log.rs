@@ -26,8 +26,26 @@ pub struct Log {
     stored: BTreeMap<Strand, u64>,
     /// Forgotten on purpose, up to here.
     forgotten: BTreeMap<Strand, u64>,
+    /// Said to be forgotten on the disk, up to here.
+    gone: BTreeMap<Strand, u64>,
+    /// Snapshots, and strands to be forgotten, that were taken and of which nothing was said since: how many of each strand.
+    owed: BTreeMap<Strand, usize>,
+    /// What befell the files before this opening.
+    harm: Leniency,
     /// What comes back at an opening.
     back: Back,
+}
+
+/// What may be missing after an opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leniency {
+    /// Nothing that was said to be on the disk.
+    #[default]
+    None,
+    /// What could not be told from a write that was cut short: a bit had rotted.
+    Rot,
+    /// No record; but of snapshots and forgotten strands, what the manifest of another time knew.
+    OldManifest,
 }
 
 #[derive(Default)]
@@ -69,13 +87,46 @@ impl Log {
     }
 
     /// A strand's snapshot is said to be on the disk.
-    pub fn stored(&mut self, strand: Strand, covers: RecordId) {
+    pub fn stored(&mut self, strand: Strand, covers: RecordId) -> Verdict {
         self.stored.insert(strand, covers.0);
+        self.answered(strand)
+    }
+
+    /// A strand is said to be forgotten on the disk.
+    pub fn forgotten(&mut self, strand: Strand, upto: RecordId) -> Verdict {
+        self.gone.insert(strand, upto.0);
+        self.answered(strand)
+    }
+
+    /// What was asked for of a strand is given up.
+    pub fn refused(&mut self, strand: Strand) -> Verdict {
+        self.answered(strand)
+    }
+
+    fn answered(&mut self, strand: Strand) -> Verdict {
+        let owed = self.owed.get_mut(&strand).filter(|many| **many > 0);
+        let was_owed = owed.map(|many| *many -= 1).is_some();
+        demand(was_owed, PROPERTY, || {
+            format!("of {strand:?} something is told that nobody asked for")
+        })
+    }
+
+    /// A snapshot was taken.
+    pub fn snapshot(&mut self, strand: Strand) {
+        *self.owed.entry(strand).or_default() += 1;
+    }
+
+    /// The store was closed, and all is well.
+    pub fn closed(&self) -> Verdict {
+        demand(self.owed.values().all(|&many| many == 0), PROPERTY, || {
+            format!("what was asked for of {:?} is dropped without a word", self.owed)
+        })
     }
 
     /// A strand was forgotten.
     pub fn forget(&mut self, strand: Strand) {
         self.forgotten.insert(strand, self.records.len() as u64);
+        *self.owed.entry(strand).or_default() += 1;
     }
 
     /// The state of a strand after its records up to this one.
@@ -94,9 +145,19 @@ impl Log {
         hash.to_le_bytes().repeat(words).into()
     }
 
-    /// An opening begins.
-    pub fn begin(&mut self) {
+    /// An opening begins, of files that this has befallen.
+    pub fn begin(&mut self, harm: Leniency) {
         self.back = Back::default();
+        self.owed.clear();
+        self.harm = harm;
+        if harm == Leniency::OldManifest {
+            self.gone.clear();
+        }
+    }
+
+    /// Up to here a strand's records and states never come back.
+    fn gone(&self, strand: Strand) -> u64 {
+        self.gone.get(&strand).copied().unwrap_or(0)
     }
 
     /// A snapshot came back.
@@ -106,7 +167,12 @@ impl Log {
         demand(!twice && covers <= self.last(), PROPERTY, || {
             format!("{strand:?} is restored twice, or up to {covers}, which never was")
         })?;
-        // Of a forgotten strand any old state may come back: nobody wants it.
+        // What was taken since, without a record more, is the state of nothing.
+        let since = covers.0 > self.gone(strand) || state.is_empty();
+        demand(since || self.gone(strand) == 0, PROPERTY, || {
+            format!("the state of {strand:?} up to {covers} comes back, which was forgotten")
+        })?;
+        // Of a strand whose forgetting is not on the disk any old state may come back: nobody wants it.
         let wanted = covers.0 > self.forgotten.get(&strand).copied().unwrap_or(0);
         demand(!wanted || *state == self.state(strand, covers), PROPERTY, || {
             format!("the state of {strand:?} up to {covers} is not what it was")
@@ -118,14 +184,17 @@ impl Log {
         let follows = self.back.records.last().is_none_or(|&last| last < id.0);
         demand(follows, PROPERTY, || format!("{id} comes back out of order"))?;
         self.back.records.push(id.0);
+        demand(id.0 > self.gone(record.strand), PROPERTY, || {
+            format!("{id} of {:?} comes back, which was forgotten", record.strand)
+        })?;
         let known = (id.0 as usize).checked_sub(1).and_then(|place| self.records.get(place));
         demand(known == Some(record), PROPERTY, || format!("{id} is not what was appended"))
     }
 
-    /// The store is open. `rotten`: a bit had changed.
-    pub fn opened(&mut self, opened: &Opened, rotten: bool) -> Verdict {
+    /// The store is open.
+    pub fn opened(&mut self, opened: &Opened) -> Verdict {
         let last = opened.next.0 - 1;
-        let least = if rotten { self.certain } else { self.persisted };
+        let least = if self.harm == Leniency::Rot { self.certain } else { self.persisted };
         demand(least <= last && last <= self.last().0, PROPERTY, || {
             format!(
                 "the log comes back up to {last}, was said to be on the disk up to {least}, and ended with {}",
@@ -144,6 +213,9 @@ impl Log {
             demand(!is_back || id > covers, PROPERTY, || {
                 format!("record {id} comes back although its strand's snapshot covers it")
             })?;
+        }
+        if self.harm == Leniency::OldManifest {
+            self.stored = self.back.covers.clone();
         }
         for (strand, &stored) in &self.stored {
             let covers = self.back.covers.get(strand).copied().unwrap_or(0);

@@ -14,10 +14,11 @@ impl World {
         if !self.open {
             return Ok(());
         }
-        if let Some(strand) = self.wanted.pop()
-            && self.options.obliging
-        {
-            self.snapshot(strand);
+        let many = if self.draw.one_in(4) { self.wanted.len() } else { 1 };
+        for strand in self.wanted.split_off(self.wanted.len().saturating_sub(many)) {
+            if self.options.obliging {
+                self.snapshot(strand);
+            }
         }
         match self.draw.between(0, 99) {
             0 | 1 => {
@@ -55,27 +56,44 @@ impl World {
         let (word, kind) = (self.draw.bits(), self.draw.bits() as u8);
         let bytes = Bytes::from(word.to_le_bytes().repeat(length / 8 + 1)).slice(..length);
         let record = Record { strand: self.strand(), kind, place: self.place(), bytes };
-        match self.store.append(self.now, record.clone()) {
+        let taken = self.store.append(self.now, record.clone());
+        if taken != Err(AppendError::Busy) {
+            self.busy_since = None;
+        }
+        match taken {
             Ok(id) => self.log.append(id, record),
             Err(AppendError::Full) => demand(self.is_short(), "liveness", || {
                 "a record is refused although there is room".into()
             }),
-            Err(AppendError::NotOpen | AppendError::Busy) => Ok(()),
+            Err(AppendError::Busy) => self.busy(),
+            Err(AppendError::NotOpen) => Ok(()),
             Err(error @ AppendError::TooLong { .. }) => {
                 demand(false, "bounded", || error.to_string())
             }
         }
     }
 
-    fn snapshot(&mut self, strand: Strand) {
+    /// A record was refused as busy: what the disk does ends that, or else it should have been told that it is full.
+    fn busy(&mut self) -> Verdict {
+        let since = *self.busy_since.get_or_insert(self.now);
+        let patience = 4 * self.options.config.retry + 20 * self.options.slowest;
+        demand(self.now <= since + patience, "liveness", || {
+            format!("the store says that it is busy, and has done nothing since {since:?}")
+        })
+    }
+
+    pub(super) fn snapshot(&mut self, strand: Strand) {
         // Mostly of all so far, which is not all on the disk.
         let last = self.log.last().0;
-        let covers = if self.draw.one_in(3) { self.draw.between(last / 2, last) } else { last };
+        let part = !self.healed && self.draw.one_in(3);
+        let covers = if part { self.draw.between(last / 2, last) } else { last };
         let covers = RecordId(covers);
         let state = self.log.state(strand, covers);
         let snapshot = Snapshot { strand, covers, place: self.place(), state };
         // A snapshot before what was forgotten, or one too many, is refused.
-        let _ = self.store.snapshot(self.now, snapshot);
+        if self.store.snapshot(self.now, snapshot).is_ok() {
+            self.log.snapshot(strand);
+        }
     }
 
     fn forget(&mut self) {

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::fmt;
 
 use bytes::Bytes;
 use wire::limits::{MAX_MANIFEST, MAX_SEGMENTS, MAX_STATE, MAX_STRANDS};
@@ -22,6 +23,12 @@ pub struct Owner {
     pub cluster: ClusterId,
     /// The node.
     pub node: NodeId,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {} of cluster {}", self.node, self.cluster)
+    }
 }
 
 /// Where the log is cut: what the next batch has to follow.

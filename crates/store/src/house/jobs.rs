@@ -1,7 +1,6 @@
 //! The jobs of the house, step by step, and what happens to them where there is no room.
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::String;
 
 use bytes::Bytes;
 use wire::Time;
@@ -128,7 +127,7 @@ impl House {
                 Progress::Well
             }
             Err(Failure { kind: FailureKind::Full, text }) => {
-                self.no_room(now + config.retry, job, text, log.has_begun(), outputs)
+                self.no_room(now + config.retry, job, text, log, outputs)
             }
             Err(failure) => Progress::Broken(failure.text),
         }
@@ -188,15 +187,14 @@ impl House {
             }
             Job::Clearing { .. } => None,
             Job::Reserve => {
-                self.reserve = true;
-                if self.full && !log.wants_segment() {
-                    self.full = false;
-                    outputs.push_back(Output::Room);
+                (self.reserve, self.whole) = (true, true);
+                if !log.wants_segment() {
+                    self.has_room(log, outputs);
                 }
                 None
             }
             Job::Release => {
-                self.reserve = false;
+                (self.reserve, self.whole) = (false, false);
                 None
             }
         }
@@ -244,63 +242,6 @@ impl House {
             return;
         }
         self.change.named = Some((number, size));
-    }
-
-    /// The disk was full. Snapshots and manifests, which make room, get the reserve's; everything else waits.
-    fn no_room(
-        &mut self,
-        later: Time,
-        job: Job,
-        text: String,
-        begun: bool,
-        outputs: &mut VecDeque<Output>,
-    ) -> Progress {
-        let mut may_use_reserve = true;
-        let mut refused = None;
-        match job {
-            Job::Segment { number, .. } => {
-                self.leftover = Some(FileName::Segment(number));
-                may_use_reserve = !begun;
-            }
-            Job::Snapshot { waiting, number, .. } => {
-                self.leftover = Some(FileName::Snapshot(number));
-                if self.reserve {
-                    self.snapshots.push_front(waiting);
-                } else {
-                    refused = Some(waiting.strand);
-                }
-            }
-            Job::Manifest { told, .. } => {
-                self.dirty = true;
-                self.unnamed = true;
-                self.change.doomed.extend(told.doomed);
-                self.change.stored.extend(told.stored);
-                self.change.named = self.change.named.or(told.named);
-            }
-            Job::Reserve => {
-                self.leftover = Some(FileName::Reserve);
-                may_use_reserve = false;
-            }
-            Job::Removal { .. } | Job::Clearing { .. } | Job::Release => {
-                return Progress::Broken(text);
-            }
-        }
-        if self.reserve && may_use_reserve {
-            self.job = Some(Job::Release);
-            return Progress::Well;
-        }
-        if !begun {
-            return Progress::NoRoom(text);
-        }
-        self.later = Some(later);
-        if let Some(strand) = refused {
-            self.asked_for = 0;
-            outputs.push_back(Output::SnapshotRefused(strand));
-        }
-        if !core::mem::replace(&mut self.full, true) {
-            outputs.push_back(Output::Full(text));
-        }
-        Progress::Well
     }
 }
 

@@ -1,115 +1,25 @@
 //! The machine on a disk that does what it is asked for, and says no when a test wants it to.
 #![allow(missing_docs)]
 
-use std::collections::BTreeMap;
+mod disk;
+mod trouble;
 
 use bytes::Bytes;
 use steadfast_store::format::{BLOCK, Identity};
 use steadfast_store::segment::{self, Rest};
 use steadfast_store::{
-    AppendError, Config, Done, Failure, FailureKind, FileName, Lane, Op, OpenError, Output, Owner,
-    Record, RecordId, Snapshot, Store, Strand,
+    AppendError, FailureKind, FileName, Lane, Op, OpenError, Output, Record, RecordId, Snapshot,
+    Strand,
 };
+use wire::GroupId;
 use wire::ordered::Place;
-use wire::{ClusterId, GroupId, NodeId, RingId, Time};
 
-const NOW: Time = Time(1_000);
-const GROUP: Strand = Strand::Group(GroupId(5));
+use disk::{Disk, GROUP, NOW, Which, config, open, opened, record, run};
+
 /// As in the corpus of the fuzz target, which another program wrote, from the document.
-const LOG: &[u8] = include_bytes!("../../fuzz/corpus/store/log");
-const MANIFEST: &[u8] = include_bytes!("../../fuzz/corpus/store/manifest");
-const SNAPSHOT: &[u8] = include_bytes!("../../fuzz/corpus/store/snapshot");
-
-type Which = fn(&Op) -> bool;
-
-#[derive(Default)]
-struct Disk {
-    files: BTreeMap<FileName, Vec<u8>>,
-    /// What was done, but for the bytes.
-    done: Vec<String>,
-    /// Says no to the first that is of this kind.
-    refuses: Option<(Which, FailureKind)>,
-}
-
-impl Disk {
-    fn writes_to_the_log(&self) -> usize {
-        self.done.iter().filter(|op| op.starts_with("write and sync log")).count()
-    }
-
-    fn perform(&mut self, op: &Op) -> Result<Done, Failure> {
-        if let Some((which, kind)) = self.refuses
-            && which(op)
-        {
-            self.refuses = None;
-            return Err(Failure { kind, text: format!("{op}: no") });
-        }
-        self.done.push(op.to_string());
-        match op {
-            Op::List => return Ok(Done::Listed(self.files.keys().copied().collect())),
-            Op::Read { file, offset, .. } => {
-                let missing = || Failure { kind: FailureKind::Missing, text: file.to_string() };
-                let file = self.files.get(file).ok_or_else(missing)?;
-                let from = file.len().min(*offset as usize);
-                return Ok(Done::Read(Bytes::copy_from_slice(&file[from..])));
-            }
-            Op::Create { file, size } | Op::Allocate { file, size } => {
-                self.files.insert(*file, vec![0; *size as usize]);
-            }
-            Op::Write { file, offset, bytes } | Op::Append { file, offset, bytes } => {
-                let (file, from) = (self.files.get_mut(file).unwrap(), *offset as usize);
-                file.resize(file.len().max(from + bytes.len()), 0);
-                file[from..from + bytes.len()].copy_from_slice(bytes);
-            }
-            Op::Rename { from, to } => {
-                let file = self.files.remove(from).unwrap();
-                self.files.insert(*to, file);
-            }
-            Op::Remove { file } => drop(self.files.remove(file)),
-            Op::Sync { .. } | Op::SyncFolder => {}
-        }
-        Ok(Done::Well)
-    }
-}
-
-fn config() -> Config {
-    let owner = Owner { cluster: ClusterId(0x0102_0304), node: NodeId(1) };
-    let mut config = Config::new(owner, 0x0506_0708);
-    (config.segment, config.batch, config.keep) = (7 * BLOCK as u64, 4_000, 1);
-    config.reserve = config.segment;
-    config
-}
-
-fn record(strand: Strand, sequence: u64, length: usize) -> Record {
-    let ring = RingId { sequence: 9, representative: NodeId(1) };
-    let bytes = (0..length).map(|byte| byte as u8).collect();
-    Record { strand, kind: 3, place: Place { epoch: 7, ring, sequence }, bytes }
-}
-
-/// Has the disk do all that is asked for; gives what else is said.
-fn run(store: &mut Store, disk: &mut Disk) -> Vec<Output> {
-    let mut said = Vec::new();
-    while let Some(output) = store.poll_output() {
-        match output {
-            Output::Disk(lane, op) => {
-                let result = disk.perform(&op);
-                store.handle_done(NOW, lane, result);
-                store.check_invariants();
-            }
-            other => said.push(other),
-        }
-    }
-    said
-}
-
-fn open(disk: &mut Disk) -> (Store, Vec<Output>) {
-    let mut store = Store::open(config()).unwrap();
-    let said = run(&mut store, disk);
-    (store, said)
-}
-
-fn opened(said: &[Output]) -> bool {
-    said.iter().any(|output| matches!(output, Output::Opened(_)))
-}
+const LOG: &[u8] = include_bytes!("../../../fuzz/corpus/store/log");
+const MANIFEST: &[u8] = include_bytes!("../../../fuzz/corpus/store/manifest");
+const SNAPSHOT: &[u8] = include_bytes!("../../../fuzz/corpus/store/snapshot");
 
 #[test]
 fn what_another_program_wrote_from_the_document_is_read() {

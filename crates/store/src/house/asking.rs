@@ -1,0 +1,51 @@
+//! Which snapshots are asked for, so that the oldest segment can go.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOTS_WAITING};
+
+use super::House;
+use crate::api::{Config, Output, Strand};
+use crate::bug::planted;
+use crate::log::Log;
+
+impl House {
+    /// Whoever was asked for this strand's snapshot has answered: it may be asked again.
+    pub(super) fn not_asked(&mut self, strand: Strand, config: &Config) {
+        if !planted!(config, AskOnce) {
+            self.asked.remove(&strand);
+        }
+    }
+
+    /// Asks for the snapshots that would let the oldest segment go, as many at a time as may wait.
+    pub fn ask_for_snapshots(
+        &mut self,
+        log: &Log,
+        config: &Config,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        if self.manifest.segments.len() >= MAX_SEGMENTS {
+            self.has_no_room("the log has as many segments as it may".into(), log, outputs);
+        }
+        let Some((&oldest, held)) = self.segments.first_key_value() else { return };
+        let due = self.full || log.is_put_off() || self.segments.len() > config.keep;
+        if !due || oldest >= log.first_needed() || self.later.is_some() {
+            return;
+        }
+        if core::mem::replace(&mut self.asked_for, oldest) != oldest {
+            self.asked.clear();
+        }
+        let waiting = self.snapshots.len() + self.asked.len();
+        let free = MAX_SNAPSHOTS_WAITING.saturating_sub(waiting);
+        if free == 0 {
+            return;
+        }
+        let needed = held.strands.iter().filter(|(strand, last)| {
+            **last > self.covered(**strand) && !self.asked.contains(strand) && !self.has(**strand)
+        });
+        let wanted: Vec<Strand> = needed.map(|(&strand, _)| strand).take(free).collect();
+        outputs.extend(wanted.iter().map(|&strand| Output::SnapshotWanted(strand)));
+        self.asked.extend(wanted);
+    }
+}
