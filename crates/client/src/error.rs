@@ -79,7 +79,9 @@ impl CallError {
             // Stale also: the reply is not kept any more.
             DeadlineExceeded | Closed | Refused { refusal: Refusal::Stale, .. } => None,
             Service(_) => Some(true),
-            Refused { refusal: Refusal::Failed | Refusal::ReplyTooLarge, .. } => Some(true),
+            Refused {
+                refusal: Refusal::Failed | Refusal::ReplyTooLarge | Refusal::Split, ..
+            } => Some(true),
             _ => Some(false),
         }
     }

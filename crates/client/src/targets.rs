@@ -150,7 +150,8 @@ impl Group {
 
     /// After how long a second replica is asked for a call that is sent now, if at all.
     pub(crate) fn hedge_after(&self, hedging: &Hedging) -> Option<Duration> {
-        let several = self.targets.style == Style::Active && self.targets.nodes.len() > 1;
+        let takes = matches!(self.targets.style, Style::Active | Style::Voting);
+        let several = takes && self.targets.nodes.len() > 1;
         self.pace.delay(hedging).filter(|_| several)
     }
 

@@ -1,19 +1,19 @@
 //! What goes into a [`Stack`](crate::Stack) and what comes out of it.
 
 mod bench;
+mod config;
 mod keys;
 mod program;
 mod storage;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 
 use bytes::Bytes;
 use ring::Route;
 use wire::client::{Frame, Refusal};
 use wire::keys::KeyName;
-use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME, MAX_WAITING};
+use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME};
 use wire::ordered::{GroupOptions, Place, Style};
 use wire::{
     Caller, ClientId, Duration, GroupId, Incarnation, Malformed, Member, MethodId, NodeId, NodeSet,
@@ -22,76 +22,10 @@ use wire::{
 
 pub use crate::disk::Kept;
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
+pub use config::{Config, Quorum};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use program::ProgramNews;
 pub use storage::StorageNews;
-
-/// Which configurations may acknowledge anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Quorum {
-    /// A majority of the last quorate configuration, and of the configured nodes.
-    #[default]
-    Majority,
-    /// Every configuration. A partition then splits every group: only for two hosts that cannot
-    /// lose sight of each other without one of them being dead, or for a single node.
-    Off,
-}
-
-/// A node without its sockets and what orders its messages: who it is and its knobs.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// This node, in this life.
-    pub me: Member,
-    /// Every node that may be there, this one included, in order of id.
-    pub nodes: Vec<NodeId>,
-    /// Seed of the random numbers that are ordered with requests.
-    pub seed: u64,
-    /// The cluster's name, told to clients.
-    pub cluster: String,
-    /// Which configurations may acknowledge anything.
-    pub quorum: Quorum,
-    /// This node never ran before, as its disk knows: it cannot have forgotten anything. Without
-    /// a disk nobody knows, so it is false, and a cluster's first start waits for every node.
-    pub first_life: bool,
-    /// Where clients connect to this node, as told to them. `None`: it takes no clients.
-    pub address: Option<SocketAddr>,
-    /// The key that seals this node's datagrams. `None`: they are not sealed.
-    pub sealing: Option<KeyName>,
-    /// Calls that may wait here for a view, an execution or their hold, at most [`MAX_WAITING`]. More are refused as busy.
-    pub waiting: usize,
-    /// What this node's store gave back; `None`: it has no storage, and cannot host groups on disk.
-    pub storage: Option<crate::Recovery>,
-    /// After so many records of a group, or [`SNAPSHOT_BYTES`](Config::SNAPSHOT_BYTES), a snapshot stands for
-    /// them: so much a restart has to give to its service again.
-    pub snapshot_after: u64,
-    /// A mistake planted on purpose, for the simulator.
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<crate::Bug>,
-}
-
-impl Config {
-    /// See [`snapshot_after`](Config::snapshot_after).
-    pub const SNAPSHOT_BYTES: usize = 32 << 20;
-
-    /// Default knobs for `me` among `nodes`, in the cluster of this name.
-    pub fn new(me: Member, nodes: Vec<NodeId>, cluster: String) -> Self {
-        Config {
-            me,
-            nodes,
-            seed: me.incarnation.0 ^ u64::from(me.node.0),
-            cluster,
-            quorum: Quorum::default(),
-            first_life: false,
-            address: None,
-            sealing: None,
-            waiting: MAX_WAITING,
-            storage: None,
-            snapshot_after: 10_000,
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
-        }
-    }
-}
 
 /// One thing to do or to know, in the order in which it must happen.
 #[derive(Clone, Debug, PartialEq)]
@@ -313,6 +247,24 @@ pub enum MoveError {
     Late(NodeId),
 }
 
+/// Why a replica of a voting group is taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deviation {
+    /// It has another outcome of a call than a majority.
+    Outcome {
+        /// What stands for its outcome: the first bytes of the [digest](wire::ordered::Digest).
+        told: u64,
+        /// What stands for the majority's.
+        agreed: u64,
+        /// So many replicas had the state.
+        voters: usize,
+    },
+    /// It has not told its outcome in time.
+    Silent,
+    /// It is more than [`MAX_UNSETTLED`](wire::limits::MAX_UNSETTLED) calls behind.
+    Behind,
+}
+
 /// Why a member is held to have failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspicion {
@@ -446,6 +398,30 @@ pub enum Event {
         view: ViewNumber,
         /// From the last sign of life of the old primary, as far as this node knows it, to the reply.
         after: Duration,
+    },
+    /// A replica of a voting group is taken out, and is to be given the state anew.
+    Deviated {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Whose replica.
+        member: Member,
+        /// The call, by its position in the group's history.
+        position: u64,
+        /// Why.
+        cause: Deviation,
+    },
+    /// No majority of a voting group's replicas has the same outcome of a call: its client is told so.
+    Split {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The call, by its position in the group's history.
+        position: u64,
+        /// So many different outcomes were told.
+        answers: usize,
     },
     /// Events that a subscriber did not take in time are gone: so many.
     Missed(u64),

@@ -61,12 +61,24 @@ pub enum Bug {
     TakeTwice,
     /// A passive group's primary that is another's backup now keeps what it has executed.
     KeepWhatIsAhead,
+    /// A voting replica answers before a majority has told the same.
+    AnswerBeforeVotes,
+    /// A voting replica answers what it has, also when a majority has something else.
+    AnswerMinority,
+    /// Each replica's vote counts for two.
+    CountVotesTwice,
+    /// Who deviates stays in the group.
+    KeepDeviant,
+    /// A donor of a voting group gives its state before what led to it is settled.
+    GiveUnsettled,
+    /// A replica whose votes are missing is waited for for ever.
+    AwaitVotes,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 24] = [
+    pub const ALL: [Bug; 30] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -96,6 +108,12 @@ impl Bug {
         Bug::ForgetCallsOfUpdates,
         Bug::TakeTwice,
         Bug::KeepWhatIsAhead,
+        Bug::AnswerBeforeVotes,
+        Bug::AnswerMinority,
+        Bug::CountVotesTwice,
+        Bug::KeepDeviant,
+        Bug::GiveUnsettled,
+        Bug::AwaitVotes,
     ];
 }
 

@@ -235,6 +235,21 @@ impl Directory {
         Change::View
     }
 
+    /// The replica on `member` is taken out: it is not to be relied upon, so it is not asked what it has.
+    pub(crate) fn expel(&mut self, member: Member, id: GroupId) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        if group.replica(member).is_none() || group.replicas.len() == 1 {
+            return Change::None;
+        }
+        if group.synced().any(|synced| synced == member) {
+            group.floor = group.last;
+        }
+        group.replicas.retain(|replica| replica.member != member);
+        group.advance();
+        group.renew_transfers();
+        Change::View
+    }
+
     /// The replica on `member` has the state that `transfer` brought.
     pub(crate) fn synced(&mut self, member: Member, id: GroupId, transfer: ViewNumber) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };

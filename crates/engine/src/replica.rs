@@ -5,6 +5,7 @@ mod primary;
 mod recall;
 mod transfer;
 mod updates;
+mod voting;
 
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
@@ -23,6 +24,7 @@ use crate::session::{Decision, Sessions};
 use primary::Primary;
 use transfer::Outgoing;
 use updates::Updates;
+use voting::Voting;
 
 /// Requests that came back from the disk are given to the service so many at a time.
 const RECALLED_AT_ONCE: usize = 64;
@@ -47,6 +49,8 @@ pub(crate) enum Effect {
     /// For a group on disk: the state is to be kept. With a transfer it is the one that this brought, which is over
     /// when the disk has it.
     Store { state: Bytes, transfer: Option<ViewNumber> },
+    /// A voting replica may have something to tell.
+    Cast,
     /// Tell.
     Event(Event),
 }
@@ -142,10 +146,14 @@ pub(crate) struct Replica {
     given: Vec<ViewNumber>,
     /// The transfer that brings this replica its state, or has brought it.
     transfer: Option<ViewNumber>,
+    /// Its outcomes are put to the vote.
+    votes: bool,
+    /// While it executes.
+    voting: Option<Voting>,
 }
 
 impl Replica {
-    pub(crate) fn new(group: GroupId, on_disk: bool, planted: Planted) -> Replica {
+    pub(crate) fn new(group: GroupId, on_disk: bool, votes: bool, planted: Planted) -> Replica {
         Replica {
             group,
             on_disk,
@@ -166,6 +174,8 @@ impl Replica {
             serving: 0,
             given: Vec::new(),
             transfer: None,
+            votes,
+            voting: None,
         }
     }
 
@@ -197,7 +207,8 @@ impl Replica {
 
     /// What this replica knows of a call: nothing, that it is being executed, or its reply.
     pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
-        self.sessions.known(client, number)
+        let known = self.sessions.known(client, number)?;
+        Some(known.filter(|_| !self.is_unsettled(client, number)))
     }
 
     /// The first replica of a group begins with the service's initial state.
@@ -205,6 +216,7 @@ impl Replica {
         self.forget(effects);
         self.mode = Mode::Live;
         self.mark(BEGUN, effects);
+        self.begin_to_vote(effects);
     }
 
     /// The replica is out of the group, or nobody can give it the state.
@@ -237,6 +249,7 @@ impl Replica {
         self.serving = 0;
         self.given.clear();
         self.transfer = None;
+        self.voting = None;
         self.sessions = Sessions::default();
         self.clock = Time::ZERO;
         self.executed = 0;
@@ -327,7 +340,9 @@ impl Replica {
             Decision::Running => effects.push(self.copy(client, number)),
             Decision::Done(outcome) => {
                 effects.push(self.copy(client, number));
-                effects.push(Effect::Answer { client, number, outcome });
+                if !self.is_unsettled(client, number) {
+                    effects.push(Effect::Answer { client, number, outcome });
+                }
             }
             Decision::Stale => {
                 let reason = "the call's number is outside the session's window: a client must not \
@@ -448,7 +463,9 @@ impl Replica {
         let outcome = fitting(outcome);
         self.sessions.finish(place, client, number, outcome.clone());
         self.count(client, number, effects);
-        effects.push(Effect::Answer { client, number, outcome });
+        if self.vote(client, number, &outcome, effects) {
+            effects.push(Effect::Answer { client, number, outcome });
+        }
     }
 
     /// The history has one more call.

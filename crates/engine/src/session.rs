@@ -206,6 +206,16 @@ impl Sessions {
         self.shed(MAX_KEPT_BYTES);
     }
 
+    /// Something else is kept of a call that was executed.
+    pub(crate) fn amend(&mut self, client: ClientId, number: u64, outcome: ServiceOutcome) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        let Some(Reply::Done(place, old)) = session.replies.get_mut(&number) else { return };
+        if self.kept.contains_key(place) {
+            self.kept_bytes = self.kept_bytes - size(old) + size(&outcome);
+        }
+        *old = outcome;
+    }
+
     /// Keeps no more than `limit` bytes of replies: the oldest go. That their requests were
     /// executed is remembered, so a retry is told so instead of being executed again.
     fn shed(&mut self, limit: usize) {

@@ -6,6 +6,7 @@
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/moves.rs`: primaries that move
 //! - `stack/passive.rs`: what passive groups order
+//! - `stack/votes.rs`: voting groups
 //! - `stack/bench.rs`: benchmarks
 //! - `stack/keys.rs`: the keys that seal datagrams
 //! - `stack/storage.rs`: groups on disk
@@ -20,8 +21,9 @@ mod passive;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod votes;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -42,8 +44,10 @@ use crate::keys::Keys;
 use crate::ordering::{Delivery, Level, Ordering, Ring};
 use crate::pace::Pace;
 use crate::replica::{Effect, Replica};
+use crate::tally::Tally;
 use moves::{Motive, Moving};
 use storage::{Logged, is_on_disk};
+use votes::{Arrears, Penance};
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
@@ -89,6 +93,7 @@ struct Hosted {
     logged: Logged,
     /// The views, first and last, in which it was the primary without a break.
     led: Option<(ViewNumber, ViewNumber)>,
+    penance: Penance,
 }
 
 /// What the ring has said of who holds what.
@@ -135,6 +140,13 @@ pub struct Stack<O = Ring> {
     changed_at: BTreeMap<GroupId, u64>,
     /// When others are asked for what they have on their disks.
     ask_at: Option<Time>,
+    /// The votes in voting groups, since the component began.
+    tallies: BTreeMap<GroupId, Tally>,
+    /// Groups in which this node's replica may have votes to tell.
+    ballots_due: BTreeSet<GroupId>,
+    arrears: BTreeMap<GroupId, Arrears>,
+    /// How long a vote may be missing at least.
+    vote_patience: Duration,
     delivered: u64,
     /// When the last configuration was delivered.
     configured_at: Time,
@@ -190,6 +202,10 @@ impl<O: Ordering> Stack<O> {
             acting: None,
             changed_at: BTreeMap::new(),
             ask_at: None,
+            tallies: BTreeMap::new(),
+            ballots_due: BTreeSet::new(),
+            arrears: BTreeMap::new(),
+            vote_patience: config.vote_patience,
             delivered: 0,
             configured_at: now,
             joining_until: None,
@@ -234,6 +250,8 @@ impl<O: Ordering> Stack<O> {
         self.callers.expire(now);
         self.order_due(now);
         self.ask_disks(now);
+        self.accuse(now);
+        self.end_penance(now);
         if self.joining_until.is_some_and(|until| until <= now) {
             // While a ring is formed nothing is ordered: what was on its way still is.
             let ordering = self.ordering.state_name() == "operational";
@@ -252,7 +270,8 @@ impl<O: Ordering> Stack<O> {
         }
         let own = self.joining_until.into_iter().chain(self.leaving).chain(self.ask_at).min();
         let moves = self.next_move_timeout();
-        let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves];
+        let votes = self.next_arrears().into_iter().chain(self.next_return()).min();
+        let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 
@@ -310,6 +329,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.pump_moves(now);
         any |= self.pump_yields(now);
         any |= self.ask_for_views(now);
+        any |= self.pump_ballots(now);
         any |= self.pump_bench(now);
         if let Some(patience_ends) = self.leaving {
             any |= self.leave_ring_if_done(now, patience_ends);
@@ -365,6 +385,8 @@ impl<O: Ordering> Stack<O> {
             Ordered::UpdateChunk(chunk) if !chunk.last || self.holds_alone(chunk.group) => {
                 Level::Agreed
             }
+            // What is answered waits for the call to be held, and votes are told anew in a new component.
+            Ordered::Ballot(_) => Level::Agreed,
             _ => Level::Held,
         }
     }
@@ -430,6 +452,7 @@ impl<O: Ordering> Stack<O> {
         assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");
         assert!(self.deferred.len() <= MAX_DEFERRED, "deferred messages are bounded");
         assert!(self.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");
+        self.tallies.values().for_each(Tally::check_invariants);
         for hosted in self.hosted.values() {
             hosted.replica.check_invariants();
         }

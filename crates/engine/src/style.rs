@@ -8,6 +8,7 @@
 //! | which of several entries is the best? | the same, when it tells clients the targets |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
 //! | can a group be kept on disk? | `stack/hosting.rs`, when a node hosts a replica |
+//! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
 //! | does the primary stay primary whoever comes back? | `directory.rs` |
 
@@ -64,11 +65,14 @@ pub(crate) trait Conduct {
     /// when it has the state, and answers the call if its client is here.
     fn executes(self, standing: Standing) -> bool;
 
-    /// Whether what its replicas took is what there is to keep on disk.
-    fn orders_requests(self) -> bool;
+    /// Whether what its replicas took is what there is to keep on disk, and each is believed what it has executed.
+    fn can_be_on_disk(self) -> bool;
 
     /// Whether a replica that gets the state comes after those that had it: who is primary stays so until it goes.
     fn keeps_its_primary(self) -> bool;
+
+    /// Whether an answer leaves only when a majority of the replicas has told that it has the same.
+    fn votes(self) -> bool;
 }
 
 impl Conduct for Style {
@@ -77,35 +81,35 @@ impl Conduct for Style {
             (_, Standing::Stranger | Standing::Joining) => Entry::Closed,
             (Style::SemiActive | Style::WarmPassive, Standing::Backup) => Entry::Spare,
             (Style::SemiActive | Style::WarmPassive, Standing::Primary) => Entry::Open,
-            (Style::Active | Style::Stateless, _) => Entry::Open,
+            (Style::Active | Style::Voting | Style::Stateless, _) => Entry::Open,
         }
     }
 
     fn orders(self) -> bool {
         match self {
             Style::Stateless => false,
-            Style::WarmPassive | Style::SemiActive | Style::Active => true,
+            Style::WarmPassive | Style::SemiActive | Style::Active | Style::Voting => true,
         }
     }
 
     fn has_state(self) -> bool {
         match self {
             Style::Stateless => false,
-            Style::WarmPassive | Style::SemiActive | Style::Active => true,
+            Style::WarmPassive | Style::SemiActive | Style::Active | Style::Voting => true,
         }
     }
 
     fn nearest_first(self) -> bool {
         match self {
             Style::Stateless => true,
-            Style::WarmPassive | Style::SemiActive | Style::Active => false,
+            Style::WarmPassive | Style::SemiActive | Style::Active | Style::Voting => false,
         }
     }
 
     fn looks_first(self) -> bool {
         match self {
             Style::Stateless | Style::WarmPassive | Style::SemiActive => false,
-            Style::Active => true,
+            Style::Active | Style::Voting => true,
         }
     }
 
@@ -113,8 +117,8 @@ impl Conduct for Style {
         self == Style::WarmPassive
     }
 
-    fn orders_requests(self) -> bool {
-        self.orders() && !self.executes_on_arrival()
+    fn can_be_on_disk(self) -> bool {
+        self.orders() && !self.executes_on_arrival() && !self.votes()
     }
 
     fn keeps_its_primary(self) -> bool {
@@ -125,9 +129,13 @@ impl Conduct for Style {
     fn executes(self, standing: Standing) -> bool {
         match self {
             Style::Stateless => false,
-            Style::SemiActive | Style::Active => standing != Standing::Stranger,
+            Style::SemiActive | Style::Active | Style::Voting => standing != Standing::Stranger,
             // A backup had it ordered because its client cannot reach the primary.
             Style::WarmPassive => standing == Standing::Primary,
         }
+    }
+
+    fn votes(self) -> bool {
+        self == Style::Voting
     }
 }

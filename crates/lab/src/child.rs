@@ -166,6 +166,7 @@ fn options_of(group: &str) -> Outcome<HostOptions> {
         "safe" => (Style::SemiActive, Hold::All, Execution::Inline),
         "warm" => (Style::WarmPassive, Hold::Majority, Execution::Inline),
         "active" => (Style::Active, Hold::Majority, Execution::Inline),
+        "voting" => (Style::Voting, Hold::Majority, Execution::Inline),
         "stateless" => (Style::Stateless, Hold::Majority, Execution::Inline),
         other => return Err(format!("no group is called {other}").into()),
     };

@@ -153,9 +153,10 @@ impl<'a> Kind<'a> {
 }
 
 /// What is called: title, group, style.
-const GROUPS: [(&str, &str, Style); 7] = [
+const GROUPS: [(&str, &str, Style); 8] = [
     ("stateless", "stateless", Style::Stateless),
     ("active, majority", "active", Style::Active),
+    ("voting, majority", "voting", Style::Voting),
     ("semi-active, agreed", "agreed", Style::SemiActive),
     ("semi-active, majority", "inline", Style::SemiActive),
     ("semi-active, safe", "safe", Style::SemiActive),

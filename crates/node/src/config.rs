@@ -1,12 +1,13 @@
 //! A node's configuration: every knob, its default, and what values are possible.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use engine::Quorum;
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
-use wire::{ClusterId, Incarnation, Member, NodeId};
+use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
 
 use crate::Execution;
 use crate::programs::ProgramConfig;
@@ -53,6 +54,8 @@ pub struct Config {
     pub nodes: Vec<NodeAddress>,
     /// The ring's knobs.
     pub ring: RingKnobs,
+    /// How long a vote may be missing in a voting group, 1 ms to a minute.
+    pub vote_patience: Duration,
     /// What is asked of the system, to be in time.
     pub realtime: Realtime,
     /// Replicas of built-in services.
@@ -60,6 +63,9 @@ pub struct Config {
     /// Programs that serve replicas in processes of their own.
     pub programs: Vec<ProgramConfig>,
 }
+
+/// What [`Config::vote_patience`] may be.
+const VOTE_PATIENCE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
 /// The ring's knobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +157,7 @@ impl Default for Config {
             advertise: None,
             nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
             ring: RingKnobs::default(),
+            vote_patience: Duration::from_secs(2),
             realtime: Realtime::default(),
             replicas: Vec::new(),
             programs: Vec::new(),
@@ -224,6 +231,9 @@ impl Config {
         nodes::check(self.node, &self.nodes)?;
         self.check_listening()?;
         self.check_realtime()?;
+        if !VOTE_PATIENCE.contains(&self.vote_patience) {
+            return Err(Problem::VotePatience(self.vote_patience));
+        }
         self.check_replicas()?;
         self.check_programs()?;
         self.check_storage()?;

@@ -13,7 +13,7 @@ mod teller;
 
 use log::Log;
 
-pub use record::{EventKind, EventRecord, FaultCause, ReplicaRecord};
+pub use record::{DeviationCause, EventKind, EventRecord, FaultCause, ReplicaRecord};
 pub use teller::Teller;
 
 /// An event with the wall clock's nanoseconds since the Unix epoch when it left the stack.

@@ -46,7 +46,9 @@ pub use config::{
 };
 pub use engine::{Event, ServiceOutcome};
 pub use error::{HostError, MoveError, ProgramError, StartError, Stopped};
-pub use events::{EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller};
+pub use events::{
+    DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
+};
 pub use node::Node;
 pub use own_time::OwnTime;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};

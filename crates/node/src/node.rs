@@ -81,6 +81,7 @@ impl Node {
         let mut stack = engine::Config::new(me, configured.clone(), config.cluster.clone());
         stack.quorum = config.quorum;
         stack.first_life = life.first;
+        stack.vote_patience = config.vote_patience;
         stack.address = client_address;
         stack.sealing = keys.as_ref().map(|keys| keeper::name(keys.sealing()));
         #[cfg(feature = "planted-bugs")]

@@ -13,6 +13,7 @@ mod clients;
 mod disks;
 mod fate;
 mod keys;
+mod lies;
 mod moves;
 
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 use crate::check::{Verdict, bounded, demand, served};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
-use crate::executor::{Effect, Executor, Passive};
-use crate::fabric::{Fabric, Step, node_id};
+use crate::executor::{Effect, Executor, Lie, Passive};
+use crate::fabric::{Fabric, Step, node_id, place_of};
 use crate::network::{Network, Place};
 use crate::options::{CLUSTER, GroupPlan, Options};
 use crate::rings::ring_config;
@@ -73,6 +74,15 @@ enum Extra {
     Bench,
     /// A primary is to move.
     Move,
+    /// A replica of this group is to lie.
+    Lie(usize),
+    /// A replica that lied in this component should be found out.
+    FoundOut {
+        group: GroupId,
+        by: Member,
+        ring: wire::RingId,
+        lied: Time,
+    },
     Fault,
     Relief(Relief),
     Calm,
@@ -92,6 +102,9 @@ enum Epilogue {
     Over,
 }
 
+/// How long a vote may be missing.
+const VOTE_PATIENCE: Duration = Duration::from_millis(300);
+
 struct Cluster {
     options: Options,
     plant: Plant,
@@ -108,6 +121,8 @@ struct Cluster {
     watch: Watch,
     faults: Draw,
     load: Draw,
+    /// One for each group.
+    lies: Vec<Draw>,
     calm: Option<Time>,
     /// No fault strikes before.
     undisturbed: Time,
@@ -144,6 +159,9 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         watch: Watch::new(&options),
         faults: draw.fork(),
         load: draw.fork(),
+        lies: (0..options.groups.len() as u64)
+            .map(|group| Draw::new(clients.bits() ^ group))
+            .collect(),
         calm: None,
         undisturbed: Time::ZERO,
         whole: None,
@@ -182,6 +200,7 @@ impl Cluster {
         self.plan_key_change();
         self.plan_bench();
         self.plan_move();
+        self.plan_lies();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -213,6 +232,12 @@ impl Cluster {
             Extra::Rotate => return self.rotate(),
             Extra::Bench => return self.bench(),
             Extra::Move => return self.move_some(),
+            Extra::Lie(group) => self.lie(group),
+            Extra::FoundOut { group, by, ring, lied } => {
+                if self.watch.component(by) == ring && self.is_whole() && self.is_one_ring() {
+                    self.found_out(by, group, lied)?;
+                }
+            }
             Extra::Fault => return self.fault(),
             Extra::Relief(relief) => return self.relieve(relief),
             Extra::Calm => return self.heal(),
@@ -245,6 +270,7 @@ impl Cluster {
         config.waiting = self.options.waiting;
         config.storage = self.open_store(node);
         config.snapshot_after = self.options.disks.map_or(10_000, |plan| plan.snapshot_after);
+        config.vote_patience = VOTE_PATIENCE;
         self.plant.into_engine(&mut config);
         let now = self.fabric.local(node);
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");
@@ -307,12 +333,14 @@ impl Cluster {
     fn executed(&mut self, node: usize, group: GroupId, serial: u64) -> Verdict {
         let me = self.fabric.member(node);
         // One that is gone, with its process or alone, ends nothing.
+        let may_lie = self.may_lie(me, group);
         let executor = self.executors[node].get_mut(&group).filter(|it| it.serial == serial);
         let Some(executor) = executor else { return Ok(()) };
+        executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
         let Some(done) = executor.end() else { return Ok(()) };
-        let log = &executor.log;
+        let log = &self.executors[node][&group].log;
         match done.effect {
-            Effect::Executed(entry, component, before) => {
+            Effect::Executed { entry, component, before, lie } => {
                 let now = self.fabric.now();
                 let latest = self.fabric.latest_wall();
                 let (place, after) = (log.entries.len() as u64, log.digest);
@@ -324,6 +352,10 @@ impl Cluster {
                 if let Some((_, Executed::Reply(outcome))) = &done.answer {
                     let said = served::said(outcome);
                     self.watch.served.executed(group, entry.client, entry.number, said);
+                }
+                if lie.is_some() || self.watch.votes.is_wrong(me, group) {
+                    let lasting = lie != Some(Lie::Answer);
+                    self.lied(me, group, place, lasting);
                 }
                 let growth = Growth { component, place, before, after, latest };
                 self.watch.executed(me, group, &entry, &growth)?;
@@ -433,6 +465,11 @@ impl Cluster {
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);
                 self.fabric.trace.say(now, || format!("{me} says {event:?}"));
+                if let Event::Deviated { group, member, .. } = &event {
+                    let executor = self.executors[place_of(member.node)].get(group);
+                    let busy = executor.is_some_and(|executor| !executor.is_idle());
+                    self.watch.votes.busy(*member, *group, busy);
+                }
                 self.watch.event(me, &event)?;
                 match event {
                     Event::Quorum { quorate: true, .. } => self.formed = now,

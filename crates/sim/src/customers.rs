@@ -176,7 +176,8 @@ impl Customer {
         late?;
         let error = match result {
             Ok(_) | Err(CallError::Service(_)) => None,
-            Err(CallError::Refused { refusal: Refusal::NoSuchMethod, .. }) => None,
+            // That it may say `Split` here is for the checker of votes to judge.
+            Err(CallError::Refused { refusal: Refusal::NoSuchMethod | Refusal::Split, .. }) => None,
             Err(error) => Some(error.to_string()),
         };
         let answered = error.is_none();

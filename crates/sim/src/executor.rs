@@ -3,11 +3,27 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use engine::{Applied, Changes, Command, Executed, Ticket};
+use engine::{Applied, Changes, Command, Executed, ServiceOutcome, Ticket};
 use wire::{Duration, RingId};
 
 use crate::draw::Draw;
 use crate::service::{Call, Entry, Log, extend};
+
+/// What is wrong with a replica's service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Its next answer is not what it has executed.
+    Answer,
+    /// What it executes next is not what it is told.
+    State,
+    /// It executes nothing any more, until it begins anew.
+    Hang,
+}
+
+impl Lie {
+    /// All of them.
+    pub const ALL: [Lie; 3] = [Lie::Answer, Lie::State, Lie::Hang];
+}
 
 /// A replica's service with the commands that wait for it.
 pub struct Executor {
@@ -16,6 +32,8 @@ pub struct Executor {
     /// Of a passive group: what is remembered of the state.
     changes: Changes,
     passive: Option<Passive>,
+    /// What is wrong with it.
+    pub lie: Option<Lie>,
     queue: VecDeque<(Command, RingId)>,
     busy: bool,
     /// Which of the executors of this run.
@@ -41,8 +59,17 @@ pub struct Done {
 
 /// What a command did to the history.
 pub enum Effect {
-    /// It went on by one, in this component, from this hash.
-    Executed(Entry, RingId, u64),
+    /// It went on by one.
+    Executed {
+        /// What was executed.
+        entry: Entry,
+        /// In which component.
+        component: RingId,
+        /// The hash before.
+        before: u64,
+        /// What is wrong with it.
+        lie: Option<Lie>,
+    },
     /// It went on by these, as the primary says, in this component, each from this hash.
     Updated(Vec<(Entry, u64)>, RingId),
     /// What the primary says is not how this history goes on.
@@ -57,17 +84,23 @@ impl Executor {
     /// An executor with an empty history.
     pub fn new(padding: usize, passive: Option<Passive>, serial: u64) -> Self {
         let (log, changes) = (Log::new(padding), Changes::default());
-        Executor { log, changes, passive, queue: VecDeque::new(), busy: false, serial }
+        let queue = VecDeque::new();
+        Executor { log, changes, passive, lie: None, queue, busy: false, serial }
     }
 
     /// A command comes, given in this component.
     pub fn push(&mut self, command: Command, component: RingId) {
+        if self.lie == Some(Lie::Hang) && command == Command::Reset {
+            // Another process takes its place.
+            (self.lie, self.busy) = (None, false);
+            self.queue.clear();
+        }
         self.queue.push_back((command, component));
     }
 
     /// How long the next command takes, if one waits and none is under way. It begins now.
     pub fn begin(&mut self, longest: Duration, draw: &mut Draw) -> Option<Duration> {
-        if self.busy || self.queue.is_empty() {
+        if self.busy || self.queue.is_empty() || self.lie == Some(Lie::Hang) {
             return None;
         }
         self.busy = true;
@@ -81,16 +114,25 @@ impl Executor {
 
     /// The command under way ends.
     pub fn end(&mut self) -> Option<Done> {
-        self.busy = false;
+        if !core::mem::take(&mut self.busy) {
+            return None; // it was replaced meanwhile
+        }
         let (command, component) = self.queue.pop_front()?;
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, json: _ } => {
                 self.changes.executed();
+                let lie = self.lie.take_if(|lie| *lie != Lie::Hang);
                 let seed = seed ^ self.passive.map_or(0, |passive| passive.random);
+                let seed = if lie == Some(Lie::State) { !seed } else { seed };
                 let call = Call { client, number, now, seed, method, body: &body };
                 let before = self.log.digest;
-                let outcome = self.log.execute(&call);
-                let effect = Effect::Executed(call.entry(), component, before);
+                let mut outcome = self.log.execute(&call);
+                if lie == Some(Lie::Answer) {
+                    outcome =
+                        ServiceOutcome::Ok(Bytes::from_static(b"a lie of some length, as replies"));
+                }
+                let entry = call.entry();
+                let effect = Effect::Executed { entry, component, before, lie };
                 Done { answer: Some((ticket, Executed::Reply(outcome))), effect }
             }
             Command::Snapshot { ticket } => {

@@ -50,6 +50,8 @@ pub struct GroupPlan {
     pub tells: bool,
     /// Bytes that its snapshot carries beside the history.
     pub padding: usize,
+    /// In a voting group: how often a replica lies, on average.
+    pub lies: Option<Duration>,
 }
 
 /// What clients do.
@@ -216,7 +218,9 @@ impl Options {
         let benches = self.benches && self.turn > 1;
         // A call holds its place for as many rounds as it has datagrams, and others wait for that beyond their deadlines:
         // seed 1505.
-        let waiting = if slow { self.waiting.max(8) } else { self.waiting };
+        // Where a replica hangs, so does what its node has taken: seed 3254.
+        let lies = self.groups.iter().any(|group| group.lies.is_some());
+        let waiting = if slow || lies { self.waiting.max(8) } else { self.waiting };
         let weather = if slow { self.weather.near() } else { self.weather };
         Options { weather, benches, waiting, ..self }
     }
@@ -232,8 +236,10 @@ impl Options {
         for group in &mut self.groups {
             let style = match group.options.style {
                 Style::WarmPassive => Style::SemiActive,
+                Style::Voting => Style::Active,
                 style => style,
             };
+            group.lies = None;
             let durability = match style {
                 Style::Stateless => Durability::Memory,
                 _ => Durability::Disk,
@@ -279,7 +285,7 @@ impl Options {
         let calm = Options { weather, ..self }.without_faults();
         let mut groups = calm.groups;
         for group in &mut groups {
-            group.padding = 0;
+            (group.padding, group.lies) = (0, None);
         }
         // Patient clients: an attempt is given up after a quarter of the patience, and after no more than a tenth of a second.
         let load = Load { patience: Duration::from_secs(2), body: 40, ..calm.load };
@@ -332,6 +338,7 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
                 options: GroupOptions { hold, ..GroupOptions::default() },
                 tells: false,
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
+                lies: None,
             }
         })
         .collect();
@@ -348,10 +355,17 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
         ]);
         let hold = match style {
             Style::Stateless => GroupOptions::default().hold,
-            Style::WarmPassive | Style::SemiActive | Style::Active => group.options.hold,
+            _ => group.options.hold,
         };
         group.options = GroupOptions { style, hold, ..group.options };
         group.tells = draw.one_in(2);
+    }
+    for group in groups.iter_mut().filter(|group| group.options.style != Style::Stateless) {
+        if draw.one_in(4) {
+            group.options.style = Style::Voting;
+            let every = draw.pick(&[0, 50, 200, 500]);
+            group.lies = (every > 0).then_some(Duration::from_millis(every));
+        }
     }
     groups
 }

@@ -19,6 +19,7 @@ use crate::check::primary::Primaries;
 use crate::check::replies::{Replies, of_the_service};
 use crate::check::served::Served;
 use crate::check::views::Views;
+use crate::check::votes::Votes;
 use crate::check::wait::Wait;
 use crate::check::{Verdict, demand};
 use crate::options::Options;
@@ -46,6 +47,8 @@ pub struct Watch {
     replies: Replies,
     /// What replicas of stateless groups do.
     pub served: Served,
+    /// Who lies, and who is said to.
+    pub votes: Votes,
     numbers: Numbers,
     /// Who waits for the token.
     pub wait: Wait,
@@ -63,6 +66,7 @@ impl Watch {
             disks: options.disks.is_some(),
             counts: BTreeSet::new(),
             served: Served::new(options.stateless()),
+            votes: Votes::default(),
             numbers: Numbers::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
@@ -110,6 +114,7 @@ impl Watch {
                 self.views.installed(by, component, (*group, *view), replicas)?;
                 self.moves.installed(by, component, (*group, *view), replicas)?;
                 self.served.view(by, *group, replicas);
+                self.votes.view(*group, replicas);
                 let said = (replicas, *primary);
                 self.primaries.installed(by, component, (*group, *view), said)?;
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
@@ -132,6 +137,10 @@ impl Watch {
                 let place = self.places.get(&(by, *group, *client, *number)).copied();
                 Histories::counted(by, *group, *position, place.unwrap_or_default())?;
             }
+            Event::Deviated { group, member, position, cause, .. } => {
+                self.votes.deviated(*group, *member, *position, cause)?;
+            }
+            Event::Split { group, position, .. } => self.votes.split(*group, *position)?,
             Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
             Event::TransferFailed { group, reason } => {
                 let text = || format!("{by} cannot transfer {group}: {reason}");
@@ -170,6 +179,9 @@ impl Watch {
         if self.served.concerns(group) {
             return Ok(()); // each replica has a history of its own
         }
+        if self.votes.is_wrong(by, group) || self.votes.is_spoilt(group) {
+            return Ok(()); // it has to be found out, and is not to be believed until then
+        }
         self.once.executed(by, group, entry)?;
         if component == RingId::default() {
             self.acknowledged.executed(group, before, after);
@@ -183,7 +195,8 @@ impl Watch {
 
     /// A replica's history was replaced by this one.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
-        if self.served.concerns(group) {
+        self.votes.replaced(by, group);
+        if self.served.concerns(group) || self.votes.is_spoilt(group) {
             return Ok(());
         }
         let last = history.last().map_or(Time::ZERO, |entry| entry.time);
@@ -210,7 +223,7 @@ impl Watch {
             return Ok(());
         }
         // The two sides of a partition may both answer, and one of the answers is lost.
-        if self.loose.contains(&reply.group) {
+        if self.loose.contains(&reply.group) || self.votes.is_spoilt(reply.group) {
             return Ok(());
         }
         self.replies.answered((reply.group, client, reply.number), &reply.outcome)?;
@@ -227,7 +240,7 @@ impl Watch {
 
     /// At the end: these replicas have the group's state.
     pub fn finish(&mut self, group: GroupId, ends: &[(Member, &[Entry], u64)]) -> Verdict {
-        if self.served.concerns(group) {
+        if self.served.concerns(group) || self.votes.is_spoilt(group) {
             return Ok(());
         }
         let digests: Vec<_> = ends.iter().map(|(by, log, hash)| (*by, log.len(), *hash)).collect();

@@ -122,7 +122,8 @@ pub mod status {
 pub mod events {
     pub use client::{Cause, Event as ClientEvent, Trouble};
     pub use node::{
-        Event, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
+        DeviationCause, Event, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord,
+        Stamped, Teller,
     };
 }
 

@@ -169,6 +169,13 @@ pub const MAX_SERVING: usize = 4_096;
 /// Bytes of their arguments. As [`MAX_SERVING`].
 pub const MAX_SERVING_BYTES: usize = MAX_COMMAND_BYTES / 4;
 
+/// Votes in one message of a voting group's replica.
+pub const MAX_BALLOT: usize = 1_024;
+
+/// Calls that a voting group's replica may vote on beyond the last one that is settled; further votes wait. A replica whose votes
+/// are so far behind the settled ones is taken out.
+pub const MAX_UNSETTLED: u64 = 16_384;
+
 /// Requests of a program to its own node that wait for the data plane.
 pub const MAX_ORDERS: usize = 64;
 

@@ -18,6 +18,8 @@
 //! | 11 | [`Move`] | whoever wishes another primary; then, to take over, that one itself |
 //! | 12 | [`UpdateChunk`] | a passive group's primary, for what it has executed |
 //! | 15 | [`Recalled`] | a node that hosts a replica again which its disk has |
+//! | 17 | [`Ballot`] | a replica of a voting group, for what it has executed |
+//! | 18 | [`Absent`] | a node with a replica of a voting group, when another's votes are missing |
 
 use alloc::string::String;
 
@@ -36,6 +38,7 @@ mod recall;
 mod request;
 mod state;
 mod update;
+mod votes;
 
 pub use change::{Change, Difference, Edit};
 pub use configuration::{
@@ -46,6 +49,7 @@ pub use recall::Recall;
 pub use request::Request;
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
 pub use update::{Update, UpdateChunk, UpdateEntry, UpdateHead};
+pub use votes::{Absent, Ballot, Digest};
 
 /// The sender hosts a replica of this group from here on. | name | options |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +133,10 @@ pub enum Ordered {
     UpdateChunk(UpdateChunk),
     /// A replica is back from its node's disk.
     Recalled(Recalled),
+    /// What a replica makes of calls.
+    Ballot(Ballot),
+    /// A replica's votes are missing.
+    Absent(Absent),
 }
 
 impl Ordered {
@@ -149,6 +157,8 @@ impl Ordered {
             Ordered::Move(wish) => append(start(11), wish),
             Ordered::UpdateChunk(chunk) => chunk.encode(),
             Ordered::Recalled(recalled) => append(start(15), recalled),
+            Ordered::Ballot(ballot) => append(start(17), ballot),
+            Ordered::Absent(absent) => append(start(18), absent),
         }
         .into()
     }
@@ -173,6 +183,8 @@ impl Ordered {
             11 => Ordered::Move(read(rest)?),
             12 => Ordered::UpdateChunk(UpdateChunk::decode(payload)?),
             15 => Ordered::Recalled(read(rest)?),
+            17 => Ordered::Ballot(read::<Ballot>(rest)?.checked()?),
+            18 => Ordered::Absent(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -12,7 +12,7 @@ const ENGINE: &str = "crates/engine/src/";
 const FLOORS: &[&[&str]] = &[
     &["bug", "changes", "disk", "ordering", "pace", "style"],
     &["api"],
-    &["bench", "callers", "faults", "keys", "quorum", "session"],
+    &["bench", "callers", "faults", "keys", "quorum", "session", "tally"],
     &["component", "directory", "replica"],
     &["stack"],
 ];

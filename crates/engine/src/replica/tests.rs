@@ -5,7 +5,7 @@ use alloc::vec;
 use wire::{Incarnation, Member, MethodId, NodeId};
 
 fn replica() -> Replica {
-    Replica::new(GroupId(1), false, Planted::default())
+    Replica::new(GroupId(1), false, false, Planted::default())
 }
 
 fn request(number: u64) -> Request {

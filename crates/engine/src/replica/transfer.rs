@@ -113,6 +113,7 @@ impl Replica {
             return;
         }
         self.adopt(head);
+        self.begin_to_vote(effects);
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
         effects.push(match self.on_disk {
             true => Effect::Store { state, transfer: Some(transfer) },
@@ -121,14 +122,28 @@ impl Replica {
         self.go_on(effects);
     }
 
-    /// The snapshot is there: its first chunk leaves, the others follow one by one.
+    /// The snapshot is there.
     pub(super) fn offer(
         &mut self,
         transfer: ViewNumber,
         service: Bytes,
         effects: &mut Vec<Effect>,
     ) {
-        let state = self.whole(service);
+        let mut head = self.head();
+        if !self.keep_until_settled(transfer, &mut head, &service) {
+            self.send_state(transfer, head, service, effects);
+        }
+    }
+
+    /// Its first chunk leaves, the others follow one by one.
+    pub(super) fn send_state(
+        &mut self,
+        transfer: ViewNumber,
+        head: StateHead,
+        service: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let state = ReplicaState { head, service }.encode();
         if state.len() > MAX_STATE {
             effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
             return;
@@ -140,15 +155,18 @@ impl Replica {
 
     /// The service's state with what is kept beside it.
     pub(super) fn whole(&self, service: Bytes) -> Bytes {
+        ReplicaState { head: self.head(), service }.encode()
+    }
+
+    fn head(&self) -> StateHead {
         let forgetful = self.planted.is(Bug::ForgetSessions);
         let sessions = if forgetful { Vec::new() } else { self.sessions.export() };
-        let head = StateHead {
+        StateHead {
             executed: self.executed,
             updates: self.updates.taken,
             clock: self.clock,
             sessions,
-        };
-        ReplicaState { head, service }.encode()
+        }
     }
 
     /// What was kept beside the service's state goes on here.

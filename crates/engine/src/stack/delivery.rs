@@ -168,12 +168,15 @@ impl<O: Ordering> Stack<O> {
         for id in changed {
             self.view_changed(id);
         }
+        self.tallies.clear();
+        self.arrears.clear();
         let took = now.since(self.configured_at) * JOIN_ROUNDS;
         let whole = self.membership.has_all_nodes();
         let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };
         self.joining_until = Some(now + grace.min(FORMING_GRACE));
         self.reconcile_replicas(now);
         self.forget_recalls();
+        self.open_votes(now);
         self.calls_in_new_component(now, delivery.sequence);
         let deferred = core::mem::take(&mut self.deferred);
         for delivery in deferred {
@@ -195,6 +198,8 @@ impl<O: Ordering> Stack<O> {
             // Transfers have begun anew: what was said of earlier ones is void, even if a new one
             // has the name of one in a history that was given up.
             Ordered::Synced(_) | Ordered::StateChunk(_) => true,
+            // Votes are told anew.
+            Ordered::Ballot(_) | Ordered::Absent(_) => true,
             // A passive primary said that all it had taken was ordered. It takes calls again since.
             Ordered::Move(wish) => self.directory.get(wish.group).is_some_and(|group| {
                 group.options.style.keeps_its_primary() && group.primary() == Some(sender)
@@ -233,10 +238,12 @@ impl<O: Ordering> Stack<O> {
                     hosted.asked = None; // if it was needed it asks again when it is not
                 }
                 self.changed(now, leave.group, change);
+                self.count_votes(now, leave.group);
             }
             Ordered::Synced(synced) => {
                 let change = self.directory.synced(sender, synced.group, synced.transfer);
                 self.changed(now, synced.group, change);
+                self.count_votes(now, synced.group);
             }
             Ordered::StateChunk(chunk) => {
                 let group = chunk.group;
@@ -248,6 +255,8 @@ impl<O: Ordering> Stack<O> {
             Ordered::UpdateChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Key(step) => self.act_on_key(sender, step),
+            Ordered::Ballot(ballot) => self.act_on_ballot(now, sender, &ballot),
+            Ordered::Absent(absent) => self.act_on_absent(now, &absent),
             Ordered::Announce(_) | Ordered::Install(_) | Ordered::Bench(_) | Ordered::Load(_) => {
                 unreachable!("these are not part of a history")
             }

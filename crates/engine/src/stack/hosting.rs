@@ -10,7 +10,7 @@ use wire::ordered::{Durability, GroupOptions, JoinGroup, LeaveGroup, Ordered, Pl
 use wire::{GroupId, Member, Time, ViewNumber};
 
 use super::storage::Logged;
-use super::{Hosted, Motive, Stack};
+use super::{Hosted, Motive, Penance, Stack};
 use crate::api::{Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
 use crate::directory::{Group, State};
@@ -41,7 +41,7 @@ impl<O: Ordering> Stack<O> {
             return Err(HostError::TooMany);
         }
         let on_disk = options.durability == Durability::Disk;
-        if on_disk && !options.style.orders_requests() {
+        if on_disk && !options.style.can_be_on_disk() {
             return Err(HostError::NotOnDisk(options.style));
         }
         if on_disk && self.disk.is_none() {
@@ -50,7 +50,7 @@ impl<O: Ordering> Stack<O> {
         let hosted = Hosted {
             name: name.into(),
             options,
-            replica: Replica::new(id, on_disk, self.planted),
+            replica: Replica::new(id, on_disk, options.style.votes(), self.planted),
             taken: Place::default(),
             leaving: false,
             stays: false,
@@ -63,6 +63,7 @@ impl<O: Ordering> Stack<O> {
             recalled: false,
             logged: Logged::default(),
             led: None,
+            penance: Penance::default(),
         };
         self.hosted.insert(id, hosted);
         if on_disk {
@@ -146,6 +147,9 @@ impl<O: Ordering> Stack<O> {
                 Effect::Unfit => self.resign(now, group),
                 Effect::Mark(kind) => self.mark(group, kind),
                 Effect::Store { state, transfer } => self.store_state(now, group, state, transfer),
+                Effect::Cast => {
+                    self.ballots_due.insert(group);
+                }
                 Effect::Event(event) => self.event(event),
             }
         }
@@ -172,7 +176,9 @@ impl<O: Ordering> Stack<O> {
             let needed = group.is_some_and(|group| group.needs(me))
                 || self.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.refused || (hosted.stays && hosted.leaving);
-            if hosted.asked == Some(ring) || idle || there != hosted.leaving || needed {
+            let kept_out = hosted.penance.kept_out && !hosted.leaving;
+            let done = hosted.asked == Some(ring) || idle || there != hosted.leaving;
+            if done || needed || kept_out {
                 continue;
             }
             if hosted.leaving && hosted.replica.has_calls() {

@@ -24,6 +24,7 @@ use crate::base::Base;
 use crate::shelf::{Shelf, Told};
 use crate::tampered::{Tampered, Wrong};
 use crate::vault::Vault;
+use crate::voting::Fault;
 
 pub mod service;
 
@@ -45,6 +46,7 @@ struct Node<O> {
     alive: bool,
     paused: bool,
     inbox: Vec<Sealed>,
+    fault: Option<Fault>,
 }
 
 /// Ordered by time, then by number: what was sent first arrives first.
@@ -203,6 +205,7 @@ impl<O: Base> Cluster<O> {
             alive: true,
             paused: false,
             inbox: Vec::new(),
+            fault: None,
         };
         self.nodes.insert(node, state);
         self.drain(node);
@@ -308,8 +311,7 @@ impl<O: Base> Cluster<O> {
 
     /// Calls that came to the node again and were not executed again.
     pub fn copies(&self, node: u32) -> usize {
-        let copy = |event: &&Event| matches!(event, Event::Copy { .. });
-        self.nodes[&node].events.iter().filter(copy).count()
+        self.times(node, |event| matches!(event, Event::Copy { .. }))
     }
 
     /// A node is asked to move the primary of a group to another.

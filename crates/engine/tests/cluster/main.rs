@@ -12,6 +12,7 @@ mod shelf;
 mod styles;
 mod tampered;
 mod vault;
+mod voting;
 
 use base::Base;
 use disk::what_was_answered_is_there_after_the_loss_of_all;

@@ -60,6 +60,9 @@ pub enum Problem {
         /// Its value.
         millis: f64,
     },
+    /// The patience with missing votes is out of range.
+    #[error("voting.patience_ms is {} ms: give it 1 to 60000 milliseconds", .0.as_millis())]
+    VotePatience(Duration),
     /// The node is not in its own list.
     #[error(
         "node = {}, but no [[nodes]] entry has this id: add this node to the list, \
@@ -330,6 +333,7 @@ impl Problem {
         match self {
             Problem::Name { key, .. } => vec![Key(key)],
             Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
+            Problem::VotePatience(_) => vec![Key("voting"), Key("patience_ms")],
             Problem::MeMissing(_) => vec![Key("node")],
             Problem::NodeTwice { index, .. } => vec![Key("nodes"), Index(*index), Key("id")],
             Problem::RingAddressTwice { index, .. }

@@ -59,6 +59,8 @@ struct File {
     #[serde(default)]
     ring: Ring,
     #[serde(default)]
+    voting: Voting,
+    #[serde(default)]
     realtime: RealtimeTable,
     #[serde(default)]
     replica: Vec<Replica>,
@@ -146,6 +148,24 @@ struct Ring {
 impl Default for Ring {
     fn default() -> Self {
         Ring::from(RingKnobs::default())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Voting {
+    patience_ms: u64,
+}
+
+impl Voting {
+    fn of(patience: Duration) -> Voting {
+        Voting { patience_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX) }
+    }
+}
+
+impl Default for Voting {
+    fn default() -> Self {
+        Voting::of(Config::default().vote_patience)
     }
 }
 
@@ -249,6 +269,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         advertise: file.listen.advertise,
         nodes: file.nodes.into_iter().map(node).collect(),
         ring,
+        vote_patience: Duration::from_millis(file.voting.patience_ms),
         realtime: file.realtime.into(),
         replicas: file.replica.into_iter().map(replica).collect(),
         programs: file.program.into_iter().map(program).collect(),
@@ -302,6 +323,7 @@ pub(super) fn print(config: &Config) -> String {
             .map(|node| NodeEntry { id: node.id.0, ring: node.ring.clone() })
             .collect(),
         ring: Ring::from(config.ring),
+        voting: Voting::of(config.vote_patience),
         realtime: RealtimeTable::from(&config.realtime),
         replica: config.replicas.iter().map(replica).collect(),
         program: config.programs.iter().map(program).collect(),

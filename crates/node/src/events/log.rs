@@ -82,6 +82,16 @@ impl Log {
             Event::Resumed { name, view, after, .. } => {
                 tracing::info!(group = name, %view, ?after, "the group is answered for again");
             }
+            Event::Deviated { name, member, position, cause, .. } => {
+                let member = member.node;
+                let said =
+                    "a replica of a voting group is taken out, and is to be given the state anew";
+                tracing::warn!(group = name, of = %member, call = position, ?cause, "{said}");
+            }
+            Event::Split { name, position, answers, .. } => {
+                let said = "no majority of the replicas has the same outcome of a call: its client is told so";
+                tracing::error!(group = name, call = position, answers, "{said}");
+            }
             Event::Moved { name, from, to, view, .. } => {
                 tracing::info!(group = name, %view, from = %from.node, to = %to.node, "the primary has moved");
             }

@@ -1,6 +1,6 @@
 //! The JSON form of events: one object, `time` and `event` first, the event's own fields after.
 
-use engine::{Event, ProgramNews, StorageNews, Suspicion};
+use engine::{Deviation, Event, ProgramNews, StorageNews, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
@@ -79,6 +79,10 @@ pub enum EventKind {
     Restarted { member: Member, before: Incarnation, ring: RingId },
     /// A group whose primary was lost is answered for by this node again.
     Resumed { group: String, view: ViewNumber, after_ns: u64 },
+    /// A replica of a voting group is taken out, and is to be given the state anew.
+    Deviated { group: String, member: Member, position: u64, cause: DeviationCause },
+    /// No majority of a voting group's replicas has the same outcome of a call.
+    Split { group: String, position: u64, answers: usize },
     /// So many events were not taken in time by this subscriber, and are gone.
     Missed { events: u64 },
     /// The primary of a group has moved; the view with the new rank follows.
@@ -156,6 +160,39 @@ impl From<Suspicion> for FaultCause {
     }
 }
 
+/// Why a replica of a voting group is taken out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviationCause {
+    /// It has another outcome of a call than a majority. Digests stand for the two.
+    Outcome {
+        /// Its own.
+        told: String,
+        /// The majority's.
+        agreed: String,
+        /// Replicas that had the state.
+        voters: usize,
+    },
+    /// It has not told its outcome in time.
+    Silent,
+    /// It is too far behind.
+    Behind,
+}
+
+impl From<Deviation> for DeviationCause {
+    fn from(deviation: Deviation) -> Self {
+        match deviation {
+            Deviation::Outcome { told, agreed, voters } => DeviationCause::Outcome {
+                told: format!("{told:016x}"),
+                agreed: format!("{agreed:016x}"),
+                voters,
+            },
+            Deviation::Silent => DeviationCause::Silent,
+            Deviation::Behind => DeviationCause::Behind,
+        }
+    }
+}
+
 /// One replica of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaRecord {
@@ -205,6 +242,12 @@ impl From<&Event> for EventKind {
             }
             Event::Resumed { name, view, after, .. } => {
                 EventKind::Resumed { group: name, view, after_ns: ns(after) }
+            }
+            Event::Deviated { name: group, member, position, cause, .. } => {
+                EventKind::Deviated { group, member, position, cause: cause.into() }
+            }
+            Event::Split { name: group, position, answers, .. } => {
+                EventKind::Split { group, position, answers }
             }
             Event::Missed(events) => EventKind::Missed { events },
             Event::Moved { name, ring, sequence, from, to, asked, view, .. } => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wire::limits::MAX_GROUPS;
 use wire::{GroupId, Member};
 
-use super::record::{EventKind, EventRecord, FaultCause};
+use super::record::{DeviationCause, EventKind, EventRecord, FaultCause};
 
 /// So long after a fault, what happens is told with its time since then, in nanoseconds.
 const STORY: u64 = 5_000_000_000;
@@ -68,6 +68,19 @@ impl Teller {
                 "{group} answers again ({view}), {} after the last sign of its old primary",
                 ms(*after_ns)
             ),
+            EventKind::Deviated { group, member, position, cause } => {
+                let why = match cause {
+                    DeviationCause::Outcome { voters, .. } => format!(
+                        "it has another outcome of call {position} than a majority of {voters}"
+                    ),
+                    DeviationCause::Silent => format!("its outcome of call {position} is missing"),
+                    DeviationCause::Behind => format!("it is too far behind, at call {position}"),
+                };
+                format!("{group}: the replica at {} is replaced: {why}", member.node)
+            }
+            EventKind::Split { group, position, answers } => {
+                format!("{group}: call {position} has {answers} outcomes, and none has a majority")
+            }
             EventKind::Moved { group, from, to, view, .. } => {
                 format!("{group}: the primary moved from {} to {} ({view})", from.node, to.node)
             }

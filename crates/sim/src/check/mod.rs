@@ -23,6 +23,7 @@ pub mod served;
 pub mod settling;
 pub mod stability;
 pub mod views;
+pub mod votes;
 pub mod wait;
 
 use std::fmt;

@@ -75,7 +75,7 @@ impl Cluster {
     }
 
     /// All nodes hear each other as the seed's weather lets them.
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         let calm = self.fabric.network.weather() == self.options.weather;
         away(&self.fabric).is_empty() && self.fabric.network.is_whole() && calm
     }
@@ -134,7 +134,7 @@ impl Cluster {
     }
 
     /// All who run are in one ring. A network that is whole again has not yet brought everybody back (seed 4324).
-    fn is_one_ring(&self) -> bool {
+    pub(super) fn is_one_ring(&self) -> bool {
         let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
         let rings: Vec<_> = running.map(|process| process.status().ring).collect();
         rings.iter().all(|ring| {
@@ -225,7 +225,9 @@ impl Cluster {
     /// A life ends.
     fn end(&mut self, node: usize, power: bool) {
         self.summary.deaths += 1;
-        self.watch.promise.died(self.fabric.member(node));
+        let me = self.fabric.member(node);
+        self.watch.promise.died(me);
+        self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
         self.fabric.kill(node, power);
         self.disks[node].end(power);
         self.executors[node].clear();
@@ -283,6 +285,7 @@ impl Cluster {
             self.fabric.resume(node);
             self.boot(node)?;
         }
+        self.end_lies();
         // Without a quorum a node alone knows no group but its own, and says so.
         if self.options.quorum == Quorum::Majority {
             for customer in &mut self.customers {
@@ -358,6 +361,9 @@ impl Cluster {
         };
         let nodes: Vec<_> = statuses.iter().map(|status| status.as_ref().map(state)).collect();
         if let Some(missing) = liveness::rings(&nodes) {
+            return Some(missing);
+        }
+        if let Some(missing) = self.watch.votes.missing() {
             return Some(missing);
         }
         if let Some(missing) = self.missing_key(&statuses).or_else(|| self.missing_bench()) {

@@ -33,13 +33,15 @@ pub enum Refusal {
     ReplyTooLarge = 7,
     /// The client has more calls under way than a session has places.
     Window = 8,
+    /// The call was executed, and no majority of a voting group's replicas has the same outcome.
+    Split = 9,
 }
 
 impl Refusal {
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge, Window]
+        [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge, Window, Split]
             .into_iter()
             .find(|refusal| *refusal as u8 == number)
     }

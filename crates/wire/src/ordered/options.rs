@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// How a group is replicated (`docs/protocol/group.md`, "Styles"; `ft-corba-totem.txt`, section 2.1).
 ///
 /// In text it is its [name](Style::name), in messages its number. The numbers never change, and are in the
-/// order of what a style spends on a fault that has not happened yet: 2 and 6 are kept for cold
-/// passive and voting.
+/// order of what a style spends on a fault that has not happened yet: 2 is kept for cold passive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Style {
@@ -25,12 +24,15 @@ pub enum Style {
     /// Every replica executes in the same order; any of them orders and answers the calls of the clients
     /// that come to it, and a client may ask two of them at a time.
     Active = 5,
+    /// As active, and an answer leaves when a majority of the replicas has told that it has the same. A replica that
+    /// has another, or tells none, is taken out and given the state anew.
+    Voting = 6,
 }
 
 impl Style {
     /// Every style.
-    pub const ALL: [Style; 4] =
-        [Style::Stateless, Style::WarmPassive, Style::SemiActive, Style::Active];
+    pub const ALL: [Style; 5] =
+        [Style::Stateless, Style::WarmPassive, Style::SemiActive, Style::Active, Style::Voting];
 
     /// Its name in configurations and reports.
     pub const fn name(self) -> &'static str {
@@ -39,6 +41,7 @@ impl Style {
             Style::WarmPassive => "warm-passive",
             Style::SemiActive => "semi-active",
             Style::Active => "active",
+            Style::Voting => "voting",
         }
     }
 }

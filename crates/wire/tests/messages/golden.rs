@@ -172,6 +172,16 @@ fn ordered_messages() {
               0f a1 01 04 81 14 02 54
             move: 7 bytes
               0b a1 01 02 82 02 06
+            ballot: 38 bytes
+              11 a1 01 00 11 02 e1 e1 e1 e1 e1 e1 e1 e1 e1 e1
+              e1 e1 e1 e1 e1 e1 e2 e2 e2 e2 e2 e2 e2 e2 e2 e2
+              e2 e2 e2 e2 e2 e2
+            opening ballot: 39 bytes
+              11 a1 01 01 10 11 02 e1 e1 e1 e1 e1 e1 e1 e1 e1
+              e1 e1 e1 e1 e1 e1 e1 e2 e2 e2 e2 e2 e2 e2 e2 e2
+              e2 e2 e2 e2 e2 e2 e2
+            absent: 7 bytes
+              12 a1 01 02 82 02 12
             key offer: 43 bytes
               0a 00 02 f2 f2 f2 f2 f2 f2 f2 f2 5e 5e 5e 5e 5e
               5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e

@@ -8,11 +8,11 @@ use wire::histogram::Times;
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
-use wire::ordered::{Change, Difference, Edit, StateChunk, StateHead, Synced, Update};
+use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
     KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState,
 };
-use wire::ordered::{SessionState, Style, UpdateChunk, UpdateEntry, UpdateHead};
+use wire::ordered::{SessionState, Style, Synced, Update, UpdateChunk, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
 };
@@ -231,6 +231,12 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
         ("recalled", Ordered::Recalled(Recalled { group: GroupId(0xa1), taken: PLACE })),
         ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
+        ("ballot", Ordered::Ballot(ballot(None))),
+        ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
+        (
+            "absent",
+            Ordered::Absent(Absent { group: GroupId(0xa1), member: member(2), position: 0x12 }),
+        ),
         ("key offer", Ordered::Key(KeyStep::Offer(offered_key()))),
         ("key stored", Ordered::Key(KeyStep::Stored(offered_key().name))),
         ("key sealing", Ordered::Key(KeyStep::Sealing(offered_key().name))),
@@ -316,6 +322,11 @@ pub fn replica_state() -> ReplicaState {
     let head =
         StateHead { executed: 0x66, updates: 0x65, clock: Time(0xd1), sessions: vec![session] };
     ReplicaState { head, service: Bytes::from_static(b"service") }
+}
+
+fn ballot(opening: Option<u64>) -> Ballot {
+    let digests = vec![Digest([0xe1; 16]), Digest([0xe2; 16])];
+    Ballot { group: GroupId(0xa1), opening, first: 0x11, digests }
 }
 
 /// An update with a call that the service answered.

@@ -16,11 +16,11 @@ use wire::ordered::{
     self, Announce, Component, Durability, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
     Place,
 };
-use wire::ordered::{Change, Difference, Edit, StateChunk, StateHead, Style, Synced, Update};
+use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
-    KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState,
+    KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState, Style,
 };
-use wire::ordered::{SessionState, UpdateChunk, UpdateEntry, UpdateHead};
+use wire::ordered::{SessionState, Synced, Update, UpdateChunk, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
@@ -330,6 +330,10 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
     )
 }
 
+fn ballot_positions() -> impl Strategy<Value = (Option<u64>, u64)> {
+    (prop::option::of(0..u64::MAX / 2), 1..u64::MAX / 2)
+}
+
 pub fn ordered() -> impl Strategy<Value = Ordered> {
     let chunk = (any::<[u64; 2]>(), any::<u32>(), any::<bool>(), bytes(64)).prop_map(
         |([group, transfer], index, last, bytes)| StateChunk {
@@ -375,6 +379,16 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             view: ViewNumber(view)
         })),
         update.prop_map(Ordered::UpdateChunk),
+        (any::<u64>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
+            .prop_map(|(group, (opening, first), digests)| Ordered::Ballot(Ballot {
+                group: GroupId(group),
+                opening,
+                first,
+                digests: digests.into_iter().map(Digest).collect(),
+            })),
+        (any::<[u64; 2]>(), member()).prop_map(|([group, position], member)| Ordered::Absent(
+            Absent { group: GroupId(group), member, position }
+        )),
         any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::Synced(Synced {
             group: GroupId(group),
             transfer: ViewNumber(transfer)
@@ -467,6 +481,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Refusal::Failed,
         Refusal::Stale,
         Refusal::ReplyTooLarge,
+        Refusal::Split,
     ])
 }
 

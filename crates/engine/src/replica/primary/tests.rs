@@ -40,7 +40,7 @@ struct Seat {
 impl Seat {
     fn live() -> Seat {
         let mut seat = Seat {
-            replica: Replica::new(GroupId(1), false, Planted::default()),
+            replica: Replica::new(GroupId(1), false, false, Planted::default()),
             effects: Vec::new(),
         };
         seat.act(|replica, effects| replica.begin(effects));

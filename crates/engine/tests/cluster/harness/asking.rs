@@ -7,6 +7,7 @@ use wire::keys::OfferedKey;
 use super::Cluster;
 use crate::base::Base;
 use crate::vault::key_name;
+use crate::voting::Fault;
 
 impl<O: Base> Cluster<O> {
     pub(super) fn keep(&mut self, id: u32, command: KeyCommand) {
@@ -47,6 +48,16 @@ impl<O: Base> Cluster<O> {
     /// The numbers of the keys that a node has.
     pub fn keys(&self, node: u32) -> Vec<u8> {
         self.vaults[&node].keys.iter().map(|key| key.number).collect()
+    }
+
+    /// The services of a node become faulty.
+    pub fn spoil(&mut self, node: u32, fault: Fault) {
+        self.nodes.get_mut(&node).unwrap().fault = Some(fault);
+    }
+
+    /// How often a node has told such an event.
+    pub fn times(&self, node: u32, is: impl Fn(&Event) -> bool) -> usize {
+        self.nodes[&node].events.iter().filter(|event| is(event)).count()
     }
 
     pub fn saw(&self, node: u32, event: &Event) -> bool {

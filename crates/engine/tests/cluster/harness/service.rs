@@ -6,6 +6,7 @@ use wire::GroupId;
 
 use super::Cluster;
 use crate::base::Base;
+use crate::voting::Fault;
 
 /// The arguments of a call that every node's service executes in its own way.
 pub const WHO: &str = "who";
@@ -23,7 +24,11 @@ impl<O: Base> Cluster<O> {
             Command::Execute { ticket, body, .. } => {
                 changes.executed();
                 node.executions += 1;
-                let mut entry = String::from_utf8(body.to_vec()).unwrap();
+                if node.fault == Some(Fault::Hangs) {
+                    return;
+                }
+                let lie = if node.fault.is_some() { format!("lie {id} ") } else { String::new() };
+                let mut entry = lie + std::str::from_utf8(&body).unwrap();
                 if entry == WHO {
                     entry = format!("by {id}");
                 }
@@ -53,6 +58,7 @@ impl<O: Base> Cluster<O> {
             },
             Command::Reset => {
                 changes.reset();
+                node.fault = node.fault.filter(|fault| *fault == Fault::LiesAlways);
                 return log.clear();
             }
         };

@@ -1,0 +1,265 @@
+//! A voting replica's part: it tells what its outcomes are, and answers what is settled (`docs/protocol/group.md`, "Voting").
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use sha2::{Digest as _, Sha256};
+use wire::client::Refusal;
+use wire::limits::{MAX_BALLOT, MAX_UNSETTLED};
+use wire::ordered::{Ballot, Digest, KeptReply, Ordered, StateHead};
+use wire::{ClientId, ViewNumber};
+
+use super::{Effect, Replica};
+use crate::api::ServiceOutcome;
+use crate::bug::Bug;
+use crate::tally::Verdict;
+
+/// What a client is told whose call has no outcome that a majority of the replicas agrees on.
+const SPLIT: &str = "the call was executed, but no majority of the replicas has the same outcome: the service is not \
+    deterministic, or several replicas are faulty at once; see the `split` events of the nodes";
+
+/// An outcome that this replica has.
+#[derive(Debug)]
+struct Cast {
+    digest: Digest,
+    client: ClientId,
+    number: u64,
+}
+
+/// A state that was taken, and is not given before all that led to it is settled.
+#[derive(Debug)]
+struct Unsettled {
+    transfer: ViewNumber,
+    position: u64,
+    head: StateHead,
+    service: bytes::Bytes,
+}
+
+/// What a voting replica keeps of its votes.
+#[derive(Debug)]
+pub(super) struct Voting {
+    /// The position of the first of these.
+    first: u64,
+    cast: VecDeque<Cast>,
+    /// Told up to here.
+    told: u64,
+    /// Told, and not yet delivered.
+    in_flight: bool,
+    /// Settled up to here.
+    settled: u64,
+    /// Calls of those cast that are not settled.
+    open: BTreeMap<(ClientId, u64), u64>,
+    /// Verdicts on what is still to be executed.
+    ahead: BTreeMap<u64, Verdict>,
+    unsettled: Vec<Unsettled>,
+}
+
+impl Voting {
+    /// Of a replica that has executed so much, all of it settled.
+    fn from(executed: u64) -> Voting {
+        Voting {
+            first: executed + 1,
+            cast: VecDeque::new(),
+            told: executed,
+            in_flight: false,
+            settled: executed,
+            open: BTreeMap::new(),
+            ahead: BTreeMap::new(),
+            unsettled: Vec::new(),
+        }
+    }
+
+    fn digest(&self, position: u64) -> Option<&Cast> {
+        self.cast.get(usize::try_from(position.checked_sub(self.first)?).ok()?)
+    }
+}
+
+/// What stands for an outcome.
+pub(crate) fn digest(outcome: &ServiceOutcome) -> Digest {
+    let mut hash = Sha256::new();
+    match outcome {
+        ServiceOutcome::Ok(bytes) => {
+            hash.update([0]);
+            hash.update(bytes);
+        }
+        ServiceOutcome::Error(bytes) => {
+            hash.update([1]);
+            hash.update(bytes);
+        }
+        ServiceOutcome::Refused(refusal, reason) => {
+            hash.update([2, *refusal as u8]);
+            hash.update(reason);
+        }
+    }
+    Digest(hash.finalize()[..16].try_into().expect("a hash of 32 bytes has 16"))
+}
+
+impl Replica {
+    /// The replica has the state, and executes from here on.
+    pub(super) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
+        if self.votes {
+            self.voting = Some(Voting::from(self.executed));
+            self.open_votes(effects);
+        }
+    }
+
+    /// A component has begun, or this replica's execution: it tells from where on it votes, and all that is not settled.
+    pub(crate) fn open_votes(&mut self, effects: &mut Vec<Effect>) {
+        let group = self.group;
+        let Some(voting) = self.voting.as_mut() else { return };
+        voting.told = voting.first - 1;
+        let digests: Vec<Digest> =
+            voting.cast.iter().take(MAX_BALLOT).map(|cast| cast.digest).collect();
+        voting.told += digests.len() as u64;
+        voting.in_flight = true;
+        let ballot = Ballot { group, opening: Some(voting.settled), first: voting.first, digests };
+        effects.push(Effect::Order(Ordered::Ballot(ballot)));
+    }
+
+    /// Its last ballot has its place in the order.
+    pub(crate) fn ballot_delivered(&mut self) {
+        if let Some(voting) = &mut self.voting {
+            voting.in_flight = false;
+        }
+    }
+
+    /// What it has to tell now. While a ballot is on its way the next one gathers: so there is one message for many calls
+    /// when there are many.
+    pub(crate) fn take_ballot(&mut self) -> Option<Ballot> {
+        let group = self.group;
+        let voting = self.voting.as_mut().filter(|voting| !voting.in_flight)?;
+        let last = voting.first - 1 + voting.cast.len() as u64;
+        let upto = last.min(voting.settled + MAX_UNSETTLED).min(voting.told + MAX_BALLOT as u64);
+        if upto <= voting.told {
+            return None;
+        }
+        let first = voting.told + 1;
+        let tell = (first..=upto).filter_map(|position| Some(voting.digest(position)?.digest));
+        let digests = tell.collect();
+        voting.told = upto;
+        voting.in_flight = true;
+        Some(Ballot { group, opening: None, first, digests })
+    }
+
+    /// The call that has just been executed has this outcome. True if it is to be answered now.
+    pub(super) fn vote(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        outcome: &ServiceOutcome,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let position = self.executed;
+        let Some(voting) = self.voting.as_mut() else { return true };
+        let digest = digest(outcome);
+        voting.cast.push_back(Cast { digest, client, number });
+        effects.push(Effect::Cast);
+        if position > voting.settled {
+            voting.open.insert((client, number), position);
+            return self.planted.is(Bug::AnswerBeforeVotes);
+        }
+        match voting.ahead.remove(&position) {
+            Some(Verdict::Agreed(agreed)) => {
+                agreed == digest || self.planted.is(Bug::AnswerMinority)
+            }
+            Some(Verdict::Split(_)) => {
+                self.answer_split(client, number, effects);
+                false
+            }
+            // Settled before this replica could be told: the others have what it has, or it will be taken out.
+            None => true,
+        }
+    }
+
+    /// A call has its verdict.
+    pub(crate) fn settled(&mut self, position: u64, verdict: Verdict, effects: &mut Vec<Effect>) {
+        let Some(voting) = self.voting.as_mut().filter(|voting| position > voting.settled) else {
+            return;
+        };
+        voting.settled = position;
+        match voting.digest(position) {
+            None => {
+                voting.ahead.insert(position, verdict);
+            }
+            Some(cast) => {
+                let (client, number, own) = (cast.client, cast.number, cast.digest);
+                voting.open.remove(&(client, number));
+                match verdict {
+                    Verdict::Split(_) => self.answer_split(client, number, effects),
+                    Verdict::Agreed(agreed)
+                        if agreed == own || self.planted.is(Bug::AnswerMinority) =>
+                    {
+                        if let Some(Some(outcome)) = self.sessions.known(client, number) {
+                            effects.push(Effect::Answer { client, number, outcome });
+                        }
+                    }
+                    // It must not answer, and will be taken out.
+                    Verdict::Agreed(_) => {}
+                }
+            }
+        }
+        self.give_settled(effects);
+        effects.push(Effect::Cast); // there may be room for more votes
+    }
+
+    /// Every replica keeps the same for a call on whose outcome there is no agreement.
+    fn answer_split(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
+        let outcome = ServiceOutcome::Refused(Refusal::Split, SPLIT.into());
+        self.sessions.amend(client, number, outcome.clone());
+        for state in self.voting.iter_mut().flat_map(|voting| &mut voting.unsettled) {
+            let session = state.head.sessions.iter_mut().find(|session| session.client == client);
+            let replies = session.into_iter().flat_map(|session| &mut session.replies);
+            for (_, kept) in replies.filter(|(kept, _)| *kept == number) {
+                *kept = KeptReply::Refused(Refusal::Split, SPLIT.into());
+            }
+        }
+        effects.push(Effect::Answer { client, number, outcome });
+    }
+
+    /// Nobody waits any more for votes on calls up to here.
+    pub(crate) fn forget_votes(&mut self, upto: u64) {
+        let Some(voting) = &mut self.voting else { return };
+        let upto = upto.min(voting.settled).min(voting.told);
+        while voting.first <= upto && voting.cast.pop_front().is_some() {
+            voting.first += 1;
+        }
+    }
+
+    /// This call was executed, and what others have is not known yet.
+    pub(super) fn is_unsettled(&self, client: ClientId, number: u64) -> bool {
+        let voting = self.voting.as_ref().filter(|_| !self.planted.is(Bug::AnswerBeforeVotes));
+        voting.is_some_and(|voting| voting.open.contains_key(&(client, number)))
+    }
+
+    /// A state that is given to others must not be that of one who deviates. True if it is kept until that is known.
+    pub(super) fn keep_until_settled(
+        &mut self,
+        transfer: ViewNumber,
+        head: &mut StateHead,
+        service: &bytes::Bytes,
+    ) -> bool {
+        let position = self.executed;
+        let planted = self.planted.is(Bug::GiveUnsettled);
+        let Some(voting) = self.voting.as_mut().filter(|_| !planted) else { return false };
+        if voting.settled >= position {
+            return false;
+        }
+        let (head, service) = (core::mem::take(head), service.clone());
+        voting.unsettled.push(Unsettled { transfer, position, head, service });
+        true
+    }
+
+    fn give_settled(&mut self, effects: &mut Vec<Effect>) {
+        let Some(voting) = &mut self.voting else { return };
+        let settled = voting.settled;
+        let (ready, waiting) = core::mem::take(&mut voting.unsettled)
+            .into_iter()
+            .partition::<Vec<_>, _>(|state| state.position <= settled);
+        voting.unsettled = waiting;
+        for state in ready {
+            if self.given.contains(&state.transfer) {
+                self.send_state(state.transfer, state.head, state.service, effects);
+            }
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The votes of a voting group's replicas, and what they amount to (`docs/protocol/group.md`, "Voting";
+//! `ft-corba-totem.txt`, section 2.1).
+//!
+//! Every node of a component keeps the same tally, because all of it follows from ordered messages and from the
+//! table: so whoever is found to deviate is taken out at the same place everywhere, and nobody has to be asked.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use wire::Member;
+use wire::limits::MAX_UNSETTLED;
+use wire::ordered::{Ballot, Digest};
+
+use crate::bug::{Bug, Planted};
+
+/// What the replicas have said of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A majority has this outcome.
+    Agreed(Digest),
+    /// There is no majority for any outcome, and there cannot be one: so many were told.
+    Split(usize),
+}
+
+/// What the tally shows, one thing at a time, in the order in which it must be acted upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The call at this position has its verdict.
+    Settled { position: u64, verdict: Verdict },
+    /// This replica has another outcome than a majority of so many.
+    Deviates { member: Member, position: u64, told: Digest, agreed: Digest, voters: usize },
+    /// This replica is too far behind the others.
+    Behind { member: Member, position: u64 },
+    /// This replica comes from where less was settled: nobody may be left who could judge what it has.
+    Stale { member: Member },
+}
+
+/// The votes of one replica.
+#[derive(Clone, Debug)]
+struct Votes {
+    /// What was settled when it opened.
+    opened_at: u64,
+    /// The position of the first digest here.
+    first: u64,
+    digests: VecDeque<Digest>,
+    /// Up to here they were held against the verdicts.
+    judged: u64,
+}
+
+impl Votes {
+    /// The last position that it told of.
+    fn told(&self) -> u64 {
+        self.first - 1 + self.digests.len() as u64
+    }
+
+    fn at(&self, position: u64) -> Option<Digest> {
+        let place = usize::try_from(position.checked_sub(self.first)?).ok()?;
+        self.digests.get(place).copied()
+    }
+}
+
+/// The votes on the calls of one group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Up to here all is settled. `None` until every replica with the state has opened.
+    settled: Option<u64>,
+    votes: BTreeMap<Member, Votes>,
+    /// What was agreed on, up to what is settled, as far as somebody's vote on it may still come. `None`: on nothing, or it
+    /// is not known here.
+    agreed: VecDeque<Option<Digest>>,
+    /// Opened with less settled than another, and not yet taken out.
+    stale: Vec<Member>,
+}
+
+impl Tally {
+    /// A ballot of a replica in the table is delivered.
+    pub(crate) fn take(&mut self, from: Member, ballot: &Ballot) {
+        let digests = ballot.digests.iter().copied();
+        match ballot.opening {
+            Some(opened_at) if ballot.first <= opened_at + 1 => {
+                let (first, judged) = (ballot.first, ballot.first - 1);
+                let votes = Votes { opened_at, first, digests: digests.collect(), judged };
+                self.votes.insert(from, votes);
+            }
+            // It would leave calls out: no replica of ours says that.
+            Some(_) => {}
+            None => {
+                let goes_on = |votes: &&mut Votes| votes.told() + 1 == ballot.first;
+                if let Some(votes) = self.votes.get_mut(&from).filter(goes_on) {
+                    votes.digests.extend(digests);
+                }
+            }
+        }
+    }
+
+    /// A replica is out of the table: what it has told counts no more.
+    pub(crate) fn forget(&mut self, member: Member) {
+        self.votes.remove(&member);
+        self.stale.retain(|stale| *stale != member);
+    }
+
+    /// Nobody's vote on a call up to here is waited for.
+    pub(crate) fn base(&self) -> u64 {
+        self.settled.unwrap_or_default() - self.agreed.len() as u64
+    }
+
+    /// The next thing that the votes show, while these have the state.
+    pub(crate) fn next_finding(&mut self, synced: &[Member], planted: Planted) -> Option<Finding> {
+        let found = self.find(synced, planted);
+        if found.is_none() {
+            self.trim();
+        }
+        found
+    }
+
+    fn find(&mut self, synced: &[Member], planted: Planted) -> Option<Finding> {
+        if self.settled.is_none() {
+            self.open(synced);
+        }
+        let settled = self.settled?;
+        if let Some(member) = self.stale.pop() {
+            return Some(Finding::Stale { member });
+        }
+        if let Some(found) = self.judge(settled, synced.len()) {
+            return Some(found);
+        }
+        for member in synced {
+            let told = self.votes.get(member).map(Votes::told);
+            if let Some(told) = told.filter(|told| told + MAX_UNSETTLED < settled) {
+                return Some(Finding::Behind { member: *member, position: told + 1 });
+            }
+        }
+        let position = settled + 1;
+        let verdict = self.verdict(position, synced, planted)?;
+        self.settled = Some(position);
+        self.agreed.push_back(match verdict {
+            Verdict::Agreed(digest) => Some(digest),
+            Verdict::Split(_) => None,
+        });
+        Some(Finding::Settled { position, verdict })
+    }
+
+    /// Once all have opened, the count goes on from the furthest that anybody knows to be settled.
+    fn open(&mut self, synced: &[Member]) {
+        let opened: Option<Vec<&Votes>> = synced.iter().map(|m| self.votes.get(m)).collect();
+        let Some(opened) = opened else { return };
+        let Some(settled) = opened.iter().map(|votes| votes.opened_at).max() else { return };
+        let lowest = opened.iter().map(|votes| votes.first).min().unwrap_or(settled + 1);
+        let from = lowest.max(settled.saturating_sub(MAX_UNSETTLED) + 1);
+        // What was settled before is not decided again. It is known as far as most who tell of it agree.
+        let known = |position| {
+            let told = count(opened.iter().filter_map(|votes| votes.at(position)));
+            let all: usize = told.values().sum();
+            told.into_iter().find(|(_, votes)| 2 * votes > all).map(|(digest, _)| digest)
+        };
+        let agreed = (from..=settled).map(known).collect();
+        let is_stale = |member: &&Member| self.votes[*member].opened_at < settled;
+        let stale = synced.iter().filter(is_stale).copied().collect();
+        (self.settled, self.agreed, self.stale) = (Some(settled), agreed, stale);
+    }
+
+    /// Somebody who has told something else than was agreed on.
+    fn judge(&mut self, settled: u64, voters: usize) -> Option<Finding> {
+        let base = settled - self.agreed.len() as u64;
+        for (member, votes) in &mut self.votes {
+            let upto = votes.told().min(settled);
+            votes.judged = votes.judged.max(base.min(upto));
+            while votes.judged < upto {
+                votes.judged += 1;
+                let position = votes.judged;
+                let agreed = self.agreed[(position - base - 1) as usize];
+                let told = votes.at(position);
+                if let (Some(agreed), Some(told)) = (agreed, told)
+                    && agreed != told
+                {
+                    let member = *member;
+                    return Some(Finding::Deviates { member, position, told, agreed, voters });
+                }
+            }
+        }
+        None
+    }
+
+    fn verdict(&self, position: u64, synced: &[Member], planted: Planted) -> Option<Verdict> {
+        let told = synced.iter().filter_map(|member| self.votes.get(member)?.at(position));
+        let told = count(told);
+        let needed = synced.len() / 2 + 1;
+        let weight = if planted.is(Bug::CountVotesTwice) { 2 } else { 1 };
+        let (digest, most) = told.iter().max_by_key(|(_, votes)| **votes)?;
+        let missing = synced.len() - told.values().sum::<usize>();
+        if most * weight >= needed {
+            Some(Verdict::Agreed(*digest))
+        } else if most + missing < needed {
+            Some(Verdict::Split(told.len()))
+        } else {
+            None
+        }
+    }
+
+    fn trim(&mut self) {
+        let Some(settled) = self.settled else { return };
+        let told = self.votes.values().map(Votes::told).min().unwrap_or(settled).min(settled);
+        let base = told.max(settled.saturating_sub(MAX_UNSETTLED));
+        let gone = base.saturating_sub(self.base());
+        self.agreed.drain(..gone as usize);
+        for votes in self.votes.values_mut() {
+            let gone = base.saturating_sub(votes.first - 1).min(votes.digests.len() as u64);
+            votes.digests.drain(..gone as usize);
+            votes.first += gone;
+        }
+    }
+
+    /// The position of which this replica has not told, and at least half of those with the state have: of two, the other.
+    pub(crate) fn lacks(&self, member: Member, synced: &[Member]) -> Option<u64> {
+        self.settled?;
+        let position = self.votes.get(&member)?.told() + 1;
+        let tells = |member: &&Member| {
+            self.votes.get(*member).is_some_and(|votes| votes.told() >= position)
+        };
+        (2 * synced.iter().filter(tells).count() >= synced.len()).then_some(position)
+    }
+
+    /// What must hold whatever happened.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.agreed.len() as u64 <= MAX_UNSETTLED + 1, "what is settled is let go");
+        assert!(self.settled.is_some() || self.agreed.is_empty(), "nothing is agreed on unopened");
+    }
+}
+
+/// How often each outcome was told. In order, so that all nodes see the same.
+fn count(told: impl Iterator<Item = Digest>) -> BTreeMap<Digest, usize> {
+    let mut counted = BTreeMap::new();
+    told.for_each(|digest| *counted.entry(digest).or_default() += 1);
+    counted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use wire::{GroupId, Incarnation, NodeId};
+
+    /// Who is to be taken out.
+    fn excluded(finding: &Finding) -> Option<Member> {
+        match finding {
+            Finding::Settled { .. } => None,
+            Finding::Deviates { member, .. }
+            | Finding::Behind { member, .. }
+            | Finding::Stale { member } => Some(*member),
+        }
+    }
+
+    fn member(node: u32) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    fn ballot(opening: Option<u64>, first: u64, outcomes: &[u8]) -> Ballot {
+        let digests = outcomes.iter().map(|outcome| Digest([*outcome; 16])).collect();
+        Ballot { group: GroupId(1), opening, first, digests }
+    }
+
+    fn all() -> Vec<Member> {
+        [1, 2, 3].map(member).to_vec()
+    }
+
+    /// Three replicas that have opened, with nothing executed.
+    fn opened() -> Tally {
+        let mut tally = Tally::default();
+        all().into_iter().for_each(|member| tally.take(member, &ballot(Some(0), 1, &[])));
+        tally
+    }
+
+    fn findings(tally: &mut Tally, synced: &[Member]) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let mut synced = synced.to_vec();
+        while let Some(finding) = tally.next_finding(&synced, Planted::default()) {
+            if let Some(member) = excluded(&finding) {
+                tally.forget(member);
+                synced.retain(|synced| *synced != member);
+            }
+            found.push(finding);
+        }
+        tally.check_invariants();
+        found
+    }
+
+    fn agreed(position: u64, outcome: u8) -> Finding {
+        let verdict = Verdict::Agreed(Digest([outcome; 16]));
+        Finding::Settled { position, verdict }
+    }
+
+    #[test]
+    fn two_of_three_settle_a_call_and_one_does_not() {
+        let mut tally = opened();
+        tally.take(member(1), &ballot(None, 1, &[5, 6]));
+        assert_eq!(findings(&mut tally, &all()), []);
+        tally.take(member(3), &ballot(None, 1, &[5]));
+        assert_eq!(findings(&mut tally, &all()), [agreed(1, 5)]);
+        tally.take(member(2), &ballot(None, 1, &[5, 6]));
+        assert_eq!(findings(&mut tally, &all()), [agreed(2, 6)]);
+        assert_eq!(tally.base(), 1, "3 may still deviate at 2");
+        tally.take(member(3), &ballot(None, 2, &[6]));
+        findings(&mut tally, &all());
+        assert_eq!(tally.base(), 2);
+    }
+
+    #[test]
+    fn nothing_is_settled_before_all_have_opened() {
+        let mut tally = Tally::default();
+        tally.take(member(3), &ballot(Some(4), 5, &[9]));
+        assert_eq!(findings(&mut tally, &all()), [], "alone it would be its own majority");
+        tally.take(member(1), &ballot(Some(4), 5, &[5]));
+        tally.take(member(2), &ballot(Some(4), 5, &[5]));
+        let found = findings(&mut tally, &all());
+        assert_eq!(found[0], agreed(5, 5));
+        assert_eq!(excluded(&found[1]), Some(member(3)));
+    }
+
+    #[test]
+    fn who_deviates_is_found_whether_it_tells_before_or_after_the_majority() {
+        for order in [[3, 1, 2], [1, 3, 2], [1, 2, 3]] {
+            let mut tally = opened();
+            let mut found = Vec::new();
+            for node in order {
+                let outcome = if node == 3 { 9 } else { 5 };
+                tally.take(member(node), &ballot(None, 1, &[outcome]));
+                found.extend(findings(&mut tally, &all()));
+            }
+            let deviates = Finding::Deviates {
+                member: member(3),
+                position: 1,
+                told: Digest([9; 16]),
+                agreed: Digest([5; 16]),
+                voters: 3,
+            };
+            assert_eq!(found, [agreed(1, 5), deviates], "{order:?}");
+        }
+    }
+
+    #[test]
+    fn three_answers_are_no_majority_nor_are_two_of_two() {
+        let mut tally = opened();
+        for (node, outcome) in [(1, 5), (2, 6), (3, 7)] {
+            tally.take(member(node), &ballot(None, 1, &[outcome]));
+        }
+        let split = |answers| Finding::Settled { position: 1, verdict: Verdict::Split(answers) };
+        assert_eq!(findings(&mut tally, &all()), [split(3)]);
+
+        let mut tally = opened();
+        tally.take(member(1), &ballot(None, 1, &[5]));
+        tally.take(member(2), &ballot(None, 1, &[6]));
+        assert_eq!(findings(&mut tally, &all()), [], "3 decides");
+        tally.forget(member(3));
+        assert_eq!(findings(&mut tally, &all()[..2]), [split(2)], "nobody can any more");
+    }
+
+    /// A component begins: 3 lags, its calls were settled without it, and it lied.
+    #[test]
+    fn what_was_settled_is_still_held_against_who_tells_late() {
+        let mut tally = Tally::default();
+        tally.take(member(1), &ballot(Some(3), 2, &[5, 6]));
+        tally.take(member(2), &ballot(Some(3), 2, &[5, 6]));
+        tally.take(member(3), &ballot(Some(3), 2, &[5]));
+        assert_eq!(findings(&mut tally, &all()), []);
+        tally.take(member(3), &ballot(None, 3, &[9]));
+        assert_eq!(excluded(&findings(&mut tally, &all())[0]), Some(member(3)));
+    }
+
+    #[test]
+    fn who_knows_of_less_that_is_settled_begins_anew() {
+        let mut tally = Tally::default();
+        tally.take(member(1), &ballot(Some(3), 4, &[]));
+        tally.take(member(2), &ballot(Some(3), 4, &[]));
+        tally.take(member(3), &ballot(Some(2), 3, &[9]));
+        assert_eq!(findings(&mut tally, &all()), [Finding::Stale { member: member(3) }]);
+    }
+
+    #[test]
+    fn a_vote_is_missing_when_half_of_the_replicas_have_told() {
+        let mut tally = opened();
+        assert_eq!(tally.lacks(member(3), &all()), None);
+        tally.take(member(1), &ballot(None, 1, &[5]));
+        assert_eq!(tally.lacks(member(3), &all()), None);
+        tally.take(member(2), &ballot(None, 1, &[5]));
+        findings(&mut tally, &all());
+        assert_eq!(tally.lacks(member(3), &all()), Some(1));
+        let far: Vec<u8> = vec![5; 1_000];
+        for _ in 0..17 {
+            for node in [1, 2] {
+                let next = tally.votes[&member(node)].told() + 1;
+                tally.take(member(node), &ballot(None, next, &far));
+            }
+        }
+        let found = findings(&mut tally, &all());
+        let behind = Finding::Behind { member: member(3), position: 1 };
+        assert!(found.contains(&behind), "the limit is not waited for");
+    }
+}

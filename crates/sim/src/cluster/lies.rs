@@ -1,0 +1,105 @@
+//! Value faults: a replica of a voting group answers something else, has something else in its state, or hangs.
+
+use wire::{GroupId, Member};
+
+use super::{Cluster, Extra};
+use crate::check::Verdict;
+use crate::check::votes::FOUND_WITHIN;
+use crate::executor::Lie;
+use crate::fabric::place_of;
+
+impl Cluster {
+    /// The next lie in each group that has liars.
+    pub(super) fn plan_lies(&mut self) {
+        for group in 0..self.options.groups.len() {
+            self.plan_lie(group);
+        }
+    }
+
+    fn plan_lie(&mut self, group: usize) {
+        if let (Some(every), Some(draw)) =
+            (self.options.groups[group].lies, self.lies.get_mut(group))
+        {
+            let wait = draw.span(every / 8, every * 2);
+            self.fabric.later(wait, Extra::Lie(group));
+        }
+    }
+
+    /// One replica of a group is to lie, if a majority of the others can tell.
+    pub(super) fn lie(&mut self, group: usize) {
+        if self.calm.is_some() {
+            return;
+        }
+        self.plan_lie(group);
+        let id = GroupId::of(&self.options.groups[group].name);
+        let synced = self.watch.promise.newest(id).to_vec();
+        let serves = |member: &Member| {
+            let host = &self.fabric.hosts[place_of(member.node)];
+            host.runs() && host.incarnation == member.incarnation
+        };
+        let good = synced.len() >= 3
+            && synced.iter().all(serves)
+            && !self.watch.promise.pending()
+            && self.is_whole()
+            && self.is_one_ring()
+            && synced.iter().all(|member| !self.is_faulty(*member, id));
+        if !good {
+            return;
+        }
+        let draw = &mut self.lies[group];
+        let (liar, lie) = (draw.pick(&synced), draw.pick(&Lie::ALL));
+        if let Some(executor) = self.executors[place_of(liar.node)].get_mut(&id) {
+            self.fabric.trace.say(self.fabric.now(), || format!("FAULT {lie:?} of {liar} in {id}"));
+            executor.lie = Some(lie);
+            if lie == Lie::Hang {
+                self.watch.votes.hangs(liar, id);
+            }
+        }
+    }
+
+    fn is_faulty(&self, member: Member, group: GroupId) -> bool {
+        let executor = self.executors[place_of(member.node)].get(&group);
+        let spoilt = executor.is_none_or(|executor| executor.lie.is_some());
+        spoilt || self.watch.votes.is_unnoticed(member, group)
+    }
+
+    /// The faults are over: who hangs without having anything to do goes on, and so does who has left, or is alone: nobody could notice.
+    pub(super) fn end_lies(&mut self) {
+        for node in 0..self.options.nodes {
+            let me = self.fabric.member(node);
+            let hung: Vec<GroupId> = self.executors[node]
+                .iter()
+                .filter(|(group, executor)| {
+                    let synced = self.watch.promise.newest(**group);
+                    let unseen = executor.is_idle() || synced.len() < 2 || !synced.contains(&me);
+                    executor.lie == Some(Lie::Hang) && unseen
+                })
+                .map(|(group, _)| *group)
+                .collect();
+            for group in hung {
+                self.executors[node].get_mut(&group).expect("it hangs").lie = None;
+                self.begin(node, group);
+            }
+        }
+    }
+
+    /// A replica that was to lie executes: it lies only as one of many.
+    pub(super) fn may_lie(&self, by: Member, group: GroupId) -> bool {
+        let synced = self.watch.promise.newest(group);
+        synced.len() >= 3 && synced.contains(&by) && self.is_whole() && self.is_one_ring()
+    }
+
+    /// A replica has lied: nothing else strikes until it is found out, or should be.
+    pub(super) fn lied(&mut self, by: Member, group: GroupId, position: u64, lasting: bool) {
+        let now = self.fabric.now();
+        self.watch.votes.lied(now, by, group, position, lasting);
+        self.undisturbed = self.undisturbed.max(now + FOUND_WITHIN);
+        let ring = self.watch.component(by);
+        self.fabric.later(FOUND_WITHIN, Extra::FoundOut { group, by, ring, lied: now });
+    }
+
+    /// By now it should be known.
+    pub(super) fn found_out(&self, by: Member, group: GroupId, lied: wire::Time) -> Verdict {
+        self.watch.votes.found_in_time(group, by, lied)
+    }
+}
