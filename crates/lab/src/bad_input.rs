@@ -53,10 +53,14 @@ pub fn run(options: &Options) -> Outcome<()> {
             "port", "inputs", "s", "refused", "RSS then", "RSS now", "calls", "failed", "gap ms"
         );
     }
-    let mut grown = Vec::new();
+    let (mut grown, mut unheard) = (Vec::new(), Vec::new());
     for sweep in Sweep::all(&cluster, VICTIM, options.seed)? {
         let name = sweep.name();
-        let growth = feed(options, &cluster, &caller, sweep)?;
+        let (growth, refused) = feed(options, &cluster, &caller, sweep)?;
+        // It went somewhere else, or the node counts nothing.
+        if refused <= 0 {
+            unheard.push(format!("{name}: none of {} inputs", options.count));
+        }
         if growth > MAX_GROWTH_KIB {
             grown.push(format!("{name}: {growth} KiB"));
         }
@@ -70,16 +74,26 @@ pub fn run(options: &Options) -> Outcome<()> {
     } else {
         println!("counters of the node: {}", status["counters"]);
     }
-    match (failed.first(), grown.first()) {
-        (None, None) => Ok(()),
-        (Some(error), _) => Err(format!("{} calls failed: {error}", failed.len()).into()),
-        (_, Some(grown)) => Err(format!("memory grew: {grown}").into()),
+    if let Some(error) = failed.first() {
+        return Err(format!("{} calls failed: {error}", failed.len()).into());
+    }
+    if let Some(unheard) = unheard.first() {
+        return Err(format!("most of it should be refused, and counted; {unheard} was").into());
+    }
+    match grown.first() {
+        None => Ok(()),
+        Some(grown) => Err(format!("memory grew: {grown}").into()),
     }
 }
 
-/// One sweep. Returns how much the node's memory grew, in KiB, after a first tenth of the inputs:
-/// those fill buffers that stay.
-fn feed(options: &Options, cluster: &Cluster, caller: &Caller, mut sweep: Sweep) -> Outcome<i64> {
+/// One sweep. Returns how much the node's memory grew, in KiB, after a first tenth of the inputs (those fill buffers that
+/// stay), and how many the node counted as refused.
+fn feed(
+    options: &Options,
+    cluster: &Cluster,
+    caller: &Caller,
+    mut sweep: Sweep,
+) -> Outcome<(i64, i64)> {
     let process = cluster.process(VICTIM).ok_or("the node does not run")?;
     let before = status(&cluster.admin(VICTIM))?;
     let (started, at) = (Instant::now(), wall());
@@ -110,7 +124,7 @@ fn feed(options: &Options, cluster: &Cluster, caller: &Caller, mut sweep: Sweep)
             options.count
         );
     }
-    Ok(now - then)
+    Ok((now - then, refused))
 }
 
 /// Memory of a process that is in use, in KiB.

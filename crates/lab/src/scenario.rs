@@ -200,8 +200,9 @@ impl Stage {
             );
         }
         self.check_gap(fault, SILENT_HOST)?;
+        let back = wall();
         self.heal()?;
-        self.check_gap(wall(), SILENT_HOST)
+        self.check_gap(back, SILENT_HOST)
     }
 
     fn loss(&mut self) -> Outcome<()> {

@@ -21,18 +21,26 @@ fn a_share_of_the_seeds_breaks_no_promise() {
     let total = report.total;
     assert!(total.answered > 10_000 && total.failed > 0, "{total:?}");
     assert!(total.hedges > 0, "{total:?}");
+    assert_eq!(total.undecided, 0, "a history was given up");
     assert!(total.deaths > 200 && total.transfers > 400, "{total:?}");
 }
 
 #[test]
 fn two_runs_of_a_seed_are_the_same_stream_of_events() {
-    for (seed, world) in [(11, World::Cluster), (12, World::Cluster), (13, World::Rings)] {
+    let worlds = [
+        (11, World::Cluster),
+        (12, World::Cluster),
+        (13, World::Rings),
+        (14, World::Links),
+        (15, World::Stores),
+    ];
+    for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
         let (first, second) = (run_seed(seed, settings), run_seed(seed, settings));
         assert_eq!(first.hash, second.hash, "seed {seed}");
         assert_eq!(first.summary.steps, second.summary.steps);
         assert_ne!(first.hash, run_seed(seed + 100, settings).hash, "another seed is another run");
-        assert!(first.summary.steps > 500, "{:?}", first.summary);
+        assert!(first.summary.steps > 300, "{:?}", first.summary);
     }
 }
 

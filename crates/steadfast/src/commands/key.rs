@@ -114,14 +114,22 @@ fn rotate(at: &At, force: bool, wait: Duration) -> Result<(), Failure> {
     let ask = if force { KeyAsk::Force } else { KeyAsk::Rotate };
     let key = client.key(ask).map_err(Failure::failed)?.key;
     let deadline = Instant::now() + wait;
+    let mut begun = false;
     loop {
         let seal = seal(&mut client)?;
+        begun |= seal.change.is_some();
+        if begun && seal.change.is_none() && !seal.opens.contains(&key) {
+            return Err(Failure::Failed(
+                "the change was given up (`steadfast key abort`), and the old key stays: ask again"
+                    .into(),
+            ));
+        }
         if seal.key == key && seal.change.is_none() && seal.opens == [key] {
             return print(&told(&seal));
         }
         if Instant::now() >= deadline {
             let how_far =
-                seal.change.as_ref().map_or("it was given up".to_owned(), human::key_change);
+                seal.change.as_ref().map_or("it has not begun".to_owned(), human::key_change);
             return Err(Failure::Failed(format!(
                 "not over yet: {how_far}. It goes on by itself when they come; `steadfast key rotate \
                  --force` goes on without them, `steadfast key abort` gives it up"

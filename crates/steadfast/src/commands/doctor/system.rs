@@ -77,11 +77,13 @@ fn processors(config: &NodeConfig) -> Finding {
             "realtime.spin_us = 0, or more cores",
         );
     }
-    if let Some(cpu) = config.realtime.cpus.iter().find(|cpu| **cpu >= cores) {
+    let allowed = rustix::thread::sched_getaffinity(None).ok();
+    let is_foreign = |cpu: &&usize| allowed.is_some_and(|allowed| !allowed.is_set(**cpu));
+    if let Some(cpu) = config.realtime.cpus.iter().find(is_foreign) {
         return Finding::new(
             Verdict::Warning,
             name,
-            format!("{says}; realtime.cpus names processor {cpu}, which may not be among them"),
+            format!("{says}; realtime.cpus names processor {cpu}, which is not among them"),
             "name processors of /proc/self/status, Cpus_allowed_list",
         );
     }
