@@ -144,6 +144,14 @@ impl Cluster {
         Some(Recovery::read(pieces).expect("what was kept can be read"))
     }
 
+    /// Syncs do not fail any more: a node whose disk fails leaves.
+    pub(super) fn mend_disks(&mut self) {
+        if let Some(plan) = &mut self.options.disks {
+            plan.unsynced = 0;
+        }
+        self.disks.iter_mut().for_each(|own| own.disk.troubles = Troubles::default());
+    }
+
     /// A node gives this to its store.
     pub(super) fn keep(&mut self, node: usize, kept: Kept) {
         let Kept { strand, kind, place, bytes } = kept;

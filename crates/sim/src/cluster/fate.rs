@@ -279,6 +279,7 @@ impl Cluster {
         self.calm = Some(now);
         self.fabric.network.heal();
         self.fabric.network.set_weather(self.options.weather.calm());
+        self.mend_disks();
         for node in 0..self.options.nodes {
             self.slow[node] = false;
             self.fabric.lag(node, None);
