@@ -84,7 +84,6 @@ fn nodes_that_are_killed_all_at_once_have_all_that_was_answered() {
     let status = program().args(["status", "--config"]).arg(&configs[0]).output().expect("it runs");
     let text = String::from_utf8(status.stdout.clone()).expect("text");
     assert!(text.contains("storage in "), "{status:?}");
-    assert!(text.contains("majority, disk"), "{text}");
 }
 
 #[test]
