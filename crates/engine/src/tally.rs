@@ -65,9 +65,8 @@ pub(crate) struct Tally {
     /// Up to here all is settled. `None` until every replica with the state has opened.
     settled: Option<u64>,
     votes: BTreeMap<Member, Votes>,
-    /// What was agreed on, up to what is settled, as far as somebody's vote on it may still come. `None`: on nothing, or it
-    /// is not known here.
-    agreed: VecDeque<Option<Digest>>,
+    /// The verdicts up to what is settled, as far as somebody's vote on them may still come. `None`: it is not known here.
+    verdicts: VecDeque<Option<Verdict>>,
     /// Opened with less settled than another, and not yet taken out.
     stale: Vec<Member>,
 }
@@ -101,14 +100,30 @@ impl Tally {
 
     /// Nobody's vote on a call up to here is waited for.
     pub(crate) fn base(&self) -> u64 {
-        self.settled.unwrap_or_default() - self.agreed.len() as u64
+        self.settled.unwrap_or_default() - self.verdicts.len() as u64
     }
 
-    /// The next thing that the votes show, while these have the state.
-    pub(crate) fn next_finding(&mut self, synced: &[Member], planted: Planted) -> Option<Finding> {
+    /// The verdicts on what comes after this position, as far as they are known, with their positions.
+    pub(crate) fn verdicts_after(
+        &self,
+        position: u64,
+    ) -> impl Iterator<Item = (u64, Verdict)> + '_ {
+        let known = (self.base() + 1..).zip(&self.verdicts);
+        let known = known.filter_map(|(at, verdict)| Some((at, (*verdict)?)));
+        known.filter(move |(at, _)| *at > position)
+    }
+
+    /// The next thing that the votes show, while these have the state. `joining`: others are being given it. They will tell of
+    /// all that comes after the place where that was taken.
+    pub(crate) fn next_finding(
+        &mut self,
+        synced: &[Member],
+        joining: bool,
+        planted: Planted,
+    ) -> Option<Finding> {
         let found = self.find(synced, planted);
         if found.is_none() {
-            self.trim();
+            self.trim(joining);
         }
         found
     }
@@ -133,10 +148,7 @@ impl Tally {
         let position = settled + 1;
         let verdict = self.verdict(position, synced, planted)?;
         self.settled = Some(position);
-        self.agreed.push_back(match verdict {
-            Verdict::Agreed(digest) => Some(digest),
-            Verdict::Split(_) => None,
-        });
+        self.verdicts.push_back(Some(verdict));
         Some(Finding::Settled { position, verdict })
     }
 
@@ -151,26 +163,26 @@ impl Tally {
         let known = |position| {
             let told = count(opened.iter().filter_map(|votes| votes.at(position)));
             let all: usize = told.values().sum();
-            told.into_iter().find(|(_, votes)| 2 * votes > all).map(|(digest, _)| digest)
+            let agreed = told.into_iter().find(|(_, votes)| 2 * votes > all);
+            agreed.map(|(digest, _)| Verdict::Agreed(digest))
         };
-        let agreed = (from..=settled).map(known).collect();
+        let verdicts = (from..=settled).map(known).collect();
         let is_stale = |member: &&Member| self.votes[*member].opened_at < settled;
         let stale = synced.iter().filter(is_stale).copied().collect();
-        (self.settled, self.agreed, self.stale) = (Some(settled), agreed, stale);
+        (self.settled, self.verdicts, self.stale) = (Some(settled), verdicts, stale);
     }
 
     /// Somebody who has told something else than was agreed on.
     fn judge(&mut self, settled: u64, voters: usize) -> Option<Finding> {
-        let base = settled - self.agreed.len() as u64;
+        let base = settled - self.verdicts.len() as u64;
         for (member, votes) in &mut self.votes {
             let upto = votes.told().min(settled);
             votes.judged = votes.judged.max(base.min(upto));
             while votes.judged < upto {
                 votes.judged += 1;
                 let position = votes.judged;
-                let agreed = self.agreed[(position - base - 1) as usize];
-                let told = votes.at(position);
-                if let (Some(agreed), Some(told)) = (agreed, told)
+                let verdict = self.verdicts[(position - base - 1) as usize];
+                if let (Some(Verdict::Agreed(agreed)), Some(told)) = (verdict, votes.at(position))
                     && agreed != told
                 {
                     let member = *member;
@@ -197,12 +209,13 @@ impl Tally {
         }
     }
 
-    fn trim(&mut self) {
+    fn trim(&mut self, joining: bool) {
         let Some(settled) = self.settled else { return };
         let told = self.votes.values().map(Votes::told).min().unwrap_or(settled).min(settled);
+        let told = if joining { self.base() } else { told };
         let base = told.max(settled.saturating_sub(MAX_UNSETTLED));
         let gone = base.saturating_sub(self.base());
-        self.agreed.drain(..gone as usize);
+        self.verdicts.drain(..gone as usize);
         for votes in self.votes.values_mut() {
             let gone = base.saturating_sub(votes.first - 1).min(votes.digests.len() as u64);
             votes.digests.drain(..gone as usize);
@@ -222,8 +235,8 @@ impl Tally {
 
     /// What must hold whatever happened.
     pub(crate) fn check_invariants(&self) {
-        assert!(self.agreed.len() as u64 <= MAX_UNSETTLED + 1, "what is settled is let go");
-        assert!(self.settled.is_some() || self.agreed.is_empty(), "nothing is agreed on unopened");
+        assert!(self.verdicts.len() as u64 <= MAX_UNSETTLED + 1, "what is settled is let go");
+        assert!(self.settled.is_some() || self.verdicts.is_empty(), "nothing is settled unopened");
     }
 }
 
@@ -273,7 +286,7 @@ mod tests {
     fn findings(tally: &mut Tally, synced: &[Member]) -> Vec<Finding> {
         let mut found = Vec::new();
         let mut synced = synced.to_vec();
-        while let Some(finding) = tally.next_finding(&synced, Planted::default()) {
+        while let Some(finding) = tally.next_finding(&synced, false, Planted::default()) {
             if let Some(member) = excluded(&finding) {
                 tally.forget(member);
                 synced.retain(|synced| *synced != member);
@@ -373,6 +386,28 @@ mod tests {
         tally.take(member(2), &ballot(Some(3), 4, &[]));
         tally.take(member(3), &ballot(Some(2), 3, &[9]));
         assert_eq!(findings(&mut tally, &all()), [Finding::Stale { member: member(3) }]);
+    }
+
+    /// The simulator's seed 915: a joiner lied about what had been settled while it was given the state.
+    #[test]
+    fn who_joins_is_held_to_what_was_settled_meanwhile() {
+        let mut tally = opened();
+        let two = &all()[..2];
+        tally.forget(member(3));
+        for node in [1, 2] {
+            tally.take(member(node), &ballot(None, 1, &[5, 6, 7]));
+        }
+        let mut next = || tally.next_finding(two, true, Planted::default());
+        assert_eq!(
+            [next(), next(), next(), next()],
+            [Some(agreed(1, 5)), Some(agreed(2, 6)), Some(agreed(3, 7)), None]
+        );
+        // It was given the state after the first call.
+        tally.take(member(3), &ballot(Some(1), 2, &[]));
+        let verdicts: Vec<_> = tally.verdicts_after(1).map(|(position, _)| position).collect();
+        assert_eq!(verdicts, [2, 3]);
+        tally.take(member(3), &ballot(None, 2, &[6, 9]));
+        assert_eq!(excluded(&findings(&mut tally, &all())[0]), Some(member(3)));
     }
 
     #[test]

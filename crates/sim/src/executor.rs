@@ -107,6 +107,11 @@ impl Executor {
         Some(draw.span(Duration::from_micros(1), longest))
     }
 
+    /// A call waits or is under way.
+    pub fn has_calls(&self) -> bool {
+        self.queue.iter().any(|(command, _)| matches!(command, Command::Execute { .. }))
+    }
+
     /// Nothing waits and nothing is under way.
     pub fn is_idle(&self) -> bool {
         !self.busy && self.queue.is_empty()

@@ -79,8 +79,16 @@ impl<O: Ordering> Stack<O> {
         if group.replica(sender).is_none() {
             return; // it was taken out after it had told this
         }
-        self.tallies.entry(id).or_default().take(sender, ballot);
+        let tally = self.tallies.entry(id).or_default();
+        tally.take(sender, ballot);
         if sender == self.me {
+            // What was settled while its state was on the way: it has executed that since, or will.
+            let opened = ballot.opening.map(|from| tally.verdicts_after(from).collect::<Vec<_>>());
+            for (position, verdict) in opened.into_iter().flatten() {
+                self.with_replica(now, id, |replica, effects| {
+                    replica.settled(position, verdict, effects);
+                });
+            }
             if let Some(hosted) = self.hosted.get_mut(&id) {
                 hosted.replica.ballot_delivered();
             }
@@ -95,7 +103,8 @@ impl<O: Ordering> Stack<O> {
             && let Some(tally) = self.tallies.get_mut(&id)
         {
             let synced: Vec<Member> = group.synced().collect();
-            let Some(finding) = tally.next_finding(&synced, self.planted) else { break };
+            let joining = group.replicas.len() > synced.len();
+            let Some(finding) = tally.next_finding(&synced, joining, self.planted) else { break };
             self.act_on_finding(now, id, finding);
         }
         if self.directory.get(id).is_none() {

@@ -63,7 +63,7 @@ impl Cluster {
         spoilt || self.watch.votes.is_unnoticed(member, group)
     }
 
-    /// The faults are over: who hangs without having anything to do goes on, and so does who has left, or is alone: nobody could notice.
+    /// The faults are over: who hangs and owes no answer goes on, and so does who has left, or is alone: nobody could notice.
     pub(super) fn end_lies(&mut self) {
         for node in 0..self.options.nodes {
             let me = self.fabric.member(node);
@@ -71,7 +71,7 @@ impl Cluster {
                 .iter()
                 .filter(|(group, executor)| {
                     let synced = self.watch.promise.newest(**group);
-                    let unseen = executor.is_idle() || synced.len() < 2 || !synced.contains(&me);
+                    let unseen = !executor.has_calls() || synced.len() < 2 || !synced.contains(&me);
                     executor.lie == Some(Lie::Hang) && unseen
                 })
                 .map(|(group, _)| *group)
