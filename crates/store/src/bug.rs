@@ -36,6 +36,8 @@ pub enum Bug {
     TrustOldManifest,
     /// A snapshot that was asked for is not asked for again, whatever became of it.
     AskOnce,
+    /// A segment that nobody needs, and for whose sake nobody is asked, stays.
+    KeepUnneeded,
     /// What waits to be forgotten when the log rests is dropped by a close.
     CloseAtRest,
     /// The reserve is believed to be whole because there is a file of its name.
@@ -45,7 +47,7 @@ pub enum Bug {
 #[cfg(feature = "planted-bugs")]
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 18] = [
+    pub const ALL: [Bug; 19] = [
         Bug::ReportBeforeSync,
         Bug::SkipFolderSync,
         Bug::AcceptPastGap,
@@ -62,6 +64,7 @@ impl Bug {
         Bug::FullInSilence,
         Bug::TrustOldManifest,
         Bug::AskOnce,
+        Bug::KeepUnneeded,
         Bug::CloseAtRest,
         Bug::TrustReserve,
     ];

@@ -284,6 +284,9 @@ impl Store {
             let hopeless = house.is_put_off() || log.is_stuck();
             hopeless || !house.owes() || planted!(config, CloseAtRest)
         };
+        if !begins {
+            house.let_go(log, config);
+        }
         let ends = closes && log.is_at_rest() && done(house, log);
         if !house.is_busy() && !ends {
             let op = house.next_op(now, log, config);

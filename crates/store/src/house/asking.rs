@@ -18,6 +18,15 @@ impl House {
         }
     }
 
+    /// Nobody needs the oldest segment, as may be after an opening: nobody is asked for anything for its sake, so it goes by itself.
+    pub fn let_go(&mut self, log: &Log, config: &Config) {
+        let many = self.segments.len();
+        if many > config.keep && !planted!(config, KeepUnneeded) {
+            self.cut(log, config);
+            self.dirty |= self.segments.len() < many;
+        }
+    }
+
     /// Asks for the snapshots that would let the oldest segment go, as many at a time as may wait.
     pub fn ask_for_snapshots(
         &mut self,

@@ -97,6 +97,31 @@ fn a_snapshot_that_was_refused_is_asked_for_again() {
 }
 
 #[test]
+fn a_segment_that_nobody_needs_any_more_does_not_hold_up_the_log() {
+    let mut disk = Disk::default();
+    let (mut store, _) = open(&mut disk);
+    store.append(NOW, record(GROUP, 1, 10)).unwrap();
+    run(&mut store, &mut disk);
+    // All of the only segment is covered: it is written to, so it stays, and is the oldest of the next life.
+    store.snapshot(NOW, snapshot(GROUP, RecordId(1))).unwrap();
+    run(&mut store, &mut disk);
+    store.close(NOW);
+    run(&mut store, &mut disk);
+    let (mut store, _) = open(&mut disk);
+    let mut wanted = 0;
+    for sequence in 2..=40 {
+        store.append(NOW, record(GROUP, sequence, 3_000)).unwrap();
+        let said = run(&mut store, &mut disk);
+        if said.contains(&Output::SnapshotWanted(GROUP)) {
+            wanted += 1;
+            store.snapshot(NOW, snapshot(GROUP, RecordId(sequence))).unwrap();
+            run(&mut store, &mut disk);
+        }
+    }
+    assert!(wanted > 0 && segments(&disk) <= 4, "{wanted} wanted, {} segments", segments(&disk));
+}
+
+#[test]
 fn what_is_forgotten_while_the_house_is_busy_stays_forgotten() {
     let mut disk = Disk::default();
     let (mut store, _) = open(&mut disk);
