@@ -115,6 +115,15 @@ impl Bug {
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
     ];
+
+    /// Those that show where nodes have disks.
+    pub const OF_DISKS: [Bug; 5] = [
+        Bug::AnswerBeforeStored,
+        Bug::SyncedBeforeStored,
+        Bug::EffectiveBeforeStored,
+        Bug::ForgetLoggedSessions,
+        Bug::TrustOldTable,
+    ];
 }
 
 /// Which bug, if any, is planted in this machine. Costs nothing without the feature.

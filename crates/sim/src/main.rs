@@ -29,7 +29,7 @@ struct Arguments {
     /// Threads; one per processor if not given.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Only this kind of world; else three of four seeds are clusters.
+    /// Only this kind of world; else three of four seeds are clusters, and none has disks.
     #[arg(long)]
     world: Option<WorldName>,
     /// After so many failures no further seed is begun.
@@ -52,6 +52,7 @@ struct Arguments {
 #[derive(Clone, Copy, ValueEnum)]
 enum WorldName {
     Cluster,
+    Disks,
     Rings,
     Links,
     Stores,
@@ -66,6 +67,7 @@ impl Arguments {
     fn settings(&self) -> Settings {
         let world = self.world.map(|name| match name {
             WorldName::Cluster => World::Cluster,
+            WorldName::Disks => World::Disks,
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
             WorldName::Stores => World::Stores,
@@ -88,6 +90,7 @@ impl Arguments {
         let world = match self.world {
             None => "",
             Some(WorldName::Cluster) => " --world cluster",
+            Some(WorldName::Disks) => " --world disks",
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",
             Some(WorldName::Stores) => " --world stores",

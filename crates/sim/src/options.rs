@@ -29,12 +29,21 @@ const EPOCH: u64 = 1_800_000_000;
 pub enum World {
     /// Stacks, services and clients.
     Cluster,
+    /// The same on nodes with disks, whose lives may all end at once.
+    Disks,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
     Links,
     /// One store and its disk.
     Stores,
+}
+
+impl World {
+    /// Stacks, services and clients are in it.
+    fn is_cluster(self) -> bool {
+        matches!(self, World::Cluster | World::Disks)
+    }
 }
 
 /// One group.
@@ -225,12 +234,11 @@ impl Options {
         Options { weather, benches, waiting, ..self }
     }
 
-    /// In some seeds nodes have disks: then all lives may end at once, and any at any time, for none is lost. Who is taken out of
-    /// a group on purpose takes its state along.
+    /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who is taken out of a group on
+    /// purpose takes its state along.
     fn with_disks(mut self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
-        let has = draw.one_in(4) && !self.smooth && self.quorum == Quorum::Majority;
-        if !has || self.world != World::Cluster {
+        if self.world != World::Disks || self.smooth || self.quorum != Quorum::Majority {
             return self;
         }
         for group in &mut self.groups {
@@ -277,7 +285,7 @@ impl Options {
 
     /// Of some seeds nothing is wanted but moves, and clients that do not notice them.
     fn smoothed(self) -> Options {
-        let smooth = self.smooth && self.world == World::Cluster && self.nodes > 1;
+        let smooth = self.smooth && self.world.is_cluster() && self.nodes > 1;
         if !smooth {
             return Options { smooth, ..self };
         }
@@ -408,7 +416,7 @@ fn weather(draw: &mut Draw) -> Weather {
 fn fault_plan(draw: &mut Draw, world: World) -> FaultPlan {
     let mut kinds: Vec<(FaultKind, u64)> = Vec::new();
     for kind in FaultKind::ALL {
-        let exists = world == World::Cluster || kind.concerns_rings();
+        let exists = world.is_cluster() || kind.concerns_rings();
         if draw.one_in(2) && exists {
             kinds.push((kind, draw.pick(&[1, 1, 3, 10])));
         }

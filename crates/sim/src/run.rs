@@ -113,6 +113,9 @@ impl Plant {
         if self.client.is_some() {
             return Some(World::Cluster);
         }
+        if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
+            return Some(World::Disks);
+        }
         let bug = self.ring?;
         if ring::Bug::OF_LINKS.contains(&bug) {
             return Some(World::Links);
@@ -189,7 +192,8 @@ impl Plant {
 }
 
 /// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings, and
-/// every eighth of those has two networks; every 32nd is one of a store.
+/// every eighth of those has two networks; every 32nd is one of a store. [`World::Disks`] is only run when it is named: what
+/// is open there is in docs/protocol/store.md, "Open".
 pub fn world_of(seed: u64) -> World {
     match (seed % 4, seed % 32) {
         (_, 31) => World::Links,
@@ -207,7 +211,9 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         println!("seed {seed}: {options:#?}");
     }
     match options.world {
-        World::Cluster => cluster::run(options, &mut draw, settings.plant, settings.aloud),
+        World::Cluster | World::Disks => {
+            cluster::run(options, &mut draw, settings.plant, settings.aloud)
+        }
         World::Rings => rings::run(options, &mut draw, settings.plant, settings.aloud),
         World::Links => links::run(&mut draw, settings.plant, settings.aloud),
         World::Stores => stores::run(&mut draw, settings.plant, settings.aloud),
