@@ -116,7 +116,24 @@ impl Bug {
         Bug::AwaitVotes,
     ];
 
+    /// Those that show in warm passive and in voting groups.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_STYLES: [Bug; 11] = [
+        Bug::ReplyBeforeUpdate,
+        Bug::TakeDeposed,
+        Bug::ForgetCallsOfUpdates,
+        Bug::TakeTwice,
+        Bug::KeepWhatIsAhead,
+        Bug::AnswerBeforeVotes,
+        Bug::AnswerMinority,
+        Bug::CountVotesTwice,
+        Bug::KeepDeviant,
+        Bug::GiveUnsettled,
+        Bug::AwaitVotes,
+    ];
+
     /// Those that show where nodes have disks.
+    #[cfg(feature = "planted-bugs")]
     pub const OF_DISKS: [Bug; 5] = [
         Bug::AnswerBeforeStored,
         Bug::SyncedBeforeStored,

@@ -29,7 +29,9 @@ const EPOCH: u64 = 1_800_000_000;
 pub enum World {
     /// Stacks, services and clients.
     Cluster,
-    /// The same on nodes with disks, whose lives may all end at once.
+    /// The same with warm passive and voting groups among the others.
+    Styles,
+    /// Clusters on nodes with disks, whose lives may all end at once.
     Disks,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
@@ -42,7 +44,7 @@ pub enum World {
 impl World {
     /// Stacks, services and clients are in it.
     fn is_cluster(self) -> bool {
-        matches!(self, World::Cluster | World::Disks)
+        matches!(self, World::Cluster | World::Styles | World::Disks)
     }
 }
 
@@ -61,6 +63,18 @@ pub struct GroupPlan {
     pub padding: usize,
     /// In a voting group: how often a replica lies, on average.
     pub lies: Option<Duration>,
+}
+
+impl GroupPlan {
+    /// In one of the styles of which no seed is known that breaks a promise.
+    fn settle(&mut self) {
+        self.options.style = match self.options.style {
+            Style::WarmPassive => Style::SemiActive,
+            Style::Voting => Style::Active,
+            style => style,
+        };
+        self.lies = None;
+    }
 }
 
 /// What clients do.
@@ -177,6 +191,9 @@ impl Options {
         let mut clocks = draw.fork();
         let window = draw.pick(&[4, 16, 64, 256, 256]);
         let mut groups = groups(&mut draw.fork(), nodes);
+        if world != World::Styles {
+            groups.iter_mut().for_each(GroupPlan::settle);
+        }
         let turn = draw.pick(&[1, 4, 64]).min(window);
         if turn == 1 && weather.latency >= Duration::from_millis(1) {
             // A datagram a round, and long rounds: transfers of large states would outlast all patience.
@@ -242,17 +259,10 @@ impl Options {
             return self;
         }
         for group in &mut self.groups {
-            let style = match group.options.style {
-                Style::WarmPassive => Style::SemiActive,
-                Style::Voting => Style::Active,
-                style => style,
-            };
-            group.lies = None;
-            let durability = match style {
+            group.options.durability = match group.options.style {
                 Style::Stateless => Durability::Memory,
                 _ => Durability::Disk,
             };
-            group.options = GroupOptions { style, durability, ..group.options };
         }
         self.faults
             .kinds

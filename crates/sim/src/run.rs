@@ -116,6 +116,9 @@ impl Plant {
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
             return Some(World::Disks);
         }
+        if self.engine.is_some_and(|bug| engine::Bug::OF_STYLES.contains(&bug)) {
+            return Some(World::Styles);
+        }
         let bug = self.ring?;
         if ring::Bug::OF_LINKS.contains(&bug) {
             return Some(World::Links);
@@ -192,8 +195,8 @@ impl Plant {
 }
 
 /// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings, and
-/// every eighth of those has two networks; every 32nd is one of a store. [`World::Disks`] is only run when it is named: what
-/// is open there is in docs/protocol/store.md, "Open".
+/// every eighth of those has two networks; every 32nd is one of a store. [`World::Styles`] and
+/// [`World::Disks`] are only run when they are named: docs/simulator.md, "Open", says what they still find.
 pub fn world_of(seed: u64) -> World {
     match (seed % 4, seed % 32) {
         (_, 31) => World::Links,
@@ -211,7 +214,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         println!("seed {seed}: {options:#?}");
     }
     match options.world {
-        World::Cluster | World::Disks => {
+        World::Cluster | World::Styles | World::Disks => {
             cluster::run(options, &mut draw, settings.plant, settings.aloud)
         }
         World::Rings => rings::run(options, &mut draw, settings.plant, settings.aloud),

@@ -222,7 +222,9 @@ impl House {
         if waiting.covers > log.appended() || waiting.covers < self.covered(waiting.strand) {
             return Err(SnapshotError::Misplaced(waiting.covers));
         }
-        let taken = self.snapshots.len() >= MAX_SNAPSHOTS_WAITING;
+        // One that is written comes back here if the disk is full.
+        let written = usize::from(matches!(self.job, Some(Job::Snapshot { .. })));
+        let taken = self.snapshots.len() + written >= MAX_SNAPSHOTS_WAITING;
         if taken || self.has(waiting.strand) {
             self.not_asked(waiting.strand, config);
             return Err(SnapshotError::Busy);
