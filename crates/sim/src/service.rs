@@ -260,6 +260,8 @@ mod tests {
         for number in 1..=3 {
             log.execute(&call(number));
         }
+        // What has been told to whom does not travel.
+        log.told();
         let state = log.snapshot();
         let mut other = Log::new(100);
         other.restore(&state).unwrap();

@@ -99,6 +99,7 @@ mod tests {
         };
         assert_eq!((held(6), held(7)), (78_u64.to_le_bytes().to_vec(), vec![0; 8]));
         let mut restored = Log::new(0);
+        log.told();
         restored.restore(&log.snapshot()).unwrap();
         assert_eq!(restored, log, "what the registers hold travels with the history");
     }
