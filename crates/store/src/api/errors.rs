@@ -90,7 +90,7 @@ pub enum AppendError {
     /// The store is not open yet, or not any more.
     #[error("the store is not open")]
     NotOpen,
-    /// It is longer than [`Config::longest_record`].
+    /// It is longer than [`Config::longest_record`](crate::Config::longest_record).
     #[error("a record of {length} bytes is too long: at most {longest} are kept at a time")]
     TooLong {
         /// Its bytes.
