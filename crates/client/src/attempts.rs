@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::client::{Bind, Frame, Outcome, Refusal, Reply, Request};
+use wire::client::{Access, Bind, Frame, Outcome, Refusal, Reply, Request};
 use wire::limits::MAX_REPLICAS;
 use wire::{GroupId, MethodId, Time};
 
@@ -63,6 +63,7 @@ pub(crate) struct Call {
     pub(crate) group: GroupId,
     pub(crate) method: MethodId,
     pub(crate) json: bool,
+    pub(crate) access: Access,
     pub(crate) body: Bytes,
     pub(crate) deadline: Time,
     /// 0 until it leaves the queue.
@@ -89,6 +90,7 @@ impl Call {
         group: GroupId,
         method: MethodId,
         json: bool,
+        access: Access,
         body: Bytes,
         deadline: Time,
     ) -> Self {
@@ -96,6 +98,7 @@ impl Call {
             group,
             method,
             json,
+            access,
             body,
             deadline,
             number: 0,
@@ -134,7 +137,11 @@ impl Session {
             let call = self.calls.get_mut(&id).expect("only calls under way are attempted");
             let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
             call.phase = Phase::Attempting;
-            let best = group.best(now, &self.links, &call.tried);
+            let first = call.last.is_none() && call.access.reads() && self.spread_reads;
+            let best = match first {
+                true => group.nth_best(now, &self.links, &call.tried, call.number),
+                false => group.best(now, &self.links, &call.tried),
+            };
             let Some(address) = best.filter(|_| call.hops < MAX_HOPS) else {
                 group.doubt = true;
                 return self.exhausted(now, id);
@@ -197,6 +204,7 @@ impl Session {
             method: call.method,
             patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
             json: call.json,
+            access: call.access,
             body: call.body.clone(),
         };
         self.effects.stats.attempts += 1;

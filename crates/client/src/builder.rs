@@ -25,6 +25,7 @@ use crate::{Config, ConnectError, Hedging};
 pub struct Builder {
     pub(crate) tls: Option<Tls>,
     pub(crate) hedging: Hedging,
+    pub(crate) spread_reads: bool,
 }
 
 impl Builder {
@@ -41,9 +42,17 @@ impl Builder {
         Builder { hedging, ..self }
     }
 
+    /// Calls that change nothing go to all replicas in turn, so that these share the work. Without it they go where other calls
+    /// go, to the first in rank, with whom this client has a connection in any case.
+    #[must_use]
+    pub fn spread_reads(self) -> Builder {
+        Builder { spread_reads: true, ..self }
+    }
+
     /// What a session begins with.
     pub(crate) fn config(&self, addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
-        Ok(Config { hedging: self.hedging, ..draw(addresses)? })
+        let Builder { hedging, spread_reads, .. } = self;
+        Ok(Config { hedging: *hedging, spread_reads: *spread_reads, ..draw(addresses)? })
     }
 
     /// Connects to the first of these addresses that answers. One node's is enough; with several,

@@ -39,7 +39,7 @@ pub use error::{CallError, ConnectError};
 pub use hedge::Hedging;
 #[cfg(feature = "net")]
 pub use net::Client;
-pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};
+pub use output::{CallId, Cause, Event, Link, MAX_STALE, Output, Reading, Stats, Trouble};
 pub use session::{Config, Reach, Session};
 #[cfg(feature = "tokio")]
 pub use task::AsyncClient;

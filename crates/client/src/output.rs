@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
-use wire::client::Frame;
+use wire::client::{Access, Frame};
 use wire::{GroupId, NodeId, Random, Time, ViewNumber};
 
 use crate::CallError;
@@ -12,6 +13,32 @@ use crate::CallError;
 /// A connection to a node. Numbered by the session and never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(pub u64);
+
+/// How a call is answered that changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// By what was true at some moment between the call and its answer: all that was answered before it was made is seen.
+    #[default]
+    Linearizable,
+    /// Perhaps by what was true so long ago, at least 1 ms, at most [`MAX_STALE`]: quicker, and while the cluster forms anew,
+    /// too. A replica that is not sure to be so recent asks the others first.
+    Stale(Duration),
+}
+
+/// The largest bound of [`Reading::Stale`]; longer ones count as this.
+pub const MAX_STALE: Duration = Duration::from_millis(u16::MAX as u64);
+
+impl From<Reading> for Access {
+    fn from(reading: Reading) -> Access {
+        match reading {
+            Reading::Linearizable => Access::Read,
+            Reading::Stale(most) => {
+                let most = most.clamp(Duration::from_millis(1), MAX_STALE);
+                Access::Stale { max_age_ms: u16::try_from(most.as_millis()).unwrap_or(u16::MAX) }
+            }
+        }
+    }
+}
 
 /// A call, from [`Session::call`](crate::Session::call) to [`Output::Done`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use wire::client::{Farewell, Frame, Refusal, Welcome};
+use wire::client::{Access, Farewell, Frame, Refusal, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
@@ -14,7 +14,7 @@ use crate::attempts::{Call, Phase};
 use crate::bug::Planted;
 use crate::hedge::Hedging;
 use crate::links::{Links, Overdue};
-use crate::output::{CallId, Effects, Link, Output, Stats, Timer, Trouble};
+use crate::output::{CallId, Effects, Link, Output, Reading, Stats, Timer, Trouble};
 use crate::targets::{Asking, Group, Inquiry};
 use crate::{CallError, ConnectError};
 
@@ -29,12 +29,14 @@ pub struct Config {
     pub seed: u64,
     /// When a second replica of an active group is asked.
     pub hedging: Hedging,
+    /// Calls that change nothing go to all replicas in turn, instead of the first in rank.
+    pub spread_reads: bool,
 }
 
 impl Config {
     /// Default knobs for the session of this name.
     pub fn new(client: ClientId, addresses: Vec<SocketAddr>, seed: u64) -> Config {
-        Config { client, addresses, seed, hedging: Hedging::default() }
+        Config { client, addresses, seed, hedging: Hedging::default(), spread_reads: false }
     }
 }
 
@@ -57,6 +59,7 @@ pub enum Reach {
 pub struct Session {
     pub(crate) client: ClientId,
     pub(crate) hedging: Hedging,
+    pub(crate) spread_reads: bool,
     pub(crate) links: Links,
     pub(crate) groups: BTreeMap<GroupId, Group>,
     pub(crate) calls: BTreeMap<CallId, Call>,
@@ -89,6 +92,7 @@ impl Session {
         Session {
             client: config.client,
             hedging: config.hedging,
+            spread_reads: config.spread_reads,
             links: Links::new(config.client, given),
             groups: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -149,6 +153,36 @@ impl Session {
         body: Bytes,
         deadline: Time,
     ) -> CallId {
+        self.begin(now, group, (method, json, Access::Change), body, deadline)
+    }
+
+    /// The same of a method that changes nothing (`&self` in its service's trait): it is answered without ordering. A method
+    /// that may change something is refused ([`Refusal::NotReadOnly`]).
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a plain fact of a call, none is optional"
+    )]
+    pub fn read(
+        &mut self,
+        now: Time,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        reading: Reading,
+        deadline: Time,
+    ) -> CallId {
+        self.begin(now, group, (method, json, reading.into()), body, deadline)
+    }
+
+    pub(crate) fn begin(
+        &mut self,
+        now: Time,
+        group: &str,
+        (method, json, access): (MethodId, bool, Access),
+        body: Bytes,
+        deadline: Time,
+    ) -> CallId {
         let id = CallId(self.next_call);
         self.next_call += 1;
         self.effects.stats.calls += 1;
@@ -162,7 +196,7 @@ impl Session {
         record.queue.insert(id);
         self.queued += 1;
         self.bytes += bytes;
-        self.calls.insert(id, Call::new(group_id, method, json, body, deadline));
+        self.calls.insert(id, Call::new(group_id, method, json, access, body, deadline));
         self.effects.timers.set(Timer::Call(id), deadline);
         self.admit(now, group_id);
         if self.calls[&id].phase == Phase::Queued {

@@ -221,6 +221,24 @@ impl Group {
         addresses.filter(fit).min_by_key(|address| links.is_suspect(*address))
     }
 
+    /// One of the targets that are neither avoided nor silent: with each number the next. The best if there is none.
+    pub(crate) fn nth_best(
+        &self,
+        now: Time,
+        links: &Links,
+        tried: &[SocketAddr],
+        number: u64,
+    ) -> Option<SocketAddr> {
+        let addresses = self.targets.nodes.iter().map(|target| target.address);
+        let fit = |address: &SocketAddr| {
+            let avoided = links.avoided_until(*address, now).is_some();
+            !tried.contains(address) && !avoided && !links.is_suspect(*address)
+        };
+        let fit: Vec<SocketAddr> = addresses.filter(fit).collect();
+        let place = number.checked_rem(fit.len() as u64);
+        place.map(|place| fit[place as usize]).or_else(|| self.best(now, links, tried))
+    }
+
     /// The targets to be kept connected.
     pub(crate) fn warm(&self, now: Time, links: &Links) -> Vec<SocketAddr> {
         let addresses = self.targets.nodes.iter().map(|target| target.address);

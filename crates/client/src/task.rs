@@ -9,11 +9,12 @@ use tokio::net::{ToSocketAddrs, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use wire::client::Access;
 use wire::limits::MAX_QUEUED_CALLS;
 use wire::{ClientId, MethodId};
 
 use crate::buffers::EventLog;
-use crate::{Builder, CallError, ConnectError, Event, Stats};
+use crate::{Builder, CallError, ConnectError, Event, Reading, Stats};
 
 mod porch;
 mod stream;
@@ -36,8 +37,7 @@ pub struct AsyncClient {
 #[derive(Debug)]
 struct Order {
     group: String,
-    method: MethodId,
-    json: bool,
+    what: (MethodId, bool, Access),
     body: Bytes,
     deadline: Instant,
     answer: Answer,
@@ -100,13 +100,41 @@ impl AsyncClient {
         body: Bytes,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
+        self.begin(group, (method, json, Access::Change), body, deadline).await
+    }
+
+    /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
+    ///
+    /// # Errors
+    /// [`CallError`] says what became of it; of a method that may change something that it is none ([`Refusal::NotReadOnly`]).
+    ///
+    /// [`Refusal::NotReadOnly`]: wire::client::Refusal::NotReadOnly
+    pub async fn read(
+        &self,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        reading: Reading,
+        deadline: Duration,
+    ) -> Result<Bytes, CallError> {
+        self.begin(group, (method, json, reading.into()), body, deadline).await
+    }
+
+    async fn begin(
+        &self,
+        group: &str,
+        what: (MethodId, bool, Access),
+        body: Bytes,
+        deadline: Duration,
+    ) -> Result<Bytes, CallError> {
         if deadline > wire::limits::MAX_DEADLINE {
             return Err(CallError::DeadlineTooLong(deadline));
         }
         let (answer, answered) = oneshot::channel();
         let group = group.to_owned();
         let deadline = Instant::now() + deadline;
-        let order = Order { group, method, json, body, deadline, answer };
+        let order = Order { group, what, body, deadline, answer };
         // The task takes orders as fast as they come: what is too much, the session refuses.
         self.orders.send(order).await.map_err(|_| CallError::Closed)?;
         answered.await.map_err(|_| CallError::Closed)?

@@ -111,6 +111,8 @@ pub enum Command {
         method: MethodId,
         /// Arguments and result are JSON instead of postcard.
         json: bool,
+        /// It may change nothing: other replicas do not execute it.
+        read: bool,
         /// The arguments.
         body: Bytes,
         /// Ordered time: the same at every replica, never running backwards.

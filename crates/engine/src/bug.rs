@@ -49,6 +49,12 @@ pub enum Bug {
     QuorumForAll,
     /// A replica of a stateless group serves although it is not in the view.
     ServeAsStranger,
+    /// A read is executed where it comes, without asking whether its node is still in the component.
+    ReadAlone,
+    /// A read is executed before all is delivered that its node was told of.
+    ReadTooEarly,
+    /// A read that may be stale is answered however old that is.
+    ForgetAge,
     /// The answer to a stateless call goes to the call that came last.
     MixAnswers,
     /// A passive group's primary replies before what it executed is in an update.
@@ -78,7 +84,7 @@ pub enum Bug {
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 35] = [
+    pub const ALL: [Bug; 38] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -114,6 +120,9 @@ impl Bug {
         Bug::KeepDeviant,
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
+        Bug::ReadAlone,
+        Bug::ReadTooEarly,
+        Bug::ForgetAge,
     ];
 
     /// Those that show in warm passive and in voting groups.

@@ -22,6 +22,10 @@ pub(crate) enum Stage {
     Ordered,
     /// This node's replica was given it, without a place in the order. The reply waits for nobody.
     Serving,
+    /// A read that waits until it is sure that this node is in the component, by this round of questions; since when.
+    Asking { round: u64, at: Time },
+    /// A read that waits until everything up to this number is delivered here; since when it was asked for.
+    Placed { upto: u64, at: Time },
     /// It has its place in the order. The reply leaves when this is held by enough members.
     Delivered { sequence: u64 },
 }
@@ -52,6 +56,9 @@ pub(crate) struct Callers {
     by_order: BTreeSet<(Time, Call)>,
     /// Calls by their place in the order, until it is held.
     unheld: BTreeSet<(u64, Call)>,
+    /// Reads by the round that they wait for, and by the number.
+    asking: BTreeSet<(u64, Call)>,
+    placed: BTreeSet<(u64, Call)>,
     /// Who asked for a group before anything was known of groups.
     binds: Vec<(Caller, String)>,
 }
@@ -90,8 +97,8 @@ impl Callers {
         self.by_deadline.insert((waiting.deadline, call));
         self.by_caller.insert((waiting.caller, call));
         self.by_order.extend(waiting.order_at.map(|at| (at, call)));
-        if let Stage::Delivered { sequence } = waiting.stage {
-            self.unheld.insert((sequence, call));
+        if let Some((index, at)) = self.index(&waiting.stage) {
+            index.insert((at, call));
         }
         self.calls.insert(call, waiting);
         is_new
@@ -104,25 +111,36 @@ impl Callers {
         if let Some(at) = waiting.order_at {
             self.by_order.remove(&(at, *call));
         }
-        if let Stage::Delivered { sequence } = waiting.stage {
-            self.unheld.remove(&(sequence, *call));
+        if let Some((index, at)) = self.index(&waiting.stage) {
+            index.remove(&(at, *call));
         }
         Some(waiting)
     }
 
+    /// Where a call of this stage is found by a number, and that number.
+    fn index(&mut self, stage: &Stage) -> Option<(&mut BTreeSet<(u64, Call)>, u64)> {
+        match *stage {
+            Stage::Asking { round, .. } => Some((&mut self.asking, round)),
+            Stage::Placed { upto, .. } => Some((&mut self.placed, upto)),
+            Stage::Delivered { sequence } => Some((&mut self.unheld, sequence)),
+            Stage::Parked | Stage::Ordered | Stage::Serving => None,
+        }
+    }
+
     pub(crate) fn set_stage(&mut self, call: &Call, stage: Stage) {
         let Some(waiting) = self.calls.get_mut(call) else { return };
-        if let Stage::Delivered { sequence } = waiting.stage {
-            self.unheld.remove(&(sequence, *call));
-        }
-        if let Stage::Delivered { sequence } = stage {
-            self.unheld.insert((sequence, *call));
-        }
+        let before = core::mem::replace(&mut waiting.stage, stage.clone());
         if let Some(at) = waiting.order_at.take() {
             self.by_order.remove(&(at, *call));
         }
-        waiting.given |= stage != Stage::Parked;
-        waiting.stage = stage;
+        // Of a read that was executed nothing is left: to say that it was not is no lie.
+        waiting.given |= stage != Stage::Parked && !waiting.request.access.reads();
+        if let Some((index, at)) = self.index(&before) {
+            index.remove(&(at, *call));
+        }
+        if let Some((index, at)) = self.index(&stage) {
+            index.insert((at, *call));
+        }
     }
 
     /// A parked call is to be ordered at this time by whoever it waits with, unless that is known.
@@ -173,6 +191,25 @@ impl Callers {
             self.calls[call].outcome.is_some() && is_held(call, *sequence)
         });
         ready.map(|(_, call)| *call).collect()
+    }
+
+    /// A read for which a round up to this one was asked.
+    pub(crate) fn asked_by(&self, round: u64) -> Option<Call> {
+        self.asking.first().filter(|(asked, _)| *asked <= round).map(|(_, call)| *call)
+    }
+
+    /// A read that waits for a number up to this one.
+    pub(crate) fn placed_by(&self, delivered: u64) -> Option<Call> {
+        self.placed.first().filter(|(upto, _)| *upto <= delivered).map(|(_, call)| *call)
+    }
+
+    /// The configuration is over: what reads waited for says nothing in the next.
+    pub(crate) fn park_reads(&mut self) {
+        let waiting: Vec<Call> =
+            self.asking.iter().chain(&self.placed).map(|(_, call)| *call).collect();
+        for call in waiting {
+            self.park(&call);
+        }
     }
 
     /// The calls to one group.
@@ -244,7 +281,8 @@ impl Callers {
         assert_eq!(self.calls.len(), self.by_deadline.len(), "every call has a deadline");
         assert_eq!(self.calls.len(), self.by_caller.len(), "every call has a caller");
         assert!(self.by_order.len() <= self.calls.len(), "only calls are to be ordered");
-        assert!(self.unheld.len() <= self.calls.len(), "only calls wait to be held");
+        let indexed = self.unheld.len() + self.asking.len() + self.placed.len();
+        assert!(indexed <= self.calls.len(), "a call is in one stage");
         assert!(self.binds.len() <= MAX_CALLERS, "questions are bounded");
     }
 }

@@ -186,6 +186,14 @@ impl Membership {
         matches!(self.phase, Phase::Active { effective: true, .. })
     }
 
+    /// Where the installation of the active component stands in the ring's order.
+    pub(crate) fn installed(&self) -> u64 {
+        match self.phase {
+            Phase::Active { installed, .. } => installed,
+            _ => 0,
+        }
+    }
+
     /// The members of the component, once all have announced.
     pub(crate) fn members(&self) -> impl Iterator<Item = Member> + '_ {
         self.announces.keys().copied()

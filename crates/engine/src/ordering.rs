@@ -58,7 +58,10 @@ pub use ring::{
 ///    agreed one it may come later, so that nobody is asked for what nobody waits for.
 /// 8. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and nothing has
 ///    happened. Messages taken while no configuration is installed wait for the next one.
-/// 9. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of
+/// 9. **Confirmed.** [`Output::Confirmed`] of a round says that at some moment after [`confirm`](Ordering::confirm) gave that round, or a
+///    larger one, a majority of the members had been told of no later configuration; and that all that was held by a majority, or
+///    all, by the time of that call is in the order up to the number that it names. It comes unless the configuration ends.
+/// 10. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of
 ///    a partition gets configurations.
 ///
 /// [`Stack`]: crate::Stack
@@ -83,6 +86,10 @@ pub trait Ordering {
     /// # Errors
     /// [`Refused`]: too long, too much waits already, or this node has left.
     fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused>;
+
+    /// Makes sure that this node is in the present configuration together with a majority. The round that will tell it
+    /// ([`Output::Confirmed`]); `None` if nothing is ordered now and the next configuration is to be waited for.
+    fn confirm(&mut self, now: Time) -> Option<u64>;
 
     /// Leaves on purpose: the others need not find out. Nothing is delivered any more.
     fn leave(&mut self, now: Time);
@@ -146,6 +153,10 @@ impl Ordering for Ring {
 
     fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
         Ring::multicast(self, now, payload, level)
+    }
+
+    fn confirm(&mut self, now: Time) -> Option<u64> {
+        Ring::confirm(self, now)
     }
 
     fn leave(&mut self, now: Time) {

@@ -83,6 +83,7 @@ enum Task {
         place: u64,
         client: ClientId,
         number: u64,
+        read: bool,
     },
     /// A call that is not ordered, with the bytes of its arguments.
     Serve {
@@ -97,6 +98,12 @@ enum Task {
     /// These calls were executed elsewhere.
     Apply {
         calls: Vec<(ClientId, u64)>,
+    },
+    /// A read, with the bytes of its arguments.
+    Read {
+        client: ClientId,
+        number: u64,
+        bytes: usize,
     },
     Snapshot {
         transfer: ViewNumber,
@@ -114,6 +121,11 @@ enum Waiting {
     Update {
         number: u64,
         bytes: Option<Bytes>,
+    },
+    /// It sees what the requests before it leave.
+    Read {
+        request: Request,
+        placed: bool,
     },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
@@ -140,8 +152,9 @@ pub(crate) struct Replica {
     primary: Primary,
     updates: Updates,
     outgoing: Vec<Outgoing>,
-    /// Bytes of the calls that are not ordered.
+    /// Bytes of the calls that are not ordered, and how many of them are reads.
     serving: usize,
+    reading: usize,
     /// Transfers that were begun here and are still wanted.
     given: Vec<ViewNumber>,
     /// The transfer that brings this replica its state, or has brought it.
@@ -172,6 +185,7 @@ impl Replica {
             updates: Updates::default(),
             outgoing: Vec::new(),
             serving: 0,
+            reading: 0,
             given: Vec::new(),
             transfer: None,
             votes,
@@ -247,6 +261,7 @@ impl Replica {
         self.outgoing.clear();
         self.recalled = 0;
         self.serving = 0;
+        self.reading = 0;
         self.given.clear();
         self.transfer = None;
         self.voting = None;
@@ -305,7 +320,8 @@ impl Replica {
         };
         match decision {
             Decision::Execute(place) => {
-                self.execute(Task::Execute { place, client, number }, request, effects);
+                let read = request.read;
+                self.execute(Task::Execute { place, client, number, read }, request, effects);
             }
             decision => self.answer_at_once((client, number), decision, effects),
         }
@@ -319,6 +335,7 @@ impl Replica {
             ticket,
             method: request.method,
             json: request.json,
+            read: request.read,
             body: request.body,
             now: self.clock,
             seed: if own { self.next_ticket } else { request.seed },
@@ -364,19 +381,56 @@ impl Replica {
 
     /// A call that is not ordered comes: it is executed now.
     pub(crate) fn serve(&mut self, request: Request, effects: &mut Vec<Effect>) {
-        let Request { client, number, method, json, body, seed, .. } = request;
+        let Request { client, number, method, json, read, body, seed, .. } = request;
         let bytes = body.len();
         if self.tasks.len() >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
-            let reason =
-                "this replica has as many calls to execute as it may have: try again later";
-            let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
-            return effects.push(Effect::Answer { client, number, outcome });
+            return effects.push(too_many(client, number));
         }
         self.serving += bytes;
         self.clock = self.clock.max(request.time);
         let ticket = self.give(Task::Serve { client, number, bytes });
         let now = self.clock;
-        let command = Command::Execute { ticket, method, json, body, now, seed, client, number };
+        let command =
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
+        effects.push(Effect::Run(command));
+    }
+
+    /// A read comes: it sees what all requests that were delivered before it leave, and changes nothing.
+    /// `placed`: it is to be told when what it sees has its place in the order.
+    pub(crate) fn read(&mut self, request: Request, placed: bool, effects: &mut Vec<Effect>) {
+        let bytes = request.body.len();
+        if self.reading >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
+            return effects.push(too_many(request.client, request.number));
+        }
+        match self.mode {
+            Mode::Live => {
+                self.begin_to_read(bytes);
+                self.give_read(request, placed, effects);
+            }
+            Mode::Snapshotting | Mode::Draining => {
+                self.begin_to_read(bytes);
+                self.waiting.push_back(Waiting::Read { request, placed });
+            }
+            // Whoever has no state is given no reads.
+            Mode::Idle | Mode::Joining { .. } | Mode::Restoring { .. } => {}
+        }
+    }
+
+    fn begin_to_read(&mut self, bytes: usize) {
+        self.serving += bytes;
+        self.reading += 1;
+    }
+
+    fn give_read(&mut self, request: Request, placed: bool, effects: &mut Vec<Effect>) {
+        let Request { client, number, method, json, read, body, seed, time, .. } = request;
+        let ticket = self.give(Task::Read { client, number, bytes: body.len() });
+        if placed {
+            self.place_read(client, number, effects);
+        }
+        // It is in nobody's history: ordered time does not go on by it.
+        let now = self.clock.max(time);
+        let command =
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
         effects.push(Effect::Run(command));
     }
 
@@ -400,7 +454,10 @@ impl Replica {
         }
         let (_, task) = self.tasks.pop_front().expect("the front was looked at");
         match (task, executed) {
-            (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
+            (Task::Execute { place, client, number, read }, Executed::Reply(outcome)) => {
+                if !read {
+                    self.count(client, number, effects);
+                }
                 self.finish(place, client, number, outcome, effects);
                 if matches!(self.mode, Mode::Recalling { .. }) {
                     self.go_on(effects);
@@ -418,6 +475,12 @@ impl Replica {
                     }
                     _ => (client, number),
                 };
+                effects.push(Effect::Answer { client, number, outcome });
+            }
+            (Task::Read { client, number, bytes }, Executed::Reply(outcome)) => {
+                self.serving -= bytes;
+                self.reading -= 1;
+                let outcome = fitting(outcome);
                 effects.push(Effect::Answer { client, number, outcome });
             }
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {
@@ -462,7 +525,6 @@ impl Replica {
     ) {
         let outcome = fitting(outcome);
         self.sessions.finish(place, client, number, outcome.clone());
-        self.count(client, number, effects);
         if self.vote(client, number, &outcome, effects) {
             effects.push(Effect::Answer { client, number, outcome });
         }
@@ -496,6 +558,7 @@ impl Replica {
                         return; // it is out of step
                     }
                 }
+                Waiting::Read { request, placed } => self.give_read(request, placed, effects),
                 Waiting::Snapshot(transfer) => {
                     self.snapshot(transfer, effects);
                     return;
@@ -508,14 +571,22 @@ impl Replica {
     /// What must hold whatever happened.
     pub(crate) fn check_invariants(&self) {
         self.sessions.check_invariants();
-        let most = self.recalled + MAX_JOIN_BACKLOG + MAX_REPLICAS;
+        let most = self.recalled + MAX_JOIN_BACKLOG + MAX_REPLICAS + MAX_SERVING;
         assert!(self.waiting.len() <= most, "what waits is bounded");
+        assert!(self.reading <= MAX_SERVING, "reads are bounded");
         assert!(self.serving <= MAX_SERVING_BYTES, "what is served is bounded");
         if matches!(self.mode, Mode::Live | Mode::Idle) {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
         }
         self.primary.check_invariants();
     }
+}
+
+/// There is no room for a call that is not ordered.
+fn too_many(client: ClientId, number: u64) -> Effect {
+    let reason = "this replica has as many calls to execute as it may have: try again later";
+    let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
+    Effect::Answer { client, number, outcome }
 }
 
 /// A reply that fits into a frame.

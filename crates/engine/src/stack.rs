@@ -4,6 +4,7 @@
 //! - `stack/delivery.rs`: what the ring delivers
 //! - `stack/clients.rs`: what clients ask
 //! - `stack/hosting.rs`: this node's replicas
+//! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
 //! - `stack/passive.rs`: what passive groups order
 //! - `stack/votes.rs`: voting groups
@@ -18,6 +19,7 @@ mod hosting;
 mod keys;
 mod moves;
 mod passive;
+mod reads;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -71,6 +73,8 @@ struct Hosted {
     replica: Replica,
     /// The place of the last request that it took, or that the state on its way has in it.
     taken: Place,
+    /// When the last configuration ended, all that it had taken was held.
+    settled: bool,
     /// It is to go.
     leaving: bool,
     /// It goes with its node, and remains the group's.
@@ -120,6 +124,8 @@ pub struct Stack<O = Ring> {
     answered: u64,
     pace: Pace,
     held: Held,
+    /// All that was answered by this time was delivered here.
+    current: Option<Time>,
     /// Delivered before the installation of their component.
     deferred: VecDeque<Delivery>,
     /// To be ordered as soon as the ring takes more.
@@ -190,6 +196,7 @@ impl<O: Ordering> Stack<O> {
             answered: 0,
             pace: Pace::default(),
             held: Held::default(),
+            current: None,
             deferred: VecDeque::new(),
             unsent: VecDeque::new(),
             handed: 0,
@@ -328,6 +335,7 @@ impl<O: Ordering> Stack<O> {
         }
         any |= self.pump_moves(now);
         any |= self.pump_yields(now);
+        any |= self.pump_reads(now);
         any |= self.ask_for_views(now);
         any |= self.pump_ballots(now);
         any |= self.pump_bench(now);

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use client::{Session, Trouble};
 use engine::{Command, Executed, ServiceOutcome, Stack, Ticket};
 use wire::client::{
-    Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
+    Access, Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
 use wire::ordered::{GroupOptions, Style};
 use wire::{
@@ -86,6 +86,11 @@ fn frame(source: &mut Source<'_>) -> Option<Frame> {
             method: MethodId(source.below(3) as u32),
             patience_us: source.number() as u32,
             json: source.below(2) == 1,
+            access: match source.below(4) {
+                0 => Access::Read,
+                1 => Access::Stale { max_age_ms: 1 + u16::from(source.byte()) },
+                _ => Access::Change,
+            },
             body: Bytes::copy_from_slice(source.bytes(60)),
         }),
         _ => {

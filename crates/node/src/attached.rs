@@ -251,10 +251,10 @@ impl Server {
     }
 
     fn execute(&mut self, execute: Execute) {
-        let Execute { number, now, seed, client, call, method, json, body } = execute;
+        let Execute { number, now, seed, client, call, method, json, read, body } = execute;
         let ticket = Ticket(number);
         let command =
-            Command::Execute { ticket, method, json, body, now, seed, client, number: call };
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number: call };
         self.run(number, command);
     }
 

@@ -249,6 +249,7 @@ mod tests {
             ticket: Ticket(1),
             method: MethodId(1),
             json: false,
+            read: false,
             body: Bytes::copy_from_slice(&[micros]),
             now: Time(0),
             seed: 0,

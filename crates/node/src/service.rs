@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use engine::ServiceOutcome;
+use wire::client::Refusal;
 use wire::ordered::GroupOptions;
 use wire::{ClientId, MethodId, Random, Time};
 
@@ -17,6 +18,15 @@ pub trait Service: Send {
     /// A panic is caught and becomes a refusal at every replica; the state stays as the handler
     /// left it.
     fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome;
+
+    /// Executes one call that changes nothing, at this replica alone: so it must change nothing that a later call or the
+    /// state could show. What is no such method is refused with [`not_read_only`](wire::client::Refusal::NotReadOnly), as all
+    /// are here.
+    fn read(&self, context: &Context, call: Call<'_>) -> ServiceOutcome {
+        let _ = (context, call);
+        let reason = "this service has no methods that change nothing: call it without reading";
+        ServiceOutcome::Refused(Refusal::NotReadOnly, reason.into())
+    }
 
     /// The whole state.
     ///

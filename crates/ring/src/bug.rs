@@ -56,6 +56,8 @@ pub enum Bug {
     EveryByBestLink,
     /// The first link is used whatever became of it.
     KeepDeadLink,
+    /// A round of questions is over before anybody has answered.
+    ConfirmAlone,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -96,6 +98,9 @@ impl Bug {
 
     /// Those that let a slow member hold up the others for ever: found where one is slow, as in `tests/slow.rs`.
     pub const OF_STALLS: [Bug; 1] = [Bug::ForgiveTheSlow];
+
+    /// Those that only who reads without ordering sees.
+    pub const OF_READS: [Bug; 1] = [Bug::ConfirmAlone];
 
     /// Those that show where nodes have several links.
     pub const OF_LINKS: [Bug; 2] = [Bug::EveryByBestLink, Bug::KeepDeadLink];

@@ -21,6 +21,7 @@ mod acks;
 mod bug;
 mod commit;
 mod config;
+mod confirming;
 mod gather;
 mod links;
 mod membership;
@@ -198,6 +199,8 @@ impl Ring {
                     Message::Stable(stable) => operational.stable(from, stable),
                     Message::Pulse(pulse) => operational.pulse(from, pulse),
                     Message::Stored(stored) => operational.stored(from, stored),
+                    Message::Confirm(question) => operational.confirm_to(from, question),
+                    Message::Confirmed(answer) => operational.confirmed(from, answer),
                     Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
                 }
                 self.weigh_stalls(now);
@@ -261,6 +264,13 @@ impl Ring {
             self.weigh_stalls(now);
         }
         Ok(())
+    }
+
+    /// Asks a majority of the members whether they are still in this ring, without ordering anything. The number of the
+    /// round of questions that tells: [`Output::Confirmed`] of this ring with it, or a larger one, comes unless the ring ends
+    /// before. `None` while no ring orders messages: what is asked for then has to be asked for in the next one.
+    pub fn confirm(&mut self, now: Time) -> Option<u64> {
+        matches!(self.state, State::Operational(_)).then(|| self.operational(now).confirm())
     }
 
     /// Leaves the ring on purpose: the others are told, so they need not find out.
@@ -447,6 +457,8 @@ fn ring_of(message: &Message) -> RingId {
         Message::Stable(stable) => stable.ring,
         Message::Pulse(pulse) => pulse.ring,
         Message::Stored(stored) => stored.ring,
+        Message::Confirm(question) => question.ring,
+        Message::Confirmed(answer) => answer.ring,
         Message::Join(_) => RingId::default(),
     }
 }

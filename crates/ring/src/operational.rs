@@ -8,6 +8,7 @@ use wire::{Duration, Member, Time};
 
 use crate::acks::{Asking, Lookout};
 use crate::bug::planted;
+use crate::confirming::Confirming;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
@@ -38,6 +39,8 @@ pub(crate) struct Turn {
     unseen: bool,
     /// Who keeps this node from sending.
     pub stalls: Stalls,
+    /// Who is still in the ring, for those who read.
+    pub confirming: Confirming,
 }
 
 impl Turn {
@@ -52,6 +55,7 @@ impl Turn {
             safe_at: None,
             unseen: false,
             stalls: Stalls::new(members, now),
+            confirming: Confirming::default(),
         }
     }
 }
@@ -197,6 +201,7 @@ impl Operational<'_> {
         } else if grown || self.turn.safe_at.is_none() {
             self.turn.safe_at = Some(self.now + self.safe_wait());
         }
+        self.conclude_round();
     }
 
     /// How long safe messages wait for news before something is done. By then whoever sent them
@@ -331,13 +336,14 @@ impl Operational<'_> {
                 let last = left == 0 || self.queue.is_empty();
                 // A full window waits for nothing that nobody was asked for.
                 let mark = self.order.is_mark(self.config) || left == 0;
-                let Turn { asking, lookout, .. } = &mut *self.turn;
+                let Turn { asking, lookout, confirming, .. } = &mut *self.turn;
                 let ack = match self.config.parking {
                     true => asking.asks(self.now, self.config, waited, last, mark),
                     // A token that goes round always collects what is acknowledged.
                     false => last && lookout.asks(self.now),
                 };
                 self.order.transmit(self.config, self.out, draft, None, ack);
+                confirming.sent(self.order.window.high());
                 if ack {
                     lookout.asked = self.order.window.high();
                 }
@@ -358,6 +364,7 @@ impl Operational<'_> {
     pub fn next_timeout(order: &Order, turn: &Turn) -> Option<Time> {
         let passed = order.passed.as_ref().map(|passed| passed.retry_at);
         let next = earlier(passed, earlier(turn.wish.at, turn.safe_at));
+        let next = earlier(next, turn.confirming.at);
         if order.token.is_none() {
             return next;
         }
@@ -373,6 +380,9 @@ impl Operational<'_> {
         }
         if due(self.turn.safe_at) {
             self.ask_for_stability();
+        }
+        if due(self.turn.confirming.at) {
+            self.ask_for_confirmation_again();
         }
         if self.order.token.is_some() && due(self.turn.heart.at) {
             if planted!(self.config, UnansweredHeartbeat) {

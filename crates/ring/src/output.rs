@@ -37,6 +37,17 @@ pub enum Output {
         /// The ring of which this is said.
         ring: RingId,
     },
+    /// A round of questions has told ([`Ring::confirm`](crate::Ring::confirm)): at some moment after it was asked for, a majority of
+    /// the members had installed no ring after this one. All that a majority, or all, of the members were known to have when
+    /// it was asked for is in the order up to `upto`.
+    Confirmed {
+        /// The ring of which this is said.
+        ring: RingId,
+        /// The round.
+        round: u64,
+        /// A sequence number.
+        upto: u64,
+    },
     /// Something that logs and metrics want to know.
     Event(Event),
 }

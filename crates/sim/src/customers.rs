@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use client::{CallError, CallId, Config, Output, Session};
+use client::{CallError, CallId, Config, Output, Reading, Session};
 use history::Model;
 use history::models::{Register, RegisterCall};
-use wire::client::Refusal;
+use wire::client::{Access, Refusal};
+use wire::ordered::Style;
 use wire::{ClientId, Duration, GroupId, MethodId, Time};
 
 use crate::check::linearizable::Begun;
@@ -15,7 +16,7 @@ use crate::check::{Verdict, liveness};
 use crate::clock::Clock;
 use crate::draw::Draw;
 use crate::options::{GroupPlan, Load};
-use crate::registers::{KEYS, VALUES, pack, unpack};
+use crate::registers::{KEYS, READ, VALUES, pack, unpack};
 use crate::service::{APPEND, FAIL, MISSING, arguments};
 
 /// The port of node 1 is one higher.
@@ -64,6 +65,8 @@ impl Customer {
         let client = ClientId(draw.bits());
         let addresses = draw.distinct(given, nodes).into_iter().map(address).collect();
         let config = Config::new(client, addresses, draw.bits());
+        // Backups are asked, too.
+        let config = Config { spread_reads: draw.one_in(2), ..config };
         let now = clock.local(Time::ZERO);
         let session = Session::new(config, now);
         Customer {
@@ -84,7 +87,8 @@ impl Customer {
 
     /// Begins a call as the load says.
     pub fn call(&mut self, now: Time, groups: &[GroupPlan], load: &Load, draw: &mut Draw) -> Begun {
-        let group = draw.pick(groups).name;
+        let GroupPlan { name: group, options, .. } = draw.pick(groups);
+        let reads = options.style != Style::Stateless;
         let long = if draw.one_in(8) { load.body } else { load.body.min(64) };
         let filling = draw.between(0, long as u64) as u32;
         let rest = vec![draw.bits() as u8; draw.count(0, long)];
@@ -95,7 +99,10 @@ impl Customer {
             true => self.register(GroupId::of(&group), draw),
             false => (method, arguments(filling, &rest)),
         };
-        self.begin(now, &group, method, body, (patience, false))
+        let max_age_ms = draw.between(1, 200) as u16;
+        let ways = [Access::Change, Access::Read, Access::Read, Access::Stale { max_age_ms }];
+        let access = if method == READ && reads { draw.pick(&ways) } else { Access::Change };
+        self.begin(now, &group, (method, body, access), (patience, false))
     }
 
     /// A call of a register. No two clients write the same value, and each writes it once.
@@ -115,29 +122,47 @@ impl Customer {
 
     /// Begins a call that need not succeed: a fault is about it.
     pub fn ask(&mut self, now: Time, group: &str, patience: Duration) -> Begun {
-        self.begin(now, group, APPEND, arguments(7, b"in the storm"), (patience, false))
+        let append = (APPEND, arguments(7, b"in the storm"), Access::Change);
+        self.begin(now, group, append, (patience, false))
     }
 
     /// Begins calls that must succeed: all is healed. One of them reads this register.
-    pub fn demand(&mut self, now: Time, group: &str, key: u64, patience: Duration) -> [Begun; 2] {
+    pub fn demand(
+        &mut self,
+        now: Time,
+        group: &GroupPlan,
+        key: u64,
+        patience: Duration,
+    ) -> [Begun; 2] {
+        let orders = group.options.style != Style::Stateless;
+        let access = if orders { Access::Read } else { Access::Change };
         let (read, word) = pack(&RegisterCall::Read(key));
         let word = Bytes::copy_from_slice(&word.to_le_bytes());
         let rest = arguments(7, b"after the storm");
-        [(APPEND, rest), (read, word)]
-            .map(|(method, body)| self.begin(now, group, method, body, (patience, true)))
+        [(APPEND, rest, Access::Change), (read, word, access)]
+            .map(|call| self.begin(now, &group.name, call, (patience, true)))
     }
 
     fn begin(
         &mut self,
         now: Time,
         group: &str,
-        method: MethodId,
-        body: Bytes,
+        (method, body, access): (MethodId, Bytes, Access),
         (patience, must): (Duration, bool),
     ) -> Begun {
         let local = self.clock.local(now);
         let deadline = local + patience;
-        let id = self.session.call(local, group, method, false, body.clone(), deadline);
+        let (arguments, reading) = (body.clone(), Reading::Linearizable);
+        let id = match access {
+            Access::Change => self.session.call(local, group, method, false, arguments, deadline),
+            Access::Read => {
+                self.session.read(local, group, method, false, arguments, reading, deadline)
+            }
+            Access::Stale { max_age_ms } => {
+                let reading = Reading::Stale(Duration::from_millis(max_age_ms.into()));
+                self.session.read(local, group, method, false, arguments, reading, deadline)
+            }
+        };
         let words = format!("{id:?} of {} to {group}, begun at {now}", self.session.client());
         let deadline = self.clock.truth(deadline);
         let group = GroupId::of(group);
@@ -147,7 +172,7 @@ impl Customer {
             .filter(|call| !matches!(call, RegisterCall::Write(..)))
             .map(|call| (group, Register.key(&call)));
         self.under_way.insert(id, Pending { words, deadline, must, register });
-        Begun { call: id, group, method, body }
+        Begun { call: id, group, method, body, access }
     }
 
     /// All has healed at `calm`: calls whose deadline is far enough must be answered.

@@ -124,12 +124,15 @@ impl Executor {
         }
         let (command, component) = self.queue.pop_front()?;
         Some(match command {
-            Command::Execute { ticket, method, body, now, seed, client, number, json: _ } => {
-                self.changes.executed();
-                let lie = self.lie.take_if(|lie| *lie != Lie::Hang);
+            Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
                 let seed = seed ^ self.passive.map_or(0, |passive| passive.random);
                 let seed = if lie == Some(Lie::State) { !seed } else { seed };
                 let call = Call { client, number, now, seed, method, body: &body };
+                if read {
+                    let answer = Some((ticket, Executed::Reply(self.log.look(&call))));
+                    return Some(Done { answer, effect: Effect::None });
+                }
+                self.changes.executed();
                 let before = self.log.digest;
                 let mut outcome = self.log.execute(&call);
                 if lie == Some(Lie::Answer) {

@@ -224,7 +224,10 @@ impl World {
                 Output::Event(event) => {
                     self.trace.say(self.now, || format!("node {place}: {event:?}"));
                 }
-                Output::Configuration(_) | Output::Held { .. } | Output::Stored { .. } => {}
+                Output::Configuration(_)
+                | Output::Held { .. }
+                | Output::Stored { .. }
+                | Output::Confirmed { .. } => {}
             }
         }
         while let Some(output) = self.nodes[place].links.poll_output() {

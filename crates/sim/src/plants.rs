@@ -18,6 +18,7 @@ pub fn all() -> Vec<(String, Plant)> {
         .chain(&ring::Bug::OF_STALLS)
         .chain(&ring::Bug::OF_LINKS)
         .chain(&ring::Bug::OF_IDLENESS)
+        .chain(&ring::Bug::OF_READS)
         .map(|&bug| (format!("ring::{bug:?}"), Plant { ring: Some(bug), ..Plant::default() }));
     let engine = engine::Bug::ALL
         .iter()

@@ -240,6 +240,7 @@ impl Rings {
             }
             Output::Stored { .. } => Ok(()),
             Output::Held { ring, majority, all } => self.watch.held(me, ring, majority, all),
+            Output::Confirmed { .. } => Ok(()), // nobody asks here
             Output::Event(ring::Event::Left) => {
                 self.end(node, false);
                 let span = self.options.faults.span(&mut self.faults);

@@ -123,6 +123,9 @@ impl Plant {
         if ring::Bug::OF_LINKS.contains(&bug) {
             return Some(World::Links);
         }
+        if ring::Bug::OF_READS.contains(&bug) {
+            return Some(World::Cluster);
+        }
         // Bounds are tried in trials of bare rings.
         let bounds = [
             &ring::Bug::OF_WAITING[..],

@@ -96,6 +96,21 @@ impl Log {
     pub fn execute(&mut self, call: &Call<'_>) -> ServiceOutcome {
         let entry = call.entry();
         let held = self.append(entry);
+        self.reply(call, entry, held)
+    }
+
+    /// Executes a call that changes nothing: it names the place of the last call before it.
+    pub fn look(&self, call: &Call<'_>) -> ServiceOutcome {
+        let entry = call.entry();
+        match unpack(entry.method, entry.body) {
+            Some(RegisterCall::Read(key)) => {
+                self.reply(call, entry, Some(self.registers[key as usize]))
+            }
+            _ => ServiceOutcome::Refused(Refusal::NotReadOnly, "it is not read".into()),
+        }
+    }
+
+    fn reply(&self, call: &Call<'_>, entry: Entry, held: Option<u64>) -> ServiceOutcome {
         let mut reply = Vec::with_capacity(REPLY + entry.filling as usize);
         for word in [self.entries.len() as u64, self.digest, entry.random] {
             reply.extend_from_slice(&word.to_le_bytes());

@@ -11,13 +11,14 @@ use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 use crate::check::acknowledged::Acknowledged;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
-use crate::check::linearizable::Linearizable;
+use crate::check::linearizable::{Begun, Linearizable};
 use crate::check::moves::{Moves, Told};
 use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
 use crate::check::primary::Primaries;
 use crate::check::replies::{Replies, of_the_service};
 use crate::check::served::Served;
+use crate::check::stale::Stale;
 use crate::check::views::Views;
 use crate::check::votes::Votes;
 use crate::check::wait::Wait;
@@ -54,6 +55,8 @@ pub struct Watch {
     pub wait: Wait,
     /// What clients saw.
     pub linearizable: Linearizable,
+    /// How old it was.
+    pub stale: Stale,
     /// Places of calls in histories, as services counted them.
     places: HashMap<(Member, GroupId, ClientId, u64), u64>,
 }
@@ -70,6 +73,7 @@ impl Watch {
             numbers: Numbers::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
+            stale: Stale::default(),
             promise: Promise::new(options.nodes, options.by_all(), options.disks.is_some()),
             component: HashMap::default(),
             views: Views::default(),
@@ -204,6 +208,12 @@ impl Watch {
         self.once.replaced(by, group, history)
     }
 
+    /// A client begins a call.
+    pub fn begun(&mut self, now: Time, client: usize, begun: &Begun) {
+        self.linearizable.begun(now, client, begun);
+        self.stale.begun(now, client, begun);
+    }
+
     /// A request of a client that has begun so many calls leaves.
     pub fn asked(&mut self, request: &Request, calls: u64) -> Verdict {
         let call = (request.group, request.client, request.number);
@@ -211,11 +221,11 @@ impl Watch {
         if !self.served.concerns(request.group) {
             self.promise.called(request.group);
         }
-        self.replies.asked(call, request.method, &request.body)
+        self.replies.asked(call, request.method, &request.body, request.access.reads())
     }
 
     /// A node's reply to a client leaves.
-    pub fn answered(&mut self, by: Member, client: ClientId, reply: &Reply) -> Verdict {
+    pub fn answered(&mut self, now: Time, by: Member, client: ClientId, reply: &Reply) -> Verdict {
         if self.served.concerns(reply.group) {
             return self.served.answered(by, (reply.group, client, reply.number), &reply.outcome);
         }
@@ -232,6 +242,7 @@ impl Watch {
                 let word = |at: usize| {
                     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
                 };
+                self.stale.answered(now, reply.group, word(0));
                 self.acknowledged.replied(reply.group, word(0), word(8))
             }
             _ => Ok(()),

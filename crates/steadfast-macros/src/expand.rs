@@ -156,7 +156,8 @@ fn collisions(item: &ItemTrait, methods: &[Method]) -> TokenStream {
 fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     let (name, vis) = (&item.ident, &item.vis);
     let service = format_ident!("{name}Service");
-    let arms = methods.iter().map(|method| arm(name, method));
+    let arms = methods.iter().map(|method| arm(name, method, false));
+    let reads = methods.iter().map(|method| arm(name, method, true));
     let known: Vec<String> = methods.iter().map(Method::signature).collect();
     let known = format!("{name} has {}", known.join(", "));
     quote! {
@@ -179,6 +180,18 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 let _ = context;
                 match call.method {
                     #(#arms)*
+                    _ => ::steadfast::__private::no_such_method(#known),
+                }
+            }
+
+            fn read(
+                &self,
+                context: &::steadfast::Context,
+                call: ::steadfast::Call<'_>,
+            ) -> ::steadfast::ServiceOutcome {
+                let _ = context;
+                match call.method {
+                    #(#reads)*
                     _ => ::steadfast::__private::no_such_method(#known),
                 }
             }
@@ -215,9 +228,17 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     }
 }
 
-fn arm(service: &Ident, method: &Method) -> TokenStream {
+/// What is done with a call of the method, or with one that is to change nothing.
+fn arm(service: &Ident, method: &Method, reads: bool) -> TokenStream {
     let (id, arguments, ident) = (id_name(method), argument_type_name(method), &method.ident);
     let signature = method.signature();
+    if reads && !method.reads {
+        return quote! { #id => ::steadfast::__private::not_read_only(#signature), };
+    }
+    let implementation = match reads {
+        true => quote! { &self.implementation },
+        false => quote! { &mut self.implementation },
+    };
     let context = method.context.then(|| quote! { context, });
     let fields = method.arguments.iter().map(|argument| &argument.ident);
     let answer = match method.output.error {
@@ -227,7 +248,7 @@ fn arm(service: &Ident, method: &Method) -> TokenStream {
     quote! {
         #id => ::steadfast::__private::#answer(&call, #signature, |arguments: #arguments| {
             let _ = &arguments;
-            <T as #service>::#ident(&mut self.implementation, #context #(arguments.#fields),*)
+            <T as #service>::#ident(#implementation, #context #(arguments.#fields),*)
         }),
     }
 }
@@ -263,6 +284,13 @@ fn client(item: &ItemTrait, methods: &[Method], client: &Ident, is_async: bool) 
                 Self { stub: self.stub.within(deadline) }
             }
 
+            /// The same client with another way to answer methods that take `&self`, such as
+            /// [`Reading::Stale`](::steadfast::Reading::Stale).
+            #[must_use = "the client itself reads as before: call through what this returns"]
+            #vis fn reading(&self, reading: ::steadfast::Reading) -> Self {
+                Self { stub: self.stub.reading(reading) }
+            }
+
             #(#methods)*
         }
     }
@@ -276,8 +304,14 @@ fn client_method(item: &ItemTrait, method: &Method, is_async: bool) -> TokenStre
     let types = method.arguments.iter().map(|argument| &argument.ty);
     let ok = &method.output.ok;
     let (error, call) = match &method.output.error {
-        None => (quote! { ::core::convert::Infallible }, at_result(method, "call")),
-        Some(error) => (error.to_token_stream(), at_result(method, "call_fallible")),
+        None => {
+            let name = if method.reads { "read" } else { "call" };
+            (quote! { ::core::convert::Infallible }, at_result(method, name))
+        }
+        Some(error) => {
+            let name = if method.reads { "read_fallible" } else { "call_fallible" };
+            (error.to_token_stream(), at_result(method, name))
+        }
     };
     let (keyword, wait) =
         if is_async { (quote! { async }, quote! { .await }) } else { Default::default() };

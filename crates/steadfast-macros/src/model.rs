@@ -9,7 +9,7 @@ use syn::{
 };
 
 /// Names that the generated clients use for themselves.
-const CLIENTS_OWN: [&str; 2] = ["new", "within"];
+const CLIENTS_OWN: [&str; 3] = ["new", "within", "reading"];
 
 /// A method of the service.
 pub struct Method {
@@ -21,6 +21,8 @@ pub struct Method {
     pub docs: Vec<Attribute>,
     /// `#[deprecated]`, carried to the clients.
     pub deprecated: Option<Attribute>,
+    /// It takes `&self`: it changes nothing, and is answered without ordering.
+    pub reads: bool,
     /// The first argument is the call's context: not sent.
     pub context: bool,
     /// What is sent.
@@ -166,6 +168,7 @@ fn method(function: &TraitItemFn, faults: &mut Faults) -> Option<Method> {
         name,
         docs: attributes(&function.attrs, "doc"),
         deprecated: attributes(&function.attrs, "deprecated").pop(),
+        reads: matches!(signature.receiver(), Some(receiver) if receiver.mutability.is_none()),
         context,
         arguments,
         output: output(&signature.output, faults)?,

@@ -92,7 +92,7 @@ mod stub;
 
 pub use client::{
     AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Client, ConnectError,
-    Hedging, Tls, TlsError,
+    Hedging, MAX_STALE, Reading, Tls, TlsError,
 };
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
@@ -201,6 +201,6 @@ pub use steadfast_macros::service;
 pub mod __private {
     pub use serde;
 
-    pub use crate::serve::{answer, answer_fallible, no_such_method};
+    pub use crate::serve::{answer, answer_fallible, no_such_method, not_read_only};
     pub use crate::stub::{AsyncStub, Stub};
 }

@@ -39,6 +39,13 @@ pub fn no_such_method(known: &str) -> ServiceOutcome {
     refused(Refusal::NoSuchMethod, format!("no such method: {known}"))
 }
 
+/// Of a method that takes `&mut self`, called as a read.
+pub fn not_read_only(signature: &str) -> ServiceOutcome {
+    let reason =
+        format!("{signature} may change the state (it takes `&mut self`): call it without reading");
+    refused(Refusal::NotReadOnly, reason)
+}
+
 fn arguments<A: DeserializeOwned>(call: &Call<'_>, signature: &str) -> Result<A, ServiceOutcome> {
     Encoding::of_call(call.json).decode(call.body).map_err(|error| {
         let remedy = if call.json {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{AsyncClient, Client};
+use client::{AsyncClient, Client, Reading};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::MethodId;
@@ -23,6 +23,7 @@ pub struct Over<C> {
     client: C,
     group: Arc<str>,
     deadline: Duration,
+    reading: Reading,
 }
 
 /// Behind a sync client.
@@ -33,12 +34,18 @@ pub type AsyncStub = Over<AsyncClient>;
 impl<C: Clone> Over<C> {
     /// With [`DEFAULT_DEADLINE`].
     pub fn new(client: &C, group: String) -> Self {
-        Over { client: client.clone(), group: group.into(), deadline: DEFAULT_DEADLINE }
+        let (group, reading) = (group.into(), Reading::default());
+        Over { client: client.clone(), group, deadline: DEFAULT_DEADLINE, reading }
     }
 
     /// The same with another deadline.
     pub fn within(&self, deadline: Duration) -> Self {
         Over { deadline, ..self.clone() }
+    }
+
+    /// The same with another way to answer what changes nothing.
+    pub fn reading(&self, reading: Reading) -> Self {
+        Over { reading, ..self.clone() }
     }
 }
 
@@ -71,6 +78,28 @@ impl Stub {
         let body = encoded(arguments)?;
         decoded(self.client.call(&self.group, method, false, body, self.deadline), own_error)
     }
+
+    /// Calls a method that changes nothing and cannot fail.
+    pub fn read<A: Serialize, T: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError> {
+        decoded(self.answer_read(method, encoded(arguments)?), no_error)
+    }
+
+    /// Calls a method that changes nothing and returns a `Result`.
+    pub fn read_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError<E>> {
+        decoded(self.answer_read(method, encoded(arguments)?), own_error)
+    }
+
+    fn answer_read(&self, method: MethodId, body: Bytes) -> Result<Bytes, client::CallError> {
+        self.client.read(&self.group, method, false, body, self.reading, self.deadline)
+    }
 }
 
 impl AsyncStub {
@@ -94,6 +123,27 @@ impl AsyncStub {
         let body = encoded(arguments)?;
         let answer = self.client.call(&self.group, method, false, body, self.deadline).await;
         decoded(answer, own_error)
+    }
+    /// Calls a method that changes nothing and cannot fail.
+    pub async fn read<A: Serialize, T: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError> {
+        decoded(self.answer_read(method, encoded(arguments)?).await, no_error)
+    }
+
+    /// Calls a method that changes nothing and returns a `Result`.
+    pub async fn read_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<T, CallError<E>> {
+        decoded(self.answer_read(method, encoded(arguments)?).await, own_error)
+    }
+
+    async fn answer_read(&self, method: MethodId, body: Bytes) -> Result<Bytes, client::CallError> {
+        self.client.read(&self.group, method, false, body, self.reading, self.deadline).await
     }
 }
 

@@ -111,6 +111,7 @@ pub struct Welcome {
 /// | number | now | seed | client | call | method | flags | 0 0 0 | body
 /// +--------+-----+------+--------+------+--------+-------+-------+------
 /// flags  bit 0: the body is JSON, and so shall the answer be
+///        bit 1: a read: a method that may change the state is to be refused ([`Refusal::NotReadOnly`])
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execute {
@@ -128,6 +129,8 @@ pub struct Execute {
     pub method: MethodId,
     /// Arguments and result are JSON instead of postcard.
     pub json: bool,
+    /// It may change nothing: other replicas do not execute it.
+    pub read: bool,
     /// The arguments.
     pub body: Bytes,
 }

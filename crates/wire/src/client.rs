@@ -35,7 +35,7 @@ mod reply;
 mod request;
 
 pub use reply::{Outcome, Refusal, Reply};
-pub use request::Request;
+pub use request::{Access, Request};
 
 /// The first words of a client. | magic "SFCL" | version | client |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -22,6 +22,8 @@
 //! | 9 | [`Stable`] | a member to every member: "all have everything up to here" |
 //! | 10 | [`Pulse`] | the holder of a resting token to the next member, and so on round the ring |
 //! | 11 | [`Stored`] | a member to every member: "this is on my disk"; or a question, and back |
+//! | 12 | [`Confirm`] | a member to every other: "are you still in this ring?" |
+//! | 13 | [`Confirmed`] | the answer |
 //!
 //! Kind 8 is a [`Report`](crate::report::Report), which the ring does not see.
 
@@ -45,7 +47,7 @@ pub use membership::{
     Beacon, Charge, Commit, CommitMember, CommitStep, Join, MAX_CHARGES, MAX_ENTRIES,
 };
 use membership::{checked_beacon, checked_commit, checked_join};
-pub use rounds::{Ack, Pulse, Stable, Stored, Token, Want};
+pub use rounds::{Ack, Confirm, Confirmed, Pulse, Stable, Stored, Token, Want};
 use rounds::{checked_ack, checked_token};
 
 const MAGIC: [u8; 2] = *b"SF";
@@ -131,6 +133,10 @@ pub enum Message {
     Pulse(Pulse),
     /// What is on the sender's disk.
     Stored(Stored),
+    /// Who is still in the ring?
+    Confirm(Confirm),
+    /// This member is.
+    Confirmed(Confirmed),
 }
 
 /// A message with its sender.
@@ -176,6 +182,8 @@ impl Datagram {
             Message::Stable(_) => header(arena, 9, 64),
             Message::Pulse(_) => header(arena, 10, 64),
             Message::Stored(_) => header(arena, 11, 32),
+            Message::Confirm(_) => header(arena, 12, 32),
+            Message::Confirmed(_) => header(arena, 13, 64),
         }
         let tail = Tail(arena.written());
         match &self.message {
@@ -189,6 +197,8 @@ impl Datagram {
             Message::Stable(stable) => append(tail, stable),
             Message::Pulse(pulse) => append(tail, pulse),
             Message::Stored(stored) => append(tail, stored),
+            Message::Confirm(confirm) => append(tail, confirm),
+            Message::Confirmed(confirmed) => append(tail, confirmed),
         };
         arena.take()
     }
@@ -210,6 +220,8 @@ impl Datagram {
             9 => Message::Stable(read(body)?),
             10 => Message::Pulse(read(body)?),
             11 => Message::Stored(read(body)?),
+            12 => Message::Confirm(read(body)?),
+            13 => Message::Confirmed(read(body)?),
             kind => return Err(Malformed::Kind(kind)),
         };
         Ok(Datagram { cluster, sender: header.member(), message })

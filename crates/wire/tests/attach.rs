@@ -21,6 +21,7 @@ fn samples() -> Vec<(&'static str, Frame)> {
         call: 8,
         method: MethodId::of("add"),
         json: true,
+        read: true,
         body: Bytes::from_static(b"[5]"),
     };
     let answer = |outcome| Frame::Answer(Answer { number: 5, panicked: false, outcome });
@@ -69,7 +70,7 @@ fn the_bytes_of_each_are_those_of_version_one() {
           33 00 00 00 03 00 00 00 05 00 00 00 00 00 00 00
           04 03 02 01 00 00 00 00 06 05 00 00 00 00 00 00
           07 00 00 00 00 00 00 00 08 00 00 00 00 00 00 00
-          4d 25 3b e2 01 00 00 00 5b 35 5d
+          4d 25 3b e2 03 00 00 00 5b 35 5d
         snapshot: 16 bytes
           08 00 00 00 04 00 00 00 06 00 00 00 00 00 00 00
         restore: 29 bytes

@@ -5,10 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use wire::client::Access;
 use wire::{ClientId, MethodId, Time};
 
 use super::porch::Porch;
-use crate::{Builder, CallError, CallId, ConnectError, Event, Reach, Stats};
+use crate::{Builder, CallError, CallId, ConnectError, Event, Reach, Reading, Stats};
 
 /// A node that has not welcomed the client after this long will not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,6 +89,34 @@ impl Client {
         body: Bytes,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
+        self.begin(group, (method, json, Access::Change), body, deadline)
+    }
+
+    /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
+    ///
+    /// # Errors
+    /// [`CallError`] says what became of it; of a method that may change something that it is none ([`Refusal::NotReadOnly`]).
+    ///
+    /// [`Refusal::NotReadOnly`]: wire::client::Refusal::NotReadOnly
+    pub fn read(
+        &self,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        reading: Reading,
+        deadline: Duration,
+    ) -> Result<Bytes, CallError> {
+        self.begin(group, (method, json, reading.into()), body, deadline)
+    }
+
+    fn begin(
+        &self,
+        group: &str,
+        what: (MethodId, bool, Access),
+        body: Bytes,
+        deadline: Duration,
+    ) -> Result<Bytes, CallError> {
         let _wake = WakeOnPanic(&self.shared);
         let mut porch = self.lock();
         if !porch.led && porch.neglected() > NEGLECTED {
@@ -97,7 +126,7 @@ impl Client {
             porch.serve(&seen);
         }
         let now = porch.now();
-        let id = porch.session.call(now, group, method, json, body, now + deadline);
+        let id = porch.session.begin(now, group, what, body, now + deadline);
         porch.pump();
         self.wait(porch, id)
     }

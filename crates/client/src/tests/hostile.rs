@@ -53,6 +53,7 @@ fn any_frame(random: &mut Random) -> Frame {
             method: MethodId(1),
             patience_us: 1,
             json: true,
+            access: wire::client::Access::Read,
             body: Bytes::new(),
         }),
         5 | 6 => Frame::Bound(Bound { group, targets: told(random) }),

@@ -30,6 +30,8 @@ pub struct InProcess {
     members: Vec<Member>,
     /// What all of them have, as far as it came out here.
     held: u64,
+    /// Rounds of questions, each answered by what is in the inbox behind all that was there when it was asked.
+    rounds: u64,
     ready: VecDeque<Output>,
 }
 
@@ -79,7 +81,7 @@ impl Sequencer {
         shared.configure(now, &[me.node]);
         let members = Vec::from([me]);
         let shared = self.shared.clone();
-        InProcess { shared, me, ring: nowhere, members, held: 0, ready: VecDeque::new() }
+        InProcess { shared, me, ring: nowhere, members, held: 0, rounds: 0, ready: VecDeque::new() }
     }
 
     /// From now on these are one component, without anybody else. Those that they were with stay
@@ -249,6 +251,21 @@ impl Ordering for InProcess {
         drop(shared);
         self.arrive(now);
         Ok(())
+    }
+
+    fn confirm(&mut self, now: Time) -> Option<u64> {
+        let mut shared = self.shared.borrow_mut();
+        let due = now + shared.delay;
+        let seat = shared.seats.get_mut(&self.me.node).filter(|seat| seat.member == self.me)?;
+        if seat.ring != self.ring {
+            return None;
+        }
+        self.rounds += 1;
+        // The sequencer knows at once who is where: the answer comes behind all that is on its way.
+        let confirmed =
+            Output::Confirmed { ring: seat.ring, round: self.rounds, upto: seat.sequence };
+        seat.inbox.push_back((due, confirmed));
+        Some(self.rounds)
     }
 
     fn leave(&mut self, now: Time) {

@@ -45,6 +45,8 @@ struct Begun {
     unanswered: u64,
     time: Time,
     outcome: Option<ServiceOutcome>,
+    /// Reads that saw what it did, and nothing later.
+    reads: Vec<(ClientId, u64)>,
 }
 
 #[derive(Debug)]
@@ -137,7 +139,8 @@ impl Replica {
                 // More than the request says, if one that overtook it said more.
                 let unanswered = self.sessions.unanswered(client);
                 let (time, outcome) = (self.clock, None);
-                let begun = Begun { place, client, number, unanswered, time, outcome };
+                let reads = Vec::new();
+                let begun = Begun { place, client, number, unanswered, time, outcome, reads };
                 self.primary.begun.push_back(begun);
                 self.execute(Task::Call, request, effects);
             }
@@ -148,6 +151,14 @@ impl Replica {
                 effects.push(Effect::Placed { client, number });
                 self.answer_at_once((client, number), decision, effects);
             }
+        }
+    }
+
+    /// A read is given to the service: it sees all calls so far, and has its place with the last of them.
+    pub(super) fn place_read(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
+        match self.primary.begun.back_mut() {
+            Some(last) => last.reads.push((client, number)),
+            None => effects.push(Effect::Placed { client, number }),
         }
     }
 
@@ -234,12 +245,14 @@ impl Replica {
         self.primary.executed -= sent.calls;
         for _ in 0..sent.calls {
             let begun = self.primary.begun.pop_front().expect("an update tells of what was begun");
-            let Begun { place, client, number, outcome, .. } = begun;
+            let Begun { place, client, number, outcome, reads, .. } = begun;
             let outcome = outcome.expect("it was executed");
             self.sessions.finish(place, client, number, outcome.clone());
             self.count(client, number, effects);
             effects.push(Effect::Placed { client, number });
             effects.push(Effect::Answer { client, number, outcome });
+            let placed = |(client, number)| Effect::Placed { client, number };
+            effects.extend(reads.into_iter().map(placed));
         }
         if matches!(self.mode, Mode::Draining) && !self.is_ahead() {
             self.go_on(effects);

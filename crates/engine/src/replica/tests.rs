@@ -13,6 +13,7 @@ fn request(number: u64) -> Request {
         group: GroupId(1),
         method: MethodId(1),
         json: false,
+        read: false,
         client: ClientId(1),
         number,
         unanswered: number,

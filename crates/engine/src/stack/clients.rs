@@ -180,6 +180,9 @@ impl<O: Ordering> Stack<O> {
         if self.serves(call.0) {
             return self.serve(now, call);
         }
+        if self.is_recent_enough(now, call) {
+            return self.execute_read(now, call);
+        }
         if self.membership.is_minority() {
             return self.decline(call, Outcome::NoReplica);
         }
@@ -192,10 +195,13 @@ impl<O: Ordering> Stack<O> {
         let Some(primary) = group.primary() else {
             return self.decline(call, Outcome::NoReplica);
         };
+        if self.reads_without_order(group, call) {
+            return self.read(now, call);
+        }
         let stays = group.needs(self.me) || self.is_handing_over(call.0);
         let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || stays);
         let Some(waiting) = self.callers.get(&call) else { return };
-        let chosen_by = waiting.request.view;
+        let (chosen_by, reads) = (waiting.request.view, waiting.request.access.reads());
         let behind = chosen_by < group.view && !waiting.given;
         let hosted = hosted.filter(|hosted| hosted.replica.has_state());
         let led = |hosted: &Hosted| {
@@ -214,6 +220,8 @@ impl<O: Ordering> Stack<O> {
                     None => self.order_call(now, call),
                 }
             }
+            // A read that is ordered after all: its client may have chosen among all replicas, and loses nothing by it.
+            Entry::Spare if reads && hosted.is_some() => self.order_call(now, call),
             // It comes to who was primary when it was sent. To take it here costs the client less than to be sent
             // on, and the reply tells it the new targets.
             Entry::Spare if behind && hosted.is_some_and(led) => self.order_call(now, call),
@@ -262,6 +270,7 @@ impl<O: Ordering> Stack<O> {
             group: request.group,
             method: request.method,
             json: request.json,
+            read: request.access.reads(),
             client: request.client,
             number: request.number,
             unanswered: request.unanswered,
@@ -336,7 +345,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn reply_if_ready(&mut self, call: Call) {
         let Some(waiting) = self.callers.get(&call) else { return };
         let may_leave = match waiting.stage {
-            Stage::Parked | Stage::Ordered => false,
+            Stage::Parked | Stage::Ordered | Stage::Asking { .. } | Stage::Placed { .. } => false,
             Stage::Serving => true,
             Stage::Delivered { sequence } => self.is_held(call.0, sequence),
         };
@@ -368,7 +377,7 @@ impl<O: Ordering> Stack<O> {
     /// Tells that nothing was done with a call. Of one that was given to the ring nobody here knows
     /// what others made of it: to say that it was not executed could be a lie, so it goes on waiting,
     /// and its client hears nothing and asks elsewhere.
-    fn decline(&mut self, call: Call, outcome: Outcome) {
+    pub(super) fn decline(&mut self, call: Call, outcome: Outcome) {
         let lies = self.planted.is(Bug::DeclineGiven);
         if self.callers.get(&call).is_some_and(|waiting| !waiting.given || lies) {
             self.conclude(call, outcome);
@@ -426,7 +435,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// This node's replica has the state of the group that goes on.
-    fn executes(&self, group: GroupId) -> bool {
+    pub(super) fn executes(&self, group: GroupId) -> bool {
         let here = self.directory.get(group).and_then(|group| group.replica(self.me));
         here.is_some_and(|replica| replica.state == State::Synced)
             && self.hosted.get(&group).is_some_and(|hosted| hosted.replica.has_state())

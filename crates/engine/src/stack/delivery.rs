@@ -36,6 +36,11 @@ impl<O: Ordering> Stack<O> {
                     self.release(ring);
                 }
             }
+            ordering::Output::Confirmed { ring, round, upto } => {
+                if ring == self.membership.ring() {
+                    self.confirmed(round, upto);
+                }
+            }
             ordering::Output::Event(event) => {
                 let suspected = self.faults.ring_says(now, &event);
                 self.event(Event::Ring(event));
@@ -50,6 +55,7 @@ impl<O: Ordering> Stack<O> {
             return; // the last messages of the old ring follow, each says if it is contiguous
         }
         let Configuration { ring, members, .. } = configuration;
+        self.settle_reads();
         self.configured_at = now;
         self.event(Event::Configuration { ring, members: members.clone() });
         self.tell_faults(now, ring, &members);

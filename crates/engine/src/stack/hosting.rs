@@ -52,6 +52,7 @@ impl<O: Ordering> Stack<O> {
             options,
             replica: Replica::new(id, on_disk, options.style.votes(), self.planted),
             taken: Place::default(),
+            settled: false,
             leaving: false,
             stays: false,
             abandoned: false,

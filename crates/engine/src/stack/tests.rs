@@ -2,13 +2,14 @@
 //! takes long to come about in a whole cluster.
 
 mod holding;
+mod reading;
 mod scripted;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::client::{Frame, Hello, Outcome, Request};
+use wire::client::{Access, Frame, Hello, Outcome, Request};
 use wire::ordered::{
     Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup, Ordered,
     Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
@@ -144,6 +145,10 @@ impl Room {
     }
 
     fn call(&mut self, number: u64) {
+        self.call_with(number, Access::Change);
+    }
+
+    fn call_with(&mut self, number: u64, access: Access) {
         let request = Request {
             group: log(),
             client: CLIENT,
@@ -153,6 +158,7 @@ impl Room {
             method: MethodId(1),
             patience_us: 1_000_000,
             json: false,
+            access,
             body: Bytes::new(),
         };
         self.stack.handle_frame(NOW, NOW, CALLER, Frame::Hello(Hello::new(CLIENT)));
@@ -165,6 +171,7 @@ impl Room {
             group: log(),
             method: MethodId(1),
             json: false,
+            read: false,
             client: CLIENT,
             number,
             unanswered: 1,

@@ -13,7 +13,7 @@ use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Changes, Config, Event, Kept, MoveError, Output, Stack,
 };
-use wire::client::{Frame, Hello, Outcome, Reply, Request};
+use wire::client::{Access, Frame, Hello, Outcome, Reply, Request};
 use wire::keys::KeyName;
 use wire::ordered::GroupOptions;
 use wire::{
@@ -433,6 +433,18 @@ impl<O: Base> Cluster<O> {
         number: u64,
         body: &str,
     ) -> Pending {
+        self.call_with(connection, group, number, body, Access::Change)
+    }
+
+    /// A call that may change nothing: it is answered with the length of the log.
+    pub fn call_with(
+        &mut self,
+        connection: Connection,
+        group: &str,
+        number: u64,
+        body: &str,
+        access: Access,
+    ) -> Pending {
         let request = Request {
             group: GroupId::of(group),
             client: connection.client,
@@ -442,6 +454,7 @@ impl<O: Base> Cluster<O> {
             method: MethodId::of("append"),
             patience_us: 5_000_000,
             json: false,
+            access,
             body: Bytes::copy_from_slice(body.as_bytes()),
         };
         let pending = Pending { caller: connection.caller, number, at: self.now };

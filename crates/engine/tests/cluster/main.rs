@@ -8,6 +8,7 @@ mod harness;
 mod keys;
 mod moves;
 mod passive;
+mod reads;
 mod shelf;
 mod styles;
 mod tampered;

@@ -100,6 +100,10 @@ impl Ordering for Tampered {
         self.inner.multicast(now, payload, level)
     }
 
+    fn confirm(&mut self, now: Time) -> Option<u64> {
+        self.inner.confirm(now)
+    }
+
     fn leave(&mut self, now: Time) {
         self.inner.leave(now);
     }

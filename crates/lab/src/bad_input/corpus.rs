@@ -80,6 +80,8 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             next: 40_000,
         }),
         Message::Stored(Stored { ring, stored: 4, question: true }),
+        Message::Confirm(Confirm { ring, round: 1 }),
+        Message::Confirmed(Confirmed { ring, round: 1, aru: 4 }),
     ];
     let cluster = ClusterId::of(cluster);
     let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();
@@ -99,6 +101,7 @@ pub fn streams(group: &str) -> Vec<Bytes> {
         method: MethodId::of("nothing"),
         patience_us: 1_000,
         json: false,
+        access: Access::Read,
         body: Bytes::from_static(b"arguments"),
     };
     let call = Frame::Request(call).encode();

@@ -134,11 +134,21 @@ impl Process {
         let bytes = bytes_of(&command);
         let number = self.next;
         let (outgoing, expected) = match command {
-            Command::Execute { ticket, method, json, body, now, seed, client, number: call } => {
-                if let Some(changes) = &mut self.changes {
+            Command::Execute {
+                ticket,
+                method,
+                json,
+                read,
+                body,
+                now,
+                seed,
+                client,
+                number: call,
+            } => {
+                if let Some(changes) = self.changes.as_mut().filter(|_| !read) {
                     changes.executed();
                 }
-                let execute = Execute { number, now, seed, client, call, method, json, body };
+                let execute = Execute { number, now, seed, client, call, method, json, read, body };
                 (Outgoing::Frame(Frame::Execute(execute)), Expected::Execute(ticket, bytes))
             }
             Command::Snapshot { ticket } => {

@@ -45,10 +45,10 @@ impl Replica {
     pub fn run(&mut self, command: Command) -> Option<Done> {
         let bytes = bytes_of(&command);
         let (ticket, (executed, panicked)) = match command {
-            Command::Execute { ticket, method, json, body, now, seed, client, number } => {
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number } => {
                 let context = Context::new(now, seed, client, number);
                 let call = Call { method, json, body: &body };
-                (ticket, self.execute(&context, call))
+                (ticket, self.execute(&context, call, read))
             }
             Command::Snapshot { ticket } => {
                 let current = self.changes.as_ref().and_then(Changes::current).cloned();
@@ -77,12 +77,13 @@ impl Replica {
         Some(Done { group: self.group, serial: self.serial, ticket, executed, panicked, bytes })
     }
 
-    fn execute(&mut self, context: &Context, call: Call<'_>) -> (Executed, bool) {
-        if let Some(changes) = &mut self.changes {
+    fn execute(&mut self, context: &Context, call: Call<'_>, read: bool) -> (Executed, bool) {
+        if let Some(changes) = self.changes.as_mut().filter(|_| !read) {
             changes.executed();
         }
         let begun = monotonic();
         let outcome = match &mut self.service {
+            Some(service) if read => guarded("read", || service.read(context, call)),
             Some(service) => guarded("call", || service.call(context, call)),
             None => Err(()),
         };

@@ -164,6 +164,10 @@ impl Cluster {
                     self.note(|| format!("n{node} held {ring} majority={majority} all={all}"));
                     self.lives[life].seen.push(Seen::Held { ring, majority, all });
                 }
+                Output::Confirmed { ring, round, upto } => {
+                    self.note(|| format!("n{node} confirmed {ring} round={round} upto={upto}"));
+                    self.lives[life].seen.push(Seen::Confirmed { ring, round, upto });
+                }
                 Output::Event(event) => {
                     if !matches!(event, Event::Installed { .. }) {
                         self.note(|| format!("n{node} {event:?}"));

@@ -16,6 +16,11 @@ pub enum Seen {
         majority: u64,
         all: u64,
     },
+    Confirmed {
+        ring: RingId,
+        round: u64,
+        upto: u64,
+    },
     /// It handed in its message of this number.
     Multicast(usize),
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use client::{CallError, CallId};
 use history::models::{Register, RegisterCall, RegisterReply};
 use history::{Handle, History, Limits, Model, check};
-use wire::client::Refusal;
+use wire::client::{Access, Refusal};
 use wire::{GroupId, MethodId, Time};
 
 use super::{Verdict, demand};
@@ -22,32 +22,40 @@ const PROPERTY: &str = "linearizable";
 /// A seed's histories have some hundred operations.
 const LIMITS: Limits = Limits { steps: 2_000_000, configurations: 200_000 };
 
-/// A group seen as a counter: each call is executed as the next.
+/// A group seen as a counter: each call is executed as the next, and one that changes nothing names the last.
 struct Places;
+
+/// What a call does to the counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Next,
+    Look,
+}
 
 impl Model for Places {
     type Key = ();
-    type Call = ();
+    type Call = Step;
     type Reply = u64;
     type State = u64;
 
-    fn key(&self, (): &()) {}
+    fn key(&self, _: &Step) {}
 
     fn initial(&self, (): &()) -> u64 {
         0
     }
 
-    fn execute(&self, state: &mut u64, (): &()) -> u64 {
-        *state += 1;
+    fn execute(&self, state: &mut u64, step: &Step) -> u64 {
+        *state += u64::from(*step == Step::Next);
         *state
     }
 
-    fn is_read(&self, (): &(), _: Option<&u64>) -> bool {
-        false
+    fn is_read(&self, step: &Step, _: Option<&u64>) -> bool {
+        *step == Step::Look
     }
 
-    fn tell(&self, (): &(), reply: Option<&u64>) -> String {
-        reply.map_or("executed".into(), |place| format!("executed as #{place}"))
+    fn tell(&self, step: &Step, reply: Option<&u64>) -> String {
+        let verb = if *step == Step::Look { "read after" } else { "executed as" };
+        reply.map_or(verb.into(), |place| format!("{verb} #{place}"))
     }
 }
 
@@ -55,7 +63,7 @@ impl Model for Places {
 #[derive(Default)]
 struct Seen {
     registers: History<RegisterCall, RegisterReply>,
-    places: History<(), u64>,
+    places: History<Step, u64>,
 }
 
 /// A call under way.
@@ -86,18 +94,24 @@ pub struct Begun {
     pub method: MethodId,
     /// The arguments.
     pub body: Bytes,
+    /// What it does to the state.
+    pub access: Access,
 }
 
 impl Linearizable {
     /// A client begins a call.
     pub fn begun(&mut self, now: Time, client: usize, begun: &Begun) {
-        let Begun { call, group, method, ref body } = *begun;
+        let Begun { call, group, method, ref body, access } = *begun;
+        if matches!(access, Access::Stale { .. }) {
+            return; // judged by its bound: see `check/stale.rs`
+        }
         let seen = self.seen.entry(group).or_default();
         let lane = client as u32;
         let word = <[u8; 8]>::try_from(&body[..]).map(u64::from_le_bytes);
         let register = word.ok().and_then(|word| unpack(method, word));
         let register = register.map(|call| seen.registers.invoke(lane, now, call));
-        let place = seen.places.invoke(lane, now, ());
+        let step = if access.reads() { Step::Look } else { Step::Next };
+        let place = seen.places.invoke(lane, now, step);
         self.open.insert((client, call), Open { group, method, register, place });
     }
 
@@ -181,7 +195,8 @@ mod tests {
     fn begin(checker: &mut Linearizable, now: u64, id: u64, call: RegisterCall) {
         let (method, word) = pack(&call);
         let body = Bytes::copy_from_slice(&word.to_le_bytes());
-        let begun = Begun { call: CallId(id), group: GROUP, method, body };
+        let access = Access::Change;
+        let begun = Begun { call: CallId(id), group: GROUP, method, body, access };
         checker.begun(Time(now), id as usize, &begun);
     }
 

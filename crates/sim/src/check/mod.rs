@@ -22,6 +22,7 @@ pub mod sealed;
 pub mod served;
 pub mod settling;
 pub mod stability;
+pub mod stale;
 pub mod views;
 pub mod votes;
 pub mod wait;

@@ -3,7 +3,7 @@
 //! Source: docs/protocol/group.md, "Requests" (the kept reply), design.md, "Exactly once". Right is what the
 //! oracle makes of the history and of the arguments that the client sent.
 
-use super::hashed::HashMap;
+use super::hashed::{HashMap, HashSet};
 
 use wire::client::{Outcome, Refusal};
 use wire::{ClientId, GroupId, MethodId};
@@ -21,6 +21,8 @@ pub type CallKey = (GroupId, ClientId, u64);
 #[derive(Default)]
 pub struct Replies {
     asked: HashMap<CallKey, (MethodId, u64)>,
+    /// Those of them that change nothing: each answer is of another moment.
+    reads: HashSet<CallKey>,
     answered: HashMap<CallKey, Outcome>,
 }
 
@@ -37,7 +39,10 @@ pub fn of_the_service(outcome: &Outcome) -> bool {
 
 impl Replies {
     /// A client's request leaves for the first time or again.
-    pub fn asked(&mut self, call: CallKey, method: MethodId, body: &[u8]) -> Verdict {
+    pub fn asked(&mut self, call: CallKey, method: MethodId, body: &[u8], read: bool) -> Verdict {
+        if read {
+            self.reads.insert(call);
+        }
         let asked = (method, identity(method, body));
         let first = *self.asked.entry(call).or_insert(asked);
         demand(first == asked, PROPERTY, || format!("{call:?} is used for two different calls"))
@@ -47,6 +52,9 @@ impl Replies {
     pub fn answered(&mut self, call: CallKey, outcome: &Outcome) -> Verdict {
         let asked = self.asked.contains_key(&call);
         demand(asked, PROPERTY, || format!("{call:?} is answered and was never asked"))?;
+        if self.reads.contains(&call) {
+            return Ok(());
+        }
         let first = self.answered.entry(call).or_insert_with(|| outcome.clone());
         demand(first == outcome, PROPERTY, || format!("{call:?} is answered in two ways"))
     }
@@ -57,6 +65,9 @@ impl Replies {
             history.iter().zip(oracle::service::replies(history)).enumerate()
         {
             let call = (group, entry.client, entry.number);
+            demand(!self.reads.contains(&call), PROPERTY, || {
+                format!("{call:?} is a read, and changed the history of {group}")
+            })?;
             let executed = (entry.method, entry.body);
             let asked = self.asked.get(&call);
             demand(asked == Some(&executed), PROPERTY, || {
@@ -94,19 +105,25 @@ mod tests {
 
         let mut replies = Replies::default();
         assert!(replies.answered(key, &right).is_err(), "not asked");
-        replies.asked(key, APPEND, &body).unwrap();
-        assert!(replies.asked(key, APPEND, b"other").is_err());
+        replies.asked(key, APPEND, &body, false).unwrap();
+        assert!(replies.asked(key, APPEND, b"other", false).is_err());
         replies.answered(key, &right).unwrap();
         assert!(replies.finish(GROUP, &history).is_ok());
         assert!(replies.answered(key, &Outcome::Ok(body.clone())).is_err());
 
         let mut replies = Replies::default();
-        replies.asked(key, APPEND, &body).unwrap();
+        replies.asked(key, APPEND, &body, false).unwrap();
         replies.answered(key, &Outcome::Ok(body.clone())).unwrap();
         assert!(replies.finish(GROUP, &history).is_err(), "wrong bytes");
 
         let mut replies = Replies::default();
-        replies.asked(key, APPEND, b"something else").unwrap();
+        replies.asked(key, APPEND, b"something else", false).unwrap();
         assert!(replies.finish(GROUP, &history).is_err(), "executed other arguments");
+
+        let mut replies = Replies::default();
+        replies.asked(key, APPEND, &body, true).unwrap();
+        replies.answered(key, &right).unwrap();
+        assert!(replies.answered(key, &Outcome::Ok(body.clone())).is_ok(), "at another moment");
+        assert!(replies.finish(GROUP, &history).is_err(), "a read that changes the history");
     }
 }

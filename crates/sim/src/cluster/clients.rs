@@ -28,7 +28,7 @@ impl Cluster {
         if customer.under_way() < load.parallel {
             let now = self.fabric.now();
             let begun = customer.call(now, &self.options.groups, load, &mut self.load);
-            self.watch.linearizable.begun(now, client, &begun);
+            self.watch.begun(now, client, &begun);
         }
         self.fabric.later(think, Extra::Call(client));
         self.customer_ran(client)
@@ -105,6 +105,7 @@ impl Cluster {
                 let short = result.as_ref().map(Bytes::len);
                 self.fabric.trace.say(now, || format!("{name} ends {call:?}: {short:?}"));
                 self.watch.linearizable.ended(now, client, call, &result);
+                self.watch.stale.ended(client, call, &result)?;
                 let answered = self.customers[client].done(now, call, &result)?;
                 self.missed(now, call, &result)?;
                 self.summary.answered += u64::from(answered);
@@ -241,7 +242,7 @@ impl Cluster {
         assert_eq!(stream.node, node, "{me} writes to {caller}, which is another node's");
         if let Frame::Reply(reply) = frame {
             let client = self.customers[stream.client].session.client();
-            self.watch.answered(me, client, reply)?;
+            self.watch.answered(self.fabric.now(), me, client, reply)?;
         }
         let bytes = frame.encode();
         bounded::frame(bytes.len())?;

@@ -106,7 +106,7 @@ impl Cluster {
             for group in &self.options.groups {
                 let patience = self.options.load.patience * 4;
                 let begun = self.customers[client].ask(now, &group.name, patience);
-                self.watch.linearizable.begun(now, client, &begun);
+                self.watch.begun(now, client, &begun);
             }
             self.customer_ran(client)?;
         }
@@ -338,8 +338,8 @@ impl Cluster {
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
                 let key = client as u64 % KEYS;
-                let begun = self.customers[client].demand(now, &group.name, key, PATIENCE);
-                begun.iter().for_each(|begun| self.watch.linearizable.begun(now, client, begun));
+                let begun = self.customers[client].demand(now, group, key, PATIENCE);
+                begun.iter().for_each(|begun| self.watch.begun(now, client, begun));
             }
             self.customer_ran(client)?;
         }

@@ -9,6 +9,7 @@ use super::{
 };
 
 const JSON: u8 = 1;
+const READ: u8 = 2;
 const PANICKED: u8 = 1;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -51,7 +52,7 @@ impl ExecuteHeader {
             client: execute.client.0.into(),
             call: execute.call.into(),
             method: execute.method.0.into(),
-            flags: u8::from(execute.json) * JSON,
+            flags: u8::from(execute.json) * JSON | u8::from(execute.read) * READ,
             reserved: [0; 3],
         }
     }
@@ -59,7 +60,7 @@ impl ExecuteHeader {
     /// Reads a body, which the arguments share.
     pub fn decode(body: &Bytes) -> Result<Execute, Malformed> {
         let (head, arguments) = split::<ExecuteHeader>(body)?;
-        if head.flags & !JSON != 0 || head.reserved != [0; 3] {
+        if head.flags & !(JSON | READ) != 0 || head.reserved != [0; 3] {
             return Err(Malformed::Field("execute flags"));
         }
         Ok(Execute {
@@ -70,6 +71,7 @@ impl ExecuteHeader {
             call: head.call.get(),
             method: MethodId(head.method.get()),
             json: head.flags & JSON != 0,
+            read: head.flags & READ != 0,
             body: arguments,
         })
     }

@@ -35,15 +35,27 @@ pub enum Refusal {
     Window = 8,
     /// The call was executed, and no majority of a voting group's replicas has the same outcome.
     Split = 9,
+    /// The method may change the state, and was called as a read: not executed.
+    NotReadOnly = 10,
 }
 
 impl Refusal {
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        [Busy, TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge, Window, Split]
-            .into_iter()
-            .find(|refusal| *refusal as u8 == number)
+        const ALL: [Refusal; 10] = [
+            Busy,
+            TooLarge,
+            NoSuchMethod,
+            BadArguments,
+            Failed,
+            Stale,
+            ReplyTooLarge,
+            Window,
+            Split,
+            NotReadOnly,
+        ];
+        ALL.into_iter().find(|refusal| *refusal as u8 == number)
     }
 }
 

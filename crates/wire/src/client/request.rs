@@ -3,22 +3,70 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::{ClientId, GroupId, Malformed, MethodId, ViewNumber};
 
 const JSON: u8 = 1;
+const READ: u8 = 2;
+const STALE: u8 = 4;
+
+/// What a call does to the service's state, and so how it is executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// It may change it: it is ordered, and executed once by every replica that its group's style names.
+    #[default]
+    Change,
+    /// It changes nothing: one replica executes it, without ordering, and answers what was true at some moment
+    /// between the call and its answer (linearizable).
+    Read,
+    /// It changes nothing: one replica executes it at once, if it knows that it has all that was answered this
+    /// long ago.
+    Stale {
+        /// The bound, in milliseconds, from 1.
+        max_age_ms: u16,
+    },
+}
+
+impl Access {
+    /// The call changes nothing.
+    pub fn reads(self) -> bool {
+        self != Access::Change
+    }
+
+    fn flags(self) -> u8 {
+        match self {
+            Access::Change => 0,
+            Access::Read => READ,
+            Access::Stale { .. } => READ | STALE,
+        }
+    }
+
+    fn decode(flags: u8, max_age_ms: u16) -> Option<Access> {
+        match (flags & (READ | STALE), max_age_ms) {
+            (0, 0) => Some(Access::Change),
+            (READ, 0) => Some(Access::Read),
+            (both, max_age_ms) if both == READ | STALE && max_age_ms > 0 => {
+                Some(Access::Stale { max_age_ms })
+            }
+            _ => None,
+        }
+    }
+}
 
 /// A call.
 ///
 /// ```text
-///  0       8        16       24           32     40       44         48      49   52
-/// +-------+--------+--------+------------+------+--------+----------+-------+----+------
-/// | group | client | number | unanswered | view | method | patience | flags | 0  | body
-/// |       |        |        |            |      |        |  in µs   |       |    |
-/// +-------+--------+--------+------------+------+--------+----------+-------+----+------
-/// flags  bit 0: the body is JSON, and so shall the reply be
+///  0       8        16       24           32     40       44         48      49   50        52
+/// +-------+--------+--------+------------+------+--------+----------+-------+----+---------+------
+/// | group | client | number | unanswered | view | method | patience | flags | 0  | max age | body
+/// |       |        |        |            |      |        |  in µs   |       |    |  in ms  |
+/// +-------+--------+--------+------------+------+--------+----------+-------+----+---------+------
+/// flags    bit 0: the body is JSON, and so shall the reply be
+///          bit 1: a read: it changes nothing and is not ordered
+///          bit 2, with bit 1: it may be answered from what was true so long ago
+/// max age  of such a read, from 1; of all others 0
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -38,6 +86,8 @@ pub struct Request {
     pub patience_us: u32,
     /// Body and reply are JSON instead of postcard.
     pub json: bool,
+    /// What it does to the state.
+    pub access: Access,
     /// The arguments.
     pub body: Bytes,
 }
@@ -53,7 +103,8 @@ struct RequestHeader {
     method: U32,
     patience_us: U32,
     flags: u8,
-    reserved: [u8; 3],
+    reserved: u8,
+    max_age_ms: U16,
 }
 
 impl Request {
@@ -67,8 +118,12 @@ impl Request {
             view: self.view.0.into(),
             method: self.method.0.into(),
             patience_us: self.patience_us.into(),
-            flags: u8::from(self.json) * JSON,
-            reserved: [0; 3],
+            flags: u8::from(self.json) * JSON | self.access.flags(),
+            reserved: 0,
+            max_age_ms: match self.access {
+                Access::Stale { max_age_ms } => max_age_ms.into(),
+                Access::Change | Access::Read => 0.into(),
+            },
         };
         let mut buffer = start(size_of::<RequestHeader>() + self.body.len());
         buffer.extend_from_slice(header.as_bytes());
@@ -79,9 +134,11 @@ impl Request {
     /// Reads a body, which the arguments share.
     pub(super) fn decode(body: &Bytes) -> Result<Request, Malformed> {
         let (header, _) = RequestHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
-        if header.flags & !JSON != 0 || header.reserved != [0; 3] {
+        if header.flags & !(JSON | READ | STALE) != 0 || header.reserved != 0 {
             return Err(Malformed::Field("request flags"));
         }
+        let access = Access::decode(header.flags, header.max_age_ms.get())
+            .ok_or(Malformed::Field("request flags"))?;
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
             return Err(Malformed::Field("request number"));
         }
@@ -95,6 +152,7 @@ impl Request {
             method: MethodId(header.method.get()),
             patience_us: header.patience_us.get(),
             json: header.flags & JSON != 0,
+            access,
             body: body.slice(size_of::<RequestHeader>()..),
         })
     }

@@ -19,6 +19,7 @@ use crate::{ClientId, GroupId, Malformed, MethodId, Time};
 /// |  1   |       |        |        |       |        |        |            |      |      |
 /// +------+-------+--------+--------+-------+--------+--------+------------+------+------+------
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
+///        bit 1: a read that its group has ordered: it changes nothing
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -28,6 +29,8 @@ pub struct Request {
     pub method: MethodId,
     /// Body and reply are JSON instead of postcard.
     pub json: bool,
+    /// It changes nothing: its group's options order even reads.
+    pub read: bool,
     /// Whose call.
     pub client: ClientId,
     /// Which of its calls, from 1.
@@ -58,13 +61,14 @@ struct RequestHeader {
 }
 
 const JSON: u8 = 1;
+const READ: u8 = 2;
 
 impl Request {
     /// The payload to multicast.
     pub(super) fn encode(&self) -> Vec<u8> {
         let header = RequestHeader {
             kind: 1,
-            flags: u8::from(self.json) * JSON,
+            flags: u8::from(self.json) * JSON | u8::from(self.read) * READ,
             reserved: 0.into(),
             method: self.method.0.into(),
             group: self.group.0.into(),
@@ -84,7 +88,7 @@ impl Request {
     pub(super) fn decode(payload: &Bytes) -> Result<Request, Malformed> {
         let (header, body) =
             RequestHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
-        if header.flags & !JSON != 0 || header.reserved.get() != 0 {
+        if header.flags & !(JSON | READ) != 0 || header.reserved.get() != 0 {
             return Err(Malformed::Field("request flags"));
         }
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
@@ -95,6 +99,7 @@ impl Request {
             group: GroupId(header.group.get()),
             method: MethodId(header.method.get()),
             json: header.flags & JSON != 0,
+            read: header.flags & READ != 0,
             client: ClientId(header.client.get()),
             number: header.number.get(),
             unanswered: header.unanswered.get(),

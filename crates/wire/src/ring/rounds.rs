@@ -127,6 +127,35 @@ pub struct Stored {
     pub question: bool,
 }
 
+/// "Are you still in this ring, and how far?": for those who would read without ordering. Postcard, fields in this
+/// order.
+///
+/// ```text
+/// | ring.seq | rep | round |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confirm {
+    /// The ring that is spoken of.
+    pub ring: RingId,
+    /// Which of the sender's questions in this ring, from 1.
+    pub round: u64,
+}
+
+/// "I am." Postcard, fields in this order.
+///
+/// ```text
+/// | ring.seq | rep | round | aru |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confirmed {
+    /// The ring that is spoken of.
+    pub ring: RingId,
+    /// The question that is answered.
+    pub round: u64,
+    /// The sender has everything up to here.
+    pub aru: u64,
+}
+
 pub(super) fn checked_token(token: Token) -> Result<Token, Malformed> {
     at_most(token.arus.len(), MAX_MEMBERS, "arus")?;
     at_most(token.missing.len(), MAX_RETRANSMIT_REQUESTS, "missing")?;

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use wire::bench::{Load, Measured, Pacing, Plan, Report, Until, Word};
-use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
+use wire::client::{
+    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome,
+};
 use wire::client::{Target, Targets};
 use wire::histogram::Times;
 use wire::kept::{NodeRecord, Recollection};
@@ -16,7 +18,9 @@ use wire::ordered::{SessionState, Style, Synced, Update, UpdateChunk, UpdateEntr
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
 };
-use wire::ring::{Level, Origin, Pulse, Stable, Stored, Token, Want, push_chunk};
+use wire::ring::{
+    Confirm, Confirmed, Level, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
+};
 use wire::{
     ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
     Time, ViewNumber,
@@ -129,6 +133,8 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
             }),
         ),
         ("stored", Message::Stored(Stored { ring: RING, stored: 0x20, question: true })),
+        ("confirm", Message::Confirm(Confirm { ring: RING, round: 3 })),
+        ("confirmed", Message::Confirmed(Confirmed { ring: RING, round: 3, aru: 300 })),
     ];
     messages
         .into_iter()
@@ -162,6 +168,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 group: GroupId(0xa1),
                 method: MethodId(0xb1),
                 json: true,
+                read: true,
                 client: ClientId(0xc1),
                 number: 9,
                 unanswered: 8,
@@ -373,6 +380,7 @@ pub fn request() -> client::Request {
         method: MethodId(0xb1),
         patience_us: 250_000,
         json: false,
+        access: Access::Change,
         body: Bytes::from_static(b"body"),
     }
 }

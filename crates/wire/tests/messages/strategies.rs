@@ -7,7 +7,9 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use wire::bench;
-use wire::client::{self, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome};
+use wire::client::{
+    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome,
+};
 use wire::client::{Target, Targets};
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
@@ -25,7 +27,9 @@ use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
 };
-use wire::ring::{Level, MAX_ENTRIES, Origin, Pulse, Stable, Stored, Token, Want, push_chunk};
+use wire::ring::{
+    Confirm, Confirmed, Level, MAX_ENTRIES, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
+};
 use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
 };
@@ -189,6 +193,10 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
         (ring(), any::<u64>(), any::<bool>()).prop_map(|(ring, stored, question)| {
             Message::Stored(Stored { ring, stored, question })
         }),
+        (ring(), any::<u64>()).prop_map(|(ring, round)| Message::Confirm(Confirm { ring, round })),
+        (ring(), any::<[u64; 2]>()).prop_map(|(ring, [round, aru])| {
+            Message::Confirmed(Confirmed { ring, round, aru })
+        }),
     ];
     (member(), message).prop_map(|(sender, message)| Datagram { cluster: CLUSTER, sender, message })
 }
@@ -319,6 +327,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 group: GroupId(group),
                 method: MethodId(method),
                 json,
+                read: number % 3 == 0,
                 client: ClientId(client),
                 number,
                 unanswered,
@@ -455,8 +464,15 @@ fn targets() -> impl Strategy<Value = Targets> {
 }
 
 fn client_request() -> impl Strategy<Value = client::Request> {
-    (any::<[u64; 3]>(), any::<[u32; 2]>(), any::<bool>(), numbers(), bytes(64)).prop_map(
-        |([group, client, view], [method, patience_us], json, (number, unanswered), body)| {
+    (any::<[u64; 3]>(), any::<[u32; 2]>(), any::<bool>(), access(), numbers(), bytes(64)).prop_map(
+        |(
+            [group, client, view],
+            [method, patience_us],
+            json,
+            access,
+            (number, unanswered),
+            body,
+        )| {
             client::Request {
                 group: GroupId(group),
                 client: ClientId(client),
@@ -466,10 +482,19 @@ fn client_request() -> impl Strategy<Value = client::Request> {
                 method: MethodId(method),
                 patience_us,
                 json,
+                access,
                 body,
             }
         },
     )
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        Just(Access::Change),
+        Just(Access::Read),
+        (1..u16::MAX).prop_map(|max_age_ms| Access::Stale { max_age_ms })
+    ]
 }
 
 fn refusal() -> impl Strategy<Value = Refusal> {

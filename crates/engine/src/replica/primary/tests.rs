@@ -18,6 +18,7 @@ fn request(number: u64) -> Request {
         group: GroupId(1),
         method: MethodId(1),
         json: false,
+        read: false,
         client: CLIENT,
         number,
         unanswered: 1,

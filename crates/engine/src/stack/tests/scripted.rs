@@ -17,6 +17,8 @@ pub(super) struct Scripted {
     pub stored: BTreeMap<NodeId, u64>,
     pub told: u64,
     pub asked: u32,
+    /// Rounds of questions that were asked for.
+    pub rounds: u64,
 }
 
 impl Ordering for Scripted {
@@ -34,6 +36,11 @@ impl Ordering for Scripted {
 
     fn multicast(&mut self, _: Time, _: Bytes, _: Level) -> Result<(), Refused> {
         Ok(())
+    }
+
+    fn confirm(&mut self, _: Time) -> Option<u64> {
+        self.rounds += 1;
+        Some(self.rounds)
     }
 
     fn leave(&mut self, _: Time) {}

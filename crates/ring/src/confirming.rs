@@ -1,0 +1,127 @@
+//! Making sure, without ordering anything, that this node was in the ring with a majority at some moment.
+//!
+//! The question goes to all other members, and all who ask meanwhile have to wait for the next one: it must begin after
+//! they have asked. A majority that was in this ring after that moment has left it for no other before, so no other
+//! component can have acted without it; and whatever a majority held by then, one of those who answer has. See
+//! docs/protocol/ring.md, "Confirming"; source of the idea: D. Ongaro, *Consensus: Bridging Theory and Practice*, 2014,
+//! section 6.4 (the read index of Raft).
+
+use wire::Time;
+use wire::ring::{Confirm, Confirmed, Message};
+
+use crate::bug::planted;
+use crate::operational::{Operational, Turn};
+use crate::{Output, Route};
+
+/// Rounds of questions in one ring.
+#[derive(Debug, Default)]
+pub(crate) struct Confirming {
+    /// The last that was begun, from 1.
+    round: u64,
+    /// It is under way.
+    asking: bool,
+    /// Somebody waits for the next.
+    wanted: bool,
+    /// Who has answered, one bit each, and the furthest that any of them has got.
+    by: u64,
+    upto: u64,
+    /// The first number that this node gave out since the question began. Who has that was in the ring after it.
+    first: Option<u64>,
+    /// When to ask those again who have not answered, and how often that was done.
+    pub at: Option<Time>,
+    times: u32,
+}
+
+impl Confirming {
+    /// This node has just given out this number.
+    pub fn sent(&mut self, sequence: u64) {
+        if self.asking {
+            self.first.get_or_insert(sequence);
+        }
+    }
+}
+
+impl Operational<'_> {
+    /// Asks the others whether they are still in this ring. The number of the round that will tell.
+    pub fn confirm(&mut self) -> u64 {
+        if self.turn.confirming.asking {
+            self.turn.confirming.wanted = true;
+            return self.turn.confirming.round + 1;
+        }
+        self.begin_round();
+        self.turn.confirming.round
+    }
+
+    fn begin_round(&mut self) {
+        let confirming = &mut self.turn.confirming;
+        let round = confirming.round + 1;
+        *confirming = Confirming { round, asking: true, ..Confirming::default() };
+        confirming.by = self.order.my_bit();
+        confirming.upto = self.order.window.aru();
+        self.ask_for_confirmation(Route::Best);
+        self.conclude_round();
+    }
+
+    /// Those who have not answered are asked, for the first time or once more.
+    fn ask_for_confirmation(&mut self, route: Route) {
+        let Turn { confirming, .. } = &mut *self.turn;
+        let silent = self.order.everybody() & !confirming.by;
+        let round = confirming.round;
+        let timing = &self.config.timing;
+        let doubled = timing.want_retry * (1 << confirming.times.min(16));
+        confirming.at = Some(self.now + doubled.min(timing.heartbeat.max(timing.want_retry)));
+        let question = self.out.encode(Message::Confirm(Confirm { ring: self.order.id, round }));
+        let silent = self.order.members.iter().enumerate().filter(|(i, _)| silent >> i & 1 == 1);
+        self.out.send_to(silent.map(|(_, member)| member.node).collect(), question, route);
+    }
+
+    /// Some answers are missing.
+    pub fn ask_for_confirmation_again(&mut self) {
+        self.turn.confirming.times += 1;
+        self.ask_for_confirmation(Route::Every);
+    }
+
+    /// A member asks. Whatever this node may be about to do, it is in the ring now.
+    pub fn confirm_to(&mut self, from: usize, question: Confirm) {
+        let Confirm { ring, round } = question;
+        let aru = self.order.window.aru();
+        let answer = Message::Confirmed(Confirmed { ring, round, aru });
+        self.out.send(self.order.members[from].node, answer, Route::Best);
+    }
+
+    /// A member answers. What it says to have was given out before it answered, so nothing can be lost by
+    /// believing a number that this node has not seen; one beyond the window is a lie.
+    pub fn confirmed(&mut self, from: usize, answer: Confirmed) {
+        let confirming = &mut self.turn.confirming;
+        let possible = self.order.window.admits(answer.aru.max(1));
+        if !confirming.asking || answer.round != confirming.round || !possible {
+            return;
+        }
+        confirming.by |= 1 << from;
+        confirming.upto = confirming.upto.max(answer.aru);
+        self.conclude_round();
+    }
+
+    /// More may be known of who is in the ring: by answers, or by who has what was sent since.
+    pub fn conclude_round(&mut self) {
+        let confirming = &mut self.turn.confirming;
+        if !confirming.asking {
+            return;
+        }
+        let majority = self.order.members.len() / 2 + 1;
+        let by_answers = confirming.by.count_ones() as usize >= majority;
+        let first = confirming.first.filter(|first| self.order.majority() >= *first);
+        let upto = match first {
+            _ if by_answers => confirming.upto,
+            Some(first) => first,
+            None if planted!(self.config, ConfirmAlone) => confirming.upto,
+            None => return,
+        };
+        (confirming.asking, confirming.at) = (false, None);
+        let (ring, round) = (self.order.id, confirming.round);
+        self.out.push(Output::Confirmed { ring, round, upto });
+        if core::mem::take(&mut self.turn.confirming.wanted) {
+            self.begin_round();
+        }
+    }
+}
