@@ -18,7 +18,7 @@ import sys
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL = 7, 8, 9, 10, 11
 OK, ERROR, REFUSED = 1, 2, 3
-NO_SUCH_METHOD, BAD_ARGUMENTS = 3, 4
+NO_SUCH_METHOD, BAD_ARGUMENTS, NOT_READ_ONLY = 3, 4, 10
 VERSION = 1
 PIECE = 256 * 1024
 
@@ -75,14 +75,16 @@ class Replica:
 
     def execute(self, body):
         number, _now, _seed, _client, _call, method, flags = struct.unpack_from("<QQQQQIB", body)
-        outcome, refusal, answer = self.call(method, flags & 1, body[48:])
+        outcome, refusal, answer = self.call(method, flags & 1, flags & 2, body[48:])
         self.send(ANSWER, struct.pack("<QBBBB", number, outcome, refusal, 0, 0) + answer)
 
-    def call(self, method, is_json, body):
+    def call(self, method, is_json, is_read, body):
         if not is_json:
             return REFUSED, BAD_ARGUMENTS, b"this service takes JSON: an array of arguments"
         if method not in self.methods:
             return REFUSED, NO_SUCH_METHOD, b"no such method: this service has add(n) and get()"
+        if is_read and self.methods[method] != "get":
+            return REFUSED, NOT_READ_ONLY, b"add(n) changes the sum: call it without reading"
         try:
             arguments = json.loads(body)
             result = getattr(self.service, self.methods[method])(*arguments)

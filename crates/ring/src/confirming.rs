@@ -90,16 +90,18 @@ impl Operational<'_> {
     }
 
     /// A member answers. What it says to have was given out before it answered, so nothing can be lost by
-    /// believing a number that this node has not seen; one beyond the window is a lie.
+    /// believing a number that this node has not seen; one beyond the window is a lie. It tells as well what is held: who reads
+    /// waits for that, too, and acknowledgements go to those who sent.
     pub fn confirmed(&mut self, from: usize, answer: Confirmed) {
+        self.order.learn(from, answer.aru);
         let confirming = &mut self.turn.confirming;
         let possible = self.order.window.admits(answer.aru.max(1));
-        if !confirming.asking || answer.round != confirming.round || !possible {
-            return;
+        if confirming.asking && answer.round == confirming.round && possible {
+            confirming.by |= 1 << from;
+            confirming.upto = confirming.upto.max(answer.aru);
         }
-        confirming.by |= 1 << from;
-        confirming.upto = confirming.upto.max(answer.aru);
-        self.conclude_round();
+        self.progress();
+        self.go_on();
     }
 
     /// More may be known of who is in the ring: by answers, or by who has what was sent since.

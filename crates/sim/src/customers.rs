@@ -99,8 +99,8 @@ impl Customer {
             true => self.register(GroupId::of(&group), draw),
             false => (method, arguments(filling, &rest)),
         };
-        let max_age_ms = draw.between(1, 200) as u16;
-        let ways = [Access::Change, Access::Read, Access::Read, Access::Stale { max_age_ms }];
+        let stale = Access::Stale { max_age_ms: draw.pick(&[1, 10, 50, 200]) };
+        let ways = [Access::Change, Access::Read, Access::Read, stale, stale];
         let access = if method == READ && reads { draw.pick(&ways) } else { Access::Change };
         self.begin(now, &group, (method, body, access), (patience, false))
     }

@@ -79,7 +79,7 @@
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
-//! | work with bytes instead of types | [`Service`], [`Client::call`] |
+//! | work with bytes instead of types | [`Service`], [`Client::call`], [`Client::read`] |
 //!
 //! The program `steadfast` (feature `program`, on by default) runs nodes as daemons, shows a
 //! cluster's status, calls methods by hand and has a demonstration: `steadfast demo`.
@@ -143,9 +143,13 @@ pub use crate::stub::DEFAULT_DEADLINE;
 /// # The methods
 ///
 /// A method takes `&mut self` (or `&self`) and owned arguments that serde can send, and returns
-/// something that serde can send. All methods are ordered alike: every replica executes all calls
+/// something that serde can send. Methods that take `&mut self` are ordered: every replica executes all calls
 /// of all clients in one order (but for a stateless group, of which each executes its own).
 ///
+/// - A method that takes `&self` changes nothing. One replica answers it, without ordering, and by default as if it had been
+///   ordered: it sees all that was answered before it was called. `client.reading(Reading::Stale(..))` gives a client whose reads
+///   may be older, see [`Reading`]. What such a method changed behind `&self` (a `Cell`, a lock) would be changed at
+///   one replica only: count calls with `&mut self`, or outside the state.
 /// - A first argument `context: &Context` is not sent. It gives the time, random numbers and the
 ///   caller, the same at every replica. A handler must take them from there, because its outcome
 ///   may depend on nothing but the state, the arguments and the context.

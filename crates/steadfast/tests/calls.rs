@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    AsyncClient, BytesCallError, CallError, Client, Context, HostOptions, MethodId, Node, Refusal,
-    State,
+    AsyncClient, BytesCallError, CallError, Client, Context, HostOptions, MethodId, Node, Reading,
+    Refusal, State,
 };
 
 const GROUP: &str = "account";
@@ -99,6 +99,36 @@ fn three_nodes() -> Vec<Node> {
 
 fn client(nodes: &[Node]) -> Client {
     Client::connect(cluster::addresses(nodes)).expect("the nodes are up")
+}
+
+/// A method with `&self` is answered by one replica, and nothing is ordered for it.
+#[test]
+fn what_takes_a_shared_reference_is_read_without_ordering() {
+    let nodes = three_nodes();
+    let client = Client::builder().spread_reads().connect(cluster::addresses(&nodes)).expect("up");
+    let account = AccountClient::new(&client, GROUP).within(LONG);
+    account.pay_in(5).expect("paid");
+    let executed = |node: &Node| {
+        let status = node.status().expect("it runs");
+        status.groups.iter().find_map(|group| group.executed.filter(|_| group.name == GROUP))
+    };
+    let before = nodes[0].status().expect("it runs").ring.delivered;
+    for _ in 0..6 {
+        assert_eq!(account.balance(), Ok(5), "whichever replica is asked");
+    }
+    let stale = account.reading(Reading::Stale(LONG));
+    assert_eq!(stale.balance(), Ok(5));
+    assert_eq!(nodes[0].status().expect("it runs").ring.delivered, before);
+    assert_eq!(executed(&nodes[0]), Some(1), "reads are in no history");
+    // The node does not believe the client that a method changes nothing.
+    let body = bytes::Bytes::from_static(b"[7]");
+    let method = MethodId::of("pay_in");
+    let refused = client.read(GROUP, method, true, body, Reading::Linearizable, LONG);
+    let Err(BytesCallError::Refused { refusal: Refusal::NotReadOnly, reason }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(reason.contains("pay_in(cents: u64)"), "{reason}");
+    assert_eq!(state(&nodes).cents, 5);
 }
 
 /// The state of every replica, which must be one and the same.

@@ -142,7 +142,10 @@ impl<O: Ordering> Stack<O> {
                     self.answer((group, client, number), outcome);
                 }
                 Effect::Placed { client, number } => {
-                    self.callers.delivered(&(group, client, number), self.delivered);
+                    let call = (group, client, number);
+                    self.callers.delivered(&call, self.delivered);
+                    // A read has its outcome before its place, and that may be held already.
+                    self.reply_if_ready(call);
                 }
                 Effect::Overflow => self.rejoin(now, group),
                 Effect::Unfit => self.resign(now, group),

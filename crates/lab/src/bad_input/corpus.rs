@@ -1,10 +1,10 @@
 //! Good messages, and what becomes of them on the way.
 
 use bytes::Bytes;
-use wire::client::{Bind, Frame, Hello, Request as Call};
+use wire::client::{Access, Bind, Frame, Hello, Request as Call};
 use wire::ring::{
-    Ack, Beacon, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message, Pulse,
-    Stable, Stored, Token, Want, push_chunk,
+    Ack, Beacon, Commit, CommitMember, CommitStep, Confirm, Confirmed, Data, Datagram, Join, Level,
+    Message, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,

@@ -126,6 +126,9 @@ fn stays(life: &Life) -> Vec<Stay<'_>> {
                 stay.regular += usize::from(transitional.is_none());
             }
             Seen::Multicast(_) => {}
+            Seen::Confirmed { ring, .. } => {
+                assert_eq!(*ring, stays.last().expect("in a ring").ring, "of the present ring");
+            }
             Seen::Held { ring, majority, all } => {
                 assert_eq!(*ring, stays.last().expect("in a ring").ring);
                 assert!(all <= majority);

@@ -266,6 +266,13 @@ impl Cluster {
         self.collect(node);
     }
 
+    pub fn confirm(&mut self, node: usize) -> Option<u64> {
+        let now = self.now;
+        let round = self.ring_mut(node).confirm(now);
+        self.collect(node);
+        round
+    }
+
     pub fn inject(&mut self, node: usize, datagram: Datagram) {
         let now = self.now;
         self.ring_mut(node).handle_message(now, datagram);

@@ -16,6 +16,8 @@ pub fn kind(message: &Message) -> &'static str {
         Message::Stable(_) => "stable",
         Message::Pulse(_) => "pulse",
         Message::Stored(_) => "stored",
+        Message::Confirm(_) => "confirm",
+        Message::Confirmed(_) => "confirmed",
     }
 }
 
@@ -89,6 +91,8 @@ pub fn describe(message: &Message) -> String {
         }
         Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
         Message::Stable(stable) => format!("stable #{} hop={}", stable.stable, stable.hop),
+        Message::Confirm(question) => format!("confirm {}", question.round),
+        Message::Confirmed(answer) => format!("confirmed {} aru={}", answer.round, answer.aru),
         Message::Pulse(pulse) => {
             let wire::ring::Pulse { number, hop, home, stable, sequence, next, .. } = pulse;
             format!("pulse {number} of n{home} hop={hop} #{sequence} stable={stable} next={next}us")

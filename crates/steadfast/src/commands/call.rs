@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use steadfast::{BytesCallError, Client, MethodId, Tls};
+use steadfast::{BytesCallError, Client, MethodId, Reading, Tls};
 use wire::limits::MAX_DEADLINE;
 
 use super::at::host_port;
@@ -16,6 +16,8 @@ Examples:
   steadfast call counter get --at 127.0.0.1:7100
   steadfast call counter add '[5]' --at 127.0.0.1:7100,127.0.0.1:7101
   steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
+  steadfast call counter get --at 127.0.0.1:7100 --read
+  steadfast call counter get --at 127.0.0.1:7100 --stale 500ms
   steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
   steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
 
@@ -30,7 +32,8 @@ Exit codes:
 /// Calls a method of a service by hand: JSON in, JSON out.
 ///
 /// This is a call like any other: it is ordered, executed by every replica, and changes the
-/// service's state if the method does.
+/// service's state if the method does. With --read or --stale one replica answers it without
+/// ordering; a method that may change the state is then refused.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -52,6 +55,13 @@ pub struct Args {
     /// How long to wait for the result, such as 250ms or 1.5s.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     deadline: Duration,
+    /// Answers without ordering, by what is true now. Only for methods that change nothing.
+    #[arg(long)]
+    read: bool,
+    /// The same, perhaps by what was true so long ago, such as 500ms or 2s: answered also while the
+    /// cluster forms anew.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    stale: Option<Duration>,
 }
 
 /// Runs the command.
@@ -67,7 +77,15 @@ fn call(args: &Args) -> Result<String, Failure> {
     }
     let client = builder.connect(&args.at).map_err(Failure::failed)?;
     let method = MethodId::of(&args.method);
-    let answer = client.call(&args.group, method, true, body.into(), args.deadline);
+    let (group, body, deadline) = (&args.group, body.into(), args.deadline);
+    let reading = match args.stale {
+        Some(most) => Some(Reading::Stale(most)),
+        None => args.read.then_some(Reading::Linearizable),
+    };
+    let answer = match reading {
+        Some(reading) => client.read(group, method, true, body, reading, deadline),
+        None => client.call(group, method, true, body, deadline),
+    };
     match answer {
         Ok(json) => pretty(&json),
         Err(BytesCallError::Service(json)) => {
