@@ -26,6 +26,8 @@ pub(crate) enum Stage {
     Asking { round: u64, at: Time },
     /// A read that waits until everything up to this number is delivered here; since when it was asked for.
     Placed { upto: u64, at: Time },
+    /// A read that a passive group's primary was given: what it sees has no place yet. Which of all such executions.
+    Reading { execution: u64 },
     /// It has its place in the order. The reply leaves when this is held by enough members.
     Delivered { sequence: u64 },
 }
@@ -123,7 +125,7 @@ impl Callers {
             Stage::Asking { round, .. } => Some((&mut self.asking, round)),
             Stage::Placed { upto, .. } => Some((&mut self.placed, upto)),
             Stage::Delivered { sequence } => Some((&mut self.unheld, sequence)),
-            Stage::Parked | Stage::Ordered | Stage::Serving => None,
+            Stage::Parked | Stage::Ordered | Stage::Serving | Stage::Reading { .. } => None,
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) enum Effect {
     Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
     /// It has a place in the order, if somebody waits for it here: that of what is being delivered.
     Placed { client: ClientId, number: u64 },
+    /// What this execution of a read saw has its place.
+    ReadPlaced { client: ClientId, number: u64, execution: u64 },
     /// The joining replica cannot keep up: it must leave and join again.
     Overflow,
     /// The primary's service cannot say what it has changed: another must be primary.
@@ -83,7 +85,6 @@ enum Task {
         place: u64,
         client: ClientId,
         number: u64,
-        read: bool,
     },
     /// A call that is not ordered, with the bytes of its arguments.
     Serve {
@@ -125,7 +126,7 @@ enum Waiting {
     /// It sees what the requests before it leave.
     Read {
         request: Request,
-        placed: bool,
+        execution: Option<u64>,
     },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
@@ -320,8 +321,7 @@ impl Replica {
         };
         match decision {
             Decision::Execute(place) => {
-                let read = request.read;
-                self.execute(Task::Execute { place, client, number, read }, request, effects);
+                self.execute(Task::Execute { place, client, number }, request, effects);
             }
             decision => self.answer_at_once((client, number), decision, effects),
         }
@@ -396,8 +396,13 @@ impl Replica {
     }
 
     /// A read comes: it sees what all requests that were delivered before it leave, and changes nothing.
-    /// `placed`: it is to be told when what it sees has its place in the order.
-    pub(crate) fn read(&mut self, request: Request, placed: bool, effects: &mut Vec<Effect>) {
+    /// With an execution, it is to be told when what that saw has its place in the order.
+    pub(crate) fn read(
+        &mut self,
+        request: Request,
+        execution: Option<u64>,
+        effects: &mut Vec<Effect>,
+    ) {
         let bytes = request.body.len();
         if self.reading >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
             return effects.push(too_many(request.client, request.number));
@@ -405,11 +410,11 @@ impl Replica {
         match self.mode {
             Mode::Live => {
                 self.begin_to_read(bytes);
-                self.give_read(request, placed, effects);
+                self.give_read(request, execution, effects);
             }
-            Mode::Snapshotting | Mode::Draining => {
+            Mode::Snapshotting | Mode::Draining | Mode::Recalling { .. } => {
                 self.begin_to_read(bytes);
-                self.waiting.push_back(Waiting::Read { request, placed });
+                self.waiting.push_back(Waiting::Read { request, execution });
             }
             // Whoever has no state is given no reads.
             Mode::Idle | Mode::Joining { .. } | Mode::Restoring { .. } => {}
@@ -421,11 +426,11 @@ impl Replica {
         self.reading += 1;
     }
 
-    fn give_read(&mut self, request: Request, placed: bool, effects: &mut Vec<Effect>) {
+    fn give_read(&mut self, request: Request, execution: Option<u64>, effects: &mut Vec<Effect>) {
         let Request { client, number, method, json, read, body, seed, time, .. } = request;
         let ticket = self.give(Task::Read { client, number, bytes: body.len() });
-        if placed {
-            self.place_read(client, number, effects);
+        if let Some(execution) = execution {
+            self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
         }
         // It is in nobody's history: ordered time does not go on by it.
         let now = self.clock.max(time);
@@ -454,10 +459,7 @@ impl Replica {
         }
         let (_, task) = self.tasks.pop_front().expect("the front was looked at");
         match (task, executed) {
-            (Task::Execute { place, client, number, read }, Executed::Reply(outcome)) => {
-                if !read {
-                    self.count(client, number, effects);
-                }
+            (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
                 self.finish(place, client, number, outcome, effects);
                 if matches!(self.mode, Mode::Recalling { .. }) {
                     self.go_on(effects);
@@ -525,6 +527,7 @@ impl Replica {
     ) {
         let outcome = fitting(outcome);
         self.sessions.finish(place, client, number, outcome.clone());
+        self.count(client, number, effects);
         if self.vote(client, number, &outcome, effects) {
             effects.push(Effect::Answer { client, number, outcome });
         }
@@ -558,7 +561,9 @@ impl Replica {
                         return; // it is out of step
                     }
                 }
-                Waiting::Read { request, placed } => self.give_read(request, placed, effects),
+                Waiting::Read { request, execution } => {
+                    self.give_read(request, execution, effects);
+                }
                 Waiting::Snapshot(transfer) => {
                     self.snapshot(transfer, effects);
                     return;

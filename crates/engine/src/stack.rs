@@ -126,6 +126,8 @@ pub struct Stack<O = Ring> {
     held: Held,
     /// All that was answered by this time was delivered here.
     current: Option<Time>,
+    /// Reads that replicas here were given.
+    executions: u64,
     /// Delivered before the installation of their component.
     deferred: VecDeque<Delivery>,
     /// To be ordered as soon as the ring takes more.
@@ -197,6 +199,7 @@ impl<O: Ordering> Stack<O> {
             pace: Pace::default(),
             held: Held::default(),
             current: None,
+            executions: 0,
             deferred: VecDeque::new(),
             unsent: VecDeque::new(),
             handed: 0,

@@ -280,7 +280,7 @@ impl Cluster {
             let id = stack.host(now, &group.name, group.options).expect("names are good");
             self.next_executor += 1;
             let passive = Self::passive(me, group);
-            let executor = Executor::new(group.padding, passive, self.next_executor);
+            let executor = Executor::new(group, passive, self.next_executor);
             self.executors[node].insert(id, executor);
         }
         self.watch.promise.born(me);

@@ -87,8 +87,9 @@ impl Customer {
 
     /// Begins a call as the load says.
     pub fn call(&mut self, now: Time, groups: &[GroupPlan], load: &Load, draw: &mut Draw) -> Begun {
-        let GroupPlan { name: group, options, .. } = draw.pick(groups);
-        let reads = options.style != Style::Stateless;
+        let plan = draw.pick(groups);
+        let group = plan.name.clone();
+        let reads = plan.options.style != Style::Stateless;
         let long = if draw.one_in(8) { load.body } else { load.body.min(64) };
         let filling = draw.between(0, long as u64) as u32;
         let rest = vec![draw.bits() as u8; draw.count(0, long)];
@@ -102,7 +103,8 @@ impl Customer {
         let stale = Access::Stale { max_age_ms: draw.pick(&[1, 10, 50, 200]) };
         let ways = [Access::Change, Access::Read, Access::Read, stale, stale];
         let access = if method == READ && reads { draw.pick(&ways) } else { Access::Change };
-        self.begin(now, &group, (method, body, access), (patience, false))
+        let begun = self.begin(now, &group, (method, body, access), (patience, false));
+        as_executed(begun, &plan)
     }
 
     /// A call of a register. No two clients write the same value, and each writes it once.
@@ -140,7 +142,7 @@ impl Customer {
         let word = Bytes::copy_from_slice(&word.to_le_bytes());
         let rest = arguments(7, b"after the storm");
         [(APPEND, rest, Access::Change), (read, word, access)]
-            .map(|call| self.begin(now, &group.name, call, (patience, true)))
+            .map(|call| as_executed(self.begin(now, &group.name, call, (patience, true)), group))
     }
 
     fn begin(
@@ -216,4 +218,10 @@ impl Customer {
     pub fn poll(&mut self) -> Option<Output> {
         self.session.poll_output()
     }
+}
+
+/// A read that its group orders is in the history, like any other call.
+fn as_executed(begun: Begun, group: &GroupPlan) -> Begun {
+    let access = if group.orders_reads() { Access::Change } else { begun.access };
+    Begun { access, ..begun }
 }

@@ -7,6 +7,7 @@ use engine::{Applied, Changes, Command, Executed, ServiceOutcome, Ticket};
 use wire::{Duration, RingId};
 
 use crate::draw::Draw;
+use crate::options::GroupPlan;
 use crate::service::{Call, Entry, Log, extend};
 
 /// What is wrong with a replica's service.
@@ -32,6 +33,8 @@ pub struct Executor {
     /// Of a passive group: what is remembered of the state.
     changes: Changes,
     passive: Option<Passive>,
+    /// Its group orders even what changes nothing: then it is in the history.
+    counts_reads: bool,
     /// What is wrong with it.
     pub lie: Option<Lie>,
     queue: VecDeque<(Command, RingId)>,
@@ -82,10 +85,10 @@ pub enum Effect {
 
 impl Executor {
     /// An executor with an empty history.
-    pub fn new(padding: usize, passive: Option<Passive>, serial: u64) -> Self {
-        let (log, changes) = (Log::new(padding), Changes::default());
-        let queue = VecDeque::new();
-        Executor { log, changes, passive, lie: None, queue, busy: false, serial }
+    pub fn new(plan: &GroupPlan, passive: Option<Passive>, serial: u64) -> Self {
+        let (log, changes) = (Log::new(plan.padding), Changes::default());
+        let (queue, counts_reads) = (VecDeque::new(), plan.orders_reads());
+        Executor { log, changes, passive, counts_reads, lie: None, queue, busy: false, serial }
     }
 
     /// A command comes, given in this component.
@@ -126,13 +129,15 @@ impl Executor {
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
                 let seed = seed ^ self.passive.map_or(0, |passive| passive.random);
-                let seed = if lie == Some(Lie::State) { !seed } else { seed };
-                let call = Call { client, number, now, seed, method, body: &body };
-                if read {
+                if read && !self.counts_reads {
+                    let call = Call { client, number, now, seed, method, body: &body };
                     let answer = Some((ticket, Executed::Reply(self.log.look(&call))));
                     return Some(Done { answer, effect: Effect::None });
                 }
                 self.changes.executed();
+                let lie = self.lie.take_if(|lie| *lie != Lie::Hang);
+                let seed = if lie == Some(Lie::State) { !seed } else { seed };
+                let call = Call { client, number, now, seed, method, body: &body };
                 let before = self.log.digest;
                 let mut outcome = self.log.execute(&call);
                 if lie == Some(Lie::Answer) {

@@ -144,6 +144,15 @@ pub struct Options {
     pub trial: Option<Trial>,
 }
 
+impl GroupPlan {
+    /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little.
+    pub fn orders_reads(&self) -> bool {
+        let (style, hold) = (self.options.style, self.options.hold);
+        style == Style::Voting
+            || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
+    }
+}
+
 impl Options {
     /// What the cluster may say when it is idle and all is well.
     pub fn idle(&self) -> Idle {
@@ -163,6 +172,12 @@ impl Options {
     pub fn stateless(&self) -> Vec<GroupId> {
         let stateless = |group: &&GroupPlan| group.options.style == Style::Stateless;
         self.groups.iter().filter(stateless).map(|group| GroupId::of(&group.name)).collect()
+    }
+
+    /// Groups whose calls are ordered even if they change nothing.
+    pub fn ordering_reads(&self) -> Vec<GroupId> {
+        let groups = self.groups.iter().filter(|group| group.orders_reads());
+        groups.map(|group| GroupId::of(&group.name)).collect()
     }
 
     /// Groups whose primary alone executes.

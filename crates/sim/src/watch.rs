@@ -36,6 +36,8 @@ pub struct Watch {
     /// Nodes have disks; replicas of which a view has said that they have the state.
     disks: bool,
     counts: BTreeSet<(Member, GroupId)>,
+    /// Groups whose reads are in their histories.
+    ordering_reads: Vec<GroupId>,
     /// The component that each life acts in.
     component: HashMap<Member, RingId>,
     views: Views,
@@ -66,6 +68,7 @@ impl Watch {
     pub fn new(options: &Options) -> Self {
         Watch {
             loose: options.loose(),
+            ordering_reads: options.ordering_reads(),
             disks: options.disks.is_some(),
             counts: BTreeSet::new(),
             served: Served::new(options.stateless()),
@@ -221,7 +224,8 @@ impl Watch {
         if !self.served.concerns(request.group) {
             self.promise.called(request.group);
         }
-        self.replies.asked(call, request.method, &request.body, request.access.reads())
+        let read = request.access.reads() && !self.ordering_reads.contains(&request.group);
+        self.replies.asked(call, request.method, &request.body, read)
     }
 
     /// A node's reply to a client leaves.

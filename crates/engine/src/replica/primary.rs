@@ -45,8 +45,8 @@ struct Begun {
     unanswered: u64,
     time: Time,
     outcome: Option<ServiceOutcome>,
-    /// Reads that saw what it did, and nothing later.
-    reads: Vec<(ClientId, u64)>,
+    /// What to tell of reads that saw what it did, and nothing later.
+    reads: Vec<Effect>,
 }
 
 #[derive(Debug)]
@@ -155,10 +155,10 @@ impl Replica {
     }
 
     /// A read is given to the service: it sees all calls so far, and has its place with the last of them.
-    pub(super) fn place_read(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
+    pub(super) fn place_read(&mut self, told: Effect, effects: &mut Vec<Effect>) {
         match self.primary.begun.back_mut() {
-            Some(last) => last.reads.push((client, number)),
-            None => effects.push(Effect::Placed { client, number }),
+            Some(last) => last.reads.push(told),
+            None => effects.push(told),
         }
     }
 
@@ -251,8 +251,7 @@ impl Replica {
             self.count(client, number, effects);
             effects.push(Effect::Placed { client, number });
             effects.push(Effect::Answer { client, number, outcome });
-            let placed = |(client, number)| Effect::Placed { client, number };
-            effects.extend(reads.into_iter().map(placed));
+            effects.extend(reads);
         }
         if matches!(self.mode, Mode::Draining) && !self.is_ahead() {
             self.go_on(effects);

@@ -345,7 +345,8 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn reply_if_ready(&mut self, call: Call) {
         let Some(waiting) = self.callers.get(&call) else { return };
         let may_leave = match waiting.stage {
-            Stage::Parked | Stage::Ordered | Stage::Asking { .. } | Stage::Placed { .. } => false,
+            Stage::Parked | Stage::Ordered | Stage::Reading { .. } => false,
+            Stage::Asking { .. } | Stage::Placed { .. } => false,
             Stage::Serving => true,
             Stage::Delivered { sequence } => self.is_held(call.0, sequence),
         };

@@ -142,10 +142,10 @@ impl<O: Ordering> Stack<O> {
                     self.answer((group, client, number), outcome);
                 }
                 Effect::Placed { client, number } => {
-                    let call = (group, client, number);
-                    self.callers.delivered(&call, self.delivered);
-                    // A read has its outcome before its place, and that may be held already.
-                    self.reply_if_ready(call);
+                    self.callers.delivered(&(group, client, number), self.delivered);
+                }
+                Effect::ReadPlaced { client, number, execution } => {
+                    self.read_placed((group, client, number), execution);
                 }
                 Effect::Overflow => self.rejoin(now, group),
                 Effect::Unfit => self.resign(now, group),

@@ -15,10 +15,12 @@ use crate::style::Conduct;
 
 impl<O: Ordering> Stack<O> {
     /// Whether this call is a read that need not be ordered. Where an answer waits for nobody's copy, nobody but its entry may
-    /// know of it: then the order alone says what a read has to see; or the primary, if it is the only entry.
+    /// know of it: then the order alone says what a read has to see; or the primary, if it is the only entry. And where one
+    /// replica's word is not believed, all have to be asked.
     pub(super) fn reads_without_order(&self, group: &Group, call: Call) -> bool {
         let style = group.options.style;
         style.orders()
+            && !style.votes()
             && (group.options.hold != Hold::One || style.executes_on_arrival())
             && self.callers.get(&call).is_some_and(|waiting| waiting.request.access.reads())
     }
@@ -121,15 +123,27 @@ impl<O: Ordering> Stack<O> {
             group.options.style.executes_on_arrival() && group.primary() == Some(self.me)
         });
         let active = self.membership.is_active();
+        self.executions += 1;
+        let execution = self.executions;
         let stage = match (active, ahead) {
             (true, false) => Stage::Delivered { sequence: self.seen(call.0) },
-            (true, true) => Stage::Ordered,
+            (true, true) => Stage::Reading { execution },
             (false, _) => Stage::Serving,
         };
         self.callers.set_stage(&call, stage);
         self.with_replica(now, call.0, |replica, effects| {
-            replica.read(request, active && ahead, effects);
+            replica.read(request, (active && ahead).then_some(execution), effects);
         });
+    }
+
+    /// What a read saw at a passive group's primary has its place. Of an earlier execution of the same read, before the
+    /// component began, that says nothing.
+    pub(super) fn read_placed(&mut self, call: Call, execution: u64) {
+        let stage = self.callers.get(&call).map(|waiting| &waiting.stage);
+        if stage == Some(&Stage::Reading { execution }) {
+            self.callers.set_stage(&call, Stage::Delivered { sequence: self.delivered });
+            self.reply_if_ready(call); // its outcome may have been there before
+        }
     }
 
     /// The place in the present order of the last request that this node's replica has taken; what it took before this component

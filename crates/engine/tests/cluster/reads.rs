@@ -102,3 +102,36 @@ fn reads_of_the_active_style_and_without_a_ring() {
         assert_eq!(cluster.reply(read), length(seen));
     }
 }
+
+#[test]
+fn a_passive_primary_tells_only_what_is_in_an_update() {
+    let mut cluster = Cluster::new(3);
+    let options = wire::ordered::GroupOptions { style: Style::WarmPassive, ..Default::default() };
+    cluster.host_on_with("log", &[1, 2, 3], options);
+    let (at_1, at_2) = (cluster.client(1), cluster.client(2));
+    cluster.learn_view(at_2, "log");
+    let call = cluster.call(at_1, "log", 1, "a");
+    assert!(matches!(cluster.reply(call), Outcome::Ok(_)));
+    for (number, client) in [(2, at_1), (3, at_2)] {
+        let read = cluster.call_with(client, "log", number, "", Access::Read);
+        assert_eq!(cluster.reply(read), length("1"), "the primary and a backup");
+    }
+    // It executes calls when they come, and nobody hears of their update.
+    let round = cluster.call_with(at_1, "log", 4, "", Access::Read);
+    assert_eq!(cluster.reply(round), length("1"));
+    cluster.partition(&[1]);
+    let lost = cluster.call(at_1, "log", 5, "b");
+    let stale = Access::Stale { max_age_ms: 10_000 };
+    let read = cluster.call_with(at_1, "log", 6, "", stale);
+    cluster.run_for(ms(10));
+    assert_eq!(cluster.state(1, "log"), ["a", "b"], "it was executed");
+    assert!(!cluster.is_answered(lost) && !cluster.is_answered(read));
+    cluster.run_for(ms(500));
+    let read = cluster.call_with(at_1, "log", 7, "", stale);
+    assert_eq!(cluster.reply(read), Outcome::NoReplica, "what is here may be lost");
+    cluster.heal();
+    cluster.run_for(ms(1_000));
+    let read = cluster.call_with(at_2, "log", 8, "", Access::Read);
+    let seen = cluster.reply(read);
+    assert!(seen == length("1") || seen == length("2"), "{seen:?}");
+}

@@ -195,7 +195,7 @@ impl Cluster {
                 self.watch.replaced(me, id, &[])?;
                 self.next_executor += 1;
                 let passive = Self::passive(me, plan);
-                let executor = Executor::new(plan.padding, passive, self.next_executor);
+                let executor = Executor::new(plan, passive, self.next_executor);
                 self.executors[node].insert(id, executor);
             }
             // It has not gone yet.

@@ -52,7 +52,7 @@ impl ExecuteHeader {
             client: execute.client.0.into(),
             call: execute.call.into(),
             method: execute.method.0.into(),
-            flags: u8::from(execute.json) * JSON | u8::from(execute.read) * READ,
+            flags: (u8::from(execute.json) * JSON) | (u8::from(execute.read) * READ),
             reserved: [0; 3],
         }
     }

@@ -118,7 +118,7 @@ impl Request {
             view: self.view.0.into(),
             method: self.method.0.into(),
             patience_us: self.patience_us.into(),
-            flags: u8::from(self.json) * JSON | self.access.flags(),
+            flags: (u8::from(self.json) * JSON) | self.access.flags(),
             reserved: 0,
             max_age_ms: match self.access {
                 Access::Stale { max_age_ms } => max_age_ms.into(),

@@ -68,7 +68,7 @@ impl Request {
     pub(super) fn encode(&self) -> Vec<u8> {
         let header = RequestHeader {
             kind: 1,
-            flags: u8::from(self.json) * JSON | u8::from(self.read) * READ,
+            flags: (u8::from(self.json) * JSON) | (u8::from(self.read) * READ),
             reserved: 0.into(),
             method: self.method.0.into(),
             group: self.group.0.into(),
