@@ -62,7 +62,7 @@ pub use ring::{
 ///    larger one, a majority of the members had been told of no later configuration; and that all that was held by a majority, or
 ///    all, by the time of that call is in the order up to the number that it names. It comes unless the configuration ends.
 /// 10. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of
-///    a partition gets configurations.
+///     a partition gets configurations.
 ///
 /// [`Stack`]: crate::Stack
 pub trait Ordering {
