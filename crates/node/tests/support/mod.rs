@@ -132,6 +132,7 @@ impl Caller {
             method,
             patience_us: 20_000_000,
             json: false,
+            access: wire::client::Access::Change,
             body: Bytes::copy_from_slice(body),
         }));
         match self.receive() {
