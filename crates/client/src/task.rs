@@ -109,6 +109,10 @@ impl AsyncClient {
     /// [`CallError`] says what became of it; of a method that may change something that it is none ([`Refusal::NotReadOnly`]).
     ///
     /// [`Refusal::NotReadOnly`]: wire::client::Refusal::NotReadOnly
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a plain fact of a call, none is optional"
+    )]
     pub async fn read(
         &self,
         group: &str,
