@@ -6,6 +6,8 @@ mod keys;
 mod program;
 mod storage;
 
+mod cold;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -27,6 +29,7 @@ pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use program::ProgramNews;
 pub use storage::StorageNews;
 
+pub use cold::{Checkpoints, LogStatus};
 /// One thing to do or to know, in the order in which it must happen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
@@ -99,7 +102,7 @@ pub enum Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// What a replica is told to do, strictly in the order given. Each but `Reset` is answered by
+/// What a replica is told to do, strictly in the order given. Each but `Start` and `Reset` is answered by
 /// [`Executed`] with its ticket, in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -149,7 +152,10 @@ pub enum Command {
         /// What the primary's service has said.
         change: Bytes,
     },
-    /// The replica's state is of no use any more: begin anew, as at the start.
+    /// The service is to run from here on, from its initial state. Only to replicas of cold passive groups, before anything
+    /// else; others' services run from the start.
+    Start,
+    /// The replica's state is of no use any more: begin anew, as at the start. In a cold passive group: run no more.
     Reset,
 }
 
@@ -349,6 +355,43 @@ pub enum Event {
     },
     /// What a passive group's primary has changed could not be told, or not be done here: the service's own words.
     UpdateFailed {
+        /// The group.
+        group: GroupId,
+        /// Why.
+        reason: String,
+    },
+    /// This node's replica of a cold passive group is primary now, and its service has executed what was logged.
+    Promoted {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Requests that were in the log.
+        requests: u64,
+        /// Until the service had the checkpoint: with the start of its program, if it has one of its own.
+        restore: Duration,
+        /// Until it had executed the log, after that.
+        replay: Duration,
+    },
+    /// This node's replica is primary, and its service cannot read the checkpoint: its own words. Another takes over, if one has the
+    /// state.
+    PromotionFailed {
+        /// The group.
+        group: GroupId,
+        /// Why.
+        reason: String,
+    },
+    /// A cold passive group's checkpoint is here: what it has in it is in the log no more.
+    Checkpointed {
+        /// The group.
+        group: GroupId,
+        /// The number of the last request that is in it.
+        number: u64,
+        /// Bytes of the state with its sessions.
+        bytes: usize,
+    },
+    /// A cold passive group's primary could not take a checkpoint: the service's own words. The log grows until it can.
+    CheckpointFailed {
         /// The group.
         group: GroupId,
         /// Why.
@@ -557,10 +600,12 @@ pub struct GroupStatus {
     pub primary: Option<Member>,
     /// The replicas in order of rank.
     pub replicas: Vec<ReplicaStatus>,
-    /// Sessions kept by this node's replica, if it has one.
+    /// Sessions kept by this node's replica, if it has one, and its service runs.
     pub sessions: Option<usize>,
     /// Requests executed in the group's history, by this node's replica, if it has one.
     pub executed: Option<u64>,
+    /// If the group is a cold passive one and this node's replica has its state.
+    pub log: Option<LogStatus>,
 }
 
 /// One replica of a group.

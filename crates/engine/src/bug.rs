@@ -79,12 +79,24 @@ pub enum Bug {
     GiveUnsettled,
     /// A replica whose votes are missing is waited for for ever.
     AwaitVotes,
+    /// A cold passive replica that becomes primary leaves out the first request of its log.
+    ReplayFromWrongPlace,
+    /// It takes up a checkpoint without its sessions.
+    ForgetSessionsOfCheckpoint,
+    /// A checkpoint cuts the log where it is delivered, not where it was taken.
+    CutTooEarly,
+    /// A checkpoint is said to have in it what was ordered while it was taken.
+    CheckpointWithoutPlace,
+    /// A replica that joins a cold passive group is given the checkpoint alone.
+    TransferWithoutLog,
+    /// A replica that becomes primary executes what is delivered before what is in its log.
+    NewBeforeLog,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 38] = [
+    pub const ALL: [Bug; 44] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -120,14 +132,20 @@ impl Bug {
         Bug::KeepDeviant,
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
+        Bug::ReplayFromWrongPlace,
+        Bug::ForgetSessionsOfCheckpoint,
+        Bug::CutTooEarly,
+        Bug::CheckpointWithoutPlace,
+        Bug::TransferWithoutLog,
+        Bug::NewBeforeLog,
         Bug::ReadAlone,
         Bug::ReadTooEarly,
         Bug::ForgetAge,
     ];
 
-    /// Those that show in warm passive and in voting groups.
+    /// Those that show in passive and in voting groups.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_STYLES: [Bug; 11] = [
+    pub const OF_STYLES: [Bug; 17] = [
         Bug::ReplyBeforeUpdate,
         Bug::TakeDeposed,
         Bug::ForgetCallsOfUpdates,
@@ -139,6 +157,12 @@ impl Bug {
         Bug::KeepDeviant,
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
+        Bug::ReplayFromWrongPlace,
+        Bug::ForgetSessionsOfCheckpoint,
+        Bug::CutTooEarly,
+        Bug::CheckpointWithoutPlace,
+        Bug::TransferWithoutLog,
+        Bug::NewBeforeLog,
     ];
 
     /// Those that show where nodes have disks.

@@ -28,10 +28,10 @@ mod style;
 mod tally;
 
 pub use api::{
-    BenchError, BenchProgress, BenchRequest, BenchResult, Command, Config, Deviation, Event,
-    Executed, GroupStatus, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus,
-    MoveError, Output, ProgramNews, Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status,
-    StorageNews, Suspicion, Ticket,
+    BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config, Deviation,
+    Event, Executed, GroupStatus, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError,
+    KeyStatus, LogStatus, MoveError, Output, ProgramNews, Quorum, ReplicaStatus, RingStatus,
+    ServiceOutcome, Status, StorageNews, Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -1,6 +1,7 @@
 //! This node's replica of a group: what it is told to execute and what it keeps
 //! (`docs/protocol/group.md`, "Requests").
 
+mod cold;
 mod primary;
 mod recall;
 mod transfer;
@@ -15,12 +16,14 @@ use bytes::Bytes;
 use wire::client::Refusal;
 use wire::kept::{BEGUN, LOST};
 use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES};
-use wire::ordered::{Ordered, Request, StateHead};
+use wire::ordered::{Ordered, Request, StateHead, Style};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Decision, Sessions};
+use crate::style::Conduct;
+use cold::Cold;
 use primary::Primary;
 use transfer::Outgoing;
 use updates::Updates;
@@ -44,7 +47,9 @@ pub(crate) enum Effect {
     ReadPlaced { client: ClientId, number: u64, execution: u64 },
     /// The joining replica cannot keep up: it must leave and join again.
     Overflow,
-    /// The primary's service cannot say what it has changed: another must be primary.
+    /// It has none: the log had no room for it when it was delivered.
+    Unplaced { client: ClientId, number: u64 },
+    /// The primary's service cannot say what it has changed, or take up what it is to go on from: another must be primary.
     Unfit,
     /// For a group on disk: the state begins, or is of no use any more ([`wire::kept`]).
     Mark(u8),
@@ -53,6 +58,16 @@ pub(crate) enum Effect {
     Store { state: Bytes, transfer: Option<ViewNumber> },
     /// A voting replica may have something to tell.
     Cast,
+    /// It becomes primary, and its service is to begin with the checkpoint.
+    Promoting,
+    /// Its service has the checkpoint.
+    CheckpointRestored,
+    /// Its service has executed so many requests that the log had when it became primary.
+    Replayed { requests: u64 },
+    /// A checkpoint is here, and the log is cut.
+    Checkpointed,
+    /// No checkpoint could be taken.
+    CheckpointFailed,
     /// Tell.
     Event(Event),
 }
@@ -92,6 +107,19 @@ enum Task {
         number: u64,
         bytes: usize,
     },
+    /// A request of the log, by its number there.
+    Logged {
+        place: u64,
+        client: ClientId,
+        call: u64,
+        number: u64,
+        /// Another node waits for the reply.
+        elsewhere: bool,
+    },
+    /// The state is wanted for a checkpoint.
+    Checkpoint,
+    /// A checkpoint is to be taken up.
+    RestoreCheckpoint,
     /// A call that a passive group's primary executes on arrival.
     Call,
     /// What its calls have changed.
@@ -128,6 +156,11 @@ enum Waiting {
         request: Request,
         execution: Option<u64>,
     },
+    /// A cold passive group's checkpoint: as an update.
+    Checkpoint {
+        number: u64,
+        bytes: Option<Bytes>,
+    },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
 }
@@ -152,6 +185,8 @@ pub(crate) struct Replica {
     /// What it has executed as a passive group's primary.
     primary: Primary,
     updates: Updates,
+    /// What it keeps, if its group is a cold passive one.
+    cold: Option<Cold>,
     outgoing: Vec<Outgoing>,
     /// Bytes of the calls that are not ordered, and how many of them are reads.
     serving: usize,
@@ -167,7 +202,8 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(group: GroupId, on_disk: bool, votes: bool, planted: Planted) -> Replica {
+    pub(crate) fn new(group: GroupId, style: Style, on_disk: bool, planted: Planted) -> Replica {
+        let votes = style.votes();
         Replica {
             group,
             on_disk,
@@ -184,6 +220,7 @@ impl Replica {
             waiting_bytes: 0,
             primary: Primary::default(),
             updates: Updates::default(),
+            cold: style.logs().then(Cold::default),
             outgoing: Vec::new(),
             serving: 0,
             reading: 0,
@@ -194,12 +231,14 @@ impl Replica {
         }
     }
 
-    pub(crate) fn sessions(&self) -> usize {
-        self.sessions.len()
+    /// How many sessions it keeps. `None`: its service does not run.
+    pub(crate) fn sessions(&self) -> Option<usize> {
+        self.runs().then(|| self.sessions.len())
     }
 
-    pub(crate) fn executed(&self) -> u64 {
-        self.executed
+    /// The calls in its history. `None`: its service does not run.
+    pub(crate) fn executed(&self) -> Option<u64> {
+        self.runs().then_some(self.executed)
     }
 
     /// The service has answered everything.
@@ -259,6 +298,7 @@ impl Replica {
         self.waiting_bytes = 0;
         self.primary.forget();
         self.updates.taken = 0;
+        self.cold = self.cold.take().map(|_| Cold::default());
         self.outgoing.clear();
         self.recalled = 0;
         self.serving = 0;
@@ -274,9 +314,10 @@ impl Replica {
         }
     }
 
-    /// A request is delivered.
-    pub(crate) fn deliver(&mut self, request: Request, effects: &mut Vec<Effect>) {
+    /// A request is delivered. `elsewhere`: another node had it ordered, for a client of its own.
+    pub(crate) fn deliver(&mut self, request: Request, elsewhere: bool, effects: &mut Vec<Effect>) {
         match self.mode {
+            Mode::Live if self.cold.is_some() => self.log(request, elsewhere, effects),
             Mode::Live => self.apply(request, effects),
             Mode::Idle | Mode::Draining => {}
             Mode::Joining { .. } | Mode::Restoring { .. } if self.planted.is(Bug::DropBacklog) => {}
@@ -289,7 +330,7 @@ impl Replica {
             | Mode::Recalling { .. } => {
                 if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
                     self.overflow(effects);
-                    return self.deliver(request, effects);
+                    return self.deliver(request, elsewhere, effects);
                 }
                 self.waiting.push_back(Waiting::Request(request));
             }
@@ -498,6 +539,15 @@ impl Replica {
                 Mode::Recalling { .. } => self.reread(result, effects),
                 _ => self.restored(result, effects),
             },
+            (task @ Task::Logged { .. }, Executed::Reply(outcome)) => {
+                self.finish_logged(task, outcome, effects);
+            }
+            (Task::Checkpoint, Executed::Snapshot(result)) => {
+                self.checkpoint_taken(result, effects)
+            }
+            (Task::RestoreCheckpoint, Executed::Restored(result)) => {
+                self.checkpoint_restored(result, effects);
+            }
             (Task::Call, Executed::Reply(outcome)) => self.called(outcome, effects),
             (Task::Change, Executed::Change(result)) => self.changed(result, effects),
             (Task::Apply { calls }, Executed::Applied(result)) => {
@@ -553,7 +603,17 @@ impl Replica {
                 self.recalled -= 1;
             }
             match waiting {
+                Waiting::Request(request) if self.cold.is_some() => {
+                    self.log(request, false, effects);
+                }
                 Waiting::Request(request) => self.apply(request, effects),
+                Waiting::Checkpoint { number, bytes } => {
+                    self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
+                    self.store(number, bytes, effects);
+                    if !matches!(self.mode, Mode::Live) {
+                        return; // it is out of step
+                    }
+                }
                 Waiting::Update { number, bytes } => {
                     self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
                     self.take(number, bytes, effects);
@@ -584,6 +644,7 @@ impl Replica {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
         }
         self.primary.check_invariants();
+        self.check_cold();
     }
 }
 

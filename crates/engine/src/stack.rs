@@ -6,7 +6,7 @@
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
-//! - `stack/passive.rs`: what passive groups order
+//! - `stack/passive.rs`: what passive groups order; `stack/cold.rs`: promotions and checkpoints of cold ones
 //! - `stack/votes.rs`: voting groups
 //! - `stack/bench.rs`: benchmarks
 //! - `stack/keys.rs`: the keys that seal datagrams
@@ -14,6 +14,7 @@
 
 mod bench;
 mod clients;
+mod cold;
 mod delivery;
 mod hosting;
 mod keys;
@@ -31,7 +32,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_SEND_QUEUE, MAX_WAITING};
-use wire::ordered::{GroupOptions, Hold, Move, Ordered, Place};
+use wire::ordered::{GroupOptions, Hold, Move, Ordered, Place, Told};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
 use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
@@ -47,6 +48,7 @@ use crate::ordering::{Delivery, Level, Ordering, Ring};
 use crate::pace::Pace;
 use crate::replica::{Effect, Replica};
 use crate::tally::Tally;
+use cold::ColdTimes;
 use moves::{Motive, Moving};
 use storage::{Logged, is_on_disk};
 use votes::{Arrears, Penance};
@@ -83,6 +85,8 @@ struct Hosted {
     abandoned: bool,
     /// It lost the state that the table says it has: it only waits to be out of the table, and comes anew.
     lost: bool,
+    /// What is particular to cold passive groups.
+    cold: ColdTimes,
     /// As a passive group's primary, it hands over as soon as what it has taken is ordered; and whether that is said.
     yields: Option<(Move, bool)>,
     /// The group would not have it: it is not tried again.
@@ -117,6 +121,8 @@ pub struct Stack<O = Ring> {
     membership: Membership,
     directory: Directory,
     hosted: BTreeMap<GroupId, Hosted>,
+    /// Those of them whose groups are cold passive, and when the next checkpoint of one is due.
+    cold: (BTreeSet<GroupId>, Option<Time>),
     callers: Callers,
     /// Calls that may wait here.
     room: usize,
@@ -193,6 +199,7 @@ impl<O: Ordering> Stack<O> {
             ordering,
             directory: Directory::default(),
             hosted: BTreeMap::new(),
+            cold: (BTreeSet::new(), None),
             callers: Callers::default(),
             room: config.waiting.min(MAX_WAITING),
             answered: 0,
@@ -282,6 +289,7 @@ impl<O: Ordering> Stack<O> {
         let moves = self.next_move_timeout();
         let votes = self.next_arrears().into_iter().chain(self.next_return()).min();
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
+        let rooms = rooms.into_iter().chain([self.cold.1]);
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 
@@ -337,6 +345,7 @@ impl<O: Ordering> Stack<O> {
             any = true;
         }
         any |= self.pump_moves(now);
+        any |= self.pump_checkpoints(now);
         any |= self.pump_yields(now);
         any |= self.pump_reads(now);
         any |= self.ask_for_views(now);
@@ -393,7 +402,11 @@ impl<O: Ordering> Stack<O> {
     fn level_of(&self, ordered: &Ordered) -> Level {
         match ordered {
             Ordered::Install(_) => Level::Safe,
-            Ordered::UpdateChunk(chunk) if !chunk.last || self.holds_alone(chunk.group) => {
+            Ordered::PrimaryChunk(chunk)
+                if !chunk.last
+                    || chunk.what == Told::Checkpoint
+                    || self.holds_alone(chunk.group) =>
+            {
                 Level::Agreed
             }
             // What is answered waits for the call to be held, and votes are told anew in a new component.
@@ -429,8 +442,9 @@ impl<O: Ordering> Stack<O> {
                         synced: replica.state == State::Synced,
                     })
                     .collect(),
-                sessions: hosted.map(|hosted| hosted.replica.sessions()),
-                executed: hosted.map(|hosted| hosted.replica.executed()),
+                sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
+                executed: hosted.and_then(|hosted| hosted.replica.executed()),
+                log: hosted.and_then(Hosted::log_status),
             }
         });
         let mut groups: Vec<GroupStatus> = groups.collect();

@@ -10,6 +10,7 @@
 //! | can a group be kept on disk? | `stack/hosting.rs`, when a node hosts a replica |
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
+//! | are requests logged by all, and executed by the primary alone? | `replica/cold.rs` |
 //! | does the primary stay primary whoever comes back? | `directory.rs` |
 
 use wire::ordered::Style;
@@ -61,6 +62,9 @@ pub(crate) trait Conduct {
     /// Whether the primary executes a call when it comes, and orders what that has changed, instead of the call.
     fn executes_on_arrival(self) -> bool;
 
+    /// Whether replicas keep requests in a log, and only the primary's service runs.
+    fn logs(self) -> bool;
+
     /// Whether a node that stands so is given a request at its place in the order: its replica executes it, now or
     /// when it has the state, and answers the call if its client is here.
     fn executes(self, standing: Standing) -> bool;
@@ -79,8 +83,9 @@ impl Conduct for Style {
     fn entry(self, standing: Standing) -> Entry {
         match (self, standing) {
             (_, Standing::Stranger | Standing::Joining) => Entry::Closed,
-            (Style::SemiActive | Style::WarmPassive, Standing::Backup) => Entry::Spare,
-            (Style::SemiActive | Style::WarmPassive, Standing::Primary) => Entry::Open,
+            (Style::SemiActive | Style::WarmPassive | Style::ColdPassive, standing) => {
+                if standing == Standing::Primary { Entry::Open } else { Entry::Spare }
+            }
             (Style::Active | Style::Voting | Style::Stateless, _) => Entry::Open,
         }
     }
@@ -88,28 +93,40 @@ impl Conduct for Style {
     fn orders(self) -> bool {
         match self {
             Style::Stateless => false,
-            Style::WarmPassive | Style::SemiActive | Style::Active | Style::Voting => true,
+            Style::ColdPassive
+            | Style::WarmPassive
+            | Style::SemiActive
+            | Style::Active
+            | Style::Voting => true,
         }
     }
 
     fn has_state(self) -> bool {
         match self {
             Style::Stateless => false,
-            Style::WarmPassive | Style::SemiActive | Style::Active | Style::Voting => true,
+            Style::ColdPassive
+            | Style::WarmPassive
+            | Style::SemiActive
+            | Style::Active
+            | Style::Voting => true,
         }
     }
 
     fn nearest_first(self) -> bool {
         match self {
             Style::Stateless => true,
-            Style::WarmPassive | Style::SemiActive | Style::Active | Style::Voting => false,
+            Style::ColdPassive
+            | Style::WarmPassive
+            | Style::SemiActive
+            | Style::Active
+            | Style::Voting => false,
         }
     }
 
     fn looks_first(self) -> bool {
         match self {
-            Style::Stateless | Style::WarmPassive | Style::SemiActive => false,
             Style::Active | Style::Voting => true,
+            Style::Stateless | Style::ColdPassive | Style::WarmPassive | Style::SemiActive => false,
         }
     }
 
@@ -118,18 +135,24 @@ impl Conduct for Style {
     }
 
     fn can_be_on_disk(self) -> bool {
-        self.orders() && !self.executes_on_arrival() && !self.votes()
+        self.orders() && !self.executes_on_arrival() && !self.votes() && !self.logs()
     }
 
     fn keeps_its_primary(self) -> bool {
-        // It may have executed what is in no order yet.
-        self == Style::WarmPassive
+        // It may have executed what is in no order yet, or its service alone runs.
+        matches!(self, Style::WarmPassive | Style::ColdPassive)
+    }
+
+    fn logs(self) -> bool {
+        self == Style::ColdPassive
     }
 
     fn executes(self, standing: Standing) -> bool {
         match self {
             Style::Stateless => false,
-            Style::SemiActive | Style::Active | Style::Voting => standing != Standing::Stranger,
+            Style::ColdPassive | Style::SemiActive | Style::Active | Style::Voting => {
+                standing != Standing::Stranger
+            }
             // A backup had it ordered because its client cannot reach the primary.
             Style::WarmPassive => standing == Standing::Primary,
         }

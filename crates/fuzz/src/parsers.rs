@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use node::admin::Request;
 use seal::{ClusterKey, Keys, Seal};
 use wire::client::Frame;
-use wire::ordered::{Change, Ordered, ReplicaState, Update};
+use wire::ordered::{Change, LoggedState, Ordered, ReplicaState, Update};
 use wire::report::Report;
 use wire::ring::{Datagram, Message};
 use wire::{ClusterId, Incarnation, Malformed, Member, NodeId, Secret, Time};
@@ -54,6 +54,9 @@ pub(crate) fn ordered(bytes: &[u8]) {
     }
     if let Ok(state) = ReplicaState::decode(&bytes) {
         assert_eq!(ReplicaState::decode(&state.encode()).as_ref(), Ok(&state));
+    }
+    if let Ok(state) = LoggedState::decode(&bytes) {
+        assert_eq!(LoggedState::decode(&state.encode()).as_ref(), Ok(&state));
     }
     if let Ok(update) = Update::decode(&bytes) {
         assert_eq!(Update::decode(&update.encode()).as_ref(), Ok(&update));

@@ -164,6 +164,7 @@ fn options_of(group: &str) -> Outcome<HostOptions> {
         "inline" => (Style::SemiActive, Hold::Majority, Execution::Inline),
         "agreed" => (Style::SemiActive, Hold::One, Execution::Inline),
         "safe" => (Style::SemiActive, Hold::All, Execution::Inline),
+        "cold" => (Style::ColdPassive, Hold::Majority, Execution::Inline),
         "warm" => (Style::WarmPassive, Hold::Majority, Execution::Inline),
         "active" => (Style::Active, Hold::Majority, Execution::Inline),
         "voting" => (Style::Voting, Hold::Majority, Execution::Inline),

@@ -160,6 +160,7 @@ const GROUPS: [(&str, &str, Style); 8] = [
     ("semi-active, agreed", "agreed", Style::SemiActive),
     ("semi-active, majority", "inline", Style::SemiActive),
     ("semi-active, safe", "safe", Style::SemiActive),
+    ("cold passive, majority", "cold", Style::ColdPassive),
     ("warm passive, majority", "warm", Style::WarmPassive),
     ("majority, on a thread", "thread", Style::SemiActive),
 ];

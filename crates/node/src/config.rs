@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use engine::Quorum;
+use engine::{Checkpoints, Quorum};
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
@@ -58,6 +58,8 @@ pub struct Config {
     pub vote_patience: Duration,
     /// What is asked of the system, to be in time.
     pub realtime: Realtime,
+    /// When this node's replicas take checkpoints, as primaries of cold passive groups.
+    pub checkpoints: Checkpoints,
     /// Replicas of built-in services.
     pub replicas: Vec<ReplicaConfig>,
     /// Programs that serve replicas in processes of their own.
@@ -159,6 +161,7 @@ impl Default for Config {
             ring: RingKnobs::default(),
             vote_patience: Duration::from_secs(2),
             realtime: Realtime::default(),
+            checkpoints: Checkpoints::default(),
             replicas: Vec::new(),
             programs: Vec::new(),
         }
@@ -233,6 +236,9 @@ impl Config {
         self.check_realtime()?;
         if !VOTE_PATIENCE.contains(&self.vote_patience) {
             return Err(Problem::VotePatience(self.vote_patience));
+        }
+        if !self.checkpoints.is_possible() {
+            return Err(Problem::Checkpoints);
         }
         self.check_replicas()?;
         self.check_programs()?;

@@ -141,7 +141,7 @@ impl Executor {
         if let Place::Inline(replica) = &mut self.place {
             return Ok(replica.run(command));
         }
-        if command != Command::Reset {
+        if !matches!(command, Command::Start | Command::Reset) {
             self.waiting += 1;
             self.waiting_bytes += bytes_of(&command);
         }

@@ -150,6 +150,7 @@ impl Node {
             counters: Counters::default(),
             excluded: None,
             own_time: Default::default(),
+            checkpoints: config.checkpoints,
             wishes: config.realtime,
             realtime: RealtimeStatus::default(),
             stop: Stop::No,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 
-use engine::Stack;
+use engine::{Checkpoints, Stack};
 use rustix::io::Errno;
 use wire::{GroupId, Member, NodeId, Time};
 
@@ -48,6 +48,8 @@ pub(crate) struct Plane {
     pub inbox: Inbox,
     pub executors: HashMap<GroupId, Executor>,
     pub attached: Attached,
+    /// When replicas here take checkpoints.
+    pub checkpoints: Checkpoints,
     /// Keeps the cluster's keys, if there are any.
     pub keeper: Option<Keeper>,
     /// What keeps groups on disk, if there are any.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use wire::{Incarnation, Member, NodeId};
 
 use crate::realtime::RealtimeStatus;
+use crate::timer::monotonic;
 
 mod counters;
 mod exclusion;
@@ -18,7 +19,7 @@ mod storage;
 pub use counters::{Counters, HandshakeCounters, MalformedCounters};
 pub use exclusion::{ChargeStatus, ExclusionStatus};
 pub(crate) use exclusion::{SLOW_REMEDY, owed};
-pub use group::{GroupStatus, ReplicaStatus};
+pub use group::{GroupStatus, LogStatus, ReplicaStatus};
 pub use program::{ProgramState, ProgramStatus};
 pub use ring::{BufferStatus, Fill, LinkStatus, NodeLinks, RingStatus};
 pub(crate) use ring::{absent, no_quorum};
@@ -117,7 +118,7 @@ impl Status {
                 excluded: None,
                 buffers: ring.buffers.map(BufferStatus::from).unwrap_or_default(),
             },
-            groups: status.groups.into_iter().map(GroupStatus::from).collect(),
+            groups: status.groups.into_iter().map(|it| GroupStatus::new(it, monotonic())).collect(),
             programs: Vec::new(),
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),

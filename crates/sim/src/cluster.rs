@@ -279,6 +279,7 @@ impl Cluster {
         for group in self.options.groups.iter().filter(|group| group.hosts.contains(&node)) {
             let id = stack.host(now, &group.name, group.options).expect("names are good");
             self.next_executor += 1;
+            stack.set_checkpoints(now, id, group.checkpoints);
             let passive = Self::passive(me, group);
             let executor = Executor::new(group, passive, self.next_executor);
             self.executors[node].insert(id, executor);
@@ -338,6 +339,7 @@ impl Cluster {
         let Some(executor) = executor else { return Ok(()) };
         executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
         let Some(done) = executor.end() else { return Ok(()) };
+        let alone = executor.is_passive();
         let log = &self.executors[node][&group].log;
         match done.effect {
             Effect::Executed { entry, component, before, lie } => {
@@ -358,7 +360,7 @@ impl Cluster {
                     self.lied(me, group, place, lasting);
                 }
                 let growth = Growth { component, place, before, after, latest };
-                self.watch.executed(me, group, &entry, &growth)?;
+                self.watch.executed(me, group, &entry, &growth, alone)?;
             }
             Effect::Updated(new, component) => {
                 let now = self.fabric.now();
@@ -371,7 +373,7 @@ impl Cluster {
                 for (place, (entry, before)) in (first as u64 + 1..).zip(new) {
                     let after = extend(before, &entry);
                     let growth = Growth { component, place, before, after, latest };
-                    self.watch.executed(me, group, &entry, &growth)?;
+                    self.watch.executed(me, group, &entry, &growth, false)?;
                 }
             }
             Effect::Broken(reason) => {
@@ -439,8 +441,14 @@ impl Cluster {
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group, command } => {
-                if matches!(command, Command::Execute { .. }) {
-                    self.watch.served.given(me, group)?;
+                match command {
+                    Command::Execute { .. } => {
+                        self.watch.served.given(me, group)?;
+                        self.watch.cold.given(me, group)?;
+                    }
+                    Command::Start => self.watch.cold.started(me, group)?,
+                    Command::Reset => self.watch.cold.stopped(me, group),
+                    _ => self.watch.cold.given(me, group)?,
                 }
                 let component = self.watch.history_of(me, group);
                 if let Some(executor) = self.executors[node].get_mut(&group) {

@@ -115,6 +115,11 @@ impl Executor {
         self.queue.iter().any(|(command, _)| matches!(command, Command::Execute { .. }))
     }
 
+    /// Its group is warm passive: what it executes is in no order before.
+    pub fn is_passive(&self) -> bool {
+        self.passive.is_some()
+    }
+
     /// Nothing waits and nothing is under way.
     pub fn is_idle(&self) -> bool {
         !self.busy && self.queue.is_empty()
@@ -174,7 +179,7 @@ impl Executor {
                 let answer = Some((ticket, Executed::Restored(restored)));
                 Done { answer, effect: Effect::Replaced }
             }
-            Command::Reset => {
+            Command::Start | Command::Reset => {
                 self.log.reset();
                 self.changes.reset();
                 Done { answer: None, effect: Effect::Replaced }

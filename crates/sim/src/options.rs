@@ -4,7 +4,7 @@
 //! time hides the bugs that need one kind alone, or none. So each seed first draws which kinds
 //! exist for it, then how often each strikes.
 
-use engine::Quorum;
+use engine::{Checkpoints, Quorum};
 use wire::limits::MAX_WAITING;
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{ClusterId, Duration, GroupId};
@@ -59,6 +59,8 @@ pub struct GroupPlan {
     pub options: GroupOptions,
     /// If it is passive: its service tells its changes by itself.
     pub tells: bool,
+    /// When its primary takes checkpoints, if it is cold passive.
+    pub checkpoints: Checkpoints,
     /// Bytes that its snapshot carries beside the history.
     pub padding: usize,
     /// In a voting group: how often a replica lies, on average.
@@ -69,7 +71,7 @@ impl GroupPlan {
     /// In one of the styles of which no seed is known that breaks a promise.
     fn settle(&mut self) {
         self.options.style = match self.options.style {
-            Style::WarmPassive => Style::SemiActive,
+            Style::WarmPassive | Style::ColdPassive => Style::SemiActive,
             Style::Voting => Style::Active,
             style => style,
         };
@@ -180,9 +182,17 @@ impl Options {
         groups.map(|group| GroupId::of(&group.name)).collect()
     }
 
+    /// Groups whose primary's service alone runs.
+    pub fn cold(&self) -> Vec<GroupId> {
+        let cold = |group: &&GroupPlan| group.options.style == Style::ColdPassive;
+        self.groups.iter().filter(cold).map(|group| GroupId::of(&group.name)).collect()
+    }
+
     /// Groups whose primary alone executes.
     pub fn passive(&self) -> Vec<GroupId> {
-        let passive = |group: &&GroupPlan| group.options.style == Style::WarmPassive;
+        let passive = |group: &&GroupPlan| {
+            matches!(group.options.style, Style::WarmPassive | Style::ColdPassive)
+        };
         self.groups.iter().filter(passive).map(|group| GroupId::of(&group.name)).collect()
     }
 
@@ -370,6 +380,7 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
                 hosts: draw.distinct(replicas, nodes),
                 options: GroupOptions { hold, ..GroupOptions::default() },
                 tells: false,
+                checkpoints: Checkpoints::default(),
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
                 lies: None,
             }
@@ -382,6 +393,8 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
             Style::SemiActive,
             Style::WarmPassive,
             Style::WarmPassive,
+            Style::ColdPassive,
+            Style::ColdPassive,
             Style::Active,
             Style::Active,
             Style::Stateless,
@@ -392,6 +405,11 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
         };
         group.options = GroupOptions { style, hold, ..group.options };
         group.tells = draw.one_in(2);
+        group.checkpoints = Checkpoints {
+            requests: draw.pick(&[1, 2, 5, 20, 1_000]),
+            bytes: draw.pick(&[100, 10_000, 1 << 20]),
+            interval: draw.pick(&[2, 20, 200, 5_000]).pipe(Duration::from_millis),
+        };
     }
     for group in groups.iter_mut().filter(|group| group.options.style != Style::Stateless) {
         if draw.one_in(4) {

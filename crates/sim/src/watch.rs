@@ -9,6 +9,7 @@ use wire::client::{Outcome, Reply, Request};
 use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::check::acknowledged::Acknowledged;
+use crate::check::cold::Cold;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
 use crate::check::linearizable::{Begun, Linearizable};
@@ -52,6 +53,8 @@ pub struct Watch {
     pub served: Served,
     /// Who lies, and who is said to.
     pub votes: Votes,
+    /// Where the services of cold passive groups run.
+    pub cold: Cold,
     numbers: Numbers,
     /// Who waits for the token.
     pub wait: Wait,
@@ -61,6 +64,8 @@ pub struct Watch {
     pub stale: Stale,
     /// Places of calls in histories, as services counted them.
     places: HashMap<(Member, GroupId, ClientId, u64), u64>,
+    /// What primaries of warm passive groups have executed, and is part of the group's history only when it is ordered.
+    ahead: HashMap<(Member, GroupId, ClientId, u64), (Time, Step)>,
 }
 
 impl Watch {
@@ -73,6 +78,7 @@ impl Watch {
             counts: BTreeSet::new(),
             served: Served::new(options.stateless()),
             votes: Votes::default(),
+            cold: Cold::new(options.cold()),
             numbers: Numbers::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
@@ -88,6 +94,7 @@ impl Watch {
             clock: OrderedTime::default(),
             replies: Replies::default(),
             places: HashMap::default(),
+            ahead: HashMap::default(),
         }
     }
 
@@ -122,6 +129,7 @@ impl Watch {
                 self.moves.installed(by, component, (*group, *view), replicas)?;
                 self.served.view(by, *group, replicas);
                 self.votes.view(*group, replicas);
+                self.cold.view(by, *group, *primary);
                 let said = (replicas, *primary);
                 self.primaries.installed(by, component, (*group, *view), said)?;
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
@@ -143,6 +151,10 @@ impl Watch {
             Event::Executed { group, client, number, position } => {
                 let place = self.places.get(&(by, *group, *client, *number)).copied();
                 Histories::counted(by, *group, *position, place.unwrap_or_default())?;
+                if let Some((time, step)) = self.ahead.remove(&(by, *group, *client, *number)) {
+                    let component = self.component(by);
+                    self.went_on(by, *group, time, &Step { component, ..step })?;
+                }
             }
             Event::Deviated { group, member, position, cause, .. } => {
                 self.votes.deviated(*group, *member, *position, cause)?;
@@ -152,6 +164,11 @@ impl Watch {
             Event::TransferFailed { group, reason } => {
                 let text = || format!("{by} cannot transfer {group}: {reason}");
                 demand(false, "state transfer", text)?;
+            }
+            Event::PromotionFailed { group, reason }
+            | Event::CheckpointFailed { group, reason } => {
+                let text = || format!("{by} cannot serve {group}: {reason}");
+                demand(false, "checkpoints", text)?;
             }
             Event::UpdateFailed { group, reason } => {
                 let text = || format!("{by} cannot keep up with {group}: {reason}");
@@ -179,9 +196,17 @@ impl Watch {
         }
     }
 
-    /// A replica executed a call, as the `place`th of its history, from the hash `before` to `after`.
-    pub fn executed(&mut self, by: Member, group: GroupId, entry: &Entry, step: &Step) -> Verdict {
-        let Step { component, place, before, after, latest } = *step;
+    /// A replica executed a call, as the `place`th of its history, from the hash `before` to `after`. `alone`: nobody else knows
+    /// of it yet.
+    pub fn executed(
+        &mut self,
+        by: Member,
+        group: GroupId,
+        entry: &Entry,
+        step: &Step,
+        alone: bool,
+    ) -> Verdict {
+        let Step { place, before, after, .. } = *step;
         self.places.insert((by, group, entry.client, entry.number), place);
         if self.served.concerns(group) {
             return Ok(()); // each replica has a history of its own
@@ -190,14 +215,23 @@ impl Watch {
             return Ok(()); // it has to be found out, and is not to be believed until then
         }
         self.once.executed(by, group, entry)?;
-        if component == RingId::default() {
-            self.acknowledged.executed(group, before, after);
+        self.acknowledged.executed(group, before, after);
+        if step.component == RingId::default() {
+            return Ok(()); // it has it from its disk
+        }
+        if alone {
+            // If it dies before, another executes the call in its own way.
+            self.ahead.insert((by, group, entry.client, entry.number), (entry.time, *step));
             return Ok(());
         }
-        self.clock.executed(by, component, (group, place), (entry.time, latest))?;
-        self.histories.reached(by, component, (group, place), after)?;
-        self.acknowledged.executed(group, before, after);
-        Ok(())
+        self.went_on(by, group, entry.time, step)
+    }
+
+    /// The group's history went on at this replica.
+    fn went_on(&mut self, by: Member, group: GroupId, time: Time, step: &Step) -> Verdict {
+        let Step { component, place, after, latest, .. } = *step;
+        self.clock.executed(by, component, (group, place), (time, latest))?;
+        self.histories.reached(by, component, (group, place), after)
     }
 
     /// A replica's history was replaced by this one.

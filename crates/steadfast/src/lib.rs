@@ -111,7 +111,7 @@ pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
-        HandshakeCounters, KeyChange, LinkStatus, MalformedCounters, NodeLinks, OwnTime,
+        HandshakeCounters, KeyChange, LinkStatus, LogStatus, MalformedCounters, NodeLinks, OwnTime,
         ProgramState, ProgramStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status,
         StorageStatus, TlsStatus,
     };

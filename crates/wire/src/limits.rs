@@ -116,11 +116,33 @@ pub const MAX_UPDATE_BACKLOG: usize = 256 << 20;
 /// Calls that a passive group's primary keeps until it may execute them. More are refused as busy.
 pub const MAX_ARRIVALS: usize = MAX_WAITING;
 
+/// Requests since the last checkpoint that a cold passive group may have logged before its primary's node refuses further ones as busy.
+pub const MAX_LOG: usize = 16_384;
+
+/// Bytes of their arguments. As [`MAX_LOG`].
+pub const MAX_LOG_BYTES: usize = 64 << 20;
+
+/// Requests since the last checkpoint that its replicas log at most: those that were under way when the first was refused may come
+/// beyond [`MAX_LOG`]. Later ones are ordered again when there is room.
+pub const MAX_LOG_ORDERED: usize = MAX_LOG + MAX_SEND_QUEUE;
+
+/// Bytes of their arguments. As [`MAX_LOG_ORDERED`].
+pub const MAX_LOG_ORDERED_BYTES: usize = MAX_LOG_BYTES + MAX_SEND_QUEUE_BYTES;
+
+/// Requests that a replica keeps that did not get all of the last checkpoint, and has to keep those before it.
+pub const MAX_LOG_KEPT: usize = 2 * MAX_LOG_ORDERED;
+
+/// Logged requests that the service of a cold passive group's primary is given at a time.
+pub const MAX_LOG_GIVEN: usize = 256;
+
 /// Edits that make one state of another. Where more would be needed the state is sent whole.
 pub const MAX_EDITS: usize = 65_536;
 
 /// Bytes of one replica's state, with its sessions.
 pub const MAX_STATE: usize = 1 << 30;
+
+/// Bytes of what a replica of a cold passive group keeps: a checkpoint, and the log.
+pub const MAX_LOGGED_STATE: usize = MAX_STATE + 2 * MAX_LOG_ORDERED_BYTES;
 
 /// Ordered messages that a joining replica keeps while its state is on the way. Half of what an
 /// executor may be given at once ([`MAX_COMMANDS`]): it is given all of them when the state is there.

@@ -16,7 +16,8 @@
 //! | 9 | [`Load`](bench::Load) | the senders of a benchmark |
 //! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key, and all while it changes |
 //! | 11 | [`Move`] | whoever wishes another primary; then, to take over, that one itself |
-//! | 12 | [`UpdateChunk`] | a passive group's primary, for what it has executed |
+//! | 12 | [`PrimaryChunk`] | a passive group's primary, for what it has executed, and for a checkpoint |
+//! | 13 | [`Relay`] | a cold passive group's primary, for a call that another node had ordered |
 //! | 15 | [`Recalled`] | a node that hosts a replica again which its disk has |
 //! | 17 | [`Ballot`] | a replica of a voting group, for what it has executed |
 //! | 18 | [`Absent`] | a node with a replica of a voting group, when another's votes are missing |
@@ -32,6 +33,7 @@ use crate::limits::MAX_NAME;
 use crate::{GroupId, Malformed, Member, ViewNumber, bench};
 
 mod change;
+mod cold;
 mod configuration;
 mod options;
 mod recall;
@@ -41,6 +43,7 @@ mod update;
 mod votes;
 
 pub use change::{Change, Difference, Edit};
+pub use cold::{LoggedState, Relay};
 pub use configuration::{
     Announce, Component, GroupEntry, Install, MAX_ATTEMPTS, Place, ReplicaEntry,
 };
@@ -48,7 +51,7 @@ pub use options::{Durability, GroupOptions, Hold, Style};
 pub use recall::Recall;
 pub use request::Request;
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
-pub use update::{Update, UpdateChunk, UpdateEntry, UpdateHead};
+pub use update::{PrimaryChunk, Told, Update, UpdateEntry, UpdateHead};
 pub use votes::{Absent, Ballot, Digest};
 
 /// The sender hosts a replica of this group from here on. | name | options |
@@ -129,8 +132,10 @@ pub enum Ordered {
     Load(bench::Load),
     /// A primary is to move, or moves.
     Move(Move),
-    /// A piece of what a passive group's primary has executed.
-    UpdateChunk(UpdateChunk),
+    /// A piece of what a passive group's primary tells its backups.
+    PrimaryChunk(PrimaryChunk),
+    /// The reply to a call whose client is at another node than a cold passive group's primary.
+    Relay(Relay),
     /// A replica is back from its node's disk.
     Recalled(Recalled),
     /// What a replica makes of calls.
@@ -155,7 +160,8 @@ impl Ordered {
             Ordered::Key(step) => append(start(10), step),
             Ordered::Load(load) => return load.encode(),
             Ordered::Move(wish) => append(start(11), wish),
-            Ordered::UpdateChunk(chunk) => chunk.encode(),
+            Ordered::PrimaryChunk(chunk) => chunk.encode(),
+            Ordered::Relay(relay) => append(start(13), relay),
             Ordered::Recalled(recalled) => append(start(15), recalled),
             Ordered::Ballot(ballot) => append(start(17), ballot),
             Ordered::Absent(absent) => append(start(18), absent),
@@ -181,7 +187,8 @@ impl Ordered {
             9 => Ordered::Load(bench::Load::decode(payload)?),
             10 => Ordered::Key(checked_step(read(rest)?)?),
             11 => Ordered::Move(read(rest)?),
-            12 => Ordered::UpdateChunk(UpdateChunk::decode(payload)?),
+            12 => Ordered::PrimaryChunk(PrimaryChunk::decode(payload)?),
+            13 => Ordered::Relay(read::<Relay>(rest)?.checked()?),
             15 => Ordered::Recalled(read(rest)?),
             17 => Ordered::Ballot(read::<Ballot>(rest)?.checked()?),
             18 => Ordered::Absent(read(rest)?),

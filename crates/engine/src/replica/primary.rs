@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::client::Refusal;
 use wire::limits::{MAX_ARRIVALS, MAX_UPDATE_CALLS, UPDATE_CHUNK};
-use wire::ordered::{Ordered, Place, Request, Update, UpdateChunk, UpdateEntry, UpdateHead};
+use wire::ordered::{Ordered, Place, PrimaryChunk, Request, Told, Update, UpdateEntry, UpdateHead};
 use wire::{ClientId, Time};
 
 use super::{Effect, Mode, Replica, Task, fitting};
@@ -87,6 +87,9 @@ impl Replica {
     /// This replica is its passive group's primary since then, or is not. What was under way is ordered
     /// again: nobody takes an update of an earlier time.
     pub(crate) fn reign(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
+        if self.cold.is_some() {
+            return self.reign_cold(since, effects);
+        }
         if self.primary.since == since {
             return;
         }
@@ -101,6 +104,15 @@ impl Replica {
             self.order_chunk(effects);
         }
         self.admit(effects);
+    }
+
+    /// The component is over: nothing more is executed, or told, until the next is installed.
+    pub(crate) fn suspend(&mut self, effects: &mut Vec<Effect>) {
+        if self.cold.is_some() {
+            self.suspend_cold(effects);
+        } else {
+            self.reign(None, effects);
+        }
     }
 
     /// A call comes, from a client here or by way of a backup.
@@ -219,8 +231,9 @@ impl Replica {
         let (Some(since), Some(sent)) = (self.primary.since, &self.primary.sent) else { return };
         let start = sent.next as usize * UPDATE_CHUNK;
         let end = (start + UPDATE_CHUNK).min(sent.bytes.len());
-        effects.push(Effect::Order(Ordered::UpdateChunk(UpdateChunk {
+        effects.push(Effect::Order(Ordered::PrimaryChunk(PrimaryChunk {
             group: self.group,
+            what: Told::Update,
             since,
             number: sent.number,
             index: sent.next,
@@ -230,7 +243,7 @@ impl Replica {
     }
 
     /// A chunk of this replica's own update is delivered. False if it knows of none.
-    pub(super) fn own_chunk(&mut self, chunk: &UpdateChunk, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn own_chunk(&mut self, chunk: &PrimaryChunk, effects: &mut Vec<Effect>) -> bool {
         let Some(sent) = &mut self.primary.sent else { return false };
         if (chunk.number, chunk.index) != (sent.number, sent.next) {
             return false;

@@ -4,8 +4,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::{MAX_STATE, STATE_CHUNK};
-use wire::ordered::{Ordered, ReplicaState, StateChunk, StateHead, Synced};
+use wire::limits::{MAX_LOGGED_STATE, MAX_STATE, STATE_CHUNK};
+use wire::ordered::{LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Synced};
 use wire::{Member, ViewNumber};
 
 use super::{Effect, Mode, Replica, Task, Waiting};
@@ -42,6 +42,7 @@ impl Replica {
             let (group, to) = (self.group, *to);
             effects.push(Effect::Event(Event::TransferStarted { group, to }));
             match self.mode {
+                Mode::Live if self.cold.is_some() => self.offer_log(*transfer, effects),
                 Mode::Live if self.is_ahead() => {
                     self.mode = Mode::Draining;
                     self.waiting.push_back(Waiting::Snapshot(*transfer));
@@ -75,11 +76,12 @@ impl Replica {
             }
             return;
         }
+        let limit = self.largest_state();
         let Mode::Joining { transfer, bytes, next } = &mut self.mode else { return };
         if *transfer != chunk.transfer || *next != chunk.index {
             return;
         }
-        if bytes.len() + chunk.bytes.len() > MAX_STATE {
+        if bytes.len() + chunk.bytes.len() > limit {
             effects.push(self.failed("the state that comes in is larger than MAX_STATE"));
             return;
         }
@@ -92,6 +94,15 @@ impl Replica {
     }
 
     fn restore(&mut self, transfer: ViewNumber, bytes: Bytes, effects: &mut Vec<Effect>) {
+        if self.cold.is_some() {
+            return match LoggedState::decode(&bytes) {
+                Ok(state) => {
+                    self.take_log(state);
+                    self.transferred(transfer, bytes, effects);
+                }
+                Err(malformed) => effects.push(self.failed(&malformed.to_string())),
+            };
+        }
         match ReplicaState::decode(&bytes) {
             Ok(ReplicaState { head, service }) => {
                 self.mode = Mode::Restoring { transfer, head, state: bytes };
@@ -106,7 +117,7 @@ impl Replica {
         let Mode::Restoring { transfer, head, state } = &mut self.mode else {
             panic!("a service answers only what it was given");
         };
-        let (group, transfer) = (self.group, *transfer);
+        let transfer = *transfer;
         let (head, state) = (core::mem::take(head), core::mem::take(state));
         if let Err(reason) = result {
             effects.push(self.failed(&reason));
@@ -114,6 +125,12 @@ impl Replica {
         }
         self.adopt(head);
         self.begin_to_vote(effects);
+        self.transferred(transfer, state, effects);
+    }
+
+    /// The state is here.
+    fn transferred(&mut self, transfer: ViewNumber, state: Bytes, effects: &mut Vec<Effect>) {
+        let group = self.group;
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
         effects.push(match self.on_disk {
             true => Effect::Store { state, transfer: Some(transfer) },
@@ -143,14 +160,7 @@ impl Replica {
         service: Bytes,
         effects: &mut Vec<Effect>,
     ) {
-        let state = ReplicaState { head, service }.encode();
-        if state.len() > MAX_STATE {
-            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
-            return;
-        }
-        let outgoing = Outgoing { transfer, state, next: 0 };
-        effects.push(Effect::Order(self.chunk(&outgoing)));
-        self.outgoing.push(outgoing);
+        self.offer_state(transfer, ReplicaState { head, service }.encode(), effects);
     }
 
     /// The service's state with what is kept beside it.
@@ -175,6 +185,26 @@ impl Replica {
         self.updates.taken = head.updates;
         self.clock = head.clock;
         self.sessions = Sessions::import(head.sessions);
+    }
+
+    /// The most that a state may have on its way.
+    fn largest_state(&self) -> usize {
+        if self.cold.is_some() { MAX_LOGGED_STATE } else { MAX_STATE }
+    }
+
+    pub(super) fn offer_state(
+        &mut self,
+        transfer: ViewNumber,
+        state: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        if state.len() > self.largest_state() {
+            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
+            return;
+        }
+        let outgoing = Outgoing { transfer, state, next: 0 };
+        effects.push(Effect::Order(self.chunk(&outgoing)));
+        self.outgoing.push(outgoing);
     }
 
     fn chunk(&self, outgoing: &Outgoing) -> Ordered {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::ClientId;
 use wire::limits::{MAX_JOIN_BACKLOG, MAX_UPDATE, MAX_UPDATE_BACKLOG};
-use wire::ordered::{Place, Update, UpdateChunk};
+use wire::ordered::{Place, PrimaryChunk, Update};
 
 use super::{Effect, Mode, Replica, Task, Waiting};
 use crate::api::{Command, Event};
@@ -18,10 +18,14 @@ use crate::session::kept;
 pub(super) struct Updates {
     /// So many are in the group's history, as far as it is known here.
     pub(super) taken: u64,
-    incoming: Option<Incoming>,
+    pieces: Pieces,
 }
 
-/// What has come of an update.
+/// Puts together what a primary tells in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Pieces(Option<Incoming>);
+
+/// What has come of it so far.
 #[derive(Debug)]
 struct Incoming {
     since: Place,
@@ -30,29 +34,29 @@ struct Incoming {
     bytes: Vec<u8>,
 }
 
-impl Updates {
-    /// Puts the pieces together. With the last one: the update, or nothing if not all of it came here.
-    fn put(&mut self, chunk: &UpdateChunk) -> Option<Bytes> {
+impl Pieces {
+    /// With the last piece: the whole, or nothing if not all of it came here.
+    pub(super) fn put(&mut self, chunk: &PrimaryChunk) -> Option<Bytes> {
         if chunk.index == 0 && chunk.last {
-            self.incoming = None;
+            self.0 = None;
             return Some(chunk.bytes.clone());
         }
         if chunk.index == 0 {
             let (since, number, bytes) = (chunk.since, chunk.number, Vec::new());
-            self.incoming = Some(Incoming { since, number, next: 0, bytes });
+            self.0 = Some(Incoming { since, number, next: 0, bytes });
         }
         let fits = |incoming: &mut Incoming| {
             let expected = (incoming.since, incoming.number, incoming.next);
             expected == (chunk.since, chunk.number, chunk.index)
                 && incoming.bytes.len() + chunk.bytes.len() <= MAX_UPDATE
         };
-        let mut incoming = self.incoming.take_if(fits)?;
+        let mut incoming = self.0.take_if(fits)?;
         incoming.bytes.extend_from_slice(&chunk.bytes);
         incoming.next += 1;
         if chunk.last {
             return Some(incoming.bytes.into());
         }
-        self.incoming = Some(incoming);
+        self.0 = Some(incoming);
         None
     }
 }
@@ -61,14 +65,14 @@ impl Replica {
     /// A piece of an update of the group's primary is delivered. `own`: it is this replica.
     pub(crate) fn update_chunk(
         &mut self,
-        chunk: &UpdateChunk,
+        chunk: &PrimaryChunk,
         own: bool,
         effects: &mut Vec<Effect>,
     ) {
         if own && self.own_chunk(chunk, effects) {
             return;
         }
-        let bytes = self.updates.put(chunk);
+        let bytes = self.updates.pieces.put(chunk);
         if !chunk.last {
             return;
         }
@@ -80,29 +84,38 @@ impl Replica {
             | Mode::Joining { .. }
             | Mode::Restoring { .. }
             | Mode::Recalling { .. } => {
-                let size = bytes.as_ref().map_or(0, Bytes::len);
-                let full = self.waiting.len() >= MAX_JOIN_BACKLOG
-                    || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;
-                if full && !self.waiting.is_empty() {
-                    self.overflow(effects);
-                    return self.update_chunk_after_overflow(chunk.number, bytes, effects);
+                let number = chunk.number;
+                let waiting = Waiting::Update { number, bytes };
+                if let Some(Waiting::Update { number, bytes }) = self.keep_back(waiting, effects)
+                    && matches!(self.mode, Mode::Live)
+                {
+                    self.take(number, bytes, effects); // a donor that has given its transfer up goes on
                 }
-                self.waiting_bytes += size;
-                self.waiting.push_back(Waiting::Update { number: chunk.number, bytes });
             }
         }
     }
 
-    /// A donor that has given its transfer up goes on.
-    fn update_chunk_after_overflow(
+    /// What the primary told waits with the rest. Given back if that became too much: then nothing waits any more.
+    pub(super) fn keep_back(
         &mut self,
-        number: u64,
-        bytes: Option<Bytes>,
+        waiting: Waiting,
         effects: &mut Vec<Effect>,
-    ) {
-        if matches!(self.mode, Mode::Live) {
-            self.take(number, bytes, effects);
+    ) -> Option<Waiting> {
+        let size = match &waiting {
+            Waiting::Update { bytes, .. } | Waiting::Checkpoint { bytes, .. } => {
+                bytes.as_ref().map_or(0, Bytes::len)
+            }
+            Waiting::Request(_) | Waiting::Snapshot(_) => 0,
+        };
+        let full = self.waiting.len() >= MAX_JOIN_BACKLOG
+            || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;
+        if full && !self.waiting.is_empty() {
+            self.overflow(effects);
+            return Some(waiting);
         }
+        self.waiting_bytes += size;
+        self.waiting.push_back(waiting);
+        None
     }
 
     /// An update is next, unless the state that was transferred has it.
@@ -155,7 +168,7 @@ impl Replica {
     }
 
     /// This replica has not the group's state any more: it comes anew.
-    fn out_of_step(&mut self, reason: String, effects: &mut Vec<Effect>) {
+    pub(super) fn out_of_step(&mut self, reason: String, effects: &mut Vec<Effect>) {
         effects.push(Effect::Event(Event::UpdateFailed { group: self.group, reason }));
         effects.push(Effect::Overflow);
         self.idle(effects);

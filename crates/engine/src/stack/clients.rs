@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use wire::client::{
     Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
 };
-use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
+use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_LOG, MAX_LOG_BYTES, MAX_SESSION_WINDOW};
 use wire::ordered::{self, Ordered, Style};
 use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 
@@ -213,7 +213,9 @@ impl<O: Ordering> Stack<O> {
         match style.entry(group.standing(self.me)) {
             Entry::Open => {
                 // A view without it, or with another primary, is on its way.
-                let Some(hosted) = hosted.filter(|hosted| hosted.yields.is_none()) else { return };
+                let takes =
+                    |hosted: &&Hosted| hosted.yields.is_none() || !style.executes_on_arrival();
+                let Some(hosted) = hosted.filter(takes) else { return };
                 match style.looks_first().then(|| known(hosted)).flatten() {
                     Some(outcome) => self.serve_known(call, outcome),
                     None if style.executes_on_arrival() => self.execute_call(now, call),
@@ -319,6 +321,9 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn order_call(&mut self, now: Time, call: Call) {
+        if self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.is_log_full()) {
+            return self.wait_for_log(now, call);
+        }
         let Some(request) = self.stamped(call) else { return };
         // A reply that waits for nobody's copy does not have the others woken for it.
         let level = if self.holds_alone(call.0) { Level::Agreed } else { Level::Held };
@@ -333,6 +338,24 @@ impl<O: Ordering> Stack<O> {
             let outcome = busy(self.pace.retry_after(queued), reason);
             self.decline(call, outcome);
         }
+    }
+
+    /// The group's log is full: its primary is slow, or cannot take a checkpoint.
+    fn wait_for_log(&mut self, now: Time, call: Call) {
+        let Some(log) = self.hosted.get(&call.0).and_then(|hosted| hosted.replica.log_size())
+        else {
+            return;
+        };
+        let requests = usize::try_from(log.requests).unwrap_or(usize::MAX);
+        let retry_after = self.pace.retry_after(requests);
+        let reason = format!(
+            "the group has logged {requests} calls, of {} bytes, since its last checkpoint, and may have {MAX_LOG} of \
+             {MAX_LOG_BYTES}: ask again when its primary has taken one",
+            log.bytes
+        );
+        // One that was given to the ring before goes on waiting.
+        self.decline(call, busy(retry_after, reason));
+        self.callers.order_later(&call, now + retry_after);
     }
 
     /// A replica here has the outcome of a call.
@@ -448,7 +471,7 @@ impl<O: Ordering> Stack<O> {
         for call in self.callers.all() {
             let stage = self.callers.get(&call).map(|waiting| waiting.stage.clone());
             match stage.filter(|_| self.executes(call.0)) {
-                Some(Stage::Delivered { .. }) => {
+                Some(Stage::Delivered { .. }) if self.is_answered_here(&call) => {
                     self.callers.set_stage(&call, Stage::Delivered { sequence: installed });
                 }
                 Some(Stage::Serving) => {} // its replica goes on with it

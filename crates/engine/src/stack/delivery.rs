@@ -63,7 +63,13 @@ impl<O: Ordering> Stack<O> {
         self.deferred.clear();
         // What was to be said about an earlier configuration is of no use in this one.
         let lasting = |ordered: &Ordered| {
-            !matches!(ordered, Ordered::Announce(_) | Ordered::Install(_) | Ordered::UpdateChunk(_))
+            !matches!(
+                ordered,
+                Ordered::Announce(_)
+                    | Ordered::Install(_)
+                    | Ordered::PrimaryChunk(_)
+                    | Ordered::Relay(_)
+            )
         };
         self.unsent.retain(lasting);
         self.held = Held::default();
@@ -217,7 +223,9 @@ impl<O: Ordering> Stack<O> {
     /// Acts on an ordered message at its place.
     fn act(&mut self, now: Time, sender: Member, sequence: u64, ordered: Ordered, payload: &Bytes) {
         match ordered {
-            Ordered::Request(request) => self.act_on_request(now, sequence, request, payload),
+            Ordered::Request(request) => {
+                self.act_on_request(now, sender, sequence, request, payload);
+            }
             Ordered::JoinGroup(join) => {
                 let id = GroupId::of(&join.name);
                 if sender == self.me
@@ -258,8 +266,9 @@ impl<O: Ordering> Stack<O> {
                 });
             }
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
-            Ordered::UpdateChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
+            Ordered::PrimaryChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
+            Ordered::Relay(relay) => self.act_on_relay(sender, relay),
             Ordered::Key(step) => self.act_on_key(sender, step),
             Ordered::Ballot(ballot) => self.act_on_ballot(now, sender, &ballot),
             Ordered::Absent(absent) => self.act_on_absent(now, &absent),
@@ -269,7 +278,14 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    fn act_on_request(&mut self, now: Time, sequence: u64, request: Request, payload: &Bytes) {
+    fn act_on_request(
+        &mut self,
+        now: Time,
+        sender: Member,
+        sequence: u64,
+        request: Request,
+        payload: &Bytes,
+    ) {
         let group = request.group;
         let style = self.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(Conduct::executes_on_arrival) {
@@ -294,7 +310,10 @@ impl<O: Ordering> Stack<O> {
                     self.log_taken(group, place, payload);
                 }
             }
-            self.with_replica(now, group, |replica, effects| replica.deliver(request, effects));
+            let elsewhere = sender != self.me;
+            self.with_replica(now, group, |replica, effects| {
+                replica.deliver(request, elsewhere, effects);
+            });
             self.cut_log(now, group);
         }
     }

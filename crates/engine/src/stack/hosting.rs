@@ -9,6 +9,7 @@ use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::{Durability, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
 use wire::{GroupId, Member, Time, ViewNumber};
 
+use super::cold::{ColdTimes, Milestone};
 use super::storage::Logged;
 use super::{Hosted, Motive, Penance, Stack};
 use crate::api::{Event, Executed, HostError, Output, Ticket};
@@ -50,13 +51,14 @@ impl<O: Ordering> Stack<O> {
         let hosted = Hosted {
             name: name.into(),
             options,
-            replica: Replica::new(id, on_disk, options.style.votes(), self.planted),
+            replica: Replica::new(id, options.style, on_disk, self.planted),
             taken: Place::default(),
             settled: false,
             leaving: false,
             stays: false,
             abandoned: false,
             lost: false,
+            cold: ColdTimes::default(),
             yields: None,
             refused: false,
             asked: None,
@@ -69,6 +71,9 @@ impl<O: Ordering> Stack<O> {
         self.hosted.insert(id, hosted);
         if on_disk {
             self.recall_replica(now, id);
+        }
+        if options.style.logs() {
+            self.cold.0.insert(id);
         }
         self.settle(now);
         Ok(id)
@@ -154,6 +159,14 @@ impl<O: Ordering> Stack<O> {
                 Effect::Cast => {
                     self.ballots_due.insert(group);
                 }
+                Effect::Unplaced { client, number } => self.unplaced(now, (group, client, number)),
+                Effect::Promoting => self.reached(now, group, Milestone::Promoting),
+                Effect::CheckpointRestored => self.reached(now, group, Milestone::Restored),
+                Effect::Replayed { requests } => {
+                    self.reached(now, group, Milestone::Replayed(requests));
+                }
+                Effect::Checkpointed => self.reached(now, group, Milestone::Checkpointed),
+                Effect::CheckpointFailed => self.reached(now, group, Milestone::CheckpointFailed),
                 Effect::Event(event) => self.event(event),
             }
         }
@@ -277,6 +290,7 @@ impl<O: Ordering> Stack<O> {
         }
         hosted.lost = false;
         hosted.yields = None; // of a view that is over
+        hosted.cold.last_one = false;
         let leaving = hosted.leaving;
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
@@ -348,6 +362,7 @@ impl<O: Ordering> Stack<O> {
         };
         if self.hosted.get(&id).is_some_and(done) {
             self.hosted.remove(&id);
+            self.cold.0.remove(&id);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use wire::ordered::{Move, Ordered, Request, UpdateChunk};
+use wire::ordered::{Move, Ordered, PrimaryChunk, Request, Told};
 use wire::{GroupId, Member, Time};
 
 use super::Stack;
@@ -38,12 +38,15 @@ impl<O: Ordering> Stack<O> {
         now: Time,
         sender: Member,
         sequence: u64,
-        chunk: &UpdateChunk,
+        chunk: &PrimaryChunk,
     ) {
         let id = chunk.group;
         let reigns = self.directory.reigns(id, sender, chunk.since);
         if !reigns && !self.planted.is(Bug::TakeDeposed) {
             return; // what it has executed was answered to nobody
+        }
+        if chunk.what == Told::Checkpoint {
+            return self.act_on_checkpoint(now, sender, chunk);
         }
         if chunk.last {
             let place = self.place(sequence);
@@ -63,6 +66,16 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    fn act_on_checkpoint(&mut self, now: Time, sender: Member, chunk: &PrimaryChunk) {
+        let own = sender == self.me;
+        let here = self.directory.get(chunk.group).and_then(|group| group.replica(self.me));
+        if here.is_some() {
+            self.with_replica(now, chunk.group, |replica, effects| {
+                replica.checkpoint_chunk(chunk, own, effects);
+            });
+        }
+    }
+
     /// The component begins: so does the time of all primaries.
     pub(super) fn enthrone_all(&mut self) {
         let ids: Vec<GroupId> = self.directory.iter().map(|(id, _)| id).collect();
@@ -74,16 +87,19 @@ impl<O: Ordering> Stack<O> {
     /// Tells this node's replica whether it is its group's primary.
     pub(super) fn reconcile_reign(&mut self, now: Time, id: GroupId) {
         let group = self.directory.get(id);
-        let passive = group.filter(|group| group.options.style.executes_on_arrival());
+        let passive = group.filter(|group| group.options.style.keeps_its_primary());
         let since = passive.and_then(|group| group.reign_of(self.me));
+        let Some(hosted) = self.hosted.get(&id) else { return };
+        let before = (hosted.replica.runs(), hosted.replica.is_finishing());
         self.with_replica(now, id, |replica, effects| replica.reign(since, effects));
+        self.note_running(id, before);
     }
 
     /// The component is over: nothing more is executed until the next is installed.
     pub(super) fn suspend_primaries(&mut self, now: Time) {
         let ids: Vec<GroupId> = self.hosted.keys().copied().collect();
         for id in ids {
-            self.with_replica(now, id, |replica, effects| replica.reign(None, effects));
+            self.with_replica(now, id, |replica, effects| replica.suspend(effects));
         }
     }
 
@@ -105,6 +121,8 @@ impl<O: Ordering> Stack<O> {
         let yields = mine && has_state && group.view == wish.view;
         if let Some(hosted) = self.hosted.get_mut(&wish.group).filter(|_| yields) {
             hosted.yields = Some((*wish, false));
+            // So that the next has little to replay.
+            hosted.cold.last_one = group.options.style.logs();
         }
         yields
     }
@@ -116,8 +134,9 @@ impl<O: Ordering> Stack<O> {
         }
         let mut ready = Vec::new();
         for hosted in self.hosted.values_mut() {
+            let may = hosted.may_hand_over();
             if let Some((wish, said @ false)) = &mut hosted.yields
-                && !hosted.replica.has_calls()
+                && may
             {
                 *said = true;
                 ready.push(*wish);
@@ -133,6 +152,9 @@ impl<O: Ordering> Stack<O> {
     /// A passive group may have another primary, who was given nothing of what the one before had taken and did not order.
     pub(super) fn park_forwarded(&mut self, id: GroupId) {
         let group = self.directory.get(id);
+        if group.is_some_and(|group| group.options.style.logs()) {
+            return self.park_relayed(id);
+        }
         if group.is_some_and(|group| group.options.style.executes_on_arrival()) {
             for call in self.callers.of_group(id) {
                 if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {

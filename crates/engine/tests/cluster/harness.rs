@@ -40,6 +40,8 @@ struct Node<O> {
     changes: BTreeMap<GroupId, Changes>,
     /// Requests that services here have executed.
     executions: usize,
+    /// How often services here were told to run.
+    starts: usize,
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
     moves: Vec<Result<ViewNumber, MoveError>>,
@@ -199,6 +201,7 @@ impl<O: Base> Cluster<O> {
             logs: BTreeMap::new(),
             changes: BTreeMap::new(),
             executions: 0,
+            starts: 0,
             events: Vec::new(),
             benches: Vec::new(),
             moves: Vec::new(),
@@ -231,6 +234,11 @@ impl<O: Base> Cluster<O> {
     /// How many requests the services at this node have executed.
     pub fn executions(&self, node: u32) -> usize {
         self.nodes[&node].executions
+    }
+
+    /// How often the services at this node were told to run.
+    pub fn starts(&self, node: u32) -> usize {
+        self.nodes[&node].starts
     }
 
     pub fn kill(&mut self, node: u32) {

@@ -3,6 +3,7 @@
 
 mod base;
 mod bench;
+mod cold;
 mod disk;
 mod harness;
 mod keys;

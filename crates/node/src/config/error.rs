@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
+use wire::limits::{MAX_GROUPS, MAX_LOG, MAX_LOG_BYTES, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
 use wire::ordered::Style;
 use wire::{Duration, NodeId};
 
@@ -233,6 +233,13 @@ pub enum Problem {
         /// The group.
         group: String,
     },
+    /// More than a log may have would be in no checkpoint, or nothing.
+    #[error(
+        "[checkpoints] is not possible: give requests 1 to {}, bytes 1 to {}, and interval_ms at least 1",
+        MAX_LOG / 2,
+        MAX_LOG_BYTES / 2
+    )]
+    Checkpoints,
     /// Nothing is ordered in a stateless group, so there is nothing to hold.
     #[error("a stateless group orders no calls: leave hold out, or choose another style")]
     HoldOfStateless {
@@ -360,6 +367,7 @@ impl Problem {
             Problem::GroupName { index, .. } | Problem::ReplicaTwice { index, .. } => {
                 vec![Key("replica"), Index(*index), Key("group")]
             }
+            Problem::Checkpoints => vec![Key("checkpoints")],
             Problem::HoldOfStateless { index } => vec![Key("replica"), Index(*index), Key("hold")],
             Problem::NotOnDisk { index, .. } => {
                 vec![Key("replica"), Index(*index), Key("durability")]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use engine::Quorum;
+use engine::{Checkpoints, Quorum};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -62,6 +62,8 @@ struct File {
     voting: Voting,
     #[serde(default)]
     realtime: RealtimeTable,
+    #[serde(default)]
+    checkpoints: CheckpointsTable,
     #[serde(default)]
     replica: Vec<Replica>,
     #[serde(default)]
@@ -182,6 +184,35 @@ struct RealtimeTable {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CheckpointsTable {
+    requests: u64,
+    bytes: usize,
+    interval_ms: u64,
+}
+
+impl Default for CheckpointsTable {
+    fn default() -> Self {
+        Checkpoints::default().into()
+    }
+}
+
+impl From<Checkpoints> for CheckpointsTable {
+    fn from(checkpoints: Checkpoints) -> Self {
+        let Checkpoints { requests, bytes, interval } = checkpoints;
+        let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        CheckpointsTable { requests, bytes, interval_ms }
+    }
+}
+
+impl From<CheckpointsTable> for Checkpoints {
+    fn from(table: CheckpointsTable) -> Self {
+        let CheckpointsTable { requests, bytes, interval_ms } = table;
+        Checkpoints { requests, bytes, interval: Duration::from_millis(interval_ms) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Replica {
     group: String,
@@ -271,6 +302,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         ring,
         vote_patience: Duration::from_millis(file.voting.patience_ms),
         realtime: file.realtime.into(),
+        checkpoints: file.checkpoints.into(),
         replicas: file.replica.into_iter().map(replica).collect(),
         programs: file.program.into_iter().map(program).collect(),
     })
@@ -325,6 +357,7 @@ pub(super) fn print(config: &Config) -> String {
         ring: Ring::from(config.ring),
         voting: Voting::of(config.vote_patience),
         realtime: RealtimeTable::from(&config.realtime),
+        checkpoints: config.checkpoints.into(),
         replica: config.replicas.iter().map(replica).collect(),
         program: config.programs.iter().map(program).collect(),
     };

@@ -69,6 +69,23 @@ impl Log {
                     "what a passive group's calls have changed is lost here"
                 );
             }
+            Event::Promoted { name, requests, restore, replay, .. } => {
+                tracing::info!(
+                    group = name,
+                    requests,
+                    ?restore,
+                    ?replay,
+                    "the replica here is primary: it has its checkpoint, and has executed its log"
+                );
+            }
+            Event::PromotionFailed { group, reason } => {
+                let group = self.name(*group);
+                tracing::error!(group, reason, "the replica here is primary and cannot begin");
+            }
+            Event::CheckpointFailed { group, reason } => {
+                let group = self.name(*group);
+                tracing::error!(group, reason, "no checkpoint can be taken: the log grows");
+            }
             Event::Transferred { group, bytes } => {
                 let group = self.name(*group);
                 tracing::info!(group, bytes, "the replica has the state");

@@ -63,6 +63,14 @@ pub enum EventKind {
     TransferFailed { group: GroupId, reason: String },
     /// What a passive group's primary has changed could not be told, or not be done here.
     UpdateFailed { group: GroupId, reason: String },
+    /// This node's replica of a cold passive group is primary, and has executed its log.
+    Promoted { group: String, requests: u64, restore_ns: u64, replay_ns: u64 },
+    /// It is primary, and its service cannot read the checkpoint.
+    PromotionFailed { group: GroupId, reason: String },
+    /// A cold passive group's checkpoint is here.
+    Checkpointed { group: GroupId, number: u64, bytes: usize },
+    /// A cold passive group's primary could not take one.
+    CheckpointFailed { group: GroupId, reason: String },
     /// This node's replica has the state.
     Transferred { group: GroupId, bytes: usize },
     /// A member is held to have failed.
@@ -225,6 +233,19 @@ impl From<&Event> for EventKind {
             Event::TransferStarted { group, to } => EventKind::TransferStarted { group, to },
             Event::TransferFailed { group, reason } => EventKind::TransferFailed { group, reason },
             Event::UpdateFailed { group, reason } => EventKind::UpdateFailed { group, reason },
+            Event::Promoted { group: _, name, requests, restore, replay } => {
+                let (restore_ns, replay_ns) = (ns(restore), ns(replay));
+                EventKind::Promoted { group: name, requests, restore_ns, replay_ns }
+            }
+            Event::PromotionFailed { group, reason } => {
+                EventKind::PromotionFailed { group, reason }
+            }
+            Event::Checkpointed { group, number, bytes } => {
+                EventKind::Checkpointed { group, number, bytes }
+            }
+            Event::CheckpointFailed { group, reason } => {
+                EventKind::CheckpointFailed { group, reason }
+            }
             Event::Transferred { group, bytes } => EventKind::Transferred { group, bytes },
             Event::Suspected { member, ring, cause } => {
                 let silent_ns = silent(Some(cause));

@@ -106,6 +106,13 @@ impl Teller {
             EventKind::TransferStarted { group, to } => {
                 format!("{}: {} is being given the state", self.name(*group), to.node)
             }
+            EventKind::Promoted { group, requests, restore_ns, replay_ns } => {
+                format!(
+                    "{group}: the replica here is primary; its checkpoint took {}, {requests} requests of its log {}",
+                    ms(*restore_ns),
+                    ms(*replay_ns)
+                )
+            }
             EventKind::Transferred { group, bytes } => {
                 format!("{}: the replica here has the state, {bytes} bytes", self.name(*group))
             }

@@ -176,6 +176,7 @@ impl Process {
                 }
                 (Outgoing::State { number, state, sent: 0 }, Expected::Restore(ticket))
             }
+            Command::Start => return, // it begins with its initial state
             Command::Reset => {
                 self.replaced += 1;
                 if let Some(changes) = &mut self.changes {

@@ -25,8 +25,10 @@ pub(crate) struct Replica {
     group: GroupId,
     serial: u64,
     make: Factory,
-    /// `None` after the factory panicked.
+    /// `None` after the factory panicked, and in a cold passive group while another replica is primary.
     service: Option<Box<dyn Service>>,
+    /// It is made when it is to run, and not before.
+    on_demand: bool,
     /// What it tells, and is told, of changes; of a group whose replicas all execute, nothing.
     changes: Option<Changes>,
     /// Its last call was.
@@ -35,10 +37,11 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub fn new(group: GroupId, serial: u64, make: Factory, style: Style) -> Replica {
+        let on_demand = style == Style::ColdPassive;
         // A panic here is the caller's of `host`, on its own thread.
-        let service = Some(make());
+        let service = (!on_demand).then(&make);
         let changes = (style == Style::WarmPassive).then(Changes::default);
-        Replica { group, serial, make, service, changes, quick: false }
+        Replica { group, serial, make, service, on_demand, changes, quick: false }
     }
 
     /// Executes a command; `Reset` has no outcome.
@@ -66,6 +69,14 @@ impl Replica {
             Command::Apply { ticket, change } => {
                 (ticket, (Executed::Applied(self.apply(&change)), false))
             }
+            Command::Start => {
+                self.service = guarded("factory", || (self.make)()).ok();
+                return None;
+            }
+            Command::Reset if self.on_demand => {
+                self.service = None;
+                return None;
+            }
             Command::Reset => {
                 if let Some(changes) = &mut self.changes {
                     changes.reset();
@@ -85,7 +96,7 @@ impl Replica {
         let outcome = match &mut self.service {
             Some(service) if read => guarded("read", || service.read(context, call)),
             Some(service) => guarded("call", || service.call(context, call)),
-            None => Err(()),
+            None => Err(()), // it could not be made
         };
         self.quick = monotonic().since(begun) < QUICK;
         let panicked = outcome.is_err();
@@ -98,7 +109,7 @@ impl Replica {
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, String> {
-        let service = self.service.as_ref().ok_or("the service could not be made")?;
+        let service = self.service.as_ref().ok_or(NOT_RUNNING)?;
         guarded("snapshot", || service.snapshot())
             .unwrap_or_else(|()| Err("the service panicked while its state was taken".into()))
     }
@@ -142,6 +153,8 @@ impl Replica {
         let _ = reply.try_send(self.snapshot().map_err(HostError::Snapshot));
     }
 }
+
+const NOT_RUNNING: &str = "the service could not be made, or does not run: in a cold passive group it does at the primary alone";
 
 const NOT_PASSIVE: &str = "the group is not passive: its replicas all execute";
 

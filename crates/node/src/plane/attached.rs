@@ -55,6 +55,7 @@ impl Plane {
                 Ok(group) => {
                     any = true;
                     self.take_in(now, group, executor);
+                    self.stack.set_checkpoints(now, group, self.checkpoints);
                 }
                 Err(HostError::Twice)
                     if self.executors.get(&group).is_none_or(|before| before.leaving) =>

@@ -37,6 +37,7 @@ impl Plane {
             Order::Host { name, options, executor, reply } => {
                 let result = self.stack.host(now, &name, options).map(|group| {
                     self.executors.insert(group, executor);
+                    self.stack.set_checkpoints(now, group, self.checkpoints);
                 });
                 let _ = reply.try_send(result.map_err(HostError::from));
             }

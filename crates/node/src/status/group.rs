@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wire::ordered::{Durability, Hold, Style};
-use wire::{Incarnation, Member, NodeId, ViewNumber};
+use wire::{Incarnation, Member, NodeId, Time, ViewNumber};
 
 /// What a node knows of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,24 @@ pub struct GroupStatus {
     pub sessions: Option<usize>,
     /// Requests executed in the group's history, by this node's replica, if it has one.
     pub executed: Option<u64>,
+    /// What this node's replica of a cold passive group keeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogStatus>,
+}
+
+/// What a replica of a cold passive group keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogStatus {
+    /// Requests that are in no checkpoint.
+    pub requests: u64,
+    /// Bytes of their arguments.
+    pub bytes: usize,
+    /// Bytes of the last checkpoint, with its sessions. 0: the service's initial state.
+    pub checkpoint_bytes: usize,
+    /// Milliseconds since that came. `None`: there was none since this replica joined.
+    pub checkpoint_age_ms: Option<u64>,
+    /// Its service runs here.
+    pub runs: bool,
 }
 
 /// One replica of a group.
@@ -39,8 +57,9 @@ pub struct ReplicaStatus {
     pub synced: bool,
 }
 
-impl From<engine::GroupStatus> for GroupStatus {
-    fn from(group: engine::GroupStatus) -> Self {
+impl GroupStatus {
+    /// As the engine says at this moment.
+    pub(crate) fn new(group: engine::GroupStatus, now: Time) -> Self {
         let replica = |replica: engine::ReplicaStatus| ReplicaStatus {
             node: replica.member.node,
             incarnation: replica.member.incarnation,
@@ -56,6 +75,17 @@ impl From<engine::GroupStatus> for GroupStatus {
             replicas: group.replicas.into_iter().map(replica).collect(),
             sessions: group.sessions,
             executed: group.executed,
+            log: group.log.map(|log| LogStatus {
+                requests: log.requests,
+                bytes: log.bytes,
+                checkpoint_bytes: log.checkpoint_bytes,
+                checkpoint_age_ms: log.checkpointed.map(|then| age_ms(then, now)),
+                runs: log.runs,
+            }),
         }
     }
+}
+
+fn age_ms(then: Time, now: Time) -> u64 {
+    u64::try_from(now.since(then).as_millis()).unwrap_or(u64::MAX)
 }

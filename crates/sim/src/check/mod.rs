@@ -6,6 +6,7 @@
 pub mod acknowledged;
 pub mod benchmarks;
 pub mod bounded;
+pub mod cold;
 pub mod detection;
 pub mod evs;
 pub mod hashed;

@@ -191,6 +191,7 @@ impl Cluster {
         }
         match process.host(now, &plan.name, plan.options) {
             Ok(id) => {
+                process.set_checkpoints(now, id, plan.checkpoints);
                 self.watch.promise.hosted(id, me);
                 self.watch.replaced(me, id, &[])?;
                 self.next_executor += 1;
@@ -400,7 +401,11 @@ impl Cluster {
                 let log = &self.executors[node][&id].log;
                 (self.fabric.member(node), &log.entries, log.digest)
             };
-            let ends: Vec<_> = group.hosts.iter().map(end).collect();
+            let members: Vec<Member> =
+                group.hosts.iter().map(|node| self.fabric.member(*node)).collect();
+            self.watch.cold.finish(id, &members)?;
+            let runs = |node: &&Place| self.watch.cold.runs(self.fabric.member(**node), id);
+            let ends: Vec<_> = group.hosts.iter().filter(runs).map(end).collect();
             self.watch.finish(id, &ends)?;
         }
         for customer in &self.customers {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use steadfast::status::{Grant, GroupStatus, KeyChange, Status, StorageStatus};
+use steadfast::status::{Grant, GroupStatus, KeyChange, LogStatus, Status, StorageStatus};
 use steadfast::{Durability, NodeId, Style};
 
 /// Names of clients that are told; `--json` tells more.
@@ -276,6 +276,26 @@ fn groups(text: &mut String, status: &Status) {
             line(text, format_args!("{meaning}"));
         }
     }
+    for group in &status.groups {
+        if let Some(log) = &group.log {
+            line(text, format_args!("{}", kept(&group.name, log)));
+        }
+    }
+}
+
+/// What the asked node's replica of a cold passive group keeps.
+fn kept(group: &str, log: &LogStatus) -> String {
+    let LogStatus { requests, bytes, checkpoint_bytes, checkpoint_age_ms, .. } = log;
+    let since = match checkpoint_age_ms {
+        Some(age) => {
+            format!("a checkpoint of {checkpoint_bytes} bytes, {:.1} s ago", *age as f64 / 1e3)
+        }
+        None if *checkpoint_bytes > 0 => {
+            format!("the checkpoint of {checkpoint_bytes} bytes that this replica was given")
+        }
+        None => "the beginning".to_owned(),
+    };
+    format!("{group} has logged {requests} requests ({bytes} bytes) since {since}")
 }
 
 /// The column of the replicas.

@@ -8,13 +8,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// How a group is replicated (`docs/protocol/group.md`, "Styles"; `ft-corba-totem.txt`, section 2.1).
 ///
 /// In text it is its [name](Style::name), in messages its number. The numbers never change, and are in the
-/// order of what a style spends on a fault that has not happened yet: 2 is kept for cold passive.
+/// order of what a style spends on a fault that has not happened yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Style {
     /// Nothing is ordered: whichever replica a call comes to executes it at once and answers. A retry may be
     /// executed again. Replicas have no state in common, and serve with or without a quorum.
     Stateless = 1,
+    /// The primary alone executes, what is ordered. The others log the requests, keep its last checkpoint, and run no
+    /// service until one of them becomes primary: that one restores the checkpoint and replays the log.
+    ColdPassive = 2,
     /// The primary alone executes, when a call comes, and its replies wait until the others hold what that has
     /// changed. Handlers need not be deterministic.
     WarmPassive = 3,
@@ -31,13 +34,20 @@ pub enum Style {
 
 impl Style {
     /// Every style.
-    pub const ALL: [Style; 5] =
-        [Style::Stateless, Style::WarmPassive, Style::SemiActive, Style::Active, Style::Voting];
+    pub const ALL: [Style; 6] = [
+        Style::Stateless,
+        Style::ColdPassive,
+        Style::WarmPassive,
+        Style::SemiActive,
+        Style::Active,
+        Style::Voting,
+    ];
 
     /// Its name in configurations and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Style::Stateless => "stateless",
+            Style::ColdPassive => "cold-passive",
             Style::WarmPassive => "warm-passive",
             Style::SemiActive => "semi-active",
             Style::Active => "active",

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{KeptReply, Place};
@@ -12,24 +12,27 @@ use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_UPDATE_CALLS, UPDATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, NodeId, RingId, Time};
 
-/// A piece of an [`Update`]. The update has its place in the order where its last piece has.
+/// A piece of what a passive group's primary tells its backups. That has its place in the order where its last piece has.
 ///
 /// ```text
-///  0      1      2        4       8       16       24      32         40    44         52
-/// +------+------+--------+-------+-------+--------+-------+----------+-----+----------+------
-/// | kind | last |   0    | index | group | number | epoch | ring.seq | rep | sequence | bytes
-/// |  12  | 0, 1 |        |       |       |        |       since: place              |
-/// +------+------+--------+-------+-------+--------+-------+----------+-----+----------+------
+///  0      1      2      3     4       8       16       24      32         40    44         52
+/// +------+------+------+-----+-------+-------+--------+-------+----------+-----+----------+------
+/// | kind | last | what |  0  | index | group | number | epoch | ring.seq | rep | sequence | bytes
+/// |  12  | 0, 1 | 0, 1 |     |       |       |        |       since: place              |
+/// +------+------+------+-----+-------+-------+--------+-------+----------+-----+----------+------
+/// what   0: an Update, 1: a checkpoint
 /// bytes  at most UPDATE_CHUNK
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpdateChunk {
+pub struct PrimaryChunk {
     /// Which group.
     pub group: GroupId,
+    /// What it is a piece of.
+    pub what: Told,
     /// Where its sender became the group's primary, or was when the component was installed. It counts only
     /// if that is so at its own place.
     pub since: Place,
-    /// The number of the update in the group's history, from 1.
+    /// The number of the update in the group's history, from 1; of a checkpoint, the number of the last request that is in it.
     pub number: u64,
     /// Place of the piece, from 0.
     pub index: u32,
@@ -39,12 +42,23 @@ pub struct UpdateChunk {
     pub bytes: Bytes,
 }
 
+/// What a passive group's primary tells its backups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Told {
+    /// What it has executed: an [`Update`]. Of a warm passive group.
+    Update = 0,
+    /// The state as it is after some request: a [`ReplicaState`](super::ReplicaState). Of a cold passive group.
+    Checkpoint = 1,
+}
+
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct ChunkHeader {
     kind: u8,
     last: u8,
-    reserved: U16,
+    what: u8,
+    reserved: u8,
     index: U32,
     group: U64,
     number: U64,
@@ -54,13 +68,14 @@ struct ChunkHeader {
     sequence: U64,
 }
 
-impl UpdateChunk {
+impl PrimaryChunk {
     /// The payload to multicast.
     pub(super) fn encode(&self) -> Vec<u8> {
         let header = ChunkHeader {
             kind: 12,
             last: u8::from(self.last),
-            reserved: 0.into(),
+            what: self.what as u8,
+            reserved: 0,
             index: self.index.into(),
             group: self.group.0.into(),
             number: self.number.into(),
@@ -76,18 +91,24 @@ impl UpdateChunk {
     }
 
     /// Reads it; its bytes share `payload`.
-    pub(super) fn decode(payload: &Bytes) -> Result<UpdateChunk, Malformed> {
+    pub(super) fn decode(payload: &Bytes) -> Result<PrimaryChunk, Malformed> {
         let (header, bytes) =
             ChunkHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
-        if header.last > 1 || header.reserved.get() != 0 {
+        let what = match header.what {
+            0 => Told::Update,
+            1 => Told::Checkpoint,
+            _ => return Err(Malformed::Field("what a primary tells")),
+        };
+        if header.last > 1 || header.reserved != 0 {
             return Err(Malformed::Field("update flags"));
         }
         at_most(bytes.len(), UPDATE_CHUNK, "bytes")?;
         let representative = NodeId(header.representative.get());
         let ring = RingId { sequence: header.ring.get(), representative };
         let (epoch, sequence) = (header.epoch.get(), header.sequence.get());
-        Ok(UpdateChunk {
+        Ok(PrimaryChunk {
             group: GroupId(header.group.get()),
+            what,
             since: Place { epoch, ring, sequence },
             number: header.number.get(),
             index: header.index.get(),

@@ -172,6 +172,14 @@ fn ordered_messages() {
               67 00 00 00 00 00 00 00 04 00 00 00 00 00 00 00
               01 0a 00 00 00 00 00 00 02 00 00 00 54 00 00 00
               00 00 00 00 75 70 64 61 74 65
+            checkpoint chunk: 62 bytes
+              0c 00 01 00 00 00 00 00 a1 00 00 00 00 00 00 00
+              67 00 00 00 00 00 00 00 04 00 00 00 00 00 00 00
+              01 0a 00 00 00 00 00 00 02 00 00 00 54 00 00 00
+              00 00 00 00 63 68 65 63 6b 70 6f 69 6e 74
+            relay: 18 bytes
+              0d a1 01 04 81 14 02 54 c1 01 09 01 05 65 72 72
+              6f 72
             synced: 4 bytes
               07 a1 01 06
             recalled: 8 bytes
@@ -300,19 +308,34 @@ fn replica_states() {
 fn updates_and_changes() {
     let changes = samples::changes().map(|(name, change)| (name, change.encode()));
     check(
-        [("update", samples::update().encode())].into_iter().chain(changes),
+        [("update", samples::update().encode()), ("log", samples::logged_state().encode())]
+            .into_iter()
+            .chain(changes),
         &expect![[r#"
-        update: 39 bytes
-          0f 00 00 00 d1 01 01 c1 01 09 07 00 06 72 65 73
-          75 6c 74 02 0b 00 00 00 de f4 02 02 ac 02 02 03
-          01 00 01 6e 65 77 73
-        whole: 8 bytes
-          01 73 65 72 76 69 63 65
-        difference: 20 bytes
-          02 0b 00 00 00 de f4 02 02 ac 02 02 03 01 00 01
-          6e 65 77 73
-        own: 6 bytes
-          03 77 6f 72 64 73
-    "#]],
+            update: 39 bytes
+              0f 00 00 00 d1 01 01 c1 01 09 07 00 06 72 65 73
+              75 6c 74 02 0b 00 00 00 de f4 02 02 ac 02 02 03
+              01 00 01 6e 65 77 73
+            log: 188 bytes
+              08 00 00 00 82 02 81 02 2e 02 41 41 23 00 00 00
+              66 65 d1 01 01 c1 01 07 d0 01 03 07 00 06 72 65
+              73 75 6c 74 08 01 05 65 72 72 6f 72 09 02 05 03
+              6f 6c 64 73 65 72 76 69 63 65 01 00 00 00 e1 00
+              00 00 a1 00 00 00 00 00 00 00 c1 00 00 00 00 00
+              00 00 09 00 00 00 00 00 00 00 07 00 00 00 00 00
+              00 00 d1 00 00 00 00 00 00 00 ed 5e 00 00 00 00
+              00 00 61 72 67 75 6d 65 6e 74 73 01 00 00 00 e1
+              00 00 00 a1 00 00 00 00 00 00 00 c1 00 00 00 00
+              00 00 00 0a 00 00 00 00 00 00 00 07 00 00 00 00
+              00 00 00 d1 00 00 00 00 00 00 00 ed 5e 00 00 00
+              00 00 00 61 72 67 75 6d 65 6e 74 73
+            whole: 8 bytes
+              01 73 65 72 76 69 63 65
+            difference: 20 bytes
+              02 0b 00 00 00 de f4 02 02 ac 02 02 03 01 00 01
+              6e 65 77 73
+            own: 6 bytes
+              03 77 6f 72 64 73
+        "#]],
     );
 }

@@ -10,8 +10,8 @@ use wire::limits::{
 };
 use wire::ordered::{
     Announce, Change, Component, Difference, Edit, GroupEntry, GroupOptions, Install, JoinGroup,
-    MAX_ATTEMPTS, Ordered, Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Style, Update,
-    UpdateChunk,
+    MAX_ATTEMPTS, Ordered, Place, PrimaryChunk, ReplicaEntry, ReplicaState, StateChunk, StateHead,
+    Style, Told, Update,
 };
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, Join, MAX_CHARGES,
@@ -222,8 +222,9 @@ fn state_chunk(bytes: usize) -> Ordered {
 }
 
 fn update_chunk(bytes: usize) -> Ordered {
-    Ordered::UpdateChunk(UpdateChunk {
+    Ordered::PrimaryChunk(PrimaryChunk {
         group: GroupId(u64::MAX),
+        what: Told::Checkpoint,
         since: WIDE_PLACE,
         number: u64::MAX,
         index: u32::MAX,

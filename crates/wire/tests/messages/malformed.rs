@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use wire::client::{FRAME_OVERHEAD, Frame, Hello};
 use wire::limits::MAX_FRAME;
-use wire::ordered::{Change, Ordered, ReplicaState, Update};
+use wire::ordered::{Change, LoggedState, Ordered, ReplicaState, Update};
 use wire::ring::Datagram;
 use wire::{ClientId, ClusterId, Malformed, PROTOCOL_VERSION};
 
@@ -27,6 +27,12 @@ fn try_ordered(bytes: &Bytes) -> Result<(), Malformed> {
 fn try_state(bytes: &Bytes) -> Result<(), Malformed> {
     let read = ReplicaState::decode(bytes)?;
     assert_eq!(ReplicaState::decode(&read.encode()), Ok(read));
+    Ok(())
+}
+
+fn try_logged(bytes: &Bytes) -> Result<(), Malformed> {
+    let read = LoggedState::decode(bytes)?;
+    assert_eq!(LoggedState::decode(&read.encode()), Ok(read));
     Ok(())
 }
 
@@ -92,6 +98,7 @@ fn truncated_ordered_messages_are_refused_or_whole() {
             "state chunk" => "state".len(),
             "load" => "content".len(),
             "update chunk" => "update".len(),
+            "checkpoint chunk" => "checkpoint".len(),
             _ => 0,
         };
         assert_eq!(whole, expected, "{name}");
@@ -103,6 +110,12 @@ fn truncated_states_are_refused_or_whole() {
     let bytes = samples::replica_state().encode();
     let whole = (0..bytes.len()).filter(|&n| try_state(&bytes.slice(..n)).is_ok()).count();
     assert_eq!(whole, "service".len());
+}
+
+#[test]
+fn truncated_logs_are_refused() {
+    let bytes = samples::logged_state().encode();
+    assert!((0..bytes.len()).all(|n| try_logged(&bytes.slice(..n)).is_err()));
 }
 
 #[test]
@@ -146,7 +159,7 @@ fn longer_bodies_are_refused_unless_their_end_is_free() {
         let bytes: Bytes = datagram.encode().into_iter().chain([0]).collect();
         assert_eq!(try_datagram(&bytes), Err(Malformed::Length), "{name}");
     }
-    let open_ended = ["request", "state chunk", "update chunk", "load"];
+    let open_ended = ["request", "state chunk", "update chunk", "checkpoint chunk", "load"];
     for (name, message) in samples::ordered() {
         if open_ended.contains(&name) {
             continue;
@@ -171,6 +184,8 @@ fn mutated_messages_do_no_harm() {
     }
     mutations(&samples::replica_state().encode())
         .for_each(|bytes| count(try_state(&bytes).is_ok()));
+    mutations(&samples::logged_state().encode())
+        .for_each(|bytes| count(try_logged(&bytes).is_ok()));
     mutations(&samples::update().encode()).for_each(|bytes| count(try_update(&bytes).is_ok()));
     // Both happen: the checks are reached, and are not so strict that they refuse all.
     assert!(refused > 1_000 && read > 1_000, "{refused} refused, {read} read");

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::client::Frame;
 use wire::kept::{NodeRecord, Recollection};
-use wire::ordered::{Change, Ordered, ReplicaState, Update};
+use wire::ordered::{Change, LoggedState, Ordered, ReplicaState, Update};
 use wire::ring::{Data, Datagram, Level, Message, push_chunk};
 
 use crate::samples::CLUSTER;
@@ -40,6 +40,11 @@ proptest! {
     fn updates_come_back(update in strategies::update(), change in strategies::change()) {
         prop_assert_eq!(Update::decode(&update.encode()), Ok(update));
         prop_assert_eq!(Change::decode(&change.encode()), Ok(change));
+    }
+
+    #[test]
+    fn logged_states_come_back(state in strategies::logged_state()) {
+        prop_assert_eq!(LoggedState::decode(&state.encode()), Ok(state));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk
 use wire::ordered::{
     KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState,
 };
-use wire::ordered::{SessionState, Style, Synced, Update, UpdateChunk, UpdateEntry, UpdateHead};
+use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Style, Synced, Told};
+use wire::ordered::{Update, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
 };
@@ -226,8 +227,9 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
         ),
         (
             "update chunk",
-            Ordered::UpdateChunk(UpdateChunk {
+            Ordered::PrimaryChunk(PrimaryChunk {
                 group: GroupId(0xa1),
+                what: Told::Update,
                 since: PLACE,
                 number: 0x67,
                 index: 2,
@@ -235,6 +237,19 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 bytes: Bytes::from_static(b"update"),
             }),
         ),
+        (
+            "checkpoint chunk",
+            Ordered::PrimaryChunk(PrimaryChunk {
+                group: GroupId(0xa1),
+                what: Told::Checkpoint,
+                since: PLACE,
+                number: 0x67,
+                index: 0,
+                last: false,
+                bytes: Bytes::from_static(b"checkpoint"),
+            }),
+        ),
+        ("relay", Ordered::Relay(relay())),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
         ("recalled", Ordered::Recalled(Recalled { group: GroupId(0xa1), taken: PLACE })),
         ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
@@ -334,6 +349,34 @@ pub fn replica_state() -> ReplicaState {
 fn ballot(opening: Option<u64>) -> Ballot {
     let digests = vec![Digest([0xe1; 16]), Digest([0xe2; 16])];
     Ballot { group: GroupId(0xa1), opening, first: 0x11, digests }
+}
+
+/// A reply for a client at another node.
+pub fn relay() -> Relay {
+    let reply = KeptReply::Service(b"error".to_vec());
+    Relay { group: GroupId(0xa1), since: PLACE, client: ClientId(0xc1), number: 9, reply }
+}
+
+/// A checkpoint, and the two requests after it.
+pub fn logged_state() -> LoggedState {
+    let request = |number| {
+        let body = Bytes::from_static(b"arguments");
+        let (group, method, client) = (GroupId(0xa1), MethodId(0xe1), ClientId(0xc1));
+        let (time, seed, unanswered) = (Time(0xd1), 0x5eed, 7);
+        wire::ordered::Request {
+            group,
+            method,
+            json: false,
+            client,
+            number,
+            unanswered,
+            time,
+            seed,
+            body,
+        }
+    };
+    let log = vec![request(9), request(10)];
+    LoggedState { logged: 0x102, cut: 0x101, checkpoint: replica_state().encode(), log }
 }
 
 /// An update with a call that the service answered.

@@ -22,7 +22,8 @@ use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk
 use wire::ordered::{
     KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState, Style,
 };
-use wire::ordered::{SessionState, Synced, Update, UpdateChunk, UpdateEntry, UpdateHead};
+use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Synced, Told};
+use wire::ordered::{Update, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
@@ -353,9 +354,12 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             bytes,
         },
     );
-    let update = (any::<[u64; 2]>(), place(), any::<u32>(), any::<bool>(), bytes(64)).prop_map(
-        |([group, number], since, index, last, bytes)| UpdateChunk {
+    let what = prop_oneof![Just(Told::Update), Just(Told::Checkpoint)];
+    let piece = (any::<u32>(), any::<bool>(), bytes(64));
+    let update = (any::<[u64; 2]>(), what, place(), piece).prop_map(
+        |([group, number], what, since, (index, last, bytes))| PrimaryChunk {
             group: GroupId(group),
+            what,
             since,
             number,
             index,
@@ -387,7 +391,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             to,
             view: ViewNumber(view)
         })),
-        update.prop_map(Ordered::UpdateChunk),
+        update.prop_map(Ordered::PrimaryChunk),
+        relay().prop_map(Ordered::Relay),
         (any::<u64>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
             .prop_map(|(group, (opening, first), digests)| Ordered::Ballot(Ballot {
                 group: GroupId(group),
@@ -411,6 +416,26 @@ fn kept() -> impl Strategy<Value = KeptReply> {
         bytes(32).prop_map(|bytes| KeptReply::Service(bytes.to_vec())),
         (refusal(), name()).prop_map(|(refusal, reason)| KeptReply::Refused(refusal, reason)),
     ]
+}
+
+fn relay() -> impl Strategy<Value = Relay> {
+    (any::<[u64; 3]>(), place(), kept()).prop_map(|([group, client, number], since, reply)| Relay {
+        group: GroupId(group),
+        since,
+        client: ClientId(client),
+        number,
+        reply,
+    })
+}
+
+pub fn logged_state() -> impl Strategy<Value = LoggedState> {
+    (any::<u32>(), any::<u32>(), bytes(64), vec(ordered_request(), 0..5)).prop_map(
+        |(covered, cut, checkpoint, log)| {
+            let logged = u64::from(covered) + log.len() as u64;
+            let cut = (u64::from(covered) + u64::from(cut % 5)).min(logged);
+            LoggedState { logged, cut, checkpoint, log }
+        },
+    )
 }
 
 pub fn update() -> impl Strategy<Value = Update> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use alloc::vec;
+use wire::ordered::Style;
 use wire::{GroupId, Member, MethodId, NodeId, RingId, ViewNumber};
 
 use crate::api::{Executed, Ticket};
@@ -41,7 +42,7 @@ struct Seat {
 impl Seat {
     fn live() -> Seat {
         let mut seat = Seat {
-            replica: Replica::new(GroupId(1), false, false, Planted::default()),
+            replica: Replica::new(GroupId(1), Style::WarmPassive, false, Planted::default()),
             effects: Vec::new(),
         };
         seat.act(|replica, effects| replica.begin(effects));
@@ -89,9 +90,9 @@ impl Seat {
     }
 
     /// What it has ordered.
-    fn ordered(&mut self) -> Vec<UpdateChunk> {
+    fn ordered(&mut self) -> Vec<PrimaryChunk> {
         let chunk = |effect: &Effect| match effect {
-            Effect::Order(Ordered::UpdateChunk(chunk)) => Some(chunk.clone()),
+            Effect::Order(Ordered::PrimaryChunk(chunk)) => Some(chunk.clone()),
             _ => None,
         };
         let chunks = self.effects.iter().filter_map(chunk).collect();
@@ -119,7 +120,7 @@ impl Seat {
         numbers
     }
 
-    fn hear(&mut self, chunk: &UpdateChunk, own: bool) {
+    fn hear(&mut self, chunk: &PrimaryChunk, own: bool) {
         self.act(|replica, effects| replica.update_chunk(chunk, own, effects));
     }
 
@@ -163,7 +164,7 @@ fn what_is_executed_while_an_update_is_under_way_gathers_for_the_next() {
     assert!(!primary.replica.is_ahead() && primary.ordered().is_empty());
     assert_eq!(backup.serve(), 0);
     assert_eq!(backup.answered(), [1, 2, 3, 4, 5]);
-    assert_eq!((backup.replica.executed(), primary.replica.executed()), (5, 5));
+    assert_eq!((backup.replica.executed(), primary.replica.executed()), (Some(5), Some(5)));
     assert_eq!(backup.replica.known(CLIENT, 3), Some(Some(outcome(3))));
 }
 
@@ -251,7 +252,7 @@ fn a_joiner_takes_the_updates_that_its_state_has_not() {
     assert!(seat.has(|effect| matches!(effect, Effect::Order(Ordered::Synced(_)))));
     seat.serve();
     assert_eq!(seat.answered(), [2]);
-    assert_eq!(seat.replica.executed(), 2);
+    assert_eq!(seat.replica.executed(), Some(2));
 }
 
 #[test]

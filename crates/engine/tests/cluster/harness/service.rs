@@ -60,6 +60,10 @@ impl<O: Base> Cluster<O> {
                 }
                 other => panic!("{other:?}"),
             },
+            Command::Start => {
+                node.starts += 1;
+                return log.clear();
+            }
             Command::Reset => {
                 changes.reset();
                 node.fault = node.fault.filter(|fault| *fault == Fault::LiesAlways);

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use steadfast::status::{
-    ChargeStatus, Counters, ExclusionStatus, GroupStatus, KeyChange, LinkStatus, NodeLinks,
-    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+    ChargeStatus, Counters, ExclusionStatus, GroupStatus, KeyChange, LinkStatus, LogStatus,
+    NodeLinks, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };
 use steadfast::{Durability, Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
@@ -25,6 +25,7 @@ fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
         replicas: replicas.iter().map(replica).collect(),
         sessions: None,
         executed: None,
+        log: None,
     }
 }
 
@@ -96,6 +97,33 @@ fn a_sound_cluster_shows_no_trouble() {
             counter              v3    n2       n2 n1 n3  12        40961     semi-active  majority
             station-information  v3    n3       n3        -         -         stateless    -
         "#]],
+    );
+}
+
+#[test]
+fn a_cold_passive_group_shows_what_its_replica_keeps() {
+    let mut orders = group("orders", &[(2, true), (1, true)]);
+    orders.style = Style::ColdPassive;
+    let (bytes, checkpoint_bytes) = (340, 70_021);
+    let log = LogStatus {
+        requests: 17,
+        bytes,
+        checkpoint_bytes,
+        checkpoint_age_ms: Some(1_250),
+        runs: false,
+    };
+    orders.log = Some(log);
+    let mut fresh = orders.clone();
+    fresh.name = "fresh".to_owned();
+    fresh.log = Some(LogStatus { checkpoint_bytes: 0, checkpoint_age_ms: None, ..log });
+    let text = super::status(&seen(&[1, 2, 3], vec![orders, fresh]));
+    let tail: Vec<&str> = text.lines().rev().take(2).collect();
+    assert_eq!(
+        tail,
+        [
+            "fresh has logged 17 requests (340 bytes) since the beginning",
+            "orders has logged 17 requests (340 bytes) since a checkpoint of 70021 bytes, 1.2 s ago",
+        ]
     );
 }
 

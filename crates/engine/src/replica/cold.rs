@@ -1,0 +1,589 @@
+//! What a replica of a cold passive group does (`docs/protocol/group.md`, "Cold passive").
+//!
+//! Every replica keeps the last checkpoint and the log of the requests since. The primary's also runs the service: it
+//! takes the requests from the log, in their order, and orders the checkpoints that cut it. A replica that becomes primary
+//! restores its checkpoint and goes on from there, as if it had been slow.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::{
+    MAX_LOG, MAX_LOG_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED, MAX_LOG_ORDERED_BYTES,
+    MAX_STATE, UPDATE_CHUNK,
+};
+use wire::ordered::{
+    LoggedState, Ordered, Place, PrimaryChunk, Relay, ReplicaState, Request, StateHead, Told,
+};
+use wire::{ClientId, ViewNumber};
+
+use super::updates::Pieces;
+use super::{Effect, Mode, Replica, Task, fitting};
+use crate::api::{Command, Event, ServiceOutcome};
+use crate::bug::Bug;
+use crate::session::{Decision, Sessions, to_keep};
+
+/// What a replica of a cold passive group keeps.
+#[derive(Debug, Default)]
+pub(super) struct Cold {
+    /// The state after all requests that are not in the log, as a [`ReplicaState`]; empty: the service's initial one.
+    checkpoint: Bytes,
+    log: VecDeque<Logged>,
+    /// Requests in the group's history, and so the number of the last one.
+    logged: u64,
+    /// The last request that is in the checkpoint that was ordered last. Not all of that may have come here.
+    cut: u64,
+    /// Bytes of the requests since.
+    bytes: usize,
+    pieces: Pieces,
+    running: Option<Running>,
+}
+
+/// A request in the log.
+#[derive(Debug)]
+struct Logged {
+    request: Request,
+    /// Another node had it ordered, for a client of its own: it is told the reply.
+    elsewhere: bool,
+}
+
+/// The service runs here.
+#[derive(Debug)]
+struct Running {
+    /// Where this replica's time as primary began. `None`: it is over, or groups do not act.
+    since: Option<Place>,
+    /// The next request to be executed.
+    next: u64,
+    /// This replica is primary no more: it answers what was ordered before that, up to this request.
+    until: Option<u64>,
+    /// The checkpoint is being read by the service.
+    restoring: bool,
+    /// What was in the log when this replica became primary, up to this request, is being executed: and from which one.
+    replaying: Option<(u64, u64)>,
+    checkpoint: Progress,
+}
+
+/// How far the next checkpoint is.
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    None,
+    /// The service was asked for its state after this request: it gets no other before it has answered.
+    Asked(u64),
+    /// It is being ordered; the number of the chunk that is under way.
+    Sent {
+        number: u64,
+        bytes: Bytes,
+        next: u32,
+    },
+}
+
+/// What a cold passive group's replica keeps, for people and for whoever says when a checkpoint is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogSize {
+    /// Requests since the last checkpoint that was ordered.
+    pub(crate) requests: u64,
+    /// Bytes of their arguments.
+    pub(crate) bytes: usize,
+    /// Bytes of the checkpoint.
+    pub(crate) checkpoint: usize,
+}
+
+impl Cold {
+    /// The last request that is in the checkpoint here.
+    fn covered(&self) -> u64 {
+        self.logged - self.log.len() as u64
+    }
+
+    fn push(&mut self, mut request: Request, elsewhere: bool) {
+        // What came with it in one datagram is not kept.
+        request.body = Bytes::copy_from_slice(&request.body);
+        self.bytes += request.body.len();
+        self.logged += 1;
+        self.log.push_back(Logged { request, elsewhere });
+    }
+
+    /// The log begins after this request, for whoever has the checkpoint that was ordered last.
+    fn cut(&mut self, number: u64) {
+        self.cut = number;
+        let before = (number - self.covered()) as usize;
+        self.bytes = self.log.iter().skip(before).map(|it| it.request.body.len()).sum();
+    }
+
+    fn running_mut(&mut self) -> &mut Running {
+        self.running.as_mut().expect("its service runs")
+    }
+}
+
+impl Replica {
+    /// What it keeps, if its group is a cold passive one.
+    pub(crate) fn log_size(&self) -> Option<LogSize> {
+        let cold = self.cold.as_ref().filter(|_| self.has_state())?;
+        let requests = cold.logged - cold.cut;
+        Some(LogSize { requests, bytes: cold.bytes, checkpoint: cold.checkpoint.len() })
+    }
+
+    /// The log has no room for more requests from clients.
+    pub(crate) fn is_log_full(&self) -> bool {
+        self.log_size()
+            .is_some_and(|log| log.requests >= MAX_LOG as u64 || log.bytes >= MAX_LOG_BYTES)
+    }
+
+    /// A service runs here that executes what the group orders, or what it has ordered so far.
+    pub(crate) fn runs(&self) -> bool {
+        self.cold.as_ref().is_none_or(|cold| cold.running.is_some())
+    }
+
+    /// It is primary no more, and only answers what was ordered before that.
+    pub(crate) fn is_finishing(&self) -> bool {
+        let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
+        running.is_some_and(|running| running.until.is_some())
+    }
+
+    /// A checkpoint may be taken now.
+    pub(crate) fn may_checkpoint(&self) -> bool {
+        let Some(cold) = &self.cold else { return false };
+        let Some(running) = &cold.running else { return false };
+        running.since.is_some()
+            && running.until.is_none()
+            && !running.restoring
+            && running.replaying.is_none()
+            && running.checkpoint == Progress::None
+            && running.next - 1 > cold.cut
+    }
+
+    /// No checkpoint is under way.
+    pub(crate) fn is_checkpointed(&self) -> bool {
+        let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
+        running.is_none_or(|running| running.checkpoint == Progress::None)
+    }
+
+    /// A request is delivered: it is logged, and executed if the service runs here.
+    pub(super) fn log(&mut self, request: Request, elsewhere: bool, effects: &mut Vec<Effect>) {
+        let cold = self.cold.as_mut().expect("its group logs");
+        let (client, number) = (request.client, request.number);
+        // The same at every replica: whoever has it ordered does so again when there is room.
+        if cold.logged - cold.cut >= MAX_LOG_ORDERED as u64
+            || cold.bytes + request.body.len() > MAX_LOG_ORDERED_BYTES
+        {
+            return effects.push(Effect::Unplaced { client, number });
+        }
+        let replaying = cold
+            .running
+            .as_ref()
+            .is_some_and(|running| running.since.is_some() && running.replaying.is_some());
+        if replaying && self.planted.is(Bug::NewBeforeLog) {
+            self.apply(request.clone(), effects);
+        }
+        let cold = self.cold.as_mut().expect("its group logs");
+        cold.push(request, elsewhere);
+        self.run_log(effects);
+    }
+
+    /// Gives the service what is next in the log.
+    pub(super) fn run_log(&mut self, effects: &mut Vec<Effect>) {
+        while let Some((number, request, elsewhere)) = self.next_logged() {
+            self.clock = self.clock.max(request.time);
+            let (client, call, unanswered) = (request.client, request.number, request.unanswered);
+            match self.sessions.begin(client, call, unanswered, self.clock) {
+                Decision::Execute(place) => {
+                    let task = Task::Logged { place, client, call, number, elsewhere };
+                    self.execute(task, request, effects);
+                }
+                Decision::Running => {
+                    effects.push(self.copy(client, call));
+                    // Now there may be two who wait for its reply.
+                    let mut tasks = self.tasks.iter_mut().rev();
+                    if let Some(to) = tasks.find_map(|(_, task)| task.told_elsewhere(client, call))
+                    {
+                        *to |= elsewhere;
+                    }
+                }
+                decision => {
+                    let before = effects.len();
+                    self.answer_at_once((client, call), decision, effects);
+                    self.relay_last(elsewhere, before, effects);
+                }
+            }
+        }
+        self.note_replayed(effects);
+        self.stop_if_finished(effects);
+    }
+
+    /// The next request of the log, if the service may be given it.
+    fn next_logged(&mut self) -> Option<(u64, Request, bool)> {
+        let given = self.tasks.len();
+        let cold = self.cold.as_mut()?;
+        let (covered, logged) = (cold.covered(), cold.logged);
+        let running = cold.running.as_mut()?;
+        let number = running.next;
+        let asked = matches!(running.checkpoint, Progress::Asked(_));
+        let last = running.until.map_or(logged, |until| until.min(logged));
+        if running.restoring || asked || given >= MAX_LOG_GIVEN || number > last {
+            return None;
+        }
+        running.next += 1;
+        let logged = &cold.log[(number - covered - 1) as usize];
+        Some((number, logged.request.clone(), logged.elsewhere))
+    }
+
+    /// The service has executed a request of the log.
+    pub(super) fn finish_logged(
+        &mut self,
+        task: Task,
+        outcome: ServiceOutcome,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Task::Logged { place, client, call, elsewhere, .. } = task else {
+            unreachable!("a request of the log")
+        };
+        let before = effects.len();
+        self.finish(place, client, call, fitting(outcome), effects);
+        self.relay_last(elsewhere, before, effects);
+        self.run_log(effects);
+    }
+
+    /// The answer among these effects goes to the node that had the call ordered.
+    fn relay_last(&self, elsewhere: bool, from: usize, effects: &mut Vec<Effect>) {
+        let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
+        let Some(since) = running.and_then(|running| running.since).filter(|_| elsewhere) else {
+            return;
+        };
+        let relay = effects[from..].iter().find_map(|effect| match effect {
+            Effect::Answer { client, number, outcome } => Some(Relay {
+                group: self.group,
+                since,
+                client: *client,
+                number: *number,
+                reply: to_keep(outcome),
+            }),
+            _ => None,
+        });
+        effects.extend(relay.map(|relay| Effect::Order(Ordered::Relay(relay))));
+    }
+
+    /// Whether this replica is its group's primary, by the last view.
+    pub(super) fn reign_cold(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
+        let cold = self.cold.as_mut().expect("its group logs");
+        match (&mut cold.running, since) {
+            (None, None) => {}
+            (None, Some(since)) => self.promote(since, effects),
+            (Some(running), Some(_)) => {
+                if running.since == since {
+                    return;
+                }
+                running.since = since;
+                running.until = None;
+                // Nobody takes what was said in an earlier time.
+                if matches!(running.checkpoint, Progress::Sent { .. }) {
+                    running.checkpoint = Progress::None;
+                }
+                self.run_log(effects);
+            }
+            (Some(running), None) => {
+                running.since = None;
+                if matches!(running.checkpoint, Progress::Sent { .. }) {
+                    running.checkpoint = Progress::None;
+                }
+                let logged = cold.logged;
+                running.until.get_or_insert(logged);
+                self.run_log(effects);
+            }
+        }
+    }
+
+    /// Groups do not act until the next component is installed. Who is primary then may be another.
+    pub(super) fn suspend_cold(&mut self, effects: &mut Vec<Effect>) {
+        let cold = self.cold.as_mut().expect("its group logs");
+        let Some(running) = &mut cold.running else { return };
+        running.since = None;
+        if matches!(running.checkpoint, Progress::Sent { .. }) {
+            running.checkpoint = Progress::None;
+        }
+        if running.until.is_some() {
+            self.stop(effects);
+        }
+    }
+
+    /// This replica becomes primary: its service begins with the checkpoint, and goes on with the log.
+    fn promote(&mut self, since: Place, effects: &mut Vec<Effect>) {
+        let wrong_place = u64::from(self.planted.is(Bug::ReplayFromWrongPlace));
+        let cold = self.cold.as_mut().expect("its group logs");
+        let (first, last) = (cold.covered() + 1, cold.logged);
+        cold.running = Some(Running {
+            since: Some(since),
+            next: (first + wrong_place).min(last + 1),
+            until: None,
+            restoring: false,
+            replaying: Some((first, last)),
+            checkpoint: Progress::None,
+        });
+        let checkpoint = cold.checkpoint.clone();
+        self.used = true;
+        effects.push(Effect::Promoting);
+        effects.push(Effect::Run(Command::Start));
+        if checkpoint.is_empty() {
+            effects.push(Effect::CheckpointRestored);
+            return self.run_log(effects);
+        }
+        let ReplicaState { head, service } =
+            ReplicaState::decode(&checkpoint).expect("it was looked at when it came");
+        self.executed = head.executed;
+        self.clock = head.clock;
+        if !self.planted.is(Bug::ForgetSessionsOfCheckpoint) {
+            self.sessions = Sessions::import(head.sessions);
+        }
+        self.cold.as_mut().expect("its group logs").running_mut().restoring = true;
+        let ticket = self.give(Task::RestoreCheckpoint);
+        effects.push(Effect::Run(Command::Restore { ticket, state: service }));
+    }
+
+    /// The service has its checkpoint, or cannot read it.
+    pub(super) fn checkpoint_restored(
+        &mut self,
+        result: Result<(), String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Err(reason) = result {
+            let group = self.group;
+            effects.push(Effect::Event(Event::PromotionFailed { group, reason }));
+            effects.push(Effect::Unfit);
+            return self.stop(effects);
+        }
+        self.cold.as_mut().expect("its group logs").running_mut().restoring = false;
+        effects.push(Effect::CheckpointRestored);
+        self.run_log(effects);
+    }
+
+    /// All that was in the log when this replica became primary has been executed.
+    fn note_replayed(&mut self, effects: &mut Vec<Effect>) {
+        let under_way = self.tasks.iter().find_map(|(_, task)| match task {
+            Task::Logged { number, .. } => Some(*number),
+            _ => None,
+        });
+        let Some(running) = self.cold.as_mut().and_then(|cold| cold.running.as_mut()) else {
+            return;
+        };
+        let done = under_way.map_or(running.next, |number| number.min(running.next));
+        if let Some((first, last)) = running.replaying
+            && done > last
+            && !running.restoring
+        {
+            running.replaying = None;
+            effects.push(Effect::Replayed { requests: last + 1 - first });
+        }
+    }
+
+    /// The service is not needed here any more as soon as it has answered what was ordered before.
+    fn stop_if_finished(&mut self, effects: &mut Vec<Effect>) {
+        let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
+        let over = running.and_then(|running| Some(running.next > running.until?));
+        if over == Some(true) && self.tasks.is_empty() {
+            self.stop(effects);
+        }
+    }
+
+    /// The service runs here no more; checkpoint and log stay.
+    fn stop(&mut self, effects: &mut Vec<Effect>) {
+        self.cold.as_mut().expect("its group logs").running = None;
+        self.tasks.clear();
+        self.sessions = Sessions::default();
+        self.executed = 0;
+        if core::mem::take(&mut self.used) {
+            effects.push(Effect::Run(Command::Reset));
+        }
+    }
+
+    /// The primary takes a checkpoint now.
+    pub(crate) fn checkpoint(&mut self, effects: &mut Vec<Effect>) {
+        if !self.may_checkpoint() {
+            return;
+        }
+        let running = self.cold.as_mut().expect("it may take one").running_mut();
+        running.checkpoint = Progress::Asked(running.next - 1);
+        let ticket = self.give(Task::Checkpoint);
+        effects.push(Effect::Run(Command::Snapshot { ticket }));
+    }
+
+    /// The service says what its state is: that and the sessions are ordered.
+    pub(super) fn checkpoint_taken(
+        &mut self,
+        result: Result<Bytes, String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let head = StateHead {
+            executed: self.executed,
+            updates: 0,
+            clock: self.clock,
+            sessions: self.sessions.export(),
+        };
+        let state =
+            result.map(|service| ReplicaState { head, service }.encode()).and_then(|state| {
+                let fits = state.len() <= MAX_STATE;
+                fits.then_some(state).ok_or("the state is larger than MAX_STATE: keep less".into())
+            });
+        let cold = self.cold.as_mut().expect("its group logs");
+        let logged = cold.logged;
+        let running = cold.running_mut();
+        let asked = core::mem::replace(&mut running.checkpoint, Progress::None);
+        let Progress::Asked(mut number) = asked else { unreachable!("it was asked for") };
+        match state {
+            Ok(bytes) if running.since.is_some() => {
+                if self.planted.is(Bug::CheckpointWithoutPlace) {
+                    (number, running.next) = (logged, logged + 1);
+                }
+                running.checkpoint = Progress::Sent { number, bytes, next: 0 };
+                self.order_checkpoint(effects);
+            }
+            Ok(_) => {} // another may be primary
+            Err(reason) => {
+                effects.push(Effect::CheckpointFailed);
+                let group = self.group;
+                effects.push(Effect::Event(Event::CheckpointFailed { group, reason }));
+            }
+        }
+        self.run_log(effects);
+    }
+
+    fn order_checkpoint(&self, effects: &mut Vec<Effect>) {
+        let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
+        let Some(Running { since: Some(since), checkpoint, .. }) = running else { return };
+        let Progress::Sent { number, bytes, next } = checkpoint else { return };
+        let start = *next as usize * UPDATE_CHUNK;
+        let end = (start + UPDATE_CHUNK).min(bytes.len());
+        effects.push(Effect::Order(Ordered::PrimaryChunk(PrimaryChunk {
+            group: self.group,
+            what: Told::Checkpoint,
+            since: *since,
+            number: *number,
+            index: *next,
+            last: end == bytes.len(),
+            bytes: bytes.slice(start..end),
+        })));
+    }
+
+    /// A piece of a checkpoint is delivered. `own`: this replica is the primary.
+    pub(crate) fn checkpoint_chunk(
+        &mut self,
+        chunk: &PrimaryChunk,
+        own: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(cold) = &mut self.cold else { return };
+        if own
+            && let Some(Running { checkpoint: progress @ Progress::Sent { .. }, .. }) =
+                &mut cold.running
+            && let Progress::Sent { number, bytes, next } = progress
+            && (chunk.number, chunk.index) == (*number, *next)
+        {
+            if !chunk.last {
+                *next += 1;
+                return self.order_checkpoint(effects);
+            }
+            let bytes = bytes.clone();
+            *progress = Progress::None;
+            return self.store(chunk.number, Some(bytes), effects);
+        }
+        let bytes = cold.pieces.put(chunk);
+        if !chunk.last {
+            return;
+        }
+        match self.mode {
+            Mode::Live => self.store(chunk.number, bytes, effects),
+            Mode::Joining { .. } => {
+                // If it is too much the joiner begins again.
+                self.keep_back(super::Waiting::Checkpoint { number: chunk.number, bytes }, effects);
+            }
+            _ => {}
+        }
+    }
+
+    /// A checkpoint has its place in the order. `bytes`: what it is, if all of it came here.
+    pub(super) fn store(&mut self, number: u64, bytes: Option<Bytes>, effects: &mut Vec<Effect>) {
+        let early = self.planted.is(Bug::CutTooEarly) && !self.runs();
+        let group = self.group;
+        let cold = self.cold.as_mut().expect("its group logs");
+        if number <= cold.cut || number > cold.logged {
+            return; // the state that was transferred has it
+        }
+        // One that could not be read would be of no use later.
+        let whole = bytes.filter(|bytes| ReplicaState::decode(bytes).is_ok());
+        // It answers what was ordered before it was deposed, by requests that the new primary has executed already.
+        let behind = cold.running.as_ref().is_some_and(|running| running.next <= number);
+        let taken = whole.filter(|_| !behind);
+        if taken.is_none() && cold.log.len() > MAX_LOG_ORDERED {
+            return self.out_of_step("too many checkpoints are missing here".into(), effects);
+        }
+        cold.cut(number);
+        if let Some(bytes) = taken {
+            let size = bytes.len();
+            let gone = (number - cold.covered()) as usize;
+            cold.log.drain(..gone);
+            if early {
+                cold.log.clear();
+                (cold.logged, cold.bytes) = (number, 0);
+            }
+            cold.checkpoint = bytes;
+            effects.push(Effect::Checkpointed);
+            effects.push(Effect::Event(Event::Checkpointed { group, number, bytes: size }));
+        }
+        self.run_log(effects);
+    }
+
+    /// A replica that joins gets checkpoint and log as they are at this place.
+    pub(super) fn offer_log(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        let forgetful = self.planted.is(Bug::TransferWithoutLog);
+        let cold = self.cold.as_ref().expect("its group logs");
+        let requests = cold.log.iter().map(|logged| logged.request.clone());
+        let mut state = LoggedState {
+            logged: cold.logged,
+            cut: cold.cut,
+            checkpoint: cold.checkpoint.clone(),
+            log: requests.collect(),
+        };
+        if forgetful {
+            (state.logged, state.cut) = (cold.covered(), cold.covered());
+            state.log.clear();
+        }
+        self.offer_state(transfer, state.encode(), effects);
+    }
+
+    /// Checkpoint and log have come.
+    pub(super) fn take_log(&mut self, state: LoggedState) {
+        let LoggedState { logged, cut, checkpoint, log } = state;
+        let cold = self.cold.as_mut().expect("its group logs");
+        cold.checkpoint = checkpoint;
+        cold.logged = logged - log.len() as u64;
+        cold.log.clear();
+        for request in log {
+            cold.push(request, false);
+        }
+        cold.cut(cut);
+    }
+
+    pub(super) fn check_cold(&self) {
+        let Some(cold) = &self.cold else { return };
+        assert!(cold.logged - cold.cut <= MAX_LOG_ORDERED as u64, "the log is bounded");
+        assert!(cold.bytes <= MAX_LOG_ORDERED_BYTES, "the bytes of the log are bounded");
+        assert!(cold.log.len() <= MAX_LOG_KEPT, "what is kept is bounded");
+        assert!(cold.covered() <= cold.cut, "what is not in the checkpoint is in the log");
+        if let Some(running) = &cold.running {
+            assert!(running.next > cold.covered(), "what is to be executed is in the log");
+            assert!(running.next <= cold.logged + 1, "what is executed was ordered");
+        } else {
+            assert!(self.tasks.is_empty(), "a service that does not run is given nothing");
+        }
+    }
+}
+
+impl Task {
+    /// If it is this call: whether another node is told the reply.
+    fn told_elsewhere(&mut self, whose: ClientId, which: u64) -> Option<&mut bool> {
+        match self {
+            Task::Logged { client, call, elsewhere, .. } if (*client, *call) == (whose, which) => {
+                Some(elsewhere)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the replicas of a cold passive group keep, and how its primary's replies reach clients elsewhere.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use zerocopy::FromBytes;
+use zerocopy::little_endian::U32;
+
+use super::{KeptReply, Place, Request};
+use crate::codec::{append, at_most, read};
+use crate::limits::{MAX_BODY, MAX_LOG_KEPT, MAX_REASON};
+use crate::{ClientId, GroupId, Malformed};
+
+/// The reply to a call that another node than the primary's had ordered. It counts only if its sender is primary, since
+/// `since`, at its own place. | group | since | client | number | reply |
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    /// Which group.
+    pub group: GroupId,
+    /// Where its sender became the group's primary, or was when the component was installed.
+    pub since: Place,
+    /// Whose call.
+    pub client: ClientId,
+    /// Which.
+    pub number: u64,
+    /// What became of it.
+    pub reply: KeptReply,
+}
+
+impl Relay {
+    pub(super) fn checked(self) -> Result<Relay, Malformed> {
+        match &self.reply {
+            KeptReply::Ok(bytes) | KeptReply::Service(bytes) => {
+                at_most(bytes.len(), MAX_BODY, "reply")?;
+            }
+            KeptReply::Refused(_, reason) => at_most(reason.len(), MAX_REASON, "reason")?,
+        }
+        Ok(self)
+    }
+}
+
+/// All that a replica of a cold passive group keeps, as the chunks of a transfer carry it.
+///
+/// ```text
+/// | length of the head 4 | head | checkpoint, as ReplicaState | requests, as on the ring |
+/// head   | logged | cut | covers | bytes of the checkpoint | bytes of each request: count, each |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedState {
+    /// Requests in the group's history.
+    pub logged: u64,
+    /// The last of them that is in the checkpoint that was ordered last, whoever has that.
+    pub cut: u64,
+    /// The state, as a [`ReplicaState`](super::ReplicaState), after all requests that are not in the log. Nothing: the
+    /// service's initial one.
+    pub checkpoint: Bytes,
+    /// The requests since, in order.
+    pub log: Vec<Request>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    logged: u64,
+    cut: u64,
+    checkpoint: u64,
+    requests: Vec<u32>,
+}
+
+impl LoggedState {
+    /// The bytes that the chunks carry.
+    pub fn encode(&self) -> Bytes {
+        let requests: Vec<Vec<u8>> = self.log.iter().map(Request::encode).collect();
+        let length = |bytes: usize| u32::try_from(bytes).expect("requests are limited");
+        let head = Head {
+            logged: self.logged,
+            cut: self.cut,
+            checkpoint: self.checkpoint.len() as u64,
+            requests: requests.iter().map(|request| length(request.len())).collect(),
+        };
+        let mut buffer = append(alloc::vec![0; 4], &head);
+        let head = length(buffer.len() - 4);
+        buffer[..4].copy_from_slice(&head.to_le_bytes());
+        buffer.extend_from_slice(&self.checkpoint);
+        requests.iter().for_each(|request| buffer.extend_from_slice(request));
+        buffer.into()
+    }
+
+    /// Reads what [`LoggedState::encode`] wrote. Checkpoint and requests share `bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &Bytes) -> Result<LoggedState, Malformed> {
+        let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
+        let length = length.get() as usize;
+        let head = read::<Head>(rest.get(..length).ok_or(Malformed::Length)?)?;
+        at_most(head.requests.len(), MAX_LOG_KEPT, "logged requests")?;
+        let whole = head.requests.len() as u64;
+        if head.logged < whole || head.cut > head.logged || head.cut < head.logged - whole {
+            return Err(Malformed::Field("place of the log"));
+        }
+        let mut rest = bytes.slice(4 + length..);
+        let mut take = |length: u64| {
+            let fits = usize::try_from(length).ok().filter(|length| *length <= rest.len());
+            fits.map(|length| rest.split_to(length)).ok_or(Malformed::Length)
+        };
+        let checkpoint = take(head.checkpoint)?;
+        let mut log = Vec::with_capacity(head.requests.len());
+        for length in head.requests {
+            let request = take(length.into())?;
+            if request.first() != Some(&1) {
+                return Err(Malformed::Field("logged request"));
+            }
+            log.push(Request::decode(&request)?);
+        }
+        if !rest.is_empty() {
+            return Err(Malformed::Length);
+        }
+        Ok(LoggedState { logged: head.logged, cut: head.cut, checkpoint, log })
+    }
+}
