@@ -94,6 +94,27 @@ pub enum Bug {
 }
 
 impl Bug {
+    /// Those of warm passive groups.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_WARM_PASSIVE: [Bug; 5] = [
+        Bug::ReplyBeforeUpdate,
+        Bug::TakeDeposed,
+        Bug::ForgetCallsOfUpdates,
+        Bug::TakeTwice,
+        Bug::KeepWhatIsAhead,
+    ];
+
+    /// Those of cold passive groups.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_COLD_PASSIVE: [Bug; 6] = [
+        Bug::ReplayFromWrongPlace,
+        Bug::ForgetSessionsOfCheckpoint,
+        Bug::CutTooEarly,
+        Bug::CheckpointWithoutPlace,
+        Bug::TransferWithoutLog,
+        Bug::NewBeforeLog,
+    ];
+
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
     pub const ALL: [Bug; 44] = [

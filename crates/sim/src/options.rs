@@ -349,6 +349,13 @@ impl Options {
         }
     }
 
+    /// All groups have this style, if any is given: a mistake that only such a group can show is found sooner.
+    pub fn all_of(mut self, style: Option<Style>) -> Options {
+        let Some(style) = style else { return self };
+        self.groups.iter_mut().for_each(|group| group.options.style = style);
+        self.passable()
+    }
+
     /// Nothing goes wrong.
     pub fn without_faults(self) -> Options {
         let (phase, kinds) = (Duration::from_millis(150), Vec::new());

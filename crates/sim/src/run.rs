@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 use wire::Time;
+use wire::ordered::Style;
 
 use crate::check::{Verdict, Violation};
 use crate::draw::Draw;
@@ -110,7 +111,7 @@ impl Plant {
         if self.store.is_some() {
             return Some(World::Stores);
         }
-        if self.client.is_some() {
+        if self.client.is_some() || self.style().is_some() {
             return Some(World::Cluster);
         }
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
@@ -139,6 +140,22 @@ impl Plant {
     /// Without the feature there is nothing to plant.
     #[cfg(not(feature = "planted-bugs"))]
     pub fn world(self) -> Option<World> {
+        None
+    }
+
+    /// The style of the groups in which it shows, where there is but one.
+    #[cfg(feature = "planted-bugs")]
+    pub fn style(self) -> Option<Style> {
+        let bug = self.engine?;
+        if engine::Bug::OF_WARM_PASSIVE.contains(&bug) {
+            return Some(Style::WarmPassive);
+        }
+        engine::Bug::OF_COLD_PASSIVE.contains(&bug).then_some(Style::ColdPassive)
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn style(self) -> Option<Style> {
         None
     }
 
@@ -213,6 +230,7 @@ pub fn world_of(seed: u64) -> World {
 pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     let mut draw = Draw::new(seed);
     let options = Options::draw(&mut draw, settings.world.unwrap_or_else(|| world_of(seed)));
+    let options = options.all_of(settings.plant.style());
     if settings.aloud {
         println!("seed {seed}: {options:#?}");
     }

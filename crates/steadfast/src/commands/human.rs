@@ -278,13 +278,13 @@ fn groups(text: &mut String, status: &Status) {
     }
     for group in &status.groups {
         if let Some(log) = &group.log {
-            line(text, format_args!("{}", kept(&group.name, log)));
+            line(text, format_args!("{}", logged(&group.name, log)));
         }
     }
 }
 
 /// What the asked node's replica of a cold passive group keeps.
-fn kept(group: &str, log: &LogStatus) -> String {
+fn logged(group: &str, log: &LogStatus) -> String {
     let LogStatus { requests, bytes, checkpoint_bytes, checkpoint_age_ms, .. } = log;
     let since = match checkpoint_age_ms {
         Some(age) => {
