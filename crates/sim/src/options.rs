@@ -352,8 +352,10 @@ impl Options {
     /// All groups have this style, if any is given: a mistake that only such a group can show is found sooner.
     pub fn all_of(mut self, style: Option<Style>) -> Options {
         let Some(style) = style else { return self };
-        self.groups.iter_mut().for_each(|group| group.options.style = style);
-        self.passable()
+        for group in &mut self.groups {
+            group.options = GroupOptions { style, durability: Durability::Memory, ..group.options };
+        }
+        Options { disks: None, ..self.passable() }
     }
 
     /// Nothing goes wrong.
