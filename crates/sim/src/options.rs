@@ -354,6 +354,7 @@ impl Options {
         let Some(style) = style else { return self };
         for group in &mut self.groups {
             group.options = GroupOptions { style, durability: Durability::Memory, ..group.options };
+            group.lies = None;
         }
         Options { disks: None, ..self.passable() }
     }
