@@ -21,10 +21,12 @@ use crate::service::{Execution, Factory, HostOptions};
 
 mod process;
 mod replica;
+mod standby;
 
 pub(crate) use process::Process;
 use replica::bytes_of;
 pub(crate) use replica::{Replica, cut, panic_text};
+pub(crate) use standby::Standby;
 
 /// The state of a replica, or why there is none, for whoever asked.
 pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
@@ -56,6 +58,8 @@ pub(crate) struct Executor {
     /// A reply waits for no other node.
     at_once: bool,
     place: Place,
+    /// The program is started when its replica is primary, and ends when it is not.
+    on_demand: bool,
     waiting: usize,
     waiting_bytes: usize,
 }
@@ -65,6 +69,8 @@ enum Place {
     Thread(Sender<Job>),
     Inline(Box<Replica>),
     Process(Box<Process>),
+    /// Of a program that does not run.
+    Standby(Box<Standby>),
 }
 
 /// The replica has fallen too far behind.
@@ -105,7 +111,19 @@ impl Executor {
         let GroupOptions { style, hold, durability } = options.group;
         let memory = durability == Durability::Memory;
         let at_once = (hold == Hold::One && memory) || style == Style::Stateless;
-        Ok(Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 })
+        Ok(Executor::at(place, serial, at_once))
+    }
+
+    fn at(place: Place, serial: u64, at_once: bool) -> Executor {
+        let on_demand = matches!(place, Place::Standby(_));
+        let (waiting, waiting_bytes) = (0, 0);
+        Executor { serial, leaving: false, at_once, place, on_demand, waiting, waiting_bytes }
+    }
+
+    /// Of a program that is started when it is needed.
+    pub fn standing_by(options: GroupOptions, tether: Tether) -> Executor {
+        let place = Place::Standby(Box::new(Standby::new(tether)));
+        Executor::at(place, next_serial(), options.hold == Hold::One)
     }
 
     /// Of a program that has shown its token, and brought `input` behind it.
@@ -119,13 +137,31 @@ impl Executor {
         let serial = next_serial();
         let process = Process::new(group, serial, stream, input, tether, options.style);
         let (place, at_once) = (Place::Process(Box::new(process)), options.hold == Hold::One);
-        Executor { serial, leaving: false, at_once, place, waiting: 0, waiting_bytes: 0 }
+        let on_demand = options.style == Style::ColdPassive;
+        Executor { on_demand, ..Executor::at(place, serial, at_once) }
     }
 
     /// The program that serves the replica, if one does.
     pub fn process(&mut self) -> Option<&mut Process> {
         match &mut self.place {
             Place::Process(process) => Some(process),
+            Place::Thread(_) | Place::Inline(_) | Place::Standby(_) => None,
+        }
+    }
+
+    /// The place of its program, if that is not there.
+    pub fn standby(&mut self) -> Option<&mut Standby> {
+        match &mut self.place {
+            Place::Standby(standby) => Some(standby),
+            Place::Thread(_) | Place::Inline(_) | Place::Process(_) => None,
+        }
+    }
+
+    /// What ties it to the thread that minds its program, if it has one.
+    pub fn tether(&mut self) -> Option<&mut Tether> {
+        match &mut self.place {
+            Place::Process(process) => Some(process.tether()),
+            Place::Standby(standby) => Some(standby.tether()),
             Place::Thread(_) | Place::Inline(_) => None,
         }
     }
@@ -140,6 +176,10 @@ impl Executor {
     pub fn run(&mut self, command: Command) -> Result<Option<Done>, Overloaded> {
         if let Place::Inline(replica) = &mut self.place {
             return Ok(replica.run(command));
+        }
+        if command == Command::Reset && self.on_demand {
+            self.stand_by();
+            return Ok(None);
         }
         if !matches!(command, Command::Start | Command::Reset) {
             self.waiting += 1;
@@ -157,8 +197,24 @@ impl Executor {
                 let _ = jobs.send(Job::Run(command));
             }
             Place::Process(process) => process.give(command),
+            Place::Standby(standby) => standby.give(command),
         }
         Ok(None)
+    }
+
+    /// The replica is primary no more: its program ends.
+    fn stand_by(&mut self) {
+        (self.waiting, self.waiting_bytes) = (0, 0);
+        match &mut self.place {
+            Place::Standby(standby) => standby.reset(),
+            Place::Process(process) => {
+                let tether = process.tether().again();
+                tether.released();
+                self.serial = next_serial();
+                self.place = Place::Standby(Box::new(Standby::new(tether)));
+            }
+            Place::Thread(_) | Place::Inline(_) => {}
+        }
     }
 
     /// A result of this replica's thread or program has been taken.
@@ -175,6 +231,10 @@ impl Executor {
                 let _ = jobs.send(Job::State(reply));
             }
             Place::Process(process) => process.ask_state(reply),
+            Place::Standby(_) => {
+                let reason = "its program does not run: in a cold passive group it does at the primary alone";
+                let _ = reply.try_send(Err(HostError::Snapshot(reason.into())));
+            }
         }
     }
 }

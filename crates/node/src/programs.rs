@@ -91,6 +91,10 @@ enum Notice {
     Hosted(u64),
     /// Its replica is in its group.
     Joined(u64),
+    /// Its replica is primary, and needs a program that is started on demand.
+    Wanted(u64),
+    /// Its replica is primary no more.
+    Released(u64),
     /// The data plane has let it go; the reason, if the program did not go by itself.
     Detached(u64, Option<String>),
     /// Have all end, start none, and let go of `done` when that has happened.
@@ -207,6 +211,21 @@ impl Tether {
         if !std::mem::replace(&mut self.joined, true) {
             self.teller.tell(Notice::Joined(self.run));
         }
+    }
+
+    /// The program is to be started.
+    pub fn wanted(&self) {
+        self.teller.tell(Notice::Wanted(self.run));
+    }
+
+    /// It is not needed any more.
+    pub fn released(&self) {
+        self.teller.tell(Notice::Released(self.run));
+    }
+
+    /// For the same program, when this start of it is over.
+    pub fn again(&self) -> Tether {
+        Tether { run: self.run, joined: true, teller: self.teller.clone() }
     }
 
     /// The data plane has let it go.

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use wire::ClientId;
 use wire::attach::{Frame, Hello, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
 use wire::client::{Outcome, Refusal};
-use wire::ordered::{GroupOptions, Hold};
+use wire::ordered::{GroupOptions, Hold, Style};
 
 /// By hand it says what is missing. Started by a node it serves a replica: the other tests have that done.
 #[test]
@@ -113,6 +113,62 @@ fn a_program_serves_as_a_thread_does() {
     wait_for(&node, "no group", |status| status.groups.is_empty());
     node.run(journal("journal")).unwrap();
     caller.expect("journal", 4, b"d", "1");
+}
+
+#[test]
+fn in_a_cold_passive_group_the_primarys_program_alone_runs() {
+    let rings = steadfast_node::free_ring_addresses(2);
+    let folder = tempfile::tempdir().unwrap();
+    let nodes: Vec<Node> = (1..=2)
+        .map(|id| {
+            let own = folder.path().join(id.to_string());
+            fs::create_dir(&own).unwrap();
+            let member = Config::member(wire::NodeId(id), &rings);
+            let mut config = Config { nodes: member.nodes, node: member.node, ..configured(&own) };
+            config.checkpoints.requests = 2;
+            Node::start(config).unwrap()
+        })
+        .collect();
+    let cold = || {
+        let options = GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() };
+        ProgramConfig { options, ..journal("journal") }
+    };
+    nodes[0].run(cold()).unwrap();
+    wait_for(&nodes[0], "the primary's", |status| {
+        status.programs[0].state == ProgramState::Attached
+    });
+    let status = nodes[1].run(cold()).unwrap();
+    assert_eq!((status.state, status.joined, status.pid), (ProgramState::Standby, true, None));
+    wait_for(&nodes[0], "both", |status| synced(status, "journal", 2));
+    let mut first = caller(&nodes[0]);
+    for number in 1..=5 {
+        first.expect("journal", number, b"x", &number.to_string());
+    }
+    assert_eq!(nodes[1].status().programs[0].state, ProgramState::Standby);
+    assert!(nodes[1].state("journal").unwrap_err().to_string().contains("primary alone"));
+
+    let pid = nodes[0].status().programs[0].pid.unwrap();
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    wait_for(&nodes[1], "the next one's", |status| {
+        status.programs[0].state == ProgramState::Attached
+            && status.groups[0].primary.is_some_and(|primary| primary.node.0 == 2)
+    });
+    let mut second = caller(&nodes[1]);
+    second.expect("journal", 5, b"x", "5");
+    second.expect("journal", 6, b"y", "6");
+    assert_eq!(nodes[1].state("journal").unwrap(), b"xxxxxy");
+    wait_for(&nodes[0], "a backup", |status| {
+        synced(status, "journal", 2) && status.programs[0].state == ProgramState::Standby
+    });
+
+    // A primary that moves ends its program, and the other has it started.
+    let pid = nodes[1].status().programs[0].pid.unwrap();
+    nodes[1].move_primary("journal", wire::NodeId(1)).unwrap();
+    wait_for_end(pid);
+    let mut again = caller(&nodes[0]);
+    again.expect("journal", 7, b"z", "7");
+    wait_for(&nodes[1], "released", |status| status.programs[0].state == ProgramState::Standby);
+    assert_eq!(nodes[0].state("journal").unwrap(), b"xxxxxyz");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
 use super::{EventFlags, Plane};
-use crate::executor::{Done, Executor};
+use crate::executor::{Done, Executor, Standby};
 
 /// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
 struct Arrival {
@@ -62,10 +62,35 @@ impl Plane {
                 {
                     self.attached.arrivals.push(Arrival { name, options, executor });
                 }
+                Err(HostError::Twice) if executor.process().is_some() && self.wants(group) => {
+                    any = true;
+                    self.launched(now, group, executor);
+                }
                 Err(error) => dismiss(&mut executor, &error.to_string()),
             }
         }
         any
+    }
+
+    /// The group's replica here is primary, and waits for its program.
+    fn wants(&mut self, group: GroupId) -> bool {
+        let standby = self.executors.get_mut(&group).and_then(Executor::standby);
+        standby.is_some_and(|standby| standby.is_wanted())
+    }
+
+    /// The program of a replica that is hosted already has come: it is given what waited for it.
+    fn launched(&mut self, now: Time, group: GroupId, executor: Executor) {
+        let standby = self.executors.get_mut(&group).and_then(Executor::standby);
+        let commands = standby.map(Standby::take).unwrap_or_default();
+        self.take_in(now, group, executor);
+        self.joined(group);
+        for command in commands {
+            let Some(executor) = self.executors.get_mut(&group) else { return };
+            if executor.run(command).is_err() {
+                return self.take_out_overloaded(now, group);
+            }
+        }
+        self.is_unwritten(group);
     }
 
     /// This node's replica is to leave its group; it executes what is ordered before.
@@ -90,12 +115,16 @@ impl Plane {
     }
 
     fn take_in(&mut self, now: Time, group: GroupId, mut executor: Executor) {
-        let Some(process) = executor.process() else { return };
+        let Some(process) = executor.process() else {
+            self.executors.insert(group, executor);
+            return;
+        };
         if let Err(error) = process.register(&self.sockets.poller) {
             dismiss(&mut executor, &format!("the node cannot wait for it: {error}"));
             return self.stack.abandon(now, group);
         }
         process.tether().hosted();
+        self.attached.groups.retain(|_, other| *other != group); // of an earlier start
         self.attached.groups.insert(executor.serial, group);
         self.executors.insert(group, executor);
     }
@@ -146,6 +175,14 @@ impl Plane {
         let is_it = |executor: &mut Executor| executor.process().is_some_and(|it| it.run() == run);
         self.attached.arrivals.retain_mut(|arrival| !is_it(&mut arrival.executor));
         let Some(executor) = self.executors.get_mut(&group) else { return };
+        if let Some(standby) = executor.standby() {
+            if !lost {
+                self.begin_parting(now, group);
+            } else if standby.is_wanted() && run > standby.tether().run() {
+                self.lose(now, group, "it ended before it attached");
+            }
+            return;
+        }
         if !is_it(executor) {
             return;
         }
@@ -170,8 +207,8 @@ impl Plane {
 
     /// A view of its group has this node's replica: whoever had its program run is told.
     pub(super) fn joined(&mut self, group: GroupId) {
-        if let Some(process) = self.executors.get_mut(&group).and_then(Executor::process) {
-            process.tether().joined();
+        if let Some(tether) = self.executors.get_mut(&group).and_then(Executor::tether) {
+            tether.joined();
         }
     }
 

@@ -123,7 +123,7 @@ impl Plane {
 
     /// A replica that cannot keep up must not stay: it would answer too late as primary, and
     /// leaving commands out would make it differ.
-    fn take_out_overloaded(&mut self, now: Time, group: GroupId) {
+    pub(super) fn take_out_overloaded(&mut self, now: Time, group: GroupId) {
         self.counters.replicas_overloaded += 1;
         tracing::error!(%group, "this node's replica has fallen too far behind: it is taken out");
         if let Some(mut executor) = self.remove_executor(group)

@@ -199,6 +199,16 @@ impl Desk {
                 }
             }
             Notice::Joined(run) => self.with(run, |program| program.joined(now)),
+            Notice::Wanted(run) => {
+                if let Some(program) = self.programs.iter_mut().find(|it| it.is_meant(run)) {
+                    program.wanted();
+                }
+            }
+            Notice::Released(run) => {
+                if let Some(program) = self.programs.iter_mut().find(|it| it.is_meant(run)) {
+                    program.released(now);
+                }
+            }
             Notice::Detached(run, reason) => {
                 self.with(run, |program| program.detached(now, reason));
             }
@@ -272,6 +282,17 @@ impl Desk {
         self.order(Order::Attach { name, options, executor });
     }
 
+    /// Has a replica hosted whose program is started on demand.
+    fn stand(&mut self, group: &str, run: u64) {
+        let Some(program) = self.programs.iter().find(|it| it.config.group == group) else {
+            return;
+        };
+        let (name, options) = (group.to_owned(), program.config.options);
+        let tether = Tether { run, joined: false, teller: self.teller.clone() };
+        let executor = Executor::standing_by(options, tether);
+        self.order(Order::Attach { name, options, executor });
+    }
+
     fn act(&mut self, now: Time) {
         let mut index = 0;
         while index < self.programs.len() {
@@ -297,6 +318,7 @@ impl Desk {
                 Deed::Lost(run) => {
                     self.order(Order::Part { group: GroupId::of(group), run, lost: true });
                 }
+                Deed::Stand(run) => self.stand(group, run),
                 Deed::Forget => {
                     self.tell(group, ProgramNews::Stopped);
                     self.programs.retain(|it| it.config.group != group);

@@ -36,6 +36,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How far a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// Nothing runs until it is wanted.
+    Standby,
     /// Its process runs, or is about to.
     Starting,
     /// It serves its replica.
@@ -60,6 +62,8 @@ pub(super) enum Signal {
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Output {
+    /// Have the replica hosted, and start nothing yet.
+    Stand,
     /// Start a process.
     Start,
     /// Send its process a signal.
@@ -80,6 +84,8 @@ pub(super) enum Output {
 /// How a program stands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
+    /// It is started when its replica is primary.
+    Standby,
     /// Its process runs and has not attached yet.
     Starting,
     /// It serves.
@@ -93,6 +99,12 @@ pub(super) enum Standing {
 #[derive(Debug)]
 pub(super) struct Minder {
     state: State,
+    /// It is started when its replica is primary, and not before.
+    on_demand: bool,
+    /// It is on its way out because it is not needed any more: its end is no failure.
+    released: bool,
+    /// It is needed.
+    wanted: bool,
     /// It is not to be started again.
     stopped: bool,
     /// Ends in a row.
@@ -102,17 +114,53 @@ pub(super) struct Minder {
 }
 
 impl Minder {
-    /// Of a program that is to run from now on.
-    pub fn new() -> Minder {
+    /// Of a program that is to run from now on, or `on_demand`.
+    pub fn new(on_demand: bool) -> Minder {
         let mut minder = Minder {
             state: State::Over,
+            on_demand,
+            released: false,
+            wanted: false,
             stopped: false,
             ends: 0,
             starts: 0,
             outputs: VecDeque::new(),
         };
-        minder.start();
+        minder.begin();
         minder
+    }
+
+    pub fn is_on_demand(&self) -> bool {
+        self.on_demand
+    }
+
+    /// It is started, or its replica stands by.
+    fn begin(&mut self) {
+        if self.on_demand {
+            self.wanted = false;
+            self.state = State::Standby;
+            self.outputs.push_back(Output::Stand);
+        } else {
+            self.start();
+        }
+    }
+
+    /// Its replica is primary.
+    pub fn wanted(&mut self) {
+        self.wanted = true;
+        if self.state == State::Standby {
+            self.start();
+        }
+    }
+
+    /// Its replica is primary no more: it has some time to end.
+    pub fn released(&mut self, now: Time) {
+        self.wanted = false;
+        if let State::Starting | State::Attached { .. } = self.state {
+            self.settle(now);
+            self.released = true;
+            self.state = State::Ending { until: now + GRACE, next: Signal::Term };
+        }
     }
 
     fn start(&mut self) {
@@ -138,7 +186,7 @@ impl Minder {
 
     /// Its process has ended, or could not be started.
     pub fn ended(&mut self, now: Time) {
-        if let State::BackingOff { .. } | State::Over = self.state {
+        if let State::Standby | State::BackingOff { .. } | State::Over = self.state {
             return;
         }
         // That it was well is no news any more.
@@ -148,6 +196,13 @@ impl Minder {
         if self.stopped {
             return self.over();
         }
+        if std::mem::take(&mut self.released) {
+            self.state = State::Standby;
+            if self.wanted {
+                self.start();
+            }
+            return;
+        }
         self.ends += 1;
         let wait = wait(self.ends);
         if self.ends == CRASH_LOOP {
@@ -155,7 +210,7 @@ impl Minder {
         }
         self.state = State::BackingOff { until: now + wait };
         if wait == Duration::ZERO {
-            self.start();
+            self.begin();
         }
     }
 
@@ -163,7 +218,7 @@ impl Minder {
     pub fn stop(&mut self, now: Time, gently: bool) {
         self.stopped = true;
         match self.state {
-            State::BackingOff { .. } | State::Over => self.over(),
+            State::Standby | State::BackingOff { .. } | State::Over => self.over(),
             State::Attached { .. } if gently => {
                 self.state = State::Ending { until: now + GRACE, next: Signal::Term };
             }
@@ -175,7 +230,7 @@ impl Minder {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Time) {
         match self.state {
-            State::BackingOff { until } if until <= now => self.start(),
+            State::BackingOff { until } if until <= now => self.begin(),
             State::Ending { until, next } if until <= now => self.signal(now, next),
             _ => self.settle(now),
         }
@@ -186,7 +241,7 @@ impl Minder {
         match self.state {
             State::Attached { since } if self.ends > 0 => since + HEALTHY,
             State::Ending { until, .. } | State::BackingOff { until } => until,
-            State::Starting | State::Attached { .. } | State::Over => Time::FAR,
+            State::Standby | State::Starting | State::Attached { .. } | State::Over => Time::FAR,
         }
     }
 
@@ -197,6 +252,7 @@ impl Minder {
     pub fn standing(&self) -> Standing {
         match self.state {
             _ if self.stopped => Standing::Stopping,
+            State::Standby => Standing::Standby,
             State::Starting => Standing::Starting,
             State::Attached { .. } => Standing::Attached,
             State::BackingOff { until } => Standing::BackingOff(until),
@@ -206,7 +262,7 @@ impl Minder {
 
     /// Starts after the first one.
     pub fn restarts(&self) -> u64 {
-        self.starts - 1
+        self.starts.saturating_sub(1)
     }
 
     /// Ends in a row, without a healthy time between them.

@@ -5,6 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use engine::ProgramNews;
 use wire::attach::TOKEN;
+use wire::ordered::Style;
 use wire::{Duration, Time};
 
 use super::ProgramConfig;
@@ -27,6 +28,8 @@ pub(super) enum Deed {
     Tell(ProgramNews),
     /// This start of the program is over: its replica, if it has one, is lost.
     Lost(u64),
+    /// Have its replica hosted, without the program, under this number.
+    Stand(u64),
     /// Forget the program.
     Forget,
 }
@@ -44,6 +47,8 @@ pub(super) struct Running {
     pub flow: Flow,
     /// Which start of all programs the present one is, and the token that it was given and has not shown.
     pub run: u64,
+    /// The start before that, by which the data plane may still know it.
+    before: u64,
     token: Option<[u8; TOKEN]>,
     attached: bool,
     joined: bool,
@@ -58,11 +63,12 @@ pub(super) struct Running {
 impl Running {
     pub fn new(config: ProgramConfig) -> Running {
         Running {
+            minder: Minder::new(config.options.style == Style::ColdPassive),
             config,
-            minder: Minder::new(),
             process: None,
             flow: Flow::new(),
             run: 0,
+            before: 0,
             token: None,
             attached: false,
             joined: false,
@@ -92,9 +98,14 @@ impl Running {
                     Ok(pid) => deeds.push(Deed::Tell(ProgramNews::Started { pid })),
                     Err(reason) => {
                         deeds.push(Deed::Tell(ProgramNews::Ended { pid: 0, how: reason.clone() }));
+                        deeds.push(Deed::Lost(self.run)); // if it was wanted
                         self.has_ended(now, reason.clone(), ProgramError::NotStarted(reason));
                     }
                 },
+                minder::Output::Stand => {
+                    (self.run, _) = start();
+                    deeds.push(Deed::Stand(self.run));
+                }
                 minder::Output::Signal(signal) => {
                     if let Some(process) = &self.process {
                         process.signal(signal);
@@ -120,7 +131,7 @@ impl Running {
         socket: Option<&Path>,
         (run, token): (u64, std::io::Result<[u8; TOKEN]>),
     ) -> Result<u32, String> {
-        self.run = run;
+        self.before = std::mem::replace(&mut self.run, run);
         (self.attached, self.joined, self.dismissed) = (false, false, None);
         self.flow.begin();
         let socket = socket.ok_or("the programs' socket could not be made: the log says why")?;
@@ -155,6 +166,21 @@ impl Running {
         }
         let pid = self.process.as_ref().map_or(0, Process::pid);
         Deed::Tell(ProgramNews::Attached { pid })
+    }
+
+    /// Whether the data plane, with this number, means this program.
+    pub fn is_meant(&self, run: u64) -> bool {
+        self.run == run || self.before == run
+    }
+
+    /// Its replica is primary.
+    pub fn wanted(&mut self) {
+        self.minder.wanted();
+    }
+
+    /// Its replica is primary no more.
+    pub fn released(&mut self, now: Time) {
+        self.minder.released(now);
     }
 
     /// Its replica is in its group.
@@ -206,7 +232,7 @@ impl Running {
     ) -> bool {
         self.stoppers.extend(stopper);
         self.minder.stop(now, true);
-        self.attached
+        self.attached || self.minder.is_on_demand()
     }
 
     pub fn handle_timeout(&mut self, now: Time) {
@@ -233,6 +259,7 @@ impl Running {
 
     pub fn status(&self, now: Time) -> ProgramStatus {
         let (state, wait) = match self.minder.standing() {
+            Standing::Standby => (ProgramState::Standby, None),
             Standing::Starting => (ProgramState::Starting, None),
             Standing::Attached => (ProgramState::Attached, None),
             Standing::BackingOff(until) => (ProgramState::BackingOff, Some(until.since(now))),
@@ -242,7 +269,7 @@ impl Running {
             group: self.config.group.clone(),
             command: self.config.command.clone(),
             state,
-            joined: self.joined && self.attached,
+            joined: self.joined && (self.attached || state == ProgramState::Standby),
             pid: self.process.as_ref().map(Process::pid),
             backing_off_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
             restarts: self.minder.restarts(),

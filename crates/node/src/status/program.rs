@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramState {
+    /// It is started when its replica is primary, in a cold passive group.
+    Standby,
     /// Its process runs and has not attached yet.
     Starting,
     /// It serves its replica.

@@ -87,6 +87,9 @@ pub fn started(status: &ProgramStatus) -> String {
         ProgramState::Attached if status.joined => {
             format!("serving: group {group}, process {pid}\n")
         }
+        ProgramState::Standby if status.joined => {
+            format!("stands by: group {group}; started when its replica is primary\n")
+        }
         ProgramState::Attached => format!(
             "attached: group {group}, process {pid}; its replica is not in the group yet: it joins when the \
              node has the quorum (`steadfast status` tells)\n"
@@ -113,6 +116,7 @@ pub fn text(programs: &[ProgramStatus]) -> String {
 
 fn line(text: &mut String, program: &ProgramStatus, wide: usize) {
     let state = match (program.state, program.backing_off_ms) {
+        (ProgramState::Standby, _) => "stands by".to_owned(),
         (ProgramState::Starting, _) => "starting".to_owned(),
         (ProgramState::Attached, _) if !program.joined => "attached, not in its group".to_owned(),
         (ProgramState::Attached, _) => "attached".to_owned(),

@@ -12,7 +12,7 @@ fn outputs(minder: &mut Minder) -> Vec<Output> {
 
 #[test]
 fn who_ends_for_the_first_time_is_started_at_once_and_then_ever_later() {
-    let mut minder = Minder::new();
+    let mut minder = Minder::new(false);
     assert_eq!(outputs(&mut minder), [Output::Start]);
     let (mut now, mut waits) = (ms(1), Vec::new());
     for _ in 0..12 {
@@ -36,7 +36,7 @@ fn who_ends_for_the_first_time_is_started_at_once_and_then_ever_later() {
 
 #[test]
 fn a_healthy_time_makes_good_for_all_that_was_before() {
-    let mut minder = Minder::new();
+    let mut minder = Minder::new(false);
     for _ in 0..CRASH_LOOP {
         minder.ended(ms(0));
         minder.handle_timeout(minder.next_timeout());
@@ -55,7 +55,7 @@ fn a_healthy_time_makes_good_for_all_that_was_before() {
 
 #[test]
 fn who_does_not_end_is_told_to_and_then_made_to() {
-    let mut minder = Minder::new();
+    let mut minder = Minder::new(false);
     minder.attached(ms(0));
     minder.stop(ms(10), true);
     outputs(&mut minder);
@@ -80,7 +80,7 @@ fn who_does_not_end_is_told_to_and_then_made_to() {
 
 #[test]
 fn who_was_turned_away_has_to_end_before_it_is_started_again() {
-    let mut minder = Minder::new();
+    let mut minder = Minder::new(false);
     outputs(&mut minder);
     minder.detached(ms(5));
     assert_eq!(outputs(&mut minder), [], "it may end by itself");
@@ -90,12 +90,66 @@ fn who_was_turned_away_has_to_end_before_it_is_started_again() {
 
 #[test]
 fn who_waits_for_its_start_is_stopped_at_once() {
-    let mut minder = Minder::new();
+    let mut minder = Minder::new(false);
     minder.ended(ms(0));
     minder.ended(ms(0));
     outputs(&mut minder);
     minder.stop(ms(1), true);
     assert_eq!(outputs(&mut minder), [Output::Over]);
+}
+
+#[test]
+fn who_is_started_on_demand_stands_by_until_then_and_afterwards() {
+    let mut minder = Minder::new(true);
+    assert_eq!(outputs(&mut minder), [Output::Stand]);
+    assert_eq!(minder.next_timeout(), Time::FAR);
+    minder.wanted();
+    assert_eq!(outputs(&mut minder), [Output::Start]);
+    minder.attached(ms(5));
+    minder.released(ms(10));
+    assert_eq!(outputs(&mut minder), [], "it may end by itself");
+    minder.ended(ms(11));
+    assert_eq!((outputs(&mut minder), minder.ends()), (vec![], 0), "that is no failure");
+    minder.wanted();
+    assert_eq!(outputs(&mut minder), [Output::Start]);
+    minder.stop(ms(20), false);
+    assert_eq!(outputs(&mut minder), [Output::Signal(Signal::Term)]);
+    minder.ended(ms(21));
+    assert_eq!(outputs(&mut minder), [Output::Over]);
+}
+
+#[test]
+fn who_fails_when_it_is_needed_stands_by_anew_after_ever_longer_waits() {
+    let mut minder = Minder::new(true);
+    outputs(&mut minder);
+    for (end, wait) in [0, 100, 200, 400].into_iter().enumerate() {
+        let now = ms(10_000 * (end as u64 + 1));
+        minder.wanted();
+        assert_eq!(outputs(&mut minder), [Output::Start]);
+        minder.ended(now);
+        if wait > 0 {
+            assert_eq!(
+                (minder.next_timeout(), outputs(&mut minder)),
+                (now + Duration::from_millis(wait), vec![])
+            );
+            minder.wanted();
+            assert_eq!(outputs(&mut minder), [], "its replica is not hosted");
+            minder.handle_timeout(minder.next_timeout());
+        }
+        assert_eq!(outputs(&mut minder), [Output::Stand], "another may have taken over");
+    }
+}
+
+#[test]
+fn who_is_needed_again_before_it_has_ended_is_started_when_it_has() {
+    let mut minder = Minder::new(true);
+    minder.wanted();
+    minder.attached(ms(1));
+    minder.released(ms(2));
+    minder.wanted();
+    outputs(&mut minder);
+    minder.ended(ms(3));
+    assert_eq!(outputs(&mut minder), [Output::Start]);
 }
 
 /// What must hold whatever happens, in whatever order: checked over drawn histories.
@@ -114,6 +168,7 @@ impl Checker {
     fn check(&mut self, now: Time, output: Output) {
         assert!(!self.over, "{output:?} of a program that is forgotten");
         match output {
+            Output::Stand => panic!("it runs from the start"),
             Output::Start => {
                 assert!(!self.stopped, "a stopped program is started");
                 assert_eq!(self.running, 0, "two processes of one program");
@@ -135,7 +190,7 @@ impl Checker {
 
 fn history(seed: u64) -> u64 {
     let mut random = Random::new(seed);
-    let (mut minder, mut checker) = (Minder::new(), Checker::default());
+    let (mut minder, mut checker) = (Minder::new(false), Checker::default());
     let (mut now, mut attached_at) = (ms(1), None);
     while let Some(output) = minder.poll_output() {
         checker.check(now, output);

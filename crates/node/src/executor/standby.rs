@@ -1,0 +1,47 @@
+//! The place of a program that is started when its replica is primary, and not before.
+
+use engine::Command;
+
+use crate::programs::Tether;
+
+/// What a program that is not there yet is to be given, and who has it started.
+pub(crate) struct Standby {
+    commands: Vec<Command>,
+    wanted: bool,
+    tether: Tether,
+}
+
+impl Standby {
+    pub fn new(tether: Tether) -> Standby {
+        Standby { commands: Vec::new(), wanted: false, tether }
+    }
+
+    /// Keeps a command for the program. With the first one, which says so, it is wanted.
+    pub fn give(&mut self, command: Command) {
+        if command == Command::Start && !std::mem::replace(&mut self.wanted, true) {
+            self.tether.wanted();
+        }
+        self.commands.push(command);
+    }
+
+    /// It is not wanted any more, whether it has come meanwhile or not.
+    pub fn reset(&mut self) {
+        self.commands.clear();
+        if std::mem::take(&mut self.wanted) {
+            self.tether.released();
+        }
+    }
+
+    pub fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// What the program that has come is to be given.
+    pub fn take(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    pub fn tether(&mut self) -> &mut Tether {
+        &mut self.tether
+    }
+}
