@@ -12,8 +12,6 @@ use crate::figures::{median_and_worst, quantile};
 use crate::hosts::Way;
 use crate::{Outcome, machine};
 
-const GROUP: &str = "thread";
-
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How often the primary's node is struck.
@@ -22,6 +20,9 @@ pub struct Options {
     /// What happens to its process.
     #[arg(long, value_enum, default_value_t = Fault::Kill)]
     fault: Fault,
+    /// How the group is replicated.
+    #[arg(long, value_enum, default_value_t = By::SemiActive)]
+    style: By,
     /// Node processes.
     #[arg(long, default_value_t = 5)]
     nodes: u32,
@@ -33,6 +34,29 @@ pub struct Options {
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
+}
+
+/// The styles that have something to hand over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    SemiActive,
+    Active,
+    Voting,
+    WarmPassive,
+    ColdPassive,
+}
+
+impl By {
+    /// The group that is replicated so: its name says how it is hosted.
+    fn group(self) -> &'static [&'static str] {
+        match self {
+            By::SemiActive => &["thread"],
+            By::Active => &["active"],
+            By::Voting => &["voting"],
+            By::WarmPassive => &["warm"],
+            By::ColdPassive => &["cold"],
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -99,19 +123,19 @@ pub fn run(options: &Options) -> Outcome<()> {
     let plan = Plan {
         nodes: options.nodes,
         replicas: options.replicas,
-        groups: &[GROUP],
+        groups: options.style.group(),
         placement,
         ..Plan::default()
     };
     let mut cluster = Cluster::start(plan)?;
-    let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
+    let caller = Caller::start(Client::connect(cluster.clients())?, options.style.group()[0]);
     caller.wait_steady(0)?;
     if options.json {
         eprintln!("on {machine}");
     } else {
         println!(
-            "on {machine}; {:?} of the primary's node under 1,000 calls/s; times in ms",
-            options.fault
+            "on {machine}; {:?} of the primary's node of a {:?} group under 1,000 calls/s; times in ms",
+            options.fault, options.style
         );
         println!(
             "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>13}",
@@ -131,10 +155,10 @@ pub fn run(options: &Options) -> Outcome<()> {
 
 /// One fault, from a whole cluster to a whole cluster.
 fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timeline> {
-    let fault = options.fault;
+    let (fault, group) = (options.fault, options.style.group()[0]);
     cluster.take_events();
-    let node = cluster.view(GROUP).primary.ok_or("the group has no primary")?;
-    let view = cluster.view(GROUP).number;
+    let node = cluster.view(group).primary.ok_or("the group has no primary")?;
+    let view = cluster.view(group).number;
     let time = match fault {
         Fault::Kill => cluster.signal(node, Signal::KILL)?,
         Fault::Stop => cluster.signal(node, Signal::STOP)?,
@@ -147,11 +171,11 @@ fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<
             // Asked of a bystander, as an administrator may.
             let next = NodeId(node.0 % options.replicas + 1);
             let time = wall();
-            Admin::connect(cluster.admin(NodeId(options.nodes)))?.move_primary(GROUP, next)?;
+            Admin::connect(cluster.admin(NodeId(options.nodes)))?.move_primary(group, next)?;
             time
         }
     };
-    cluster.wait("the next view", |cluster| cluster.view(GROUP).number > view)?;
+    cluster.wait("the next view", |cluster| cluster.view(group).number > view)?;
     caller.wait_steady(time)?;
     let mut timeline = timeline(time, node, caller, &cluster.take_events())?;
     let back = match fault {

@@ -153,7 +153,7 @@ impl<'a> Kind<'a> {
 }
 
 /// What is called: title, group, style.
-const GROUPS: [(&str, &str, Style); 8] = [
+const GROUPS: [(&str, &str, Style); 9] = [
     ("stateless", "stateless", Style::Stateless),
     ("active, majority", "active", Style::Active),
     ("voting, majority", "voting", Style::Voting),
