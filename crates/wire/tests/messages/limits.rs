@@ -13,11 +13,12 @@ use wire::ordered::{
     MAX_ATTEMPTS, Ordered, Place, PrimaryChunk, ReplicaEntry, ReplicaState, StateChunk, StateHead,
     Style, Told, Update,
 };
+use wire::ordered::{KeptReply, Relay};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, Join, MAX_CHARGES,
     MAX_ENTRIES, Message, Token,
 };
-use wire::{GroupId, Incarnation, Malformed, Member, NodeId, RingId, Secret, ViewNumber};
+use wire::{ClientId, GroupId, Incarnation, Malformed, Member, NodeId, RingId, Secret, ViewNumber};
 
 use crate::samples::{self, CLUSTER, RING, member};
 
@@ -291,6 +292,19 @@ fn sessions_and_their_replies_are_limited() {
     assert_eq!(refused(many), Some(Malformed::Field("sessions")));
 }
 
+/// A reply of so many bytes for a client at another node.
+fn wide_relay(bytes: usize) -> Ordered {
+    let reply = KeptReply::Service(vec![0xff; bytes]);
+    let (group, client) = (GroupId(u64::MAX), ClientId(u64::MAX));
+    Ordered::Relay(Relay { group, since: WIDE_PLACE, client, number: u64::MAX, reply })
+}
+
+#[test]
+fn a_relayed_reply_is_limited() {
+    assert!(Ordered::decode(&wide_relay(MAX_BODY).encode()).is_ok());
+    assert!(Ordered::decode(&wide_relay(MAX_BODY + 1).encode()).is_err());
+}
+
 #[test]
 fn the_largest_ordered_messages_fit_on_the_ring() {
     let mut largest = group(MAX_NAME, MAX_REPLICAS);
@@ -300,6 +314,7 @@ fn the_largest_ordered_messages_fit_on_the_ring() {
         install(vec![largest; MAX_GROUPS]),
         state_chunk(STATE_CHUNK),
         update_chunk(UPDATE_CHUNK),
+        wide_relay(MAX_BODY),
     ] {
         let bytes = message.encode();
         assert!(bytes.len() <= MAX_MESSAGE, "{}", bytes.len());
