@@ -1,35 +1,36 @@
 //! What goes into a [`Stack`](crate::Stack) and what comes out of it.
 
 mod bench;
+mod cold;
+mod commands;
 mod config;
 mod keys;
 mod program;
 mod storage;
-
-mod cold;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
 use ring::Route;
-use wire::client::{Frame, Refusal};
+use wire::client::Frame;
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME};
 use wire::ordered::{GroupOptions, Place, Style};
 use wire::{
-    Caller, ClientId, Duration, GroupId, Incarnation, Malformed, Member, MethodId, NodeId, NodeSet,
-    RingId, Time, ViewNumber,
+    Caller, ClientId, Duration, GroupId, Incarnation, Malformed, Member, NodeId, NodeSet, RingId,
+    ViewNumber,
 };
 
 pub use crate::disk::Kept;
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
+pub use cold::{Checkpoints, LogStatus};
+pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use program::ProgramNews;
 pub use storage::StorageNews;
 
-pub use cold::{Checkpoints, LogStatus};
 /// One thing to do or to know, in the order in which it must happen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
@@ -96,93 +97,6 @@ pub enum Output {
     Key(KeyCommand),
     /// Something that logs, metrics and people want to know.
     Event(Event),
-}
-
-/// Tells which command a result belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
-
-/// What a replica is told to do, strictly in the order given. Each but `Start` and `Reset` is answered by
-/// [`Executed`] with its ticket, in the same order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Execute a request.
-    Execute {
-        /// To be handed back.
-        ticket: Ticket,
-        /// The method.
-        method: MethodId,
-        /// Arguments and result are JSON instead of postcard.
-        json: bool,
-        /// It may change nothing: other replicas do not execute it.
-        read: bool,
-        /// The arguments.
-        body: Bytes,
-        /// Ordered time: the same at every replica, never running backwards.
-        now: Time,
-        /// Seed of the handler's random numbers.
-        seed: u64,
-        /// Whose call it is.
-        client: ClientId,
-        /// Which of the client's calls.
-        number: u64,
-    },
-    /// Take the state as it is after all commands so far.
-    Snapshot {
-        /// To be handed back.
-        ticket: Ticket,
-    },
-    /// Replace the state.
-    Restore {
-        /// To be handed back.
-        ticket: Ticket,
-        /// What another replica's snapshot gave.
-        state: Bytes,
-    },
-    /// Say what the requests so far have changed since the last change was said or applied
-    /// ([`Changes::take`](crate::Changes::take)). Only to the primary of a warm passive group.
-    Change {
-        /// To be handed back.
-        ticket: Ticket,
-    },
-    /// Make the state what it became at the primary ([`Changes::apply`](crate::Changes::apply)).
-    Apply {
-        /// To be handed back.
-        ticket: Ticket,
-        /// What the primary's service has said.
-        change: Bytes,
-    },
-    /// The service is to run from here on, from its initial state. Only to replicas of cold passive groups, before anything
-    /// else; others' services run from the start.
-    Start,
-    /// The replica's state is of no use any more: begin anew, as at the start. In a cold passive group: run no more.
-    Reset,
-}
-
-/// What became of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Executed {
-    /// A request was executed.
-    Reply(ServiceOutcome),
-    /// The state.
-    Snapshot(Result<Bytes, String>),
-    /// The state was replaced, or could not be read.
-    Restored(Result<(), String>),
-    /// What has changed.
-    Change(Result<Bytes, String>),
-    /// The state is what it became at the primary, or cannot be made so.
-    Applied(Result<(), String>),
-}
-
-/// What the service made of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServiceOutcome {
-    /// The method's result.
-    Ok(Bytes),
-    /// The service's own error.
-    Error(Bytes),
-    /// The request could not be executed: the same reason at every replica.
-    Refused(Refusal, String),
 }
 
 /// Why a replica cannot be hosted.
