@@ -7,6 +7,7 @@
 //! | is a call ordered, or executed at once where it comes, or only at the primary? | the same |
 //! | which of several entries is the best? | the same, when it tells clients the targets |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
+//! | is a call that changes nothing ordered all the same? | `stack/reads.rs`, when it comes |
 //! | can a group be kept on disk? | `stack/hosting.rs`, when a node hosts a replica |
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
@@ -74,6 +75,10 @@ pub(crate) trait Conduct {
 
     /// Whether a replica that gets the state comes after those that had it: who is primary stays so until it goes.
     fn keeps_its_primary(self) -> bool;
+
+    /// Whether a call that changes nothing is ordered all the same: one replica's word is not believed, or what its service
+    /// has seen is not told by the order alone.
+    fn orders_reads(self) -> bool;
 
     /// Whether an answer leaves only when a majority of the replicas has told that it has the same.
     fn votes(self) -> bool;
@@ -156,6 +161,10 @@ impl Conduct for Style {
             // A backup had it ordered because its client cannot reach the primary.
             Style::WarmPassive => standing == Standing::Primary,
         }
+    }
+
+    fn orders_reads(self) -> bool {
+        self.votes() || self.logs()
     }
 
     fn votes(self) -> bool {

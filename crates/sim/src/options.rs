@@ -150,7 +150,7 @@ impl GroupPlan {
     /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little.
     pub fn orders_reads(&self) -> bool {
         let (style, hold) = (self.options.style, self.options.hold);
-        style == Style::Voting
+        matches!(style, Style::Voting | Style::ColdPassive)
             || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
     }
 }

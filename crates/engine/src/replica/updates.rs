@@ -105,7 +105,7 @@ impl Replica {
             Waiting::Update { bytes, .. } | Waiting::Checkpoint { bytes, .. } => {
                 bytes.as_ref().map_or(0, Bytes::len)
             }
-            Waiting::Request(_) | Waiting::Snapshot(_) => 0,
+            Waiting::Request(_) | Waiting::Read { .. } | Waiting::Snapshot(_) => 0,
         };
         let full = self.waiting.len() >= MAX_JOIN_BACKLOG
             || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;

@@ -15,12 +15,11 @@ use crate::style::Conduct;
 
 impl<O: Ordering> Stack<O> {
     /// Whether this call is a read that need not be ordered. Where an answer waits for nobody's copy, nobody but its entry may
-    /// know of it: then the order alone says what a read has to see; or the primary, if it is the only entry. And where one
-    /// replica's word is not believed, all have to be asked.
+    /// know of it: then the order alone says what a read has to see; or the primary, if it is the only entry.
     pub(super) fn reads_without_order(&self, group: &Group, call: Call) -> bool {
         let style = group.options.style;
         style.orders()
-            && !style.votes()
+            && !style.orders_reads()
             && (group.options.hold != Hold::One || style.executes_on_arrival())
             && self.callers.get(&call).is_some_and(|waiting| waiting.request.access.reads())
     }

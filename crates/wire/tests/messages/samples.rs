@@ -367,6 +367,7 @@ pub fn logged_state() -> LoggedState {
             group,
             method,
             json: false,
+            read: false,
             client,
             number,
             unanswered,
