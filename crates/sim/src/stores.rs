@@ -8,7 +8,7 @@ mod customer;
 mod life;
 mod options;
 
-use store::{Lane, Op, OpenError, Output, Store};
+use store::{FailureKind, Lane, Op, OpenError, Output, Store};
 use wire::{Duration, Time};
 
 use crate::check::{Verdict, demand};
@@ -53,6 +53,10 @@ struct World {
     trace: Trace,
     open: bool,
     over: Option<Result<(), OpenError>>,
+    /// The store has said that its disk is full, and not since then that there is room.
+    told_full: bool,
+    /// A write to the log has found no room.
+    log_is_full: bool,
     /// When a record was said to be persisted last.
     quiet_since: Time,
     /// Since when the disk has room.
@@ -89,6 +93,8 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
         trace,
         open: false,
         over: None,
+        told_full: false,
+        log_is_full: false,
         quiet_since: now,
         roomy_since: now,
         harm: None,
@@ -166,7 +172,10 @@ impl World {
             demand(!due, "bounded", || "a timer is due again at once".into())?;
         }
         self.store.check_invariants();
-        self.drain()
+        self.drain()?;
+        // Whoever has records that wait for room must know it: else they wait, and nobody makes room.
+        let silent = self.log_is_full && self.open && !self.told_full;
+        demand(!silent, "told", || "the log finds no room, and nobody is told".into())
     }
 
     fn done(&mut self, lane: usize) {
@@ -178,6 +187,10 @@ impl World {
         self.trace
             .say(self.now, || format!("  {op} {}", if result.is_ok() { "done" } else { "FAILED" }));
         let name = [Lane::Log, Lane::House][lane];
+        if name == Lane::Log {
+            let full = |failure: &store::Failure| failure.kind == FailureKind::Full;
+            self.log_is_full = result.as_ref().is_err_and(full);
+        }
         self.store.handle_done(self.now, name, result);
     }
 
@@ -202,7 +215,8 @@ impl World {
                 Output::Forgotten(strand, upto) => self.log.forgotten(strand, upto)?,
                 Output::SnapshotWanted(strand) => self.wanted.push(strand),
                 Output::SnapshotRefused(strand) => self.log.refused(strand)?,
-                Output::Full(_) | Output::Room => {}
+                Output::Full(_) => self.told_full = true,
+                Output::Room => self.told_full = false,
             }
         }
         Ok(())

@@ -107,6 +107,7 @@ impl World {
             self.wanted.clear();
             self.busy_since = None;
             (self.open, self.over) = (false, None);
+            (self.told_full, self.log_is_full) = (false, false);
             self.log.begin(match &self.harm {
                 None => Leniency::None,
                 Some(Harm::Rot(_)) => Leniency::Rot,
