@@ -54,7 +54,12 @@ fn what_a_seed_has_shown_stays_mended() {
     // 3: a passive primary's word that it had ordered all came in the next component, when it had taken more.
     // 44: a state that a transfer had brought counted in the next component before the disk had it, and all lives ended.
     // 1215: the checker took what a passive primary had executed, and its program's death took with it, for history.
-    for (seed, world) in [(3, Some(World::Styles)), (44, Some(World::Disks)), (1215, Some(World::Styles)), (1352, None)] {
+    for (seed, world) in [
+        (3, Some(World::Styles)),
+        (44, Some(World::Disks)),
+        (1215, Some(World::Styles)),
+        (1352, None),
+    ] {
         let run = run_seed(seed, Settings { world, ..Settings::default() });
         assert_eq!(run.verdict, Ok(()), "seed {seed}");
     }
