@@ -236,6 +236,9 @@ pub const MAX_LAST_LINES: usize = 20;
 /// more is dropped, and counted.
 pub const MAX_LINES_A_SECOND: u32 = 500;
 
+/// Lines of the node's log that wait for whoever reads it. What is more is dropped, and counted.
+pub const MAX_LOG_LINES: usize = 8_192;
+
 /// Bytes of one record of the store's log: an ordered message.
 pub const MAX_RECORD: usize = MAX_MESSAGE;
 

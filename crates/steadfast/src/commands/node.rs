@@ -1,6 +1,7 @@
 //! `steadfast node`: the daemon.
 
-use std::io::IsTerminal;
+mod log;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, SyncSender};
@@ -10,7 +11,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
 use steadfast::{DEFAULT_CONFIG, HostOptions, Node, NodeConfig, StartError};
-use tracing_subscriber::EnvFilter;
 
 use super::{Failure, finish, notify, print, report};
 use crate::services::{CounterService, Echo, Tally};
@@ -68,7 +68,14 @@ pub fn read_config(path: &Path) -> Result<NodeConfig, Failure> {
 fn daemon(path: &Path, log: Option<&str>) -> Result<(), Failure> {
     let config = read_config(path)?;
     check_services(&config)?;
-    start_log(log)?;
+    let log = log::start(log)?;
+    let ended = serve(&config);
+    log.flush();
+    ended
+}
+
+/// Runs the node until it is told to stop, or ends by itself.
+fn serve(config: &NodeConfig) -> Result<(), Failure> {
     // Before the node starts: a signal that comes while it starts must not kill it half-way.
     let signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
@@ -76,7 +83,7 @@ fn daemon(path: &Path, log: Option<&str>) -> Result<(), Failure> {
         StartError::Config(_) => Failure::usage(error),
         error => Failure::failed(error),
     })?;
-    host(&node, &config)?;
+    host(&node, config)?;
     match node.client_address() {
         Some(address) => tracing::info!(node = node.id().0, clients = %address, "ready"),
         None => tracing::info!(node = node.id().0, "ready; takes no clients"),
@@ -183,23 +190,6 @@ fn host(node: &Node, config: &NodeConfig) -> Result<(), Failure> {
             Failure::Failed(format!("cannot host a replica of {}: {error}", replica.group))
         })?;
     }
-    Ok(())
-}
-
-fn start_log(filter: Option<&str>) -> Result<(), Failure> {
-    let from_environment = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-    let text = filter.map(str::to_owned).or(from_environment).unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(&text).map_err(|error| {
-        Failure::Usage(format!(
-            "`{text}` is no filter of log messages ({error}): give error, warn, info, debug or \
-             trace, or a list such as info,steadfast_node=debug"
-        ))
-    })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
     Ok(())
 }
 
