@@ -165,12 +165,17 @@ impl Incoming {
                 Ok(0) => return Ok(None),
                 Ok(length) => self.input.extend_from_slice(&self.room[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The node is gone: as good as an end.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) if is_gone(&error) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }
     }
+}
+
+/// The node has closed its end: as good as an end of what it says. Who writes just then, or reads behind what it did not read,
+/// is told so in one of two ways.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
 struct Server {
@@ -214,9 +219,7 @@ impl Server {
                 self.output.clear();
                 Ok(false)
             }
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.last_words().map(|()| true)
-            }
+            Err(error) if is_gone(&error) => self.last_words().map(|()| true),
             Err(error) => Err(error.into()),
         }
     }
@@ -318,6 +321,50 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::{Call, Context};
+
+    struct Nothing;
+
+    impl Service for Nothing {
+        fn call(&mut self, _: &Context, _: Call<'_>) -> ServiceOutcome {
+            unreachable!("nobody calls it")
+        }
+
+        fn snapshot(&self) -> Result<Vec<u8>, String> {
+            Ok(Vec::new())
+        }
+
+        fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_writing_when_its_node_ends_ends_well() {
+        // How the system tells it depends on whether the write had begun to wait: both come among so many.
+        for _ in 0..50 {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            while ours.write(&[7; 1_000]).is_ok() {}
+            ours.set_nonblocking(false).unwrap();
+            let (told, begins) = std::sync::mpsc::channel();
+            let program = std::thread::spawn(move || {
+                let make: Factory = Box::new(|| Box::new(Nothing));
+                let replica = Replica::new(GroupId::of("g"), 0, make, Style::default());
+                let (node, output) = (Incoming::new(ours), BytesMut::from(&[7; 1_000][..]));
+                let mut server = Server { node, output, replica, arriving: Vec::new() };
+                told.send(()).unwrap();
+                server.flush()
+            });
+            begins.recv().unwrap();
+            for _ in 0..5_000 {
+                std::thread::yield_now();
+            }
+            // What was written is not read.
+            drop(theirs);
+            assert!(program.join().unwrap().unwrap(), "nobody reads any more");
+        }
+    }
 
     #[test]
     fn a_token_is_32_bytes_in_hexadecimal_digits() {

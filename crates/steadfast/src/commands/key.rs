@@ -118,7 +118,7 @@ fn rotate(at: &At, force: bool, wait: Duration) -> Result<(), Failure> {
     loop {
         let seal = seal(&mut client)?;
         begun |= seal.change.is_some();
-        if begun && seal.change.is_none() && !seal.opens.contains(&key) {
+        if begun && is_given_up(&seal, key) {
             return Err(Failure::Failed(
                 "the change was given up (`steadfast key abort`), and the old key stays: ask again"
                     .into(),
@@ -137,6 +137,11 @@ fn rotate(at: &At, force: bool, wait: Duration) -> Result<(), Failure> {
         }
         thread::sleep(GLANCE);
     }
+}
+
+/// A change to this key had begun, and the node knows neither of it nor of the key.
+fn is_given_up(seal: &SealStatus, key: u8) -> bool {
+    seal.change.is_none() && !seal.opens.contains(&key)
 }
 
 fn status(at: &At, json: bool) -> Result<(), Failure> {
@@ -168,4 +173,25 @@ fn new(file: &Path) -> Result<(), Failure> {
     }
     let fingerprint = key_file::create(file).map_err(Failure::failed)?;
     print(&format!("key 1 ({fingerprint}) in {}: give every node this file\n", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_was_given_up_is_not_waited_for() {
+        let status = |text: &str| serde_json::from_str::<SealStatus>(text).unwrap();
+        let counters = serde_json::to_string(&steadfast::status::SealCounters::default()).unwrap();
+        let seal = |opens: &str, change: &str| {
+            status(&format!(
+                r#"{{"key":1,"fingerprint":"aa","opens":{opens},"change":{change},"counters":{counters}}}"#
+            ))
+        };
+        let change =
+            r#"{"key":2,"fingerprint":"bb","switched":false,"forced":false,"lacking":[3]}"#;
+        assert!(!is_given_up(&seal("[1,2]", change), 2), "under way");
+        assert!(!is_given_up(&seal("[1,2]", "null"), 2), "over, and the old key still opens");
+        assert!(is_given_up(&seal("[1]", "null"), 2));
+    }
 }

@@ -156,3 +156,28 @@ fn governor() -> Option<Finding> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    use super::*;
+
+    #[test]
+    fn processors_are_those_of_this_process_not_as_many_from_0_on() {
+        let judge = |cpu| {
+            let mut config = NodeConfig::from_toml(steadfast::DEFAULT_CONFIG).unwrap();
+            config.realtime.cpus = vec![cpu];
+            processors(&config).verdict
+        };
+        let allowed = sched_getaffinity(None).unwrap();
+        let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+        let last = *all.last().unwrap();
+        // This test's thread alone.
+        let mut one = CpuSet::new();
+        one.set(last);
+        sched_setaffinity(None, &one).unwrap();
+        assert_eq!(judge(last), Verdict::Good);
+        assert_eq!(judge(if last == 0 { 1 } else { 0 }), Verdict::Warning);
+    }
+}

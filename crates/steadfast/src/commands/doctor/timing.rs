@@ -131,7 +131,7 @@ fn stalls(config: &NodeConfig) -> Finding {
 fn disk(data_dir: &std::path::Path) -> Option<Finding> {
     // The node makes what is missing of the folder when it starts.
     let there =
-        data_dir.ancestors().find(|part| part.is_dir()).unwrap_or(std::path::Path::new("."));
+        data_dir.ancestors().find(|part| part.exists()).unwrap_or(std::path::Path::new("."));
     let path = there.join("doctor.probe");
     let sync = || -> std::io::Result<Duration> {
         let start = Instant::now();
@@ -156,4 +156,25 @@ fn disk(data_dir: &std::path::Path) -> Option<Finding> {
             "make the directory, owned by the node's user",
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_the_node_will_make_is_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("node-1/data");
+        assert_eq!(disk(&missing).unwrap().verdict, Verdict::Good);
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            0,
+            "nothing is left, or made"
+        );
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(disk(&file).unwrap().verdict, Verdict::Failure, "there cannot be a folder");
+        assert_eq!(disk(&file.join("data")).unwrap().verdict, Verdict::Failure);
+    }
 }
