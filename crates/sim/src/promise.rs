@@ -8,7 +8,8 @@
 //! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
 //!   they could take themselves for a first start);
 //! - of the synced replicas of a group that was ever called, as any view that may still count names them, so many run
-//!   that each majority of them has one among these: half of them, rounded up (with `Hold::All`, one);
+//!   that each majority of them has one among these: half of them, rounded up (with `Hold::All`, one). A view counts until
+//!   all know of a later one of which so many run;
 //! - a replica that goes by its own will leaves another with the state behind that is neither stopped nor cut off, and
 //!   so it stays until it has gone: a group ends with the last replica that leaves it.
 
@@ -106,15 +107,30 @@ impl Promise {
             views.push(View { at, synced, gone, told: BTreeSet::from([by]) });
             views.sort_by_key(|view| view.at);
         }
-        // Only when all of its component know of a view can nobody begin with an older one.
-        let settled = |view: &View| {
-            let members = self.components.get(&view.at.0)?;
-            let knows = |m: &Member| view.told.contains(m) || !self.alive.contains(m);
-            members.iter().all(knows).then_some(view.at)
+        // Only when all of its component know of a view can nobody begin with an older one. If those who had the state in it died
+        // before anybody knew of it, the group goes on from who had it before.
+        let settled = |view: &&View| {
+            let known = self.components.get(&view.at.0).is_some_and(|members| {
+                let knows = |m: &Member| view.told.contains(m) || !self.alive.contains(m);
+                members.iter().all(knows)
+            });
+            known && self.keeps(group, view, None)
         };
-        if let Some(newest) = views.iter().filter_map(settled).max() {
-            views.retain(|view| view.at >= newest);
+        let views = self.views.get(&group).into_iter().flatten();
+        if let Some(newest) = views.filter(settled).map(|view| view.at).max() {
+            self.views.entry(group).or_default().retain(|view| view.at >= newest);
         }
+    }
+
+    /// So many of those who had the state by this view stay, without the victim, that the group can go on.
+    fn keeps(&self, group: GroupId, view: &View, victim: Option<Member>) -> bool {
+        let stays = |member: &&Member| {
+            let lives = self.alive.contains(member) && Some(**member) != victim;
+            lives && !view.gone.contains(member)
+        };
+        let left = view.synced.iter().filter(stays).count();
+        let half = view.synced.len().div_ceil(2);
+        left >= if self.by_all.contains(&group) { 1 } else { half }
     }
 
     /// The synced replicas of a group by the newest view that has any, in order of rank.
@@ -194,16 +210,11 @@ impl Promise {
         });
         let knowing = self.seated.iter().filter(|member| lives(member)).count();
         let majority = self.configured / 2 + 1;
-        let keeps = |group: &GroupId, view: &View| {
-            let stays = |member: &&Member| lives(member) && !view.gone.contains(member);
-            let left = view.synced.iter().filter(stays).count();
-            let half = view.synced.len().div_ceil(2);
-            left >= if self.by_all.contains(group) { 1 } else { half }
-        };
         let mut views =
             self.views.iter().flat_map(|(group, all)| all.iter().map(move |v| (group, v)));
         let kept = views.all(|(group, view)| {
-            !self.called.contains(group) || !view.synced.contains(&victim) || keeps(group, view)
+            let concerns = self.called.contains(group) && view.synced.contains(&victim);
+            !concerns || self.keeps(*group, view, Some(victim))
         });
         quorate && self.configured - knowing < majority && kept
     }
@@ -277,6 +288,26 @@ mod tests {
             promise.view(member(node), GROUP, (ring(1), 2), vec![member(2), member(4)]);
         }
         assert!(promise.covers(member(2)));
+    }
+
+    /// Seed 2734 of the world of styles: the only replica with the state died while a component without the other one was installed.
+    #[test]
+    fn an_older_view_counts_while_of_the_newest_too_few_live() {
+        let mut promise = five();
+        promise.called(GROUP);
+        for node in 1..=5 {
+            promise.view(member(node), GROUP, (ring(1), 1), vec![member(2), member(4)]);
+        }
+        assert!(promise.covers(member(2)), "4 has the state, too");
+        promise.died(member(2));
+        for node in [1, 3, 5, 4] {
+            promise.view(member(node), GROUP, (ring(1), 2), vec![member(2)]);
+        }
+        assert!(!promise.covers(member(4)), "it alone has it");
+        for node in [1, 3, 5, 4] {
+            promise.view(member(node), GROUP, (ring(1), 3), vec![member(1), member(4)]);
+        }
+        assert!(promise.covers(member(4)));
     }
 
     #[test]

@@ -180,15 +180,14 @@ fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, rule: Quo
     };
     let had_state: Vec<Member> = known.iter().filter(had_state).copied().collect();
 
-    let mut exact: Vec<Member> = at(entry.last);
-    if exact.is_empty() && entry.last != Place::default() {
-        // Who was struck out while it was away has the state all the same, if nothing was executed since; and those
-        // who went on without it may be gone.
-        let struck_out = announces.keys().filter(|member| taken(member) == Some(entry.last));
-        exact = struck_out.copied().take(MAX_REPLICAS).collect();
-    }
+    let exact: Vec<Member> = at(entry.last);
     if !exact.is_empty() {
         return Brought { had_state, synced: exact, last: entry.last };
+    }
+    if known.iter().filter_map(taken).max() <= Some(entry.last)
+        && let Some((synced, last)) = struck_out(entry.last, announces, taken)
+    {
+        return Brought { had_state, synced, last };
     }
     // Whoever's node is here in another life, or without the state, will not bring it any more.
     // What lies on its disk and is not hosted yet is away.
@@ -217,4 +216,21 @@ fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, rule: Quo
         return Brought { had_state, synced: at(furthest), last: furthest };
     }
     Brought { had_state, synced: Vec::new(), last: entry.last }
+}
+
+/// Who was struck out while it was away has the state all the same, if it took the last request; and those who went on without
+/// it may be gone. What it took beyond that in the same component follows on all that was answered; in another component it
+/// may be a branch from before.
+fn struck_out(
+    last: Place,
+    announces: &BTreeMap<Member, Announce>,
+    taken: impl Fn(&Member) -> Option<Place>,
+) -> Option<(Vec<Member>, Place)> {
+    let has_last = |place: &Place| {
+        let same = (place.epoch, place.ring) == (last.epoch, last.ring);
+        same && place.sequence >= last.sequence && last != Place::default()
+    };
+    let furthest = announces.keys().filter_map(&taken).filter(has_last).max()?;
+    let there = announces.keys().filter(|member| taken(member) == Some(furthest));
+    Some((there.copied().take(MAX_REPLICAS).collect(), furthest))
 }

@@ -208,6 +208,30 @@ fn who_was_struck_out_while_it_was_away_has_the_state_if_nothing_was_executed_si
     assert_eq!(install(&without, &back).1, [], "what 1 executed was answered");
 }
 
+/// The simulator's seed 19129: while 1 was away and had one request more, a component without it began with 3 alone, which
+/// died before anything was executed in it.
+#[test]
+fn who_was_struck_out_with_more_than_the_last_request_goes_on_if_that_was_in_the_same_component() {
+    let (directory, id) = three();
+    let (without, synced) = install(&directory, &announced(&[(3, 9), (4, 0)]));
+    assert_eq!(synced, [member(3)]);
+    let back = announced(&[(1, 11), (2, 10), (4, 0)]);
+    assert_eq!(install(&without, &back).1, [member(1)], "the furthest");
+    assert_eq!(install(&without, &announced(&[(1, 8)])).1, [], "it lacks a request");
+
+    let elsewhere = Place { epoch: 2, ..place(1) };
+    let mut branch = announced(&[(1, 0)]);
+    branch.get_mut(&member(1)).unwrap().replicas[0].1 = elsewhere;
+    assert_eq!(install(&without, &branch).1, [], "a branch that may lack what was answered since");
+
+    // Whoever the table knows and that took more goes before.
+    let (mut asleep, synced) = install(&directory, &announced(&[(4, 0)]));
+    assert_eq!(synced, []);
+    asleep.join(member(4), "bank", GroupOptions::default()).unwrap();
+    assert_eq!(install(&asleep, &announced(&[(2, 10), (5, 11)])).1, [member(2)]);
+    assert_eq!(asleep.get(id).unwrap().asleep.len(), 3);
+}
+
 #[test]
 fn whose_node_is_back_in_another_life_is_not_waited_for() {
     let (directory, _) = three();
