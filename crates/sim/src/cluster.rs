@@ -474,8 +474,13 @@ impl Cluster {
                 self.fabric.trace.note(now, 10, node, [0, 0]);
                 self.fabric.trace.say(now, || format!("{me} says {event:?}"));
                 if let Event::Deviated { group, member, .. } = &event {
-                    let executor = self.executors[place_of(member.node)].get(group);
-                    let busy = executor.is_some_and(|executor| !executor.is_idle());
+                    let place = place_of(member.node);
+                    let executor = self.executors[place].get(group);
+                    let executes = executor.is_some_and(|executor| !executor.is_idle());
+                    // Votes wait behind whatever else their node has to say.
+                    let stack = self.fabric.hosts[place].process.as_ref();
+                    let buffers = stack.and_then(|stack| stack.status().ring.buffers);
+                    let busy = executes || buffers.is_some_and(|all| all.messages.now > 0);
                     self.watch.votes.busy(*member, *group, busy);
                 }
                 self.watch.event(me, &event)?;

@@ -1,6 +1,7 @@
-//! A replica alone: transfers that come to nothing.
+//! A replica alone: transfers that come to nothing, and votes that deviate.
 
 use super::*;
+use crate::tally::Verdict;
 use alloc::vec;
 use wire::{Incarnation, Member, MethodId, NodeId};
 
@@ -80,4 +81,43 @@ fn a_snapshot_that_nobody_waits_for_any_more_is_not_sent() {
     assert!(effects.is_empty(), "{effects:?}");
     replica.deliver(request(1), false, &mut effects);
     assert_eq!(tickets(&effects).len(), 1, "it goes on");
+}
+
+/// Seeds 3731 and 3255 of the world of styles: between the verdict and the place at which all knew that it deviated, the entry
+/// was asked again.
+#[test]
+fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
+    for executes_late in [false, true] {
+        let planted = Planted::default();
+        let mut replica = Replica::new(GroupId(1), Style::Voting, false, planted);
+        let mut effects = Vec::new();
+        replica.begin(&mut effects);
+        replica.deliver(request(1), false, &mut effects);
+        let ticket = tickets(&effects)[0];
+        let right = ServiceOutcome::Ok("right".into());
+        let verdict = Verdict::Agreed(voting::digest(&right));
+        let wrong = Executed::Reply(ServiceOutcome::Ok("wrong".into()));
+        if executes_late {
+            replica.settled(1, verdict, &mut effects);
+            replica.answered(ticket, wrong, &mut effects);
+        } else {
+            replica.answered(ticket, wrong, &mut effects);
+            replica.settled(1, verdict, &mut effects);
+        }
+        replica.deliver(request(1), false, &mut effects);
+        assert_eq!(replica.known(ClientId(1), 1), Some(None));
+        let joiner = Member { node: NodeId(2), incarnation: Incarnation(1) };
+        replica.give_states(&[(ViewNumber(2), joiner)], &mut effects);
+        let snapshot = *tickets(&effects).last().expect("it is asked for its state");
+        replica.answered(snapshot, Executed::Snapshot(Ok(Bytes::new())), &mut effects);
+        let speaks = |effect: &Effect| {
+            matches!(effect, Effect::Answer { .. } | Effect::Order(Ordered::StateChunk(_)))
+        };
+        assert!(!effects.iter().any(speaks), "{effects:?}");
+        // In a new component what it told is void: it goes, and comes back with the state of another.
+        effects.clear();
+        replica.open_votes(false, &mut effects);
+        assert!(matches!(effects[0], Effect::Overflow), "{effects:?}");
+        assert!(!replica.has_state());
+    }
 }

@@ -47,8 +47,10 @@ pub(super) struct Voting {
     in_flight: bool,
     /// Settled up to here.
     settled: u64,
-    /// Calls of those cast that are not settled.
+    /// Calls of those cast that are not settled, or not as they were here: they are not answered.
     open: BTreeMap<(ClientId, u64), u64>,
+    /// Something else was settled than what it has. It will be taken out, when all know what it told.
+    deviates: bool,
     /// Verdicts on what is still to be executed.
     ahead: BTreeMap<u64, Verdict>,
     unsettled: Vec<Unsettled>,
@@ -64,6 +66,7 @@ impl Voting {
             in_flight: false,
             settled: executed,
             open: BTreeMap::new(),
+            deviates: false,
             ahead: BTreeMap::new(),
             unsettled: Vec::new(),
         }
@@ -99,14 +102,22 @@ impl Replica {
     pub(super) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
         if self.votes {
             self.voting = Some(Voting::from(self.executed));
-            self.open_votes(effects);
+            self.open_votes(true, effects);
         }
     }
 
-    /// A component has begun, or this replica's execution: it tells from where on it votes, and all that is not settled.
-    pub(crate) fn open_votes(&mut self, effects: &mut Vec<Effect>) {
+    /// A component has begun, or this replica's execution: it tells from where on it votes, and all that is not settled. What it
+    /// told of settled calls is void: who deviates has to leave by itself, and of one that is `alone` nobody can say so.
+    pub(crate) fn open_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) {
         let group = self.group;
         let Some(voting) = self.voting.as_mut() else { return };
+        if voting.deviates && !alone {
+            effects.push(Effect::Overflow);
+            return self.idle(effects);
+        }
+        voting.deviates = false;
+        let settled = voting.settled;
+        voting.open.retain(|_, position| *position > settled);
         voting.told = voting.first - 1;
         let digests: Vec<Digest> =
             voting.cast.iter().take(MAX_BALLOT).map(|cast| cast.digest).collect();
@@ -159,9 +170,14 @@ impl Replica {
             return self.planted.is(Bug::AnswerBeforeVotes);
         }
         match voting.ahead.remove(&position) {
-            Some(Verdict::Agreed(agreed)) => {
-                agreed == digest || self.planted.is(Bug::AnswerMinority)
+            Some(Verdict::Agreed(agreed))
+                if agreed != digest && !self.planted.is(Bug::AnswerMinority) =>
+            {
+                voting.open.insert((client, number), position);
+                voting.deviates = true;
+                false
             }
+            Some(Verdict::Agreed(_)) => true,
             Some(Verdict::Split(_)) => {
                 self.answer_split(client, number, effects);
                 false
@@ -183,18 +199,22 @@ impl Replica {
             }
             Some(cast) => {
                 let (client, number, own) = (cast.client, cast.number, cast.digest);
-                voting.open.remove(&(client, number));
                 match verdict {
-                    Verdict::Split(_) => self.answer_split(client, number, effects),
                     Verdict::Agreed(agreed)
-                        if agreed == own || self.planted.is(Bug::AnswerMinority) =>
+                        if agreed != own && !self.planted.is(Bug::AnswerMinority) =>
                     {
+                        voting.deviates = true;
+                    }
+                    Verdict::Agreed(_) => {
+                        voting.open.remove(&(client, number));
                         if let Some(Some(outcome)) = self.sessions.known(client, number) {
                             effects.push(Effect::Answer { client, number, outcome });
                         }
                     }
-                    // It must not answer, and will be taken out.
-                    Verdict::Agreed(_) => {}
+                    Verdict::Split(_) => {
+                        voting.open.remove(&(client, number));
+                        self.answer_split(client, number, effects);
+                    }
                 }
             }
         }
@@ -225,7 +245,8 @@ impl Replica {
         }
     }
 
-    /// This call was executed, and what others have is not known yet.
+    /// This call was executed, and what others have is not known yet, or is something else: whoever asks for it again is not
+    /// answered here.
     pub(super) fn is_unsettled(&self, client: ClientId, number: u64) -> bool {
         let voting = self.voting.as_ref().filter(|_| !self.planted.is(Bug::AnswerBeforeVotes));
         voting.is_some_and(|voting| voting.open.contains_key(&(client, number)))
@@ -241,7 +262,7 @@ impl Replica {
         let position = self.executed;
         let planted = self.planted.is(Bug::GiveUnsettled);
         let Some(voting) = self.voting.as_mut().filter(|_| !planted) else { return false };
-        if voting.settled >= position {
+        if voting.settled >= position && !voting.deviates {
             return false;
         }
         let (head, service) = (core::mem::take(head), service.clone());
@@ -250,7 +271,7 @@ impl Replica {
     }
 
     fn give_settled(&mut self, effects: &mut Vec<Effect>) {
-        let Some(voting) = &mut self.voting else { return };
+        let Some(voting) = self.voting.as_mut().filter(|voting| !voting.deviates) else { return };
         let settled = voting.settled;
         let (ready, waiting) = core::mem::take(&mut voting.unsettled)
             .into_iter()

@@ -196,14 +196,14 @@ impl<O: Ordering> Stack<O> {
     /// A component begins: whoever has the state tells anew what is not settled.
     pub(super) fn open_votes(&mut self, now: Time) {
         let me = self.me;
-        let open: Vec<GroupId> = self
+        let open: Vec<(GroupId, bool)> = self
             .directory
             .iter()
             .filter(|(_, group)| group.options.style.votes() && group.synced().any(|m| m == me))
-            .map(|(id, _)| id)
+            .map(|(id, group)| (id, group.synced().eq([me])))
             .collect();
-        for id in open {
-            self.with_replica(now, id, |replica, effects| replica.open_votes(effects));
+        for (id, alone) in open {
+            self.with_replica(now, id, |replica, effects| replica.open_votes(alone, effects));
         }
     }
 

@@ -27,7 +27,7 @@ pub struct Votes {
     unnoticed: HashMap<(GroupId, Member), Time>,
     /// Replicas that hang, or hung.
     hung: HashSet<(GroupId, Member)>,
-    /// Replicas that had something to execute when they were looked at last.
+    /// Replicas that had something to execute, or whose nodes had something to tell, when they were looked at last.
     busy: HashSet<(GroupId, Member)>,
     /// Who was taken out by which call, as some node said.
     told: HashSet<(GroupId, Member, u64)>,
@@ -81,7 +81,7 @@ impl Votes {
         }
     }
 
-    /// A replica has something to execute, or not.
+    /// A replica has something to execute, or its node to tell, or not.
     pub fn busy(&mut self, by: Member, group: GroupId, busy: bool) {
         if busy {
             self.busy.insert((group, by));
