@@ -237,6 +237,8 @@ impl Watch {
     /// A replica's history was replaced by this one.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
         self.votes.replaced(by, group);
+        // What it had executed as primary went with its history: others may have executed the same calls since.
+        self.ahead.retain(|(who, of, ..), _| (*who, *of) != (by, group));
         if self.served.concerns(group) || self.votes.is_spoilt(group) {
             return Ok(());
         }
