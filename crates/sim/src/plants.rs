@@ -2,7 +2,7 @@
 
 use crate::campaign::{Campaign, run};
 use crate::check::Violation;
-use crate::run::{Plant, Settings};
+use crate::run::{Outcome, Plant, Settings, run_seed};
 
 /// A planted mistake must be found within so many seeds.
 pub const WITHIN: u64 = 2_000;
@@ -58,12 +58,61 @@ pub struct Find {
     pub violation: Violation,
 }
 
-/// Runs the campaign's seeds with this mistake planted until a checker objects.
+/// Runs the campaign's seeds with this mistake planted until a checker objects to it: to a seed of which it has nothing to
+/// say without the mistake.
 pub fn find(plant: Plant, campaign: &Campaign) -> Option<Find> {
     let world = plant.world().or(campaign.settings.world);
     let settings = Settings { plant, world, ..campaign.settings };
     let campaign = Campaign { failures: 1, settings, ..*campaign };
-    let (seed, outcome) = run(&campaign, &()).failed.into_iter().next()?;
-    let violation = outcome.verdict.err()?;
-    Some(Find { seeds: seed - campaign.first + 1, seed, violation })
+    let spared = Settings { spared: true, ..settings };
+    first_own(
+        &campaign,
+        |campaign| run(campaign, &()).failed,
+        |seed| run_seed(seed, spared).verdict.is_ok(),
+    )
+}
+
+/// The first of the seeds that fail which is well by itself.
+fn first_own(
+    campaign: &Campaign,
+    failed: impl Fn(&Campaign) -> Vec<(u64, Outcome)>,
+    is_well: impl Fn(u64) -> bool,
+) -> Option<Find> {
+    let end = campaign.first + campaign.seeds;
+    let mut first = campaign.first;
+    loop {
+        let rest = Campaign { first, seeds: end - first, ..*campaign };
+        let (seed, outcome) = failed(&rest).into_iter().next()?;
+        if is_well(seed) {
+            let violation = outcome.verdict.err()?;
+            return Some(Find { seeds: seed - campaign.first + 1, seed, violation });
+        }
+        first = seed + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Violation;
+    use crate::run::Summary;
+
+    #[test]
+    fn a_seed_that_fails_without_the_mistake_proves_nothing() {
+        let settings = Settings::default();
+        let campaign = Campaign { first: 1, seeds: 20, jobs: 1, failures: 1, settings };
+        let failed = |rest: &Campaign| {
+            let seeds = rest.first..rest.first + rest.seeds;
+            let failing = seeds.filter(|seed| [3, 4, 9].contains(seed)).take(rest.failures);
+            let violation = Violation { property: "any", text: String::new() };
+            let outcome = Outcome { verdict: Err(violation), hash: 0, summary: Summary::default() };
+            failing.map(|seed| (seed, outcome.clone())).collect::<Vec<_>>()
+        };
+        let find = |is_well: &dyn Fn(u64) -> bool| {
+            first_own(&campaign, failed, is_well).map(|find| (find.seed, find.seeds))
+        };
+        assert_eq!(find(&|_| true), Some((3, 3)));
+        assert_eq!(find(&|seed| seed > 4), Some((9, 9)));
+        assert_eq!(find(&|_| false), None);
+    }
 }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub aloud: bool,
     /// With this mistake planted.
     pub plant: Plant,
+    /// The mistake decides what the seed draws, as ever, and is not made.
+    pub spared: bool,
 }
 
 /// What came of a seed.
@@ -234,13 +236,14 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     if settings.aloud {
         println!("seed {seed}: {options:#?}");
     }
+    let plant = if settings.spared { Plant::default() } else { settings.plant };
     match options.world {
         World::Cluster | World::Styles | World::Disks => {
-            cluster::run(options, &mut draw, settings.plant, settings.aloud)
+            cluster::run(options, &mut draw, plant, settings.aloud)
         }
-        World::Rings => rings::run(options, &mut draw, settings.plant, settings.aloud),
-        World::Links => links::run(&mut draw, settings.plant, settings.aloud),
-        World::Stores => stores::run(&mut draw, settings.plant, settings.aloud),
+        World::Rings => rings::run(options, &mut draw, plant, settings.aloud),
+        World::Links => links::run(&mut draw, plant, settings.aloud),
+        World::Stores => stores::run(&mut draw, plant, settings.aloud),
     }
 }
 
