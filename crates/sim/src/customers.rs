@@ -174,7 +174,7 @@ impl Customer {
             .filter(|call| !matches!(call, RegisterCall::Write(..)))
             .map(|call| (group, Register.key(&call)));
         self.under_way.insert(id, Pending { words, deadline, must, register });
-        Begun { call: id, group, method, body, access }
+        Begun { call: id, group, method, body, access, binding: !access.reads() }
     }
 
     /// All has healed at `calm`: calls whose deadline is far enough must be answered.

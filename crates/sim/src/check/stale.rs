@@ -86,6 +86,7 @@ mod tests {
                 method: MethodId(1),
                 body: Bytes::new(),
                 access,
+                binding: false,
             };
             checker.begun(at(100), 0, &begun);
             let answer = Ok(Bytes::copy_from_slice(&u64::to_le_bytes(place)));
