@@ -17,6 +17,7 @@ use wire::Random;
 
 use crate::cluster::{Cluster, Placement, Plan, Where, wall};
 use crate::hosts;
+use crate::style::By;
 use crate::{Outcome, machine};
 
 mod clients;
@@ -28,8 +29,8 @@ use clients::{Book, Clients};
 use evidence::{Tally, judge, leave};
 use faults::{Fault, Kind, Reach};
 
-/// The group, by a name that a child knows.
-pub const GROUP: &str = "objects";
+/// The names of the groups end so: a child knows them by that.
+pub const OBJECTS: &str = "-objects";
 
 /// So many faults strike before the histories are checked and others begun.
 const ROUND: usize = 10;
@@ -42,10 +43,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
+    /// The styles of the group, one after the other: each has a cluster of its own, and its share of the faults.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = By::ALL)]
+    style: Vec<By>,
     /// How many faults strike.
     #[arg(long, default_value_t = 200)]
     faults: usize,
-    /// No further fault strikes after so many seconds.
+    /// No further fault strikes a cluster after so many seconds.
     #[arg(long)]
     seconds: Option<u64>,
     /// Which kinds; all that this machine permits if none is named.
@@ -76,6 +80,7 @@ pub struct Options {
 /// A run in its course.
 struct Run<'a> {
     options: &'a Options,
+    style: By,
     cluster: Cluster,
     /// Until the end.
     clients: Option<Clients>,
@@ -98,22 +103,34 @@ impl<T: std::fmt::Display> From<T> for Finding {
 pub fn run(options: &Options) -> Outcome<()> {
     let kinds = kinds(options)?;
     let seed = options.seed.unwrap_or_else(wall);
+    eprintln!("on {}; seed {seed}", machine::description());
+    let mut left = options.faults;
+    for (number, style) in options.style.iter().enumerate() {
+        let faults = left / (options.style.len() - number);
+        left -= faults;
+        one(options, *style, faults, &kinds, seed)?;
+    }
+    Ok(())
+}
+
+/// A cluster and its faults.
+fn one(options: &Options, style: By, faults: usize, kinds: &[Kind], seed: u64) -> Outcome<()> {
     let plan = Plan {
         nodes: options.nodes,
         replicas: options.replicas.min(options.nodes),
-        groups: &[GROUP],
+        groups: style.objects(),
         placement: options.at.placement(),
         keep_logs: true,
         ..Plan::default()
     };
-    eprintln!("on {}; seed {seed}", machine::description());
     let mut cluster = Cluster::start(plan)?;
     cluster.wait_until_well()?;
     let made = (0..options.clients).map(|_| cluster.connect()).collect::<Outcome<_>>()?;
-    let clients = Some(Clients::start(made, GROUP, seed));
-    let mut run = Run { options, cluster, clients, tally: Tally::default(), struck: Vec::new() };
+    let clients = Some(Clients::start(made, style.objects()[0], seed));
+    let (tally, struck) = (Tally::default(), Vec::new());
+    let mut run = Run { options, style, cluster, clients, tally, struck };
     let began = Instant::now();
-    let found = run.faults(&kinds, seed, began).and_then(|()| run.finish()).err();
+    let found = run.faults(faults, kinds, seed, began).and_then(|()| run.finish()).err();
     run.summarize(seed, began.elapsed(), found.is_some());
     if let Some(finding) = found {
         return Err(run.report(seed, &finding)?.into());
@@ -154,8 +171,14 @@ fn kinds(options: &Options) -> Outcome<Vec<Kind>> {
 
 impl Run<'_> {
     /// All faults, with a verdict on what was seen every [`ROUND`].
-    fn faults(&mut self, kinds: &[Kind], seed: u64, began: Instant) -> Result<(), Finding> {
-        let Options { faults, seconds, nodes, replicas, .. } = *self.options;
+    fn faults(
+        &mut self,
+        faults: usize,
+        kinds: &[Kind],
+        seed: u64,
+        began: Instant,
+    ) -> Result<(), Finding> {
+        let Options { seconds, nodes, replicas, .. } = *self.options;
         let reach = Reach { nodes, replicas: replicas.min(nodes) };
         let mut random = Random::new(seed);
         for number in 1..=faults {
@@ -226,7 +249,7 @@ impl Run<'_> {
             let replicas = self.options.replicas.min(self.options.nodes);
             let mut states: BTreeMap<Vec<u8>, Vec<NodeId>> = BTreeMap::new();
             for id in (1..=replicas).map(NodeId) {
-                let (_, state) = Admin::connect(self.cluster.admin(id))?.state(GROUP)?;
+                let state = self.state(id, deadline)?;
                 states.entry(state).or_default().push(id);
             }
             if states.len() == 1 {
@@ -240,11 +263,29 @@ impl Run<'_> {
         }
     }
 
+    /// The state of this node's replica. Where the primary's service alone runs, it becomes primary first.
+    fn state(&self, id: NodeId, deadline: Instant) -> Outcome<Vec<u8>> {
+        let group = self.style.objects()[0];
+        let mut admin = Admin::connect(self.cluster.admin(id))?;
+        if !self.style.runs_at_the_primary_alone() {
+            return Ok(admin.state(group)?.1);
+        }
+        loop {
+            // The view may be there before its service is.
+            let moved = admin.move_primary(group, id).map_err(Into::into);
+            match moved.and_then(|_| Ok(admin.state(group)?)) {
+                Ok((_, state)) => return Ok(state),
+                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(_) => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
     fn summarize(&self, seed: u64, took: Duration, broken: bool) {
         let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.tally;
         if self.options.json {
             let line = json!({
-                "peer": "steadfast", "measure": "blackbox", "seed": seed, "faults": self.struck.len(),
+                "peer": "steadfast", "measure": "blackbox", "style": self.style.name(), "seed": seed, "faults": self.struck.len(),
                 "seconds": took.as_secs_f64(), "answered": answered, "failed": failed,
                 "unknown": unknown, "objects": keys, "undecided": undecided.len(),
                 "violation": broken, "kinds": self.tally.json(),
@@ -252,9 +293,10 @@ impl Run<'_> {
             println!("{line}");
         } else {
             println!(
-                "{}{} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} of \
+                "{}{}, {} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} of \
                  unknown end; {keys} objects: {}",
                 self.tally.table(),
+                self.style.name(),
                 self.struck.len(),
                 if broken { "A PROMISE IS BROKEN" } else { "linearizable, replicas alike" },
             );
@@ -263,14 +305,15 @@ impl Run<'_> {
 
     /// Leaves what is known of a finding, and says where.
     fn report(&self, seed: u64, finding: &Finding) -> Outcome<String> {
-        let place = format!("steadfast-blackbox-{seed}-{}", process::id());
+        let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style.name(), process::id());
         let folder = self.options.out.clone().unwrap_or_else(|| std::env::temp_dir().join(place));
         let Finding { text, book } = finding;
         leave(&folder, text, book.as_ref(), &self.struck, &self.cluster)?;
         Ok(format!(
-            "after {} faults of seed {seed}:\n{text}\
+            "after {} faults of seed {seed} in a {} group:\n{text}\
              histories, faults and what the nodes told are in {}; docs/linearizability.md says how to read them",
             self.struck.len(),
+            self.style.name(),
             folder.display()
         ))
     }

@@ -119,9 +119,10 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     let mut events = node.subscribe_to(interest);
     for group in groups {
         let options = options_of(group)?;
-        match group.as_str() {
-            blackbox::GROUP => node.host(group, options, Objects::default)?,
-            _ => node.host(group, options, Echo::default)?,
+        if group.ends_with(blackbox::OBJECTS) {
+            node.host(group, options, Objects::default)?;
+        } else {
+            node.host(group, options, Echo::default)?;
         }
     }
     say(&Line::Ready { ready: node.client_address().ok_or("the node takes no clients")? })?;
@@ -156,11 +157,11 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     }
 }
 
-/// How the replicas of a group are hosted: its name says it, up to a dash and a number.
+/// How the replicas of a group are hosted: its name says it, up to a dash.
 fn options_of(group: &str) -> Outcome<HostOptions> {
     let how = group.split_once('-').map_or(group, |(how, _)| how);
     let (style, hold, execution) = match how {
-        "thread" | blackbox::GROUP => (Style::SemiActive, Hold::Majority, Execution::Thread),
+        "thread" => (Style::SemiActive, Hold::Majority, Execution::Thread),
         "inline" => (Style::SemiActive, Hold::Majority, Execution::Inline),
         "agreed" => (Style::SemiActive, Hold::One, Execution::Inline),
         "safe" => (Style::SemiActive, Hold::All, Execution::Inline),

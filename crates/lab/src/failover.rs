@@ -10,6 +10,7 @@ use crate::caller::Caller;
 use crate::cluster::{Cluster, Placement, Plan, Where, wall};
 use crate::figures::{median_and_worst, quantile};
 use crate::hosts::Way;
+use crate::style::By;
 use crate::{Outcome, machine};
 
 #[derive(Debug, clap::Args)]
@@ -34,29 +35,6 @@ pub struct Options {
     /// One JSON object a line instead of a table.
     #[arg(long)]
     json: bool,
-}
-
-/// The styles that have something to hand over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum By {
-    SemiActive,
-    Active,
-    Voting,
-    WarmPassive,
-    ColdPassive,
-}
-
-impl By {
-    /// The group that is replicated so: its name says how it is hosted.
-    fn group(self) -> &'static [&'static str] {
-        match self {
-            By::SemiActive => &["thread"],
-            By::Active => &["active"],
-            By::Voting => &["voting"],
-            By::WarmPassive => &["warm"],
-            By::ColdPassive => &["cold"],
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -123,19 +101,20 @@ pub fn run(options: &Options) -> Outcome<()> {
     let plan = Plan {
         nodes: options.nodes,
         replicas: options.replicas,
-        groups: options.style.group(),
+        groups: options.style.echo(),
         placement,
         ..Plan::default()
     };
     let mut cluster = Cluster::start(plan)?;
-    let caller = Caller::start(Client::connect(cluster.clients())?, options.style.group()[0]);
+    let caller = Caller::start(Client::connect(cluster.clients())?, options.style.echo()[0]);
     caller.wait_steady(0)?;
     if options.json {
         eprintln!("on {machine}");
     } else {
         println!(
-            "on {machine}; {:?} of the primary's node of a {:?} group under 1,000 calls/s; times in ms",
-            options.fault, options.style
+            "on {machine}; {:?} of the primary's node of a {} group under 1,000 calls/s; times in ms",
+            options.fault,
+            options.style.name()
         );
         println!(
             "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>13}",
@@ -155,7 +134,7 @@ pub fn run(options: &Options) -> Outcome<()> {
 
 /// One fault, from a whole cluster to a whole cluster.
 fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timeline> {
-    let (fault, group) = (options.fault, options.style.group()[0]);
+    let (fault, group) = (options.fault, options.style.echo()[0]);
     cluster.take_events();
     let node = cluster.view(group).primary.ok_or("the group has no primary")?;
     let view = cluster.view(group).number;
@@ -235,7 +214,7 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
         println!(
             "{}",
             json!({
-                "peer": "steadfast", "measure": "blackout", "style": "semi-active",
+                "peer": "steadfast", "measure": "blackout", "style": options.style.name(),
                 "fault": format!("{:?}", options.fault).to_lowercase(),
                 "k": options.replicas, "nodes": options.nodes, "n": timelines.len(),
                 "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "worst_return_gap_ms": worst_return,

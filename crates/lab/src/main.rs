@@ -29,6 +29,7 @@ mod protect;
 mod ring;
 mod scenario;
 mod slow;
+mod style;
 mod suspicion;
 
 use std::error::Error;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use history::models::{LogCall, LogReply, RegisterCall, RegisterReply};
 use history::{Handle, History};
-use steadfast::Client;
+use steadfast::{Client, Reading};
 use wire::{Random, Time};
 
-use super::objects::{ASK, Ask, log_reply, register_reply};
+use super::objects::{ASK, Ask, LOOK, log_reply, register_reply};
 use crate::Outcome;
 
 /// Keys that are in use at a time: few, so that clients meet.
@@ -210,7 +210,13 @@ impl Caller {
 
     /// Asks. `Ok(None)`: it is not known whether it was done. `Err`: it certainly was not.
     fn ask(&self, ask: Ask, deadline: Duration) -> Result<Option<bytes::Bytes>, ()> {
-        match self.client.call(self.group, ASK, false, ask.body(), deadline) {
+        let body = ask.body();
+        let answer = if ask.looks() {
+            self.client.read(self.group, LOOK, false, body, Reading::Linearizable, deadline)
+        } else {
+            self.client.call(self.group, ASK, false, body, deadline)
+        };
+        match answer {
             Ok(bytes) => {
                 self.shared.answered();
                 Ok(Some(bytes))

@@ -8,8 +8,11 @@ use history::{Model, Operation};
 use serde::{Deserialize, Serialize};
 use steadfast::{Call, Context, MethodId, Refusal, Service, ServiceOutcome};
 
-/// The one method of the service.
+/// The method of the service that may change something.
 pub const ASK: MethodId = MethodId::of("ask");
+
+/// The method that changes nothing: answered without ordering where a style permits it.
+pub const LOOK: MethodId = MethodId::of("look");
 
 /// What the service is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,11 @@ pub enum Ask {
 }
 
 impl Ask {
+    /// It changes nothing.
+    pub fn looks(self) -> bool {
+        matches!(self, Ask::Read { .. } | Ask::Entries { .. })
+    }
+
     /// As arguments of a call.
     pub fn body(&self) -> Bytes {
         serde_json::to_vec(self).expect("numbers can be written").into()
@@ -91,7 +99,7 @@ impl Objects {
     /// Written apart from the models, which judge what this does.
     fn ask(&mut self, ask: Ask) -> Vec<u64> {
         match ask {
-            Ask::Read { key } => vec![self.registers.get(&key).copied().unwrap_or(0)],
+            Ask::Read { .. } | Ask::Entries { .. } => self.look(ask),
             Ask::Write { key, value } => {
                 self.hold(key, value);
                 Vec::new()
@@ -110,13 +118,20 @@ impl Objects {
                 log.push(entry);
                 vec![log.len() as u64]
             }
-            Ask::Entries { key } => self.logs.get(&key).cloned().unwrap_or_default(),
             Ask::Forget { below } => {
                 self.forgotten = self.forgotten.max(below);
                 self.registers.retain(|key, _| *key >= below);
                 self.logs.retain(|key, _| *key >= below);
                 Vec::new()
             }
+        }
+    }
+
+    fn look(&self, ask: Ask) -> Vec<u64> {
+        match ask {
+            Ask::Read { key } => vec![self.registers.get(&key).copied().unwrap_or(0)],
+            Ask::Entries { key } => self.logs.get(&key).cloned().unwrap_or_default(),
+            _ => unreachable!("it would change something"),
         }
     }
 
@@ -127,14 +142,25 @@ impl Objects {
     }
 }
 
+fn written(words: &[u64]) -> ServiceOutcome {
+    ServiceOutcome::Ok(serde_json::to_vec(words).expect("numbers can be written").into())
+}
+
 impl Service for Objects {
     fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
         match serde_json::from_slice(call.body) {
-            Ok(ask) if call.method == ASK => {
-                let words = serde_json::to_vec(&self.ask(ask)).expect("numbers can be written");
-                ServiceOutcome::Ok(words.into())
-            }
+            Ok(ask) if call.method == ASK => written(&self.ask(ask)),
             _ => ServiceOutcome::Refused(Refusal::BadArguments, "ask it with `Ask`".into()),
+        }
+    }
+
+    fn read(&self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+        match serde_json::from_slice::<Ask>(call.body) {
+            Ok(ask) if call.method == LOOK && ask.looks() => written(&self.look(ask)),
+            _ => ServiceOutcome::Refused(
+                Refusal::BadArguments,
+                "only `Read` and `Entries` look".into(),
+            ),
         }
     }
 
