@@ -5,6 +5,7 @@ mod cold;
 mod commands;
 mod config;
 mod keys;
+mod nested;
 mod program;
 mod storage;
 
@@ -28,6 +29,7 @@ pub use cold::{Checkpoints, LogStatus};
 pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
+pub use nested::{NestedCall, NestedError};
 pub use program::ProgramNews;
 pub use storage::StorageNews;
 
@@ -61,6 +63,15 @@ pub enum Output {
         group: GroupId,
         /// The command.
         command: Command,
+    },
+    /// The handler that waits for its call of another group goes on. If it is no longer waited for, it is of no use.
+    Resume {
+        /// The group whose replica runs the handler.
+        group: GroupId,
+        /// The command that is being executed.
+        ticket: Ticket,
+        /// What came of the call.
+        outcome: Result<Bytes, NestedError>,
     },
     /// Make sure that this node's process lives: a client could not reach it. A datagram to a
     /// closed port comes back as unreachable, which is then told to the stack.
@@ -422,6 +433,18 @@ pub enum Event {
         client: ClientId,
         /// Its call.
         number: u64,
+    },
+    /// The end of a nested call came once more: two replicas of the callee have told it.
+    NestedCopy {
+        /// The callee.
+        group: GroupId,
+    },
+    /// A nested call has ended, as its callee's replicas see it.
+    NestedEnded {
+        /// The callee.
+        group: GroupId,
+        /// Who ordered the end.
+        by: Member,
     },
     /// A reply left for a client.
     Replied {

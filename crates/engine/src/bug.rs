@@ -91,6 +91,14 @@ pub enum Bug {
     TransferWithoutLog,
     /// A replica that becomes primary executes what is delivered before what is in its log.
     NewBeforeLog,
+    /// A handler's calls are counted by its replica instead of being derived from its own call.
+    OwnNestedNumber,
+    /// A nested call that was ordered is not ordered again in another component, or for another primary.
+    NestedNotRepeated,
+    /// A nested call is given up by each replica for itself.
+    NestedGivenUpAlone,
+    /// The kept reply of a nested call is not given again.
+    NestedReplyNotRepeated,
 }
 
 impl Bug {
@@ -117,7 +125,7 @@ impl Bug {
 
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 44] = [
+    pub const ALL: [Bug; 48] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -153,6 +161,10 @@ impl Bug {
         Bug::KeepDeviant,
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
+        Bug::OwnNestedNumber,
+        Bug::NestedNotRepeated,
+        Bug::NestedGivenUpAlone,
+        Bug::NestedReplyNotRepeated,
         Bug::ReplayFromWrongPlace,
         Bug::ForgetSessionsOfCheckpoint,
         Bug::CutTooEarly,

@@ -180,6 +180,16 @@ impl Callers {
         }
     }
 
+    /// The call's outcome depends on what was ordered up to there, which is after its own place.
+    pub(crate) fn settled(&mut self, call: &Call, sequence: u64) {
+        let stage = self.calls.get(call).map(|waiting| waiting.stage.clone());
+        if stage
+            .is_some_and(|stage| matches!(stage, Stage::Delivered { sequence: s } if s < sequence))
+        {
+            self.set_stage(call, Stage::Delivered { sequence });
+        }
+    }
+
     /// The call's outcome is known. True if somebody waits for it here.
     pub(crate) fn outcome(&mut self, call: &Call, outcome: ServiceOutcome) -> bool {
         let waiting = self.calls.get_mut(call);

@@ -38,7 +38,7 @@ pub use ring::{
 /// 3. **No gap unsaid.** A member that delivers a message has delivered all before it in the same
 ///    configuration. Only after a loss of messages together with all their holders may some be
 ///    missing; what follows then has `contiguous: false`, and comes in the transitional configuration.
-/// 4. **Own messages.** A message that [`multicast`](Ordering::multicast) took is delivered here too, once,
+/// 4. **Own messages.** A message that [`multicast`](Ordering::multicast) took, and that was not [withdrawn](Ordering::withdraw), is delivered here too, once,
 ///    in this configuration or a later one, unless this node fails or leaves. Those of one sender
 ///    keep their order.
 /// 5. **Virtual synchrony.** Members that go together from one regular configuration to the next have
@@ -90,6 +90,21 @@ pub trait Ordering {
     /// Makes sure that this node is in the present configuration together with a majority. The round that will tell it
     /// ([`Output::Confirmed`]); `None` if nothing is ordered now and the next configuration is to be waited for.
     fn confirm(&mut self, now: Time) -> Option<u64>;
+
+    /// Takes back a message that was handed in, if nothing of it has been sent. True if it will not be delivered
+    /// because of that. An engine need not be able to.
+    fn withdraw(&mut self, _payload: &Bytes) -> bool {
+        false
+    }
+
+    /// Says to another member how far this one is: it waits to know who holds a message that it has not ordered
+    /// itself. [`Output::Held`] comes there without it, too, but later.
+    fn acknowledge(&mut self, _to: Member) {}
+
+    /// Whether the right to order rests with who used it last while nobody wants it, instead of coming to all in turn.
+    fn is_parking(&self) -> bool {
+        true
+    }
 
     /// Leaves on purpose: the others need not find out. Nothing is delivered any more.
     fn leave(&mut self, now: Time);
@@ -157,6 +172,18 @@ impl Ordering for Ring {
 
     fn confirm(&mut self, now: Time) -> Option<u64> {
         Ring::confirm(self, now)
+    }
+
+    fn withdraw(&mut self, payload: &Bytes) -> bool {
+        Ring::withdraw(self, payload)
+    }
+
+    fn acknowledge(&mut self, to: Member) {
+        Ring::acknowledge(self, to);
+    }
+
+    fn is_parking(&self) -> bool {
+        Ring::is_parking(self)
     }
 
     fn leave(&mut self, now: Time) {

@@ -1,6 +1,7 @@
 //! This node's replica of a group: what it is told to execute and what it keeps
 //! (`docs/protocol/group.md`, "Requests").
 
+mod calls;
 mod cold;
 mod primary;
 mod recall;
@@ -8,6 +9,7 @@ mod transfer;
 mod updates;
 mod voting;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -15,14 +17,18 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::client::Refusal;
 use wire::kept::{BEGUN, LOST};
-use wire::limits::{MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES};
-use wire::ordered::{Ordered, Request, StateHead, Style};
+use wire::limits::{
+    MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
+};
+use wire::ordered::{End, NestedEnd, Ordered, Request, StateHead, Style, nested_window};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
-use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
+use crate::api::{Command, Event, Executed, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Decision, Sessions};
 use crate::style::Conduct;
+pub(crate) use calls::{Ask, Child};
+use calls::{Calls, asked_of, due, end_of};
 use cold::Cold;
 use primary::Primary;
 use transfer::Outgoing;
@@ -45,6 +51,14 @@ pub(crate) enum Effect {
     Placed { client: ClientId, number: u64 },
     /// What this execution of a read saw has its place.
     ReadPlaced { client: ClientId, number: u64, execution: u64 },
+    /// The answer to this call depends on what was ordered up to there.
+    Settled { client: ClientId, number: u64, sequence: u64 },
+    /// This is how a group's call ended, for its caller, which had asked this.
+    Owe { client: ClientId, number: u64, asked: u64, end: End },
+    /// A handler here calls another group.
+    Ask(Box<Ask>),
+    /// The handler that waits for its call goes on.
+    Resume { ticket: Ticket, outcome: Result<Bytes, NestedError> },
     /// The joining replica cannot keep up: it must leave and join again.
     Overflow,
     /// It has none: the log had no room for it when it was delivered.
@@ -145,22 +159,16 @@ enum Task {
 /// What waits until the replica executes again.
 #[derive(Debug)]
 enum Waiting {
-    Request(Request),
+    /// With the time at which its caller waits no longer.
+    Request(Request, Time),
+    /// With its place in the order.
+    NestedEnd(NestedEnd, u64),
     /// A passive group's update, by number; nothing if not all of it came here.
-    Update {
-        number: u64,
-        bytes: Option<Bytes>,
-    },
+    Update { number: u64, bytes: Option<Bytes> },
     /// It sees what the requests before it leave.
-    Read {
-        request: Request,
-        execution: Option<u64>,
-    },
+    Read { request: Request, execution: Option<u64> },
     /// A cold passive group's checkpoint: as an update.
-    Checkpoint {
-        number: u64,
-        bytes: Option<Bytes>,
-    },
+    Checkpoint { number: u64, bytes: Option<Bytes> },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
 }
@@ -187,6 +195,7 @@ pub(crate) struct Replica {
     updates: Updates,
     /// What it keeps, if its group is a cold passive one.
     cold: Option<Cold>,
+    calls: Calls,
     outgoing: Vec<Outgoing>,
     /// Bytes of the calls that are not ordered, and how many of them are reads.
     serving: usize,
@@ -221,6 +230,7 @@ impl Replica {
             primary: Primary::default(),
             updates: Updates::default(),
             cold: style.logs().then(Cold::default),
+            calls: Calls::default(),
             outgoing: Vec::new(),
             serving: 0,
             reading: 0,
@@ -293,6 +303,7 @@ impl Replica {
 
     fn forget(&mut self, effects: &mut Vec<Effect>) {
         // Results of what was given to the service before find no task and are ignored.
+        self.forget_handlers(effects);
         self.tasks.clear();
         self.waiting.clear();
         self.waiting_bytes = 0;
@@ -315,25 +326,43 @@ impl Replica {
     }
 
     /// A request is delivered. `elsewhere`: another node had it ordered, for a client of its own.
-    pub(crate) fn deliver(&mut self, request: Request, elsewhere: bool, effects: &mut Vec<Effect>) {
+    pub(crate) fn deliver(
+        &mut self,
+        now: Time,
+        request: Request,
+        elsewhere: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let due = due(now, &request);
         match self.mode {
-            Mode::Live if self.cold.is_some() => self.log(request, elsewhere, effects),
-            Mode::Live => self.apply(request, effects),
+            Mode::Live if self.cold.is_some() => self.log(request, due, elsewhere, effects),
+            Mode::Live => self.apply(request, due, effects),
             Mode::Idle | Mode::Draining => {}
             Mode::Joining { .. } | Mode::Restoring { .. } if self.planted.is(Bug::DropBacklog) => {}
             Mode::Snapshotting if self.planted.is(Bug::SnapshotTooLate) => {
-                self.apply(request, effects);
+                self.apply(request, due, effects);
             }
             Mode::Snapshotting
             | Mode::Joining { .. }
             | Mode::Restoring { .. }
             | Mode::Recalling { .. } => {
-                if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
-                    self.overflow(effects);
-                    return self.deliver(request, elsewhere, effects);
-                }
-                self.waiting.push_back(Waiting::Request(request));
+                self.wait_for(Waiting::Request(request, due), effects);
             }
+        }
+    }
+
+    /// It is done when the replica executes again.
+    fn wait_for(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {
+        if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
+            self.overflow(effects);
+            match (&self.mode, waiting) {
+                (Mode::Live, waiting) => self.go_on_with(waiting, effects),
+                // There was another snapshot to be taken.
+                (Mode::Snapshotting, waiting) => self.waiting.push_back(waiting),
+                _ => {}
+            }
+        } else {
+            self.waiting.push_back(waiting);
         }
     }
 
@@ -353,24 +382,35 @@ impl Replica {
         Effect::Event(Event::TransferFailed { group: self.group, reason: reason.to_string() })
     }
 
-    fn apply(&mut self, request: Request, effects: &mut Vec<Effect>) {
-        self.clock = self.clock.max(request.time);
-        let Request { client, number, unanswered, .. } = request;
-        let decision = match self.sessions.begin(client, number, unanswered, self.clock) {
+    fn apply(&mut self, request: Request, due: Time, effects: &mut Vec<Effect>) {
+        let (client, number) = (request.client, request.number);
+        let (asked, decision) = self.enter_session(&request);
+        let decision = match decision {
             Decision::Done(_) if self.planted.is(Bug::ExecuteRetries) => Decision::Execute(0),
             decision => decision,
         };
         match decision {
             Decision::Execute(place) => {
-                self.execute(Task::Execute { place, client, number }, request, effects);
+                self.execute(Task::Execute { place, client, number }, request, due, effects);
             }
-            decision => self.answer_at_once((client, number), decision, effects),
+            decision => self.answer_at_once((client, number, asked), decision, effects),
         }
     }
 
+    /// What its session says of a request, and what it asks, if a group calls.
+    fn enter_session(&mut self, request: &Request) -> (Option<u64>, Decision) {
+        self.clock = self.clock.max(request.time);
+        let Request { client, number, unanswered, .. } = *request;
+        let window = nested_window(MAX_SESSION_WINDOW, request.path().len());
+        let asked = request.origin.is_some().then(|| asked_of(request));
+        let told = (window, asked);
+        (asked, self.sessions.begin((client, number), unanswered, self.clock, told))
+    }
+
     /// Gives the service a request.
-    fn execute(&mut self, task: Task, request: Request, effects: &mut Vec<Effect>) {
+    fn execute(&mut self, task: Task, request: Request, due: Time, effects: &mut Vec<Effect>) {
         let ticket = self.give(task);
+        self.calls.begin(ticket, &request, due);
         let own = self.planted.is(Bug::OwnRandom);
         effects.push(Effect::Run(Command::Execute {
             ticket,
@@ -388,7 +428,7 @@ impl Replica {
     /// Answers a request that is not to be executed (again), as far as that can be done now.
     fn answer_at_once(
         &self,
-        (client, number): (ClientId, u64),
+        (client, number, asked): (ClientId, u64, Option<u64>),
         decision: Decision,
         effects: &mut Vec<Effect>,
     ) {
@@ -396,22 +436,28 @@ impl Replica {
             Decision::Execute(_) => unreachable!("it is executed"),
             // The answer comes with the result.
             Decision::Running => effects.push(self.copy(client, number)),
+            Decision::Done(_)
+                if asked.is_some() && self.planted.is(Bug::NestedReplyNotRepeated) => {}
             Decision::Done(outcome) => {
                 effects.push(self.copy(client, number));
                 if !self.is_unsettled(client, number) {
-                    effects.push(Effect::Answer { client, number, outcome });
+                    answer(client, number, asked, outcome, effects);
                 }
+            }
+            Decision::Diverged => {
+                let asked = asked.unwrap_or_default();
+                effects.push(Effect::Owe { client, number, asked, end: End::Diverged });
             }
             Decision::Stale => {
                 let reason = "the call's number is outside the session's window: a client must not \
                               reuse the number of a call that it gave up";
                 let outcome = ServiceOutcome::Refused(Refusal::Stale, reason.into());
-                effects.push(Effect::Answer { client, number, outcome });
+                answer(client, number, asked, outcome, effects);
             }
             Decision::Full => {
                 let reason = "the group serves as many clients as it can: try again later";
                 let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
-                effects.push(Effect::Answer { client, number, outcome });
+                answer(client, number, asked, outcome, effects);
             }
         }
     }
@@ -421,15 +467,17 @@ impl Replica {
     }
 
     /// A call that is not ordered comes: it is executed now.
-    pub(crate) fn serve(&mut self, request: Request, effects: &mut Vec<Effect>) {
-        let Request { client, number, method, json, read, body, seed, .. } = request;
-        let bytes = body.len();
+    pub(crate) fn serve(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
+        let asked = request.origin.is_some().then(|| asked_of(&request));
+        let (client, number, bytes) = (request.client, request.number, request.body.len());
         if self.tasks.len() >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
-            return effects.push(too_many(client, number));
+            return answer(client, number, asked, too_many(), effects);
         }
         self.serving += bytes;
         self.clock = self.clock.max(request.time);
         let ticket = self.give(Task::Serve { client, number, bytes });
+        self.calls.begin(ticket, &request, due(now, &request));
+        let Request { method, json, read, body, seed, .. } = request;
         let now = self.clock;
         let command =
             Command::Execute { ticket, method, json, read, body, now, seed, client, number };
@@ -446,7 +494,8 @@ impl Replica {
     ) {
         let bytes = request.body.len();
         if self.reading >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
-            return effects.push(too_many(request.client, request.number));
+            let Request { client, number, .. } = request;
+            return effects.push(Effect::Answer { client, number, outcome: too_many() });
         }
         match self.mode {
             Mode::Live => {
@@ -501,13 +550,15 @@ impl Replica {
         let (_, task) = self.tasks.pop_front().expect("the front was looked at");
         match (task, executed) {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
-                self.finish(place, client, number, outcome, effects);
+                let asked = self.finish_handler(ticket, (client, number), effects);
+                self.finish(place, (client, number, asked), outcome, effects);
                 if matches!(self.mode, Mode::Recalling { .. }) {
                     self.go_on(effects);
                 }
             }
             (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
                 self.serving -= bytes;
+                let asked = self.calls.finish(ticket).and_then(|finished| finished.asked);
                 let outcome = fitting(outcome);
                 self.count(client, number, effects);
                 let (client, number) = match self.tasks.back() {
@@ -518,7 +569,7 @@ impl Replica {
                     }
                     _ => (client, number),
                 };
-                effects.push(Effect::Answer { client, number, outcome });
+                answer(client, number, asked, outcome, effects);
             }
             (Task::Read { client, number, bytes }, Executed::Reply(outcome)) => {
                 self.serving -= bytes;
@@ -540,7 +591,7 @@ impl Replica {
                 _ => self.restored(result, effects),
             },
             (task @ Task::Logged { .. }, Executed::Reply(outcome)) => {
-                self.finish_logged(task, outcome, effects);
+                self.finish_logged(ticket, task, outcome, effects);
             }
             (Task::Checkpoint, Executed::Snapshot(result)) => {
                 self.checkpoint_taken(result, effects)
@@ -548,7 +599,10 @@ impl Replica {
             (Task::RestoreCheckpoint, Executed::Restored(result)) => {
                 self.checkpoint_restored(result, effects);
             }
-            (Task::Call, Executed::Reply(outcome)) => self.called(outcome, effects),
+            (Task::Call, Executed::Reply(outcome)) => {
+                self.calls.finish(ticket);
+                self.called(outcome, effects);
+            }
             (Task::Change, Executed::Change(result)) => self.changed(result, effects),
             (Task::Apply { calls }, Executed::Applied(result)) => {
                 self.applied(calls, result, effects);
@@ -570,8 +624,7 @@ impl Replica {
     fn finish(
         &mut self,
         place: u64,
-        client: ClientId,
-        number: u64,
+        (client, number, asked): (ClientId, u64, Option<u64>),
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
@@ -579,7 +632,7 @@ impl Replica {
         self.sessions.finish(place, client, number, outcome.clone());
         self.count(client, number, effects);
         if self.vote(client, number, &outcome, effects) {
-            effects.push(Effect::Answer { client, number, outcome });
+            answer(client, number, asked, outcome, effects);
         }
     }
 
@@ -602,40 +655,38 @@ impl Replica {
                 }
                 self.recalled -= 1;
             }
-            match waiting {
-                Waiting::Request(request) if self.cold.is_some() => {
-                    self.log(request, false, effects);
-                }
-                Waiting::Request(request) => self.apply(request, effects),
-                Waiting::Checkpoint { number, bytes } => {
-                    self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
-                    self.store(number, bytes, effects);
-                    if !matches!(self.mode, Mode::Live) {
-                        return; // it is out of step
-                    }
-                }
-                Waiting::Update { number, bytes } => {
-                    self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
-                    self.take(number, bytes, effects);
-                    if !matches!(self.mode, Mode::Live) {
-                        return; // it is out of step
-                    }
-                }
-                Waiting::Read { request, execution } => {
-                    self.give_read(request, execution, effects);
-                }
-                Waiting::Snapshot(transfer) => {
-                    self.snapshot(transfer, effects);
-                    return;
-                }
+            self.go_on_with(waiting, effects);
+            if !matches!(self.mode, Mode::Live) {
+                return; // a snapshot is being taken, or it is out of step
             }
         }
         self.admit(effects);
     }
 
+    fn go_on_with(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {
+        match waiting {
+            Waiting::Request(request, due) if self.cold.is_some() => {
+                self.log(request, due, false, effects);
+            }
+            Waiting::Request(request, due) => self.apply(request, due, effects),
+            Waiting::Checkpoint { number, bytes } => {
+                self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
+                self.store(number, bytes, effects);
+            }
+            Waiting::Read { request, execution } => self.give_read(request, execution, effects),
+            Waiting::NestedEnd(end, sequence) => self.nested_end(end, sequence, effects),
+            Waiting::Update { number, bytes } => {
+                self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
+                self.take(number, bytes, effects);
+            }
+            Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
+        }
+    }
+
     /// What must hold whatever happened.
     pub(crate) fn check_invariants(&self) {
         self.sessions.check_invariants();
+        self.calls.check_invariants();
         let most = self.recalled + MAX_JOIN_BACKLOG + MAX_REPLICAS + MAX_SERVING;
         assert!(self.waiting.len() <= most, "what waits is bounded");
         assert!(self.reading <= MAX_SERVING, "reads are bounded");
@@ -649,10 +700,9 @@ impl Replica {
 }
 
 /// There is no room for a call that is not ordered.
-fn too_many(client: ClientId, number: u64) -> Effect {
+fn too_many() -> ServiceOutcome {
     let reason = "this replica has as many calls to execute as it may have: try again later";
-    let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
-    Effect::Answer { client, number, outcome }
+    ServiceOutcome::Refused(Refusal::Busy, reason.into())
 }
 
 /// A reply that fits into a frame.
@@ -667,6 +717,20 @@ fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
         }
         outcome => outcome,
     }
+}
+
+/// Tells the answer to whoever waits for it: a client, or the group that calls, which had asked this.
+fn answer(
+    client: ClientId,
+    number: u64,
+    asked: Option<u64>,
+    outcome: ServiceOutcome,
+    effects: &mut Vec<Effect>,
+) {
+    effects.push(match asked {
+        None => Effect::Answer { client, number, outcome },
+        Some(asked) => Effect::Owe { client, number, asked, end: end_of(&outcome) },
+    });
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use alloc::vec::Vec;
 
 use wire::client::Refusal;
 use wire::limits::{
-    MAX_DEADLINE, MAX_KEPT_BYTES, MAX_SESSION_WINDOW, MAX_SESSIONS, SESSION_EXPIRY,
+    MAX_DEADLINE, MAX_KEPT_BYTES, MAX_NESTED_DEPTH, MAX_SESSION_REPLIES, MAX_SESSION_WINDOW,
+    MAX_SESSIONS, SESSION_EXPIRY,
 };
-use wire::ordered::{KeptReply, SessionState};
+use wire::ordered::{KeptReply, SessionState, nested_window};
 use wire::{ClientId, Time};
 
 use crate::api::ServiceOutcome;
@@ -25,6 +26,8 @@ pub(crate) enum Decision {
     Running,
     /// It was executed: this is the reply.
     Done(ServiceOutcome),
+    /// Another call was executed, or is being executed, with this number.
+    Diverged,
     /// The client has said that it has the reply, or gave it up; or it is too far ahead.
     Stale,
     /// There is no room for another session.
@@ -43,6 +46,8 @@ struct Session {
     unanswered: u64,
     last_used: Time,
     replies: BTreeMap<u64, Reply>,
+    /// What was asked, of a group's calls.
+    asked: BTreeMap<u64, u64>,
 }
 
 /// The sessions of one group at one replica.
@@ -100,13 +105,14 @@ impl Sessions {
         self.sessions.len()
     }
 
-    /// A request comes to its place in the order, at ordered time `now`.
+    /// A request comes to its place in the order, at ordered time `now`. Its number is in a window of this size; a group's
+    /// call is known by what it asks, too.
     pub(crate) fn begin(
         &mut self,
-        client: ClientId,
-        number: u64,
+        (client, number): (ClientId, u64),
         unanswered: u64,
         now: Time,
+        (window, asked): (u64, Option<u64>),
     ) -> Decision {
         self.expire(now);
         if !self.touch(client, now) {
@@ -114,15 +120,20 @@ impl Sessions {
         }
         self.give_up(client, unanswered);
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
-        if number < session.unanswered || number - session.unanswered >= MAX_SESSION_WINDOW {
+        if number < session.unanswered || number - session.unanswered >= window {
             return Decision::Stale;
         }
         match session.replies.get(&number) {
+            Some(_) if asked.is_some() && session.asked.get(&number) != asked.as_ref() => {
+                Decision::Diverged
+            }
+            None if session.replies.len() >= MAX_SESSION_REPLIES => Decision::Full,
             Some(Reply::Running(_)) => Decision::Running,
             Some(Reply::Done(_, outcome)) => Decision::Done(outcome.clone()),
             None => {
                 self.begun += 1;
                 session.replies.insert(number, Reply::Running(self.begun));
+                session.asked.extend(asked.map(|asked| (number, asked)));
                 Decision::Execute(self.begun)
             }
         }
@@ -139,6 +150,9 @@ impl Sessions {
             {
                 self.kept_bytes -= drop_reply(&mut self.kept, first.remove());
             }
+            while session.asked.first_entry().is_some_and(|first| *first.key() < unanswered) {
+                session.asked.pop_first();
+            }
         }
     }
 
@@ -152,7 +166,7 @@ impl Sessions {
     pub(crate) fn record(
         &mut self,
         (client, number): (ClientId, u64),
-        unanswered: u64,
+        (unanswered, asked): (u64, Option<u64>),
         now: Time,
         outcome: ServiceOutcome,
     ) {
@@ -167,14 +181,22 @@ impl Sessions {
         let place = self.begun;
         self.give_up(client, unanswered);
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
-        if number < session.unanswered || number - session.unanswered >= MAX_SESSION_WINDOW {
+        let depth = if asked.is_some() { MAX_NESTED_DEPTH } else { 0 };
+        let window = nested_window(MAX_SESSION_WINDOW, depth);
+        if number < session.unanswered || number - session.unanswered >= window {
             return;
         }
+        session.asked.extend(asked.map(|asked| (number, asked)));
         let running = session.replies.insert(number, Reply::Running(place));
         if let Some(before) = running {
             self.kept_bytes -= drop_reply(&mut self.kept, before);
         }
         self.finish(place, client, number, outcome);
+    }
+
+    /// What was asked by this call, if a group made it.
+    pub(crate) fn asked(&self, client: ClientId, number: u64) -> Option<u64> {
+        self.sessions.get(&client)?.asked.get(&number).copied()
     }
 
     /// What is known of a call: nothing, that it is being executed, or its reply.
@@ -288,6 +310,7 @@ impl Sessions {
             unanswered: session.unanswered,
             last_used: session.last_used,
             replies: session.replies.iter().map(|(n, reply)| (*n, kept(reply))).collect(),
+            asked: session.asked.iter().map(|(number, asked)| (*number, *asked)).collect(),
         });
         sessions.collect()
     }
@@ -300,6 +323,7 @@ impl Sessions {
                 unanswered: state.unanswered,
                 last_used: state.last_used,
                 replies: BTreeMap::new(),
+                asked: state.asked.into_iter().collect(),
             };
             for (number, reply) in state.replies {
                 let outcome = kept(reply);
@@ -328,7 +352,8 @@ impl Sessions {
         }
         assert_eq!(self.kept_bytes, bytes, "what is kept is counted");
         for session in self.sessions.values() {
-            assert!(session.replies.len() as u64 <= MAX_SESSION_WINDOW, "a window is bounded");
+            assert!(session.replies.len() <= MAX_SESSION_REPLIES, "a window is bounded");
+            assert!(session.asked.len() <= session.replies.len(), "what was asked is of replies");
         }
     }
 }
@@ -349,9 +374,20 @@ mod tests {
         Time(seconds * 1_000_000_000)
     }
 
+    /// A client's request comes.
+    fn come(
+        s: &mut Sessions,
+        client: ClientId,
+        number: u64,
+        unanswered: u64,
+        now: Time,
+    ) -> Decision {
+        s.begin((client, number), unanswered, now, (MAX_SESSION_WINDOW, None))
+    }
+
     /// Begins a request that is to be executed.
     fn begin(sessions: &mut Sessions, number: u64, unanswered: u64, now: Time) -> u64 {
-        match sessions.begin(C, number, unanswered, now) {
+        match come(sessions, C, number, unanswered, now) {
             Decision::Execute(place) => place,
             other => panic!("{other:?}"),
         }
@@ -367,9 +403,9 @@ mod tests {
     fn a_retry_gets_the_kept_reply() {
         let mut sessions = Sessions::default();
         let place = begin(&mut sessions, 1, 1, at(0));
-        assert_eq!(sessions.begin(C, 1, 1, at(0)), Decision::Running);
+        assert_eq!(come(&mut sessions, C, 1, 1, at(0)), Decision::Running);
         sessions.finish(place, C, 1, ok("one"));
-        assert_eq!(sessions.begin(C, 1, 1, at(1)), Decision::Done(ok("one")));
+        assert_eq!(come(&mut sessions, C, 1, 1, at(1)), Decision::Done(ok("one")));
         sessions.check_invariants();
     }
 
@@ -377,12 +413,12 @@ mod tests {
     fn a_number_that_the_client_is_done_with_is_never_executed() {
         let mut sessions = Sessions::default();
         let place = begin(&mut sessions, 5, 5, at(0));
-        assert_eq!(sessions.begin(C, 4, 4, at(0)), Decision::Stale, "given up before it came");
+        assert_eq!(come(&mut sessions, C, 4, 4, at(0)), Decision::Stale, "given up before it came");
         sessions.finish(place, C, 5, ok("five"));
         begin(&mut sessions, 6, 6, at(0));
-        assert_eq!(sessions.begin(C, 5, 5, at(0)), Decision::Stale);
+        assert_eq!(come(&mut sessions, C, 5, 5, at(0)), Decision::Stale);
         assert_eq!(sessions.kept_bytes, 0);
-        assert_eq!(sessions.begin(C, 6 + MAX_SESSION_WINDOW, 6, at(0)), Decision::Stale);
+        assert_eq!(come(&mut sessions, C, 6 + MAX_SESSION_WINDOW, 6, at(0)), Decision::Stale);
     }
 
     #[test]
@@ -393,12 +429,12 @@ mod tests {
         }
         sessions.shed(8);
         sessions.check_invariants();
-        let retry = sessions.begin(C, 1, 1, at(0));
+        let retry = come(&mut sessions, C, 1, 1, at(0));
         assert!(
             matches!(retry, Decision::Done(ServiceOutcome::Refused(Refusal::Stale, _))),
             "{retry:?}"
         );
-        assert_eq!(sessions.begin(C, 2, 1, at(0)), Decision::Done(ok("four")));
+        assert_eq!(come(&mut sessions, C, 2, 1, at(0)), Decision::Done(ok("four")));
         begin(&mut sessions, 4, 4, at(0));
         assert_eq!(sessions.kept_bytes, 0);
     }
@@ -407,10 +443,10 @@ mod tests {
     fn a_new_session_pushes_out_only_one_that_no_retry_can_belong_to() {
         let mut sessions = Sessions::default();
         for client in 0..MAX_SESSIONS as u64 {
-            sessions.begin(ClientId(client), 1, 1, at(client / 1000));
+            come(&mut sessions, ClientId(client), 1, 1, at(client / 1000));
         }
-        assert_eq!(sessions.begin(ClientId(u64::MAX), 1, 1, at(66)), Decision::Full);
-        let later = sessions.begin(ClientId(u64::MAX), 1, 1, at(121));
+        assert_eq!(come(&mut sessions, ClientId(u64::MAX), 1, 1, at(66)), Decision::Full);
+        let later = come(&mut sessions, ClientId(u64::MAX), 1, 1, at(121));
         assert!(matches!(later, Decision::Execute(_)), "{later:?}");
         assert_eq!(sessions.len(), MAX_SESSIONS);
         sessions.check_invariants();
@@ -420,7 +456,7 @@ mod tests {
     fn an_idle_session_expires_by_ordered_time() {
         let mut sessions = Sessions::default();
         execute(&mut sessions, 1, at(0), ok("one"));
-        sessions.begin(ClientId(8), 1, 1, at(301));
+        come(&mut sessions, ClientId(8), 1, 1, at(301));
         assert_eq!(sessions.len(), 1);
         sessions.check_invariants();
     }
@@ -431,14 +467,14 @@ mod tests {
         let first = begin(&mut slow, 1, 1, at(0));
         let second = begin(&mut slow, 1, 1, at(301));
         slow.finish(first, C, 1, ok("first"));
-        assert_eq!(slow.begin(C, 1, 1, at(302)), Decision::Running);
+        assert_eq!(come(&mut slow, C, 1, 1, at(302)), Decision::Running);
         slow.finish(second, C, 1, ok("second"));
 
         // Another replica's executor is ahead: both remember the same.
         let mut quick = Sessions::default();
         execute(&mut quick, 1, at(0), ok("first"));
         execute(&mut quick, 1, at(301), ok("second"));
-        quick.begin(C, 1, 1, at(302));
+        come(&mut quick, C, 1, 1, at(302));
         assert_eq!(slow, quick);
         slow.check_invariants();
     }
@@ -448,12 +484,13 @@ mod tests {
         let (mut primary, mut backup) = (Sessions::default(), Sessions::default());
         for number in 1..=3 {
             execute(&mut primary, number, at(number), ok("done"));
-            backup.record((C, number), primary.unanswered(C), at(number), ok("done"));
+            let unanswered = primary.unanswered(C);
+            backup.record((C, number), (unanswered, None), at(number), ok("done"));
         }
         assert_eq!(primary, backup);
-        assert_eq!(backup.begin(C, 3, 1, at(4)), Decision::Done(ok("done")));
-        backup.record((C, 70), 65, at(5), ok("far"));
-        assert_eq!(backup.begin(C, 3, 1, at(6)), Decision::Stale);
+        assert_eq!(come(&mut backup, C, 3, 1, at(4)), Decision::Done(ok("done")));
+        backup.record((C, 70), (65, None), at(5), ok("far"));
+        assert_eq!(come(&mut backup, C, 3, 1, at(6)), Decision::Stale);
         backup.check_invariants();
     }
 
@@ -461,10 +498,38 @@ mod tests {
     fn a_backup_always_has_room_for_what_its_primary_executed() {
         let mut backup = Sessions::default();
         for client in 0..=MAX_SESSIONS as u64 {
-            backup.record((ClientId(client), 1), 1, at(1), ok("done"));
+            backup.record((ClientId(client), 1), (1, None), at(1), ok("done"));
         }
         assert_eq!(backup.len(), MAX_SESSIONS);
         backup.check_invariants();
+    }
+
+    #[test]
+    fn a_groups_call_is_known_by_what_it_asks() {
+        let mut sessions = Sessions::default();
+        let window = MAX_SESSION_WINDOW << 8;
+        let mut ask = |number, unanswered, asked| {
+            sessions.begin((C, number), unanswered, at(0), (window, Some(asked)))
+        };
+        assert_eq!(ask(0x301, 0x300, 5), Decision::Execute(1));
+        assert_eq!(ask(0x301, 0x300, 5), Decision::Running);
+        assert_eq!(ask(0x301, 0x300, 6), Decision::Diverged, "while it runs");
+        assert_eq!(ask(0x3ff + (62 << 8), 0x300, 6), Decision::Execute(2), "the window is wider");
+        sessions.finish(1, C, 0x301, ok("one"));
+        let mut ask = |number, unanswered, asked| {
+            sessions.begin((C, number), unanswered, at(0), (window, Some(asked)))
+        };
+        assert_eq!(ask(0x301, 0x300, 5), Decision::Done(ok("one")));
+        assert_eq!(ask(0x301, 0x300, 6), Decision::Diverged);
+        assert_eq!(ask(0x401, 0x400, 6), Decision::Execute(3));
+        assert_eq!(sessions.sessions[&C].asked.len(), 2, "what is not wanted is forgotten");
+        sessions.finish(2, C, 0x3ff + (62 << 8), ok("two"));
+        sessions.finish(3, C, 0x401, ok("three"));
+        assert_eq!(
+            Sessions::import(sessions.export()).sessions[&C].asked,
+            sessions.sessions[&C].asked
+        );
+        sessions.check_invariants();
     }
 
     #[test]

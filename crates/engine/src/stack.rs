@@ -6,6 +6,7 @@
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
+//! - `stack/nested.rs`: groups that call groups
 //! - `stack/passive.rs`: what passive groups order; `stack/cold.rs`: promotions and checkpoints of cold ones
 //! - `stack/votes.rs`: voting groups
 //! - `stack/bench.rs`: benchmarks
@@ -19,6 +20,7 @@ mod delivery;
 mod hosting;
 mod keys;
 mod moves;
+mod nested;
 mod passive;
 mod reads;
 mod storage;
@@ -50,6 +52,7 @@ use crate::replica::{Effect, Replica};
 use crate::tally::Tally;
 use cold::ColdTimes;
 use moves::{Motive, Moving};
+use nested::Nested;
 use storage::{Logged, is_on_disk};
 use votes::{Arrears, Penance};
 
@@ -161,6 +164,10 @@ pub struct Stack<O = Ring> {
     arrears: BTreeMap<GroupId, Arrears>,
     /// How long a vote may be missing at least.
     vote_patience: Duration,
+    /// Calls between groups.
+    nested: Nested,
+    /// The wall clock when a handler here last called another group.
+    asked_wall: Time,
     delivered: u64,
     /// When the last configuration was delivered.
     configured_at: Time,
@@ -223,6 +230,8 @@ impl<O: Ordering> Stack<O> {
             ballots_due: BTreeSet::new(),
             arrears: BTreeMap::new(),
             vote_patience: config.vote_patience,
+            nested: Nested::default(),
+            asked_wall: Time::ZERO,
             delivered: 0,
             configured_at: now,
             joining_until: None,
@@ -269,6 +278,7 @@ impl<O: Ordering> Stack<O> {
         self.ask_disks(now);
         self.accuse(now);
         self.end_penance(now);
+        self.nested_timeout(now);
         if self.joining_until.is_some_and(|until| until <= now) {
             // While a ring is formed nothing is ordered: what was on its way still is.
             let ordering = self.ordering.state_name() == "operational";
@@ -288,8 +298,9 @@ impl<O: Ordering> Stack<O> {
         let own = self.joining_until.into_iter().chain(self.leaving).chain(self.ask_at).min();
         let moves = self.next_move_timeout();
         let votes = self.next_arrears().into_iter().chain(self.next_return()).min();
+        let nested = self.nested.next_timeout().filter(|_| self.membership.is_active());
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
-        let rooms = rooms.into_iter().chain([self.cold.1]);
+        let rooms = rooms.into_iter().chain([self.cold.1, nested]);
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 
@@ -474,6 +485,7 @@ impl<O: Ordering> Stack<O> {
         self.directory.check_invariants();
         self.callers.check_invariants();
         self.disk.iter().for_each(Disk::check_invariants);
+        self.nested.check_invariants();
         assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");
         assert!(self.deferred.len() <= MAX_DEFERRED, "deferred messages are bounded");
         assert!(self.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");

@@ -6,6 +6,7 @@
 //! | does who takes it ask first whether another took it? | the same |
 //! | is a call ordered, or executed at once where it comes, or only at the primary? | the same |
 //! | which of several entries is the best? | the same, when it tells clients the targets |
+//! | who orders a replica's calls of other groups, and what it answers to theirs? | `stack/nested.rs` |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
 //! | is a call that changes nothing ordered all the same? | `stack/reads.rs`, when it comes |
 //! | can a group be kept on disk? | `stack/hosting.rs`, when a node hosts a replica |
@@ -62,6 +63,9 @@ pub(crate) trait Conduct {
 
     /// Whether the primary executes a call when it comes, and orders what that has changed, instead of the call.
     fn executes_on_arrival(self) -> bool;
+
+    /// Whether every replica may say what the group has to say to others: else the primary does.
+    fn all_speak(self) -> bool;
 
     /// Whether replicas keep requests in a log, and only the primary's service runs.
     fn logs(self) -> bool;
@@ -150,6 +154,13 @@ impl Conduct for Style {
 
     fn logs(self) -> bool {
         self == Style::ColdPassive
+    }
+
+    fn all_speak(self) -> bool {
+        match self {
+            Style::ColdPassive | Style::WarmPassive | Style::SemiActive => false,
+            Style::Active | Style::Voting | Style::Stateless => true,
+        }
     }
 
     fn executes(self, standing: Standing) -> bool {

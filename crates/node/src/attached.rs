@@ -4,27 +4,29 @@
 //! executes them in order, and answers; it answers together what came together, and sooner where a
 //! handler takes its time. When the node is gone, or needs the replica no more, serving ends.
 
+use std::collections::VecDeque;
 use std::env;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use engine::{Command, Executed, ServiceOutcome, Ticket};
+use engine::{Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use wire::attach::{
-    Answer, Execute, Failed, Frame, GROUP_VARIABLE, Hello, Outcome, Piece, SOCKET_VARIABLE, TOKEN,
-    TOKEN_VARIABLE,
+    Answer, Ask, Execute, Failed, Frame, GROUP_VARIABLE, Hello, Outcome, Piece, SOCKET_VARIABLE,
+    TOKEN, TOKEN_VARIABLE, Told,
 };
-use wire::limits::{ATTACH_PIECE, MAX_STATE};
+use wire::limits::{ATTACH_PIECE, MAX_BODY, MAX_STATE};
 use wire::ordered::Style;
 use wire::{Duration, GroupId, PROTOCOL_VERSION};
 
 use crate::executor::{Done, Replica, cut};
-use crate::service::{Factory, Service};
+use crate::service::{Factory, Line, Service};
 use crate::timer::monotonic;
 
 /// Bytes read at a time.
@@ -83,10 +85,12 @@ pub fn attach<S: Service + 'static>(
     let mut node = Incoming::new(connect()?);
     let group = env::var(GROUP_VARIABLE).unwrap_or_default();
     let make: Factory = Box::new(move || Box::new(make()));
-    let replica = Replica::new(GroupId::of(&group), 0, make, Style::default());
     introduce(&mut node, &group)?;
     end_with_the_node(&node.stream);
-    Server { node, output: BytesMut::new(), replica, arriving: Vec::new() }.serve()
+    let (output, waiting) = (BytesMut::new(), VecDeque::new());
+    let link = Arc::new(Shared(Mutex::new(Link { node, output, waiting })));
+    let replica = Replica::new(GroupId::of(&group), 0, make, Style::default(), Some(link.clone()));
+    Server { link, replica, arriving: Vec::new() }.serve()
 }
 
 fn connect() -> Result<UnixStream, AttachError> {
@@ -178,40 +182,30 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
-struct Server {
+/// The connection to the node: the thread that serves has it, and while it runs a handler, the handler's calls.
+struct Link {
     node: Incoming,
     output: BytesMut,
-    replica: Replica,
-    /// The state that is coming in pieces.
-    arriving: Vec<u8>,
+    /// Commands that came while a handler waited for a call of its own.
+    waiting: VecDeque<Frame>,
 }
 
-impl Server {
-    fn serve(mut self) -> Result<(), AttachError> {
-        loop {
-            let frame = match self.node.take()? {
-                Some(frame) => frame,
-                None => {
-                    if self.flush()? {
-                        return Ok(());
-                    }
-                    match self.node.receive()? {
-                        Some(frame) => frame,
-                        None => return Ok(()),
-                    }
-                }
-            };
-            let begun = monotonic();
-            if !self.handle(frame)? {
-                return Ok(());
-            }
-            let long = monotonic().since(begun) > HELD_BACK;
-            if (long || self.output.len() >= BATCH) && self.flush()? {
-                return Ok(());
-            }
-        }
-    }
+struct Shared(Mutex<Link>);
 
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Link> {
+        // One thread has it; a panic in a handler finds it at rest.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the connection to the node")
+    }
+}
+
+impl Link {
     /// Writes what is to be answered; true if nobody reads it any more.
     fn flush(&mut self) -> Result<bool, AttachError> {
         match self.node.stream.write_all(&self.output) {
@@ -234,6 +228,122 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// The next command, if it is here already.
+    fn take(&mut self) -> Result<Option<Frame>, AttachError> {
+        match self.waiting.pop_front() {
+            Some(frame) => Ok(Some(frame)),
+            None => self.node.take(),
+        }
+    }
+
+    /// Waits for what came of a call; what comes before it is done later.
+    fn told(&mut self, number: u64) -> Result<Option<Told>, AttachError> {
+        if self.flush()? {
+            return Ok(None);
+        }
+        while let Some(frame) = self.node.receive()? {
+            match frame {
+                Frame::Called(told) if told.number == number => return Ok(Some(told)),
+                frame => self.waiting.push_back(frame),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Line for Shared {
+    fn call(&self, call: NestedCall) -> Result<Bytes, NestedError> {
+        let mut link = self.lock();
+        let number = call.ticket.0;
+        let patience_us = u32::try_from(call.patience.as_micros()).unwrap_or(u32::MAX);
+        let NestedCall { method, json, body, .. } = call;
+        if body.len() > MAX_BODY {
+            return Err(NestedError::TooLarge(body.len()));
+        }
+        let ask = Ask { number, method, patience_us, json, group: call.callee, body };
+        Frame::Call(ask).append(&mut link.output);
+        // A node that is gone takes no answer from the handler either.
+        let told = link.told(number).ok().flatten().ok_or(NestedError::Void)?;
+        match (told.error, told.outcome) {
+            (0, Outcome::Ok(body)) => Ok(body),
+            (0, Outcome::Error(body)) => Err(NestedError::Service(body)),
+            (0, Outcome::Refused(refusal, reason)) => Err(NestedError::Refused(refusal, reason)),
+            (error, _) => Err(error_of(error)),
+        }
+    }
+}
+
+/// The number of an error that is no reply.
+pub(crate) fn number_of(error: &NestedError) -> u8 {
+    match error {
+        NestedError::Service(_) | NestedError::Refused(..) => 0,
+        NestedError::Deadline => 1,
+        NestedError::NoReplica => 2,
+        NestedError::NoSuchGroup => 3,
+        NestedError::Diverged => 4,
+        NestedError::Cycle => 5,
+        NestedError::TooDeep => 6,
+        NestedError::TooMany => 7,
+        NestedError::TooLarge(_) => 8,
+        NestedError::Void => 9,
+        NestedError::Unable(_) => 10,
+    }
+}
+
+fn error_of(number: u8) -> NestedError {
+    match number {
+        1 => NestedError::Deadline,
+        2 => NestedError::NoReplica,
+        3 => NestedError::NoSuchGroup,
+        4 => NestedError::Diverged,
+        5 => NestedError::Cycle,
+        6 => NestedError::TooDeep,
+        7 => NestedError::TooMany,
+        8 => NestedError::TooLarge(MAX_BODY + 1),
+        10 => NestedError::Unable("the node says that handlers cannot call from where they run"),
+        _ => NestedError::Void,
+    }
+}
+
+struct Server {
+    link: Arc<Shared>,
+    replica: Replica,
+    /// The state that is coming in pieces.
+    arriving: Vec<u8>,
+}
+
+impl Server {
+    fn serve(mut self) -> Result<(), AttachError> {
+        loop {
+            let Some(frame) = self.next()? else { return Ok(()) };
+            let begun = monotonic();
+            if !self.handle(frame)? {
+                return Ok(());
+            }
+            let long = monotonic().since(begun) > HELD_BACK;
+            let mut link = self.link.lock();
+            if (long || link.output.len() >= BATCH) && link.flush()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next command; `None` at the end.
+    fn next(&mut self) -> Result<Option<Frame>, AttachError> {
+        let mut link = self.link.lock();
+        if let Some(frame) = link.take()? {
+            return Ok(Some(frame));
+        }
+        if link.flush()? {
+            return Ok(None);
+        }
+        link.node.receive()
+    }
+
+    fn put(&mut self, frame: Frame) {
+        frame.append(&mut self.link.lock().output);
     }
 
     /// Does what a frame asks for; false if it was the last one.
@@ -283,10 +393,10 @@ impl Server {
                     ServiceOutcome::Error(body) => Outcome::Error(body),
                     ServiceOutcome::Refused(refusal, reason) => Outcome::Refused(refusal, reason),
                 };
-                Frame::Answer(Answer { number, panicked, outcome }).append(&mut self.output);
+                self.put(Frame::Answer(Answer { number, panicked, outcome }));
             }
             Executed::Snapshot(Ok(state)) => self.give_state(number, &state),
-            Executed::Restored(Ok(())) => Frame::Restored(number).append(&mut self.output),
+            Executed::Restored(Ok(())) => self.put(Frame::Restored(number)),
             Executed::Change(_) | Executed::Applied(_) => {
                 unreachable!("a node gives and takes a program's whole states")
             }
@@ -305,7 +415,7 @@ impl Server {
         let mut left = state.clone();
         loop {
             let bytes = left.split_to(left.len().min(ATTACH_PIECE));
-            Frame::State(Piece { number, total, bytes }).append(&mut self.output);
+            self.put(Frame::State(Piece { number, total, bytes }));
             if left.is_empty() {
                 return;
             }
@@ -314,30 +424,13 @@ impl Server {
 
     fn failed(&mut self, number: u64, reason: String) {
         let reason = cut(reason);
-        Frame::Failed(Failed { number, reason }).append(&mut self.output);
+        self.put(Frame::Failed(Failed { number, reason }));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Call, Context};
-
-    struct Nothing;
-
-    impl Service for Nothing {
-        fn call(&mut self, _: &Context, _: Call<'_>) -> ServiceOutcome {
-            unreachable!("nobody calls it")
-        }
-
-        fn snapshot(&self) -> Result<Vec<u8>, String> {
-            Ok(Vec::new())
-        }
-
-        fn restore(&mut self, _: &[u8]) -> Result<(), String> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn a_program_that_is_writing_when_its_node_ends_ends_well() {
@@ -349,12 +442,10 @@ mod tests {
             ours.set_nonblocking(false).unwrap();
             let (told, begins) = std::sync::mpsc::channel();
             let program = std::thread::spawn(move || {
-                let make: Factory = Box::new(|| Box::new(Nothing));
-                let replica = Replica::new(GroupId::of("g"), 0, make, Style::default());
                 let (node, output) = (Incoming::new(ours), BytesMut::from(&[7; 1_000][..]));
-                let mut server = Server { node, output, replica, arriving: Vec::new() };
+                let mut link = Link { node, output, waiting: VecDeque::new() };
                 told.send(()).unwrap();
-                server.flush()
+                link.flush()
             });
             begins.recv().unwrap();
             for _ in 0..5_000 {

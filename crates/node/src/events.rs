@@ -129,7 +129,14 @@ impl Events {
 }
 
 fn is_of_call(event: &Event) -> bool {
-    matches!(event, Event::Executed { .. } | Event::Replied { .. } | Event::Copy { .. })
+    matches!(
+        event,
+        Event::Executed { .. }
+            | Event::Replied { .. }
+            | Event::Copy { .. }
+            | Event::NestedEnded { .. }
+            | Event::NestedCopy { .. }
+    )
 }
 
 #[cfg(test)]

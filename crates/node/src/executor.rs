@@ -4,11 +4,11 @@
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use bytes::BytesMut;
-use engine::{Command, Executed, Ticket};
+use bytes::{Bytes, BytesMut};
+use engine::{Command, Executed, NestedCall, NestedError, Ticket};
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -17,7 +17,7 @@ use crate::HostError;
 use crate::poller::Waker;
 use crate::programs::Tether;
 use crate::realtime::fifo;
-use crate::service::{Execution, Factory, HostOptions};
+use crate::service::{Execution, Factory, HostOptions, Line};
 
 mod process;
 mod replica;
@@ -45,6 +45,25 @@ pub(crate) struct Done {
     pub bytes: usize,
 }
 
+/// What a replica's executor has to tell, in order.
+pub(crate) enum Report {
+    Done(Done),
+    /// Its handler calls another group, and waits.
+    Call(Asked),
+}
+
+/// A handler's call of another group.
+pub(crate) struct Asked {
+    pub group: GroupId,
+    pub serial: u64,
+    pub call: NestedCall,
+    /// Who waits, if it is a thread.
+    pub reply: Option<Reply>,
+}
+
+/// Where a handler's thread waits for what comes of its call.
+pub(crate) type Reply = SyncSender<Result<Bytes, NestedError>>;
+
 enum Job {
     Run(Command),
     State(StateReply),
@@ -62,6 +81,8 @@ pub(crate) struct Executor {
     on_demand: bool,
     waiting: usize,
     waiting_bytes: usize,
+    /// The handler's call under way.
+    calling: Option<(Ticket, Reply)>,
 }
 
 enum Place {
@@ -80,7 +101,7 @@ pub(crate) struct Overloaded;
 /// Where threads send what is done, and how they are waited for at the end.
 #[derive(Clone, Debug)]
 pub(crate) struct Results {
-    pub sender: Sender<Done>,
+    pub sender: Sender<Report>,
     pub waker: Arc<Waker>,
     /// SCHED_FIFO priority of the threads; 0: ordinary.
     pub priority: u8,
@@ -97,10 +118,17 @@ impl Executor {
         results: Results,
     ) -> std::io::Result<Executor> {
         let serial = next_serial();
-        let replica = Replica::new(group, serial, make, options.group.style);
         let place = match options.execution {
-            Execution::Inline => Place::Inline(Box::new(replica)),
+            Execution::Inline => Place::Inline(Box::new(Replica::new(
+                group,
+                serial,
+                make,
+                options.group.style,
+                None,
+            ))),
             Execution::Thread => {
+                let line = Arc::new(Threads { group, serial, results: results.clone() });
+                let replica = Replica::new(group, serial, make, options.group.style, Some(line));
                 let (jobs, queue) = channel();
                 // Linux shows 15 bytes of a thread's name.
                 let name = format!("replica {}", name.replace('\0', ""));
@@ -116,8 +144,16 @@ impl Executor {
 
     fn at(place: Place, serial: u64, at_once: bool) -> Executor {
         let on_demand = matches!(place, Place::Standby(_));
-        let (waiting, waiting_bytes) = (0, 0);
-        Executor { serial, leaving: false, at_once, place, on_demand, waiting, waiting_bytes }
+        Executor {
+            serial,
+            leaving: false,
+            at_once,
+            place,
+            on_demand,
+            waiting: 0,
+            waiting_bytes: 0,
+            calling: None,
+        }
     }
 
     /// Of a program that is started when it is needed.
@@ -217,6 +253,21 @@ impl Executor {
         }
     }
 
+    /// Its handler calls another group.
+    pub fn calls(&mut self, ticket: Ticket, reply: Option<Reply>) {
+        self.calling = reply.map(|reply| (ticket, reply));
+    }
+
+    /// The handler that calls another group goes on.
+    pub fn resume(&mut self, ticket: Ticket, outcome: Result<Bytes, NestedError>) {
+        if let Place::Process(process) = &mut self.place {
+            process.resume(ticket, outcome);
+        } else if let Some((_, reply)) = self.calling.take_if(|(asked, _)| *asked == ticket) {
+            // There is room for one, and one comes.
+            let _ = reply.try_send(outcome);
+        }
+    }
+
     /// A result of this replica's thread or program has been taken.
     pub fn done(&mut self, done: &Done) {
         self.waiting -= 1;
@@ -252,7 +303,7 @@ fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
         match job {
             Job::Run(command) => {
                 if let Some(done) = replica.run(command) {
-                    if results.sender.send(done).is_err() {
+                    if results.sender.send(Report::Done(done)).is_err() {
                         return;
                     }
                     results.waker.wake();
@@ -260,6 +311,27 @@ fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
             }
             Job::State(reply) => replica.answer_state(&reply),
         }
+    }
+}
+
+/// From a replica's thread to its node.
+#[derive(Debug)]
+struct Threads {
+    group: GroupId,
+    serial: u64,
+    results: Results,
+}
+
+impl Line for Threads {
+    fn call(&self, call: NestedCall) -> Result<Bytes, NestedError> {
+        let (reply, answer) = sync_channel(1);
+        let (group, serial) = (self.group, self.serial);
+        let asked = Asked { group, serial, call, reply: Some(reply) };
+        let sent = self.results.sender.send(Report::Call(asked));
+        self.results.waker.wake();
+        // The replica, or its node, is gone: whoever would take the handler's answer is, too.
+        sent.map_err(|_| NestedError::Void)?;
+        answer.recv().unwrap_or(Err(NestedError::Void))
     }
 }
 

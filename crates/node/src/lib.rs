@@ -44,7 +44,7 @@ pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security,
     TlsFiles,
 };
-pub use engine::{Event, ServiceOutcome};
+pub use engine::{Event, NestedError, ServiceOutcome};
 pub use error::{HostError, MoveError, ProgramError, StartError, Stopped};
 pub use events::{
     DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,

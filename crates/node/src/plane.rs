@@ -239,7 +239,7 @@ impl Plane {
         }
         while let Some(work) = self.inbox.next() {
             match work {
-                Work::Done(done) => self.handle_done(now, done),
+                Work::Report(report) => self.handle_report(now, report),
                 Work::Order(order) => self.handle_order(now, order),
             }
         }

@@ -1,11 +1,15 @@
 //! What a service is, at the level of bytes.
 
 use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
 
-use engine::ServiceOutcome;
+use bytes::Bytes;
+use engine::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use wire::client::Refusal;
+use wire::limits::{MAX_DEADLINE, MAX_NAME};
 use wire::ordered::GroupOptions;
-use wire::{ClientId, MethodId, Random, Time};
+use wire::{ClientId, Duration, MethodId, Random, Time};
 
 /// A replicated service. Every replica executes the same calls in the same order, so a handler
 /// must be deterministic: what it answers and leaves behind may depend on nothing but the state,
@@ -81,12 +85,36 @@ pub struct Context {
     random: RefCell<Random>,
     client: ClientId,
     number: u64,
+    outside: Outside,
+}
+
+/// How a handler reaches other groups.
+#[derive(Clone, Debug)]
+pub(crate) enum Outside {
+    /// Through its node, in the course of this command.
+    Node(Arc<dyn Line>, Ticket),
+    /// Not at all, for this reason.
+    None(&'static str),
+}
+
+/// The way from a handler to its node, and back.
+pub(crate) trait Line: fmt::Debug + Send + Sync {
+    /// Calls another group, and waits for what comes of it.
+    fn call(&self, call: NestedCall) -> Result<Bytes, NestedError>;
 }
 
 impl Context {
     /// The context of one call. Public so that a service can be tested without a node.
     pub fn new(now: Time, seed: u64, client: ClientId, number: u64) -> Self {
-        Context { now, random: RefCell::new(Random::new(seed)), client, number }
+        let outside = Outside::None(
+            "this context is a test's own: only a handler that a node runs can call another group",
+        );
+        Context { now, random: RefCell::new(Random::new(seed)), client, number, outside }
+    }
+
+    /// The context of a handler that is run by a node.
+    pub(crate) fn with_outside(self, outside: Outside) -> Self {
+        Context { outside, ..self }
     }
 
     /// Ordered time, in nanoseconds since the Unix epoch: never running backwards.
@@ -107,6 +135,38 @@ impl Context {
     /// Which of the client's calls, from 1.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Calls another group, and waits for its reply: exactly once, whichever replica of either group fails meanwhile. The
+    /// call has a name that follows from that of the call which is being executed, so a handler that is executed again asks
+    /// for the same again and gets the same reply; what it asks may depend on nothing but what a handler may depend on.
+    /// It takes no longer than `patience` (at most [`MAX_DEADLINE`](wire::limits::MAX_DEADLINE)), nor than seven eighths of
+    /// the time that is left to the call which is being executed. Meanwhile this replica executes nothing else. A
+    /// generated `...Nested` type calls by the trait's methods.
+    ///
+    /// # Errors
+    /// [`NestedError`] says what became of the call, alike at every replica. A group that is already waiting for this
+    /// call cannot be called, a handler may make [`MAX_NESTED_CALLS`](wire::limits::MAX_NESTED_CALLS) calls, and one that runs
+    /// [inline](Execution::Inline) none.
+    pub fn call(
+        &self,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        patience: std::time::Duration,
+    ) -> Result<Bytes, NestedError> {
+        let (line, ticket) = match &self.outside {
+            Outside::Node(line, ticket) => (line, *ticket),
+            Outside::None(reason) => return Err(NestedError::Unable(reason)),
+        };
+        if group.is_empty() || group.len() > MAX_NAME {
+            return Err(NestedError::NoSuchGroup);
+        }
+        let patience = patience.min(MAX_DEADLINE);
+        let patience = Duration::from_micros(patience.as_micros() as u64);
+        let callee = group.into();
+        line.call(NestedCall { ticket, callee, method, json, body, patience })
     }
 }
 

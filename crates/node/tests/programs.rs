@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use steadfast_node::{
     AttachError, Config, EventKind, Node, ProgramConfig, ProgramError, ProgramState, admin, attach,
 };
-use support::{Caller, Journal, PANIC, PATIENCE, synced, wait_for};
+use support::{Caller, Journal, PANIC, PATIENCE, RELAY, synced, wait_for};
 use tempfile::TempDir;
 use wire::ClientId;
 use wire::attach::{Frame, Hello, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
@@ -169,6 +169,23 @@ fn in_a_cold_passive_group_the_primarys_program_alone_runs() {
     again.expect("journal", 7, b"z", "7");
     wait_for(&nodes[1], "released", |status| status.programs[0].state == ProgramState::Standby);
     assert_eq!(nodes[0].state("journal").unwrap(), b"xxxxxyz");
+}
+
+#[test]
+fn a_program_calls_another_group_and_one_that_is_none() {
+    let (_folder, node) = start();
+    node.run(journal("front")).unwrap();
+    node.run(journal("back")).unwrap();
+    let mut caller = caller(&node);
+    let mut relay =
+        |number, text: &str| caller.call("front", number, RELAY, text.as_bytes()).outcome;
+    assert_eq!(relay(1, "back:abc"), Outcome::Ok("3".into()));
+    assert_eq!(relay(2, "back:de"), Outcome::Ok("5".into()));
+    assert_eq!(relay(3, "none:x"), Outcome::Service("NoSuchGroup".into()));
+    assert_eq!(relay(4, "front:x"), Outcome::Service("Cycle".into()));
+    assert_eq!(node.state("back").unwrap(), b"abcde");
+    assert_eq!(node.state("front").unwrap(), b"35");
+    assert_eq!(node.status().counters.nested_calls, 4);
 }
 
 #[test]

@@ -273,6 +273,27 @@ impl Ring {
         matches!(self.state, State::Operational(_)).then(|| self.operational(now).confirm())
     }
 
+    /// Takes back a message that was handed in, if nothing of it has been sent: the very same bytes. True if that
+    /// was so; then it is delivered nowhere.
+    pub fn withdraw(&mut self, payload: &Bytes) -> bool {
+        self.queue.withdraw(payload)
+    }
+
+    /// Says to another member how far this one is, with the next outputs: who holds a message is told to its sender
+    /// as soon as can be, and somebody else may wait to know it. Where the token comes to all in turn, it says so.
+    pub fn acknowledge(&mut self, to: Member) {
+        if let Some(index) = self.order.index_of(to)
+            && self.config.parking
+        {
+            self.order.owed |= (1 << index) & !self.order.my_bit();
+        }
+    }
+
+    /// Whether the token rests with its last user while nothing waits to be ordered.
+    pub fn is_parking(&self) -> bool {
+        self.config.parking
+    }
+
     /// Leaves the ring on purpose: the others are told, so they need not find out.
     pub fn leave(&mut self, now: Time) {
         if matches!(self.state, State::Left) {

@@ -39,6 +39,20 @@ impl SendQueue {
         Ok(())
     }
 
+    /// Takes back a message of which nothing was sent: these very bytes, not others like them.
+    pub fn withdraw(&mut self, message: &Bytes) -> bool {
+        let same = |(waiting, _): &(Bytes, Level)| {
+            waiting.as_ptr() == message.as_ptr() && waiting.len() == message.len()
+        };
+        let Some(at) = self.messages.iter().rposition(same).filter(|at| *at > 0 || self.sent == 0)
+        else {
+            return false;
+        };
+        self.messages.remove(at);
+        self.bytes -= message.len();
+        true
+    }
+
     /// How full it is: messages, and their bytes.
     pub fn fill(&self) -> (Fill, Fill) {
         let fill = |now, most, limit| Fill { now, most, limit };

@@ -19,7 +19,7 @@ mod moves;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use engine::{Command, Event, Executed, Output, Stack};
+use engine::{Command, Event, Executed, NestedCall, NestedError, Output, Stack, Ticket};
 use ring::Ring;
 use wire::client::Frame;
 use wire::keys::KeyName;
@@ -387,6 +387,7 @@ impl Cluster {
                 });
                 self.watch.replaced(me, group, &log.entries)?;
             }
+            Effect::Asks(call) => return self.asks(node, group, call),
             Effect::None => {}
         }
         self.begin(node, group);
@@ -397,6 +398,52 @@ impl Cluster {
             stack.handle_executed(now, group, ticket, executed);
         }
         Ok(())
+    }
+
+    /// A replica's handler calls another group.
+    fn asks(&mut self, node: usize, group: GroupId, call: NestedCall) -> Verdict {
+        let (now, wall) = (self.fabric.local(node), self.fabric.wall(node));
+        let Some(Command::Execute { client, number, .. }) =
+            self.executors[node].get(&group).and_then(Executor::running)
+        else {
+            panic!("a handler asks");
+        };
+        let me = self.fabric.member(node);
+        self.fabric.trace.note(self.fabric.now(), 11, node, [group.0, *number]);
+        self.fabric.trace.say(self.fabric.now(), || {
+            format!("{me}: {client} {number} of {group} calls {}", call.callee)
+        });
+        self.watch.nested_asked(self.fabric.now(), group, (*client, *number), &call)?;
+        if let Some(stack) = &mut self.fabric.hosts[node].process {
+            stack.handle_nested(now, wall, group, call);
+        }
+        Ok(())
+    }
+
+    /// The call of a replica's handler has ended.
+    fn resumed(
+        &mut self,
+        node: usize,
+        group: GroupId,
+        ticket: Ticket,
+        outcome: &Result<Bytes, NestedError>,
+    ) {
+        let me = self.fabric.member(node);
+        self.fabric.trace.say(self.fabric.now(), || {
+            let words = outcome.as_ref().map(Bytes::len);
+            format!("{me}: the call of {group}'s {ticket:?} ends with {words:?}")
+        });
+        let Some(executor) = self.executors[node].get_mut(&group) else { return };
+        if let Some(Command::Execute { client, number, .. }) = executor.running() {
+            self.watch.nested_ended(self.fabric.now(), group, (*client, *number), outcome);
+        }
+        if executor.resume(ticket, outcome) {
+            self.summary.nested += 1;
+            let serial = executor.serial;
+            self.fabric.deliver(self.fabric.now(), node, Extra::Executed(group, serial));
+        } else {
+            self.begin(node, group);
+        }
     }
 
     /// The next command of a replica begins, if one waits.
@@ -456,6 +503,9 @@ impl Cluster {
                 }
                 self.begin(node, group);
             }
+            Output::Resume { group, ticket, outcome } => {
+                self.resumed(node, group, ticket, &outcome);
+            }
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
             Output::Persist(kept) => self.keep(node, kept),
@@ -488,6 +538,7 @@ impl Cluster {
                     Event::Quorum { quorate: true, .. } => self.formed = now,
                     Event::Left => self.left(node),
                     Event::Transferred { .. } => self.summary.transfers += 1,
+                    Event::NestedCopy { .. } => self.summary.nested_copies += 1,
                     _ => {}
                 }
             }

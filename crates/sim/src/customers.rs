@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::draw::Draw;
 use crate::options::{GroupPlan, Load};
 use crate::registers::{KEYS, READ, VALUES, pack, unpack};
-use crate::service::{APPEND, FAIL, MISSING, arguments};
+use crate::service::{APPEND, FAIL, MISSING, RELAY, arguments};
 
 /// The port of node 1 is one higher.
 const PORT: u16 = 7_000;
@@ -54,6 +54,8 @@ struct Pending {
     deadline: Time,
     /// It must be answered by the service, whatever happens.
     must: bool,
+    /// It calls another group.
+    relays: bool,
     /// Its reply says what this register held.
     register: Option<(GroupId, u64)>,
 }
@@ -100,6 +102,11 @@ impl Customer {
             true => self.register(GroupId::of(&group), draw),
             false => (method, arguments(filling, &rest)),
         };
+        let relays = plan.callee.is_some() && draw.one_in(2);
+        let (method, body) = match relays {
+            true => (RELAY, arguments(filling, &rest)),
+            false => (method, body),
+        };
         let stale = Access::Stale { max_age_ms: draw.pick(&[1, 10, 50, 200]) };
         let ways = [Access::Change, Access::Read, Access::Read, stale, stale];
         let access = if method == READ && reads { draw.pick(&ways) } else { Access::Change };
@@ -135,14 +142,20 @@ impl Customer {
         group: &GroupPlan,
         key: u64,
         patience: Duration,
-    ) -> [Begun; 2] {
+    ) -> Vec<Begun> {
         let orders = group.options.style != Style::Stateless;
         let access = if orders { Access::Read } else { Access::Change };
         let (read, word) = pack(&RegisterCall::Read(key));
         let word = Bytes::copy_from_slice(&word.to_le_bytes());
         let rest = arguments(7, b"after the storm");
-        [(APPEND, rest, Access::Change), (read, word, access)]
-            .map(|call| as_executed(self.begin(now, &group.name, call, (patience, true)), group))
+        let relay = group.callee.as_ref().map(|_| (RELAY, rest.clone(), Access::Change));
+        let calls = [(APPEND, rest, Access::Change), (read, word, access)].into_iter().chain(relay);
+        let begin = |call: (MethodId, Bytes, Access)| {
+            // It waits for other groups, with less than its own time: where a round takes long that is too little (seed 731).
+            let patience = if call.0 == RELAY { patience * 3 } else { patience };
+            as_executed(self.begin(now, &group.name, call, (patience, true)), group)
+        };
+        calls.map(begin).collect()
     }
 
     fn begin(
@@ -173,7 +186,8 @@ impl Customer {
             .and_then(|word| unpack(method, u64::from_le_bytes(word)))
             .filter(|call| !matches!(call, RegisterCall::Write(..)))
             .map(|call| (group, Register.key(&call)));
-        self.under_way.insert(id, Pending { words, deadline, must, register });
+        let relays = method == RELAY;
+        self.under_way.insert(id, Pending { words, deadline, must, relays, register });
         Begun { call: id, group, method, body, access, binding: !access.reads() }
     }
 
@@ -202,6 +216,9 @@ impl Customer {
         let late: Verdict = liveness::ended(&pending.words, now.since(pending.deadline));
         late?;
         let error = match result {
+            Err(CallError::Service(_)) if pending.must && pending.relays => {
+                Some("the call of the other group has no reply".into())
+            }
             Ok(_) | Err(CallError::Service(_)) => None,
             // That it may say `Split` here is for the checker of votes to judge.
             Err(CallError::Refused { refusal: Refusal::NoSuchMethod | Refusal::Split, .. }) => None,

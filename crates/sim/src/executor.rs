@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use engine::{Applied, Changes, Command, Executed, ServiceOutcome, Ticket};
+use engine::{
+    Applied, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
+};
 use wire::{Duration, RingId};
 
 use crate::draw::Draw;
 use crate::options::GroupPlan;
-use crate::service::{Call, Entry, Log, extend};
+use crate::service::{APPEND, Call, Entry, Log, RELAY, arguments, came_of, extend};
 
 /// What is wrong with a replica's service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,19 @@ pub struct Executor {
     busy: bool,
     /// Which of the executors of this run.
     pub serial: u64,
+    /// Whom its handlers call, and whether that calls another in its turn.
+    callee: Option<(String, bool)>,
+    calling: Calling,
+}
+
+/// How far the handler that runs is with its call of another group.
+enum Calling {
+    /// It has made none.
+    Not,
+    /// It waits.
+    Waits(Ticket),
+    /// This came of it.
+    Came(u64),
 }
 
 /// How the service of a passive group's replica behaves.
@@ -79,6 +94,8 @@ pub enum Effect {
     Broken(String),
     /// It was replaced.
     Replaced,
+    /// It goes on when this call has ended.
+    Asks(NestedCall),
     /// Nothing.
     None,
 }
@@ -87,8 +104,50 @@ impl Executor {
     /// An executor with an empty history.
     pub fn new(plan: &GroupPlan, passive: Option<Passive>, serial: u64) -> Self {
         let (log, changes) = (Log::new(plan.padding), Changes::default());
-        let (queue, counts_reads) = (VecDeque::new(), plan.orders_reads());
-        Executor { log, changes, passive, counts_reads, lie: None, queue, busy: false, serial }
+        Executor {
+            log,
+            changes,
+            passive,
+            counts_reads: plan.orders_reads(),
+            lie: None,
+            queue: VecDeque::new(),
+            busy: false,
+            serial,
+            callee: plan.callee.clone(),
+            calling: Calling::Not,
+        }
+    }
+
+    /// What a handler asks before it does anything else, if it asks.
+    fn ask(&self, command: &Command) -> Option<NestedCall> {
+        let Command::Execute { ticket, method, body, json, .. } = command else { return None };
+        let (callee, relays) = self.callee.clone()?;
+        if *method != RELAY || !matches!(self.calling, Calling::Not) {
+            return None;
+        }
+        let odd = body.last().is_some_and(|byte| byte & 1 == 1);
+        let method = if relays && odd { RELAY } else { APPEND };
+        let body = arguments(5, &body[body.len().saturating_sub(40)..]);
+        let patience = Duration::from_secs(60);
+        Some(NestedCall { ticket: *ticket, callee, method, json: *json, body, patience })
+    }
+
+    /// The call that a handler waits for has ended. True if the handler goes on.
+    pub fn resume(&mut self, ticket: Ticket, outcome: &Result<Bytes, NestedError>) -> bool {
+        if !matches!(self.calling, Calling::Waits(asked) if asked == ticket) {
+            return false;
+        }
+        if *outcome == Err(NestedError::Void) {
+            // Nothing of what was given before the replica is told to begin anew has an effect.
+            while !matches!(self.queue.front(), None | Some((Command::Reset, _))) {
+                self.queue.pop_front();
+            }
+            self.calling = Calling::Not;
+            self.busy = false;
+            return false;
+        }
+        self.calling = Calling::Came(came_of(outcome));
+        true
     }
 
     /// A command comes, given in this component.
@@ -120,6 +179,11 @@ impl Executor {
         self.passive.is_some()
     }
 
+    /// The command that is being executed.
+    pub fn running(&self) -> Option<&Command> {
+        self.queue.front().map(|(command, _)| command).filter(|_| self.busy)
+    }
+
     /// Nothing waits and nothing is under way.
     pub fn is_idle(&self) -> bool {
         !self.busy && self.queue.is_empty()
@@ -127,22 +191,33 @@ impl Executor {
 
     /// The command under way ends.
     pub fn end(&mut self) -> Option<Done> {
-        if !core::mem::take(&mut self.busy) {
+        if !self.busy {
             return None; // it was replaced meanwhile
         }
+        if let Some((command, _)) = self.queue.front()
+            && let Some(call) = self.ask(command)
+        {
+            self.calling = Calling::Waits(call.ticket);
+            return Some(Done { answer: None, effect: Effect::Asks(call) });
+        }
+        self.busy = false;
+        let came = match std::mem::replace(&mut self.calling, Calling::Not) {
+            Calling::Came(came) => came,
+            Calling::Not | Calling::Waits(_) => 0,
+        };
         let (command, component) = self.queue.pop_front()?;
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
                 let seed = seed ^ self.passive.map_or(0, |passive| passive.random);
                 if read && !self.counts_reads {
-                    let call = Call { client, number, now, seed, method, body: &body };
+                    let call = Call { client, number, now, seed, method, body: &body, came };
                     let answer = Some((ticket, Executed::Reply(self.log.look(&call))));
                     return Some(Done { answer, effect: Effect::None });
                 }
                 self.changes.executed();
                 let lie = self.lie.take_if(|lie| *lie != Lie::Hang);
                 let seed = if lie == Some(Lie::State) { !seed } else { seed };
-                let call = Call { client, number, now, seed, method, body: &body };
+                let call = Call { client, number, now, seed, method, body: &body, came };
                 let before = self.log.digest;
                 let mut outcome = self.log.execute(&call);
                 if lie == Some(Lie::Answer) {

@@ -185,12 +185,15 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved{}",
+         {} states transferred, {} primaries moved, {} calls between groups ended ({} copies of ends)\
+         {}",
         failed.len(),
         total.steps,
         total.deaths,
         total.transfers,
         total.moves,
+        total.nested,
+        total.nested_copies,
         match total.undecided {
             0 => String::new(),
             some => format!("\nUNDECIDED: {some} histories would take too long to be judged"),
@@ -227,6 +230,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "executed": total.executed,
         "transfers": total.transfers,
         "moves": total.moves,
+        "nested": { "ends": total.nested, "copies": total.nested_copies },
         "undecided": total.undecided,
     })
 }

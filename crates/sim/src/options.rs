@@ -65,6 +65,8 @@ pub struct GroupPlan {
     pub padding: usize,
     /// In a voting group: how often a replica lies, on average.
     pub lies: Option<Duration>,
+    /// The group that its handlers call, and whether that one calls another.
+    pub callee: Option<(String, bool)>,
 }
 
 impl GroupPlan {
@@ -251,7 +253,8 @@ impl Options {
             trial: None,
         };
         let options = options.with_trial(&mut draw.fork()).smoothed().passable();
-        options.with_disks(&mut draw.fork())
+        let options = options.with_disks(&mut draw.fork());
+        options.with_nested(&mut draw.fork())
     }
 
     /// Where each round of the token brings one datagram, and takes long, no state is transferred in the time that there
@@ -293,6 +296,19 @@ impl Options {
             .kinds
             .retain(|(kind, _)| !matches!(kind, FaultKind::Unhost | FaultKind::Orphan));
         Options { disks: Some(plan), ..self }
+    }
+
+    /// In half of the seeds groups call the next one. Those on disk, and those that vote, cannot.
+    fn with_nested(mut self, draw: &mut Draw) -> Options {
+        let calls = draw.one_in(2) && self.disks.is_none();
+        let unable = [Style::Voting, Style::ColdPassive];
+        let able = |group: &GroupPlan| calls && !unable.contains(&group.options.style);
+        let plans = self.groups.clone();
+        for (place, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| able(group)) {
+            let relays = |next: &GroupPlan| able(next) && place + 2 < plans.len();
+            group.callee = plans.get(place + 1).map(|next| (next.name.clone(), relays(next)));
+        }
+        self
     }
 
     /// Bare rings are put to a trial now and then. Formulas of time are about near hosts; half of the times also about
@@ -393,6 +409,7 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
                 checkpoints: Checkpoints::default(),
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
                 lies: None,
+                callee: None,
             }
         })
         .collect();

@@ -57,6 +57,10 @@ pub struct Summary {
     pub transfers: u64,
     /// Primaries that were moved, as somebody was told.
     pub moves: u64,
+    /// Calls between groups that ended at a replica.
+    pub nested: u64,
+    /// Ends of such calls that were ordered once more than needed, as each replica of the callee saw it.
+    pub nested_copies: u64,
     /// Histories of clients for which the checker would have taken too long.
     pub undecided: u64,
     /// Calls for which a second replica was asked, in worlds that came to their end.
@@ -77,6 +81,8 @@ impl Summary {
         self.deaths += other.deaths;
         self.transfers += other.transfers;
         self.moves += other.moves;
+        self.nested += other.nested;
+        self.nested_copies += other.nested_copies;
         self.undecided += other.undecided;
         self.hedges += other.hedges;
         self.copies += other.copies;

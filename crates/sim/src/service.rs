@@ -5,7 +5,7 @@
 //! follows from the history, too.
 
 use bytes::Bytes;
-use engine::ServiceOutcome;
+use engine::{NestedError, ServiceOutcome};
 use wire::client::Refusal;
 use wire::{ClientId, MethodId, Random, Time};
 
@@ -14,6 +14,8 @@ use history::models::RegisterCall;
 use crate::registers::{KEYS, READ, SWAP, WRITE, is_register, unpack};
 use crate::trace::{digest, mix};
 
+/// Calls the next group first, and then does as [`APPEND`]; the error of that call is its own.
+pub const RELAY: MethodId = MethodId::of("relay");
 /// Appends an entry and replies with its place, the history's hash, and a filling.
 pub const APPEND: MethodId = MethodId::of("append");
 /// As [`APPEND`], but the reply is the service's own error.
@@ -38,12 +40,22 @@ pub struct Entry {
     pub body: u64,
     /// Bytes of filling that the arguments ask for.
     pub filling: u32,
+    /// What came of the call of another group: 0 if none was made, [`FAILED`] if it has no reply, else a hash of that.
+    pub came: u64,
+}
+
+/// A call of another group has no reply.
+pub const FAILED: u64 = 1;
+
+/// What stands for the reply of another group.
+pub fn came_of(outcome: &Result<Bytes, NestedError>) -> u64 {
+    outcome.as_ref().map_or(FAILED, |bytes| digest(bytes) | 2)
 }
 
 /// Bytes of a snapshot before the entries: their count and their hash.
 const HEAD: usize = 16;
 /// Bytes of one entry in a snapshot.
-const ENTRY: usize = 48;
+const ENTRY: usize = 56;
 /// Bytes of a reply before the filling.
 pub const REPLY: usize = 24;
 
@@ -80,10 +92,10 @@ pub fn extend(digest: u64, entry: &Entry) -> u64 {
     words(entry).iter().fold(digest, |hash, &word| mix(hash, word))
 }
 
-fn words(entry: &Entry) -> [u64; 6] {
-    let Entry { client, number, time, random, method, body, filling } = *entry;
+fn words(entry: &Entry) -> [u64; 7] {
+    let Entry { client, number, time, random, method, body, filling, came } = *entry;
     let tail = u64::from(method.0) << 32 | u64::from(filling);
-    [client.0, number, time.0, random, body, tail]
+    [client.0, number, time.0, random, body, tail, came]
 }
 
 impl Log {
@@ -120,7 +132,8 @@ impl Log {
         reply.extend(held.iter().flat_map(|value| value.to_le_bytes()));
         match call.method {
             APPEND | READ | WRITE | SWAP => ServiceOutcome::Ok(reply.into()),
-            FAIL => ServiceOutcome::Error(reply.into()),
+            RELAY if call.came > FAILED => ServiceOutcome::Ok(reply.into()),
+            FAIL | RELAY => ServiceOutcome::Error(reply.into()),
             _ => {
                 let told = format!("{} {:016x}", self.entries.len(), self.digest);
                 ServiceOutcome::Refused(Refusal::NoSuchMethod, told)
@@ -222,6 +235,7 @@ fn read_entry(record: &[u8]) -> Entry {
         body: word(4),
         method: MethodId((word(5) >> 32) as u32),
         filling: word(5) as u32,
+        came: word(6),
     }
 }
 
@@ -239,6 +253,8 @@ pub struct Call<'a> {
     pub method: MethodId,
     /// The arguments.
     pub body: &'a [u8],
+    /// What came of its call of another group.
+    pub came: u64,
 }
 
 impl Call<'_> {
@@ -256,6 +272,7 @@ impl Call<'_> {
             method: self.method,
             body: identity(self.method, self.body),
             filling,
+            came: self.came,
         }
     }
 }
@@ -266,7 +283,15 @@ mod tests {
 
     fn call(number: u64) -> Call<'static> {
         let now = Time(number);
-        Call { client: ClientId(1), number, now, seed: 9, method: APPEND, body: b"\x05\0\0\0x" }
+        Call {
+            client: ClientId(1),
+            number,
+            now,
+            seed: 9,
+            method: APPEND,
+            body: b"\x05\0\0\0x",
+            came: 0,
+        }
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::check::hashed::HashMap;
 
-use engine::{Event, MoveError};
+use bytes::Bytes;
+use engine::{Event, MoveError, NestedCall, NestedError};
 use wire::client::{Outcome, Reply, Request};
+use wire::ordered::{nested_client, nested_number};
 use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::check::acknowledged::Acknowledged;
@@ -66,6 +68,8 @@ pub struct Watch {
     places: HashMap<(Member, GroupId, ClientId, u64), u64>,
     /// What primaries of warm passive groups have executed, and is part of the group's history only when it is ordered.
     ahead: HashMap<(Member, GroupId, ClientId, u64), (Time, Step)>,
+    /// Whom a group calls by this name.
+    nested: HashMap<(GroupId, ClientId, u64), GroupId>,
 }
 
 impl Watch {
@@ -95,6 +99,7 @@ impl Watch {
             replies: Replies::default(),
             places: HashMap::default(),
             ahead: HashMap::default(),
+            nested: HashMap::default(),
         }
     }
 
@@ -251,6 +256,41 @@ impl Watch {
     pub fn begun(&mut self, now: Time, client: usize, begun: &Begun) {
         self.linearizable.begun(now, client, begun);
         self.stale.begun(now, client, begun);
+    }
+
+    /// A handler of `group` asks this, in the course of a call of its own.
+    pub fn nested_asked(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        (client, number): (ClientId, u64),
+        call: &NestedCall,
+    ) -> Verdict {
+        let callee = GroupId::of(&call.callee);
+        let client = nested_client(group, client);
+        let number = nested_number(number, 1).unwrap_or_default();
+        if !self.served.concerns(callee) {
+            self.promise.called(callee);
+            self.linearizable.nested_begun(now, callee, (client, number));
+            self.nested.insert((group, client, number), callee);
+        }
+        self.replies.asked((callee, client, number), call.method, &call.body, false)
+    }
+
+    /// What came of it, at one of the replicas.
+    pub fn nested_ended(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        (client, number): (ClientId, u64),
+        outcome: &Result<Bytes, NestedError>,
+    ) {
+        let client = nested_client(group, client);
+        let number = nested_number(number, 1).unwrap_or_default();
+        let callee = self.nested.get(&(group, client, number));
+        if let (Ok(bytes), Some(callee)) = (outcome, callee) {
+            self.linearizable.nested_ended(now, *callee, (client, number), bytes);
+        }
     }
 
     /// A request of a client that has begun so many calls leaves.

@@ -18,6 +18,8 @@ const QUICK: [&str; 16] = [
     "engine::DropBacklog",
     "client::RetryAsNew",
     "engine::ActiveAtOnce",
+    "engine::OwnNestedNumber",
+    "engine::NestedNotRepeated",
     "engine::MixAnswers",
     "client::HedgeAnew",
     "engine::KeepDeviant",

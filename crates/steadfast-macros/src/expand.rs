@@ -1,6 +1,6 @@
 //! The code written for a service: the trait as it was, its adapter, its clients.
 //!
-//! What users see (three types) stands beside the trait. What they do not see (a type for each
+//! What users see (four types) stands beside the trait. What they do not see (a type for each
 //! method's arguments, the ids) stands in an anonymous constant, so that it takes no names.
 
 use proc_macro2::{Ident, TokenStream};
@@ -41,8 +41,10 @@ fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     let ids = methods.iter().map(id);
     let collisions = collisions(item, methods);
     let adapter = adapter(item, methods);
-    let sync_client = client(item, methods, &format_ident!("{}Client", item.ident), false);
-    let async_client = client(item, methods, &format_ident!("{}AsyncClient", item.ident), true);
+    let sync_client = client(item, methods, &format_ident!("{}Client", item.ident), Kind::Sync);
+    let async_client =
+        client(item, methods, &format_ident!("{}AsyncClient", item.ident), Kind::Async);
+    let nested = client(item, methods, &format_ident!("{}Nested", item.ident), Kind::Nested);
     quote! {
         #item
         #types
@@ -54,11 +56,21 @@ fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
             #adapter
             #sync_client
             #async_client
+            #nested
         };
     }
 }
 
-/// The three types that users name.
+/// Who calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Sync,
+    Async,
+    /// A handler, by its context.
+    Nested,
+}
+
+/// The four types that users name.
 fn types(item: &ItemTrait) -> TokenStream {
     let (name, vis) = (&item.ident, &item.vis);
     let service = format_ident!("{name}Service");
@@ -71,6 +83,11 @@ fn types(item: &ItemTrait) -> TokenStream {
     let client_doc = format!(
         "Calls a group of replicas of [`{name}`]. Cheap to clone, and may be used by many threads \
          at once."
+    );
+    let nested = format_ident!("{name}Nested");
+    let nested_doc = format!(
+        "Calls a group of replicas of [`{name}`] from a handler of another group, by the handler's \
+         [`Context`](::steadfast::Context)."
     );
     let async_doc = format!("Calls a group of replicas of [`{name}`] from async code.");
     quote! {
@@ -93,6 +110,13 @@ fn types(item: &ItemTrait) -> TokenStream {
         #[derive(Clone, Debug)]
         #vis struct #async_client {
             stub: ::steadfast::__private::AsyncStub,
+        }
+
+        #[doc = #nested_doc]
+        #[allow(dead_code)]
+        #[derive(Debug)]
+        #vis struct #nested<'c> {
+            stub: ::steadfast::__private::NestedStub<'c>,
         }
     }
 }
@@ -259,14 +283,36 @@ fn at_result(method: &Method, name: &str) -> Ident {
     Ident::new(name, method.output.ok.span())
 }
 
-fn client(item: &ItemTrait, methods: &[Method], client: &Ident, is_async: bool) -> TokenStream {
+fn client(item: &ItemTrait, methods: &[Method], client: &Ident, kind: Kind) -> TokenStream {
     let vis = &item.vis;
-    let (connection, stub) = if is_async {
+    let methods = methods.iter().map(|method| client_method(item, method, kind));
+    if kind == Kind::Nested {
+        return quote! {
+            impl<'c> #client<'c> {
+                /// Calls the group of this name. A call has as much time as the handler itself: see
+                /// [`within`](Self::within).
+                #vis fn new(
+                    context: &'c ::steadfast::Context,
+                    group: impl ::core::convert::Into<::std::string::String>,
+                ) -> Self {
+                    Self { stub: ::steadfast::__private::NestedStub::new(context, group.into()) }
+                }
+
+                /// The same with less time for each call.
+                #[must_use = "this keeps its time: call through what this returns"]
+                #vis fn within(&self, patience: ::core::time::Duration) -> Self {
+                    Self { stub: self.stub.within(patience) }
+                }
+
+                #(#methods)*
+            }
+        };
+    }
+    let (connection, stub) = if kind == Kind::Async {
         (quote! { ::steadfast::AsyncClient }, quote! { ::steadfast::__private::AsyncStub })
     } else {
         (quote! { ::steadfast::Client }, quote! { ::steadfast::__private::Stub })
     };
-    let methods = methods.iter().map(|method| client_method(item, method, is_async));
     quote! {
         impl #client {
             /// A client of the group of this name. Each call has a deadline of
@@ -296,25 +342,30 @@ fn client(item: &ItemTrait, methods: &[Method], client: &Ident, is_async: bool) 
     }
 }
 
-fn client_method(item: &ItemTrait, method: &Method, is_async: bool) -> TokenStream {
+fn client_method(item: &ItemTrait, method: &Method, kind: Kind) -> TokenStream {
     let vis = &item.vis;
     let (ident, docs, deprecated) = (&method.ident, &method.docs, &method.deprecated);
     let (id, arguments) = (id_name(method), argument_type_name(method));
     let fields: Vec<_> = method.arguments.iter().map(|argument| &argument.ident).collect();
     let types = method.arguments.iter().map(|argument| &argument.ty);
     let ok = &method.output.ok;
+    // What a handler asks of another group has a place there, even if it changes nothing.
+    let reads = method.reads && kind != Kind::Nested;
     let (error, call) = match &method.output.error {
         None => {
-            let name = if method.reads { "read" } else { "call" };
+            let name = if reads { "read" } else { "call" };
             (quote! { ::core::convert::Infallible }, at_result(method, name))
         }
         Some(error) => {
-            let name = if method.reads { "read_fallible" } else { "call_fallible" };
+            let name = if reads { "read_fallible" } else { "call_fallible" };
             (error.to_token_stream(), at_result(method, name))
         }
     };
-    let (keyword, wait) =
-        if is_async { (quote! { async }, quote! { .await }) } else { Default::default() };
+    let (keyword, wait) = if kind == Kind::Async {
+        (quote! { async }, quote! { .await })
+    } else {
+        Default::default()
+    };
     let lead = docs.is_empty().then(|| {
         let text = format!("Calls [`{}::{}`].", item.ident, ident.unraw());
         quote! { #[doc = #text] }

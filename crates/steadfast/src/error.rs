@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use node::NestedError;
 use wire::client::Refusal;
 
 /// Why a call of a typed client has no result. `E` is the error that the method itself returns;
@@ -34,6 +35,9 @@ pub enum CallError<E = Infallible> {
     /// has ended.
     #[error(transparent)]
     Transport(client::CallError),
+    /// The call of a handler has no reply, for a reason that clients do not meet.
+    #[error(transparent)]
+    Nested(NestedError),
     /// The arguments cannot be encoded. Nothing was sent.
     #[error("the arguments cannot be sent: {0}")]
     Arguments(String),
@@ -46,6 +50,25 @@ pub enum CallError<E = Infallible> {
 }
 
 impl<E> CallError<E> {
+    /// The typed form of what a handler is told that has called a group.
+    pub(crate) fn from_nested(
+        error: NestedError,
+        group: &str,
+        service_error: impl FnOnce(&[u8]) -> Result<E, String>,
+    ) -> Self {
+        match error {
+            NestedError::Deadline => CallError::DeadlineExceeded,
+            NestedError::NoSuchGroup => CallError::NoSuchGroup(group.into()),
+            NestedError::NoReplica => CallError::NoReplica,
+            NestedError::Refused(refusal, reason) => CallError::Refused { refusal, reason },
+            NestedError::Service(bytes) => match service_error(&bytes) {
+                Ok(error) => CallError::Service(error),
+                Err(fault) => CallError::Answer(fault),
+            },
+            other => CallError::Nested(other),
+        }
+    }
+
     /// The typed form of what the client says, with `service_error` to read the service's own.
     pub(crate) fn from_bytes(
         error: client::CallError,

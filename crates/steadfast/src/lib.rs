@@ -76,6 +76,7 @@
 //! | run it in your own program | [`Node`], [`NodeConfig`], [`HostOptions`] |
 //! | run it in a process of its own, beside a node | [`attach`], `steadfast run`, [`Node::run`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
+//! | call another group from a handler | [`Context::call`], the `...Nested` that [`service`] generates |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
@@ -96,9 +97,9 @@ pub use client::{
 };
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
-    Factory, HostError, HostOptions, MoveError, Node, NodeAddress, ProgramConfig, ProgramError,
-    ReplicaConfig, RingKnobs, Service, ServiceOutcome, StartError, Stopped, admin, attach, bench,
-    free_ring_addresses, free_ring_addresses_at, key_file, realtime,
+    Factory, HostError, HostOptions, MoveError, NestedError, Node, NodeAddress, ProgramConfig,
+    ProgramError, ReplicaConfig, RingKnobs, Service, ServiceOutcome, StartError, Stopped, admin,
+    attach, bench, free_ring_addresses, free_ring_addresses_at, key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -138,7 +139,8 @@ pub use crate::stub::DEFAULT_DEADLINE;
 /// - `CounterService<T>`: serves a `T: Counter + State + Send` as a replica, for [`Node::host`];
 /// - `CounterClient`: calls the group, with the trait's methods, each returning a
 ///   `Result<_, CallError<_>>`;
-/// - `CounterAsyncClient`: the same with async methods.
+/// - `CounterAsyncClient`: the same with async methods;
+/// - `CounterNested`: the same for a handler of another group, made of its [`Context`].
 ///
 /// # The methods
 ///
@@ -176,6 +178,56 @@ pub use crate::stub::DEFAULT_DEADLINE;
 /// }
 /// ```
 ///
+/// # Calling another group
+///
+/// A handler calls another group through its context, exactly once whoever fails meanwhile. It waits, and so does all that
+/// its replica would execute next; it has as much time as its own caller, less what the answer's way back needs. An error is the same at
+/// every replica. Groups must not call each other in both directions.
+///
+/// ```
+/// use steadfast::{Client, Context, HostOptions, Node, NodeConfig};
+///
+/// #[steadfast::service]
+/// trait Stock {
+///     fn take(&mut self, pieces: u32) -> u32;
+/// }
+///
+/// #[steadfast::service]
+/// trait Shop {
+///     fn sell(&mut self, context: &Context, pieces: u32) -> Result<u32, String>;
+/// }
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Shelf(u32);
+///
+/// impl Stock for Shelf {
+///     fn take(&mut self, pieces: u32) -> u32 {
+///         self.0 -= pieces.min(self.0);
+///         self.0
+///     }
+/// }
+///
+/// #[derive(Default, serde::Serialize, serde::Deserialize)]
+/// struct Till;
+///
+/// impl Shop for Till {
+///     fn sell(&mut self, context: &Context, pieces: u32) -> Result<u32, String> {
+///         StockNested::new(context, "stock").take(pieces).map_err(|error| error.to_string())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::start(NodeConfig::single())?;
+/// node.host("stock", HostOptions::default(), || StockService::new(Shelf(10)))?;
+/// node.host("shop", HostOptions::default(), || ShopService::new(Till))?;
+/// let client = Client::connect([node.client_address().expect("it takes clients")])?;
+/// let shop = ShopClient::new(&client, "shop").within(std::time::Duration::from_secs(10));
+/// assert_eq!(shop.sell(3)?, 7);
+/// # node.stop()?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # On the wire
 ///
 /// Methods are known by a hash of their name, arguments by their order. So methods can be put in
@@ -206,5 +258,5 @@ pub mod __private {
     pub use serde;
 
     pub use crate::serve::{answer, answer_fallible, no_such_method, not_read_only};
-    pub use crate::stub::{AsyncStub, Stub};
+    pub use crate::stub::{AsyncStub, NestedStub, Stub};
 }

@@ -24,11 +24,13 @@
 //! | 9 | [`Failed`] | program to node, to kind 4 or to a whole kind 5: it cannot be done |
 //! | 10 | [`Restored`](Frame::Restored) | program to node, to a whole kind 5 |
 //! | 11 | [`Farewell`](Frame::Farewell) | both ways, before the stream is closed |
+//! | 12 | [`Ask`](Frame::Call) | program to node, while it executes a kind 3: call this group |
+//! | 13 | [`Told`](Frame::Called) | node to program, to kind 12, ahead of commands that wait |
 
 use alloc::string::String;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::client::Refusal;
@@ -40,7 +42,8 @@ use crate::{ClientId, Malformed, MethodId, NodeId, PROTOCOL_VERSION, Time};
 mod layout;
 
 use layout::{
-    AnswerHeader, ExecuteHeader, HelloHeader, PieceHeader, WelcomeHeader, number_of, split, text,
+    AnswerHeader, AskHeader, ExecuteHeader, HelloHeader, PieceHeader, ToldHeader, WelcomeHeader,
+    number_of, split, text,
 };
 
 /// Bytes of a token.
@@ -166,6 +169,54 @@ pub struct Answer {
     pub outcome: Outcome,
 }
 
+/// A call that the handler of the command that is being executed makes of another group.
+///
+/// ```text
+///  0        8        12         16      17  18       20      20 + length
+/// +--------+--------+----------+-------+---+--------+-------+------
+/// | number | method | patience | flags | 0 | length | group | body
+/// +--------+--------+----------+-------+---+--------+-------+------
+/// patience  microseconds        length  bytes of the group's name
+/// flags     bit 0: the body is JSON, and so shall the reply be
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The command that is being executed.
+    pub number: u64,
+    /// The method.
+    pub method: MethodId,
+    /// How long it may take, in microseconds; no longer than the command itself may.
+    pub patience_us: u32,
+    /// Arguments and result are JSON instead of postcard.
+    pub json: bool,
+    /// The group's name.
+    pub group: String,
+    /// The arguments.
+    pub body: Bytes,
+}
+
+/// What came of an [`Ask`].
+///
+/// ```text
+///  0        8         9         10      11   12
+/// +--------+---------+---------+-------+----+--------------
+/// | number | outcome | refusal | error | 0  | bytes or text
+/// +--------+---------+---------+-------+----+--------------
+/// outcome  1 ok  2 the called service's own error  3 refused
+/// error    0 but where there is no reply at all; outcome is 3 then, and the text says it:
+///          1 deadline  2 no replica  3 no such group  4 diverged  5 cycle  6 too deep  7 too many
+///          8 too large  9 void: what the handler does now is forgotten  10 unable
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The command that is being executed.
+    pub number: u64,
+    /// Why there is no reply; 0: there is.
+    pub error: u8,
+    /// How the call ended.
+    pub outcome: Outcome,
+}
+
 /// A piece of a state: in order, none empty but the only one of an empty state.
 ///
 /// ```text
@@ -219,6 +270,10 @@ pub enum Frame {
     /// The stream ends. From a node without a reason: all is as it should be, it needs the replica no more.
     /// | reason |
     Farewell(String),
+    /// A handler calls another group.
+    Call(Ask),
+    /// The handler goes on.
+    Called(Told),
 }
 
 impl Frame {
@@ -254,6 +309,15 @@ impl Frame {
             }
             Frame::Restored(number) => put(buffer, 10, &U64::from(*number), &[]),
             Frame::Farewell(reason) => put(buffer, 11, &[0; 0], reason.as_bytes()),
+            Frame::Call(ask) => {
+                let mut rest = ask.group.clone().into_bytes();
+                rest.extend_from_slice(&ask.body);
+                put(buffer, 12, &AskHeader::of(ask), &rest);
+            }
+            Frame::Called(told) => {
+                let (head, bytes) = ToldHeader::of(told);
+                put(buffer, 13, &head, bytes);
+            }
         }
     }
 
@@ -270,7 +334,7 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let taken = take_frame(buffer, 1..=11)?;
+        let taken = take_frame(buffer, 1..=13)?;
         taken.map(|(kind, body)| Frame::decode_body(kind, &body)).transpose()
     }
 
@@ -292,6 +356,8 @@ impl Frame {
             }
             10 => Frame::Restored(number_of(body)?),
             11 => Frame::Farewell(text(body, MAX_REASON, "reason")?),
+            12 => Frame::Call(AskHeader::decode(body)?),
+            13 => Frame::Called(ToldHeader::decode(body)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

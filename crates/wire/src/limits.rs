@@ -69,6 +69,25 @@ pub const MAX_REASON: usize = 512;
 /// Calls of one client that may be under way at a time: replies that a replica keeps for it.
 pub const MAX_SESSION_WINDOW: u64 = 64;
 
+/// Calls that one handler may make of other groups.
+pub const MAX_NESTED_CALLS: u8 = 255;
+
+/// Groups above a nested call: a client's call may go through so many and one more.
+pub const MAX_NESTED_DEPTH: usize = 3;
+
+/// Kept replies of one session. Of a client's there are at most [`MAX_SESSION_WINDOW`]; of a group's, whose
+/// handlers make several calls for each call of the client's, more are refused.
+pub const MAX_SESSION_REPLIES: usize =
+    MAX_SESSION_WINDOW as usize * (MAX_NESTED_CALLS as usize + 1);
+
+/// Bytes of the ends of nested calls that a replica keeps because its executor is behind. A replica that falls
+/// further behind is taken out of its group.
+pub const MAX_NESTED_BYTES: usize = 64 << 20;
+
+/// Nested calls that a node's replicas have taken and that have no end yet in the order. More are not answered:
+/// their callers wait until their deadlines.
+pub const MAX_NESTED_OWED: usize = 65_536;
+
 /// Sessions that a group keeps. At the limit the one unused for longest (in ordered time) goes, or,
 /// if a call of it may still be under way, new clients are refused as busy.
 pub const MAX_SESSIONS: usize = 65_536;

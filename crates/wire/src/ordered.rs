@@ -19,6 +19,7 @@
 //! | 12 | [`PrimaryChunk`] | a passive group's primary, for what it has executed, and for a checkpoint |
 //! | 13 | [`Relay`] | a cold passive group's primary, for a call that another node had ordered |
 //! | 15 | [`Recalled`] | a node that hosts a replica again which its disk has |
+//! | 16 | [`NestedEnd`] | the callee's primary; the caller's, to give the call up |
 //! | 17 | [`Ballot`] | a replica of a voting group, for what it has executed |
 //! | 18 | [`Absent`] | a node with a replica of a voting group, when another's votes are missing |
 
@@ -35,6 +36,7 @@ use crate::{GroupId, Malformed, Member, ViewNumber, bench};
 mod change;
 mod cold;
 mod configuration;
+mod nested;
 mod options;
 mod recall;
 mod request;
@@ -46,6 +48,9 @@ pub use change::{Change, Difference, Edit};
 pub use cold::{LoggedState, Relay};
 pub use configuration::{
     Announce, Component, GroupEntry, Install, MAX_ATTEMPTS, Place, ReplicaEntry,
+};
+pub use nested::{
+    End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
 pub use options::{Durability, GroupOptions, Hold, Style};
 pub use recall::Recall;
@@ -138,6 +143,8 @@ pub enum Ordered {
     Relay(Relay),
     /// A replica is back from its node's disk.
     Recalled(Recalled),
+    /// A call between groups has ended.
+    NestedEnd(NestedEnd),
     /// What a replica makes of calls.
     Ballot(Ballot),
     /// A replica's votes are missing.
@@ -163,6 +170,7 @@ impl Ordered {
             Ordered::PrimaryChunk(chunk) => chunk.encode(),
             Ordered::Relay(relay) => append(start(13), relay),
             Ordered::Recalled(recalled) => append(start(15), recalled),
+            Ordered::NestedEnd(end) => append(start(16), end),
             Ordered::Ballot(ballot) => append(start(17), ballot),
             Ordered::Absent(absent) => append(start(18), absent),
         }
@@ -190,6 +198,7 @@ impl Ordered {
             12 => Ordered::PrimaryChunk(PrimaryChunk::decode(payload)?),
             13 => Ordered::Relay(read::<Relay>(rest)?.checked()?),
             15 => Ordered::Recalled(read(rest)?),
+            16 => Ordered::NestedEnd(read::<NestedEnd>(rest)?.checked()?),
             17 => Ordered::Ballot(read::<Ballot>(rest)?.checked()?),
             18 => Ordered::Absent(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bytes::{Bytes, BytesMut};
 use expect_test::expect;
 use steadfast_wire as wire;
-use wire::attach::{Answer, Execute, Failed, Frame, Hello, Outcome, Piece, Welcome};
+use wire::attach::{Answer, Ask, Execute, Failed, Frame, Hello, Outcome, Piece, Told, Welcome};
 use wire::client::Refusal;
 use wire::limits::{ATTACH_PIECE, MAX_FRAME, MAX_STATE};
 use wire::{ClientId, Malformed, MethodId, NodeId, Random, Time};
@@ -43,6 +43,33 @@ fn samples() -> Vec<(&'static str, Frame)> {
         ("failed", Frame::Failed(Failed { number: 6, reason: "no".into() })),
         ("restored", Frame::Restored(6)),
         ("farewell", Frame::Farewell("bye".into())),
+        (
+            "call",
+            Frame::Call(Ask {
+                number: 5,
+                method: MethodId::of("take"),
+                patience_us: 1_000,
+                json: true,
+                group: "stock".into(),
+                body: Bytes::from_static(b"[2]"),
+            }),
+        ),
+        (
+            "called",
+            Frame::Called(Told {
+                number: 5,
+                error: 0,
+                outcome: Outcome::Ok(Bytes::from_static(b"7")),
+            }),
+        ),
+        (
+            "called, too late",
+            Frame::Called(Told {
+                number: 5,
+                error: 1,
+                outcome: Outcome::Refused(Refusal::Failed, "late".into()),
+            }),
+        ),
     ]
 }
 
@@ -97,6 +124,16 @@ fn the_bytes_of_each_are_those_of_version_one() {
           08 00 00 00 0a 00 00 00 06 00 00 00 00 00 00 00
         farewell: 11 bytes
           03 00 00 00 0b 00 00 00 62 79 65
+        call: 36 bytes
+          1c 00 00 00 0c 00 00 00 05 00 00 00 00 00 00 00
+          19 fe d7 de e8 03 00 00 01 00 05 00 73 74 6f 63
+          6b 5b 32 5d
+        called: 21 bytes
+          0d 00 00 00 0d 00 00 00 05 00 00 00 00 00 00 00
+          01 00 00 00 37
+        called, too late: 24 bytes
+          10 00 00 00 0d 00 00 00 05 00 00 00 00 00 00 00
+          03 05 01 00 6c 61 74 65
     "#]]
     .assert_eq(&text);
 }
@@ -132,7 +169,12 @@ fn what_nobody_writes_is_refused() {
         bytes
     };
     assert_eq!(refused(&frame(0, b"")), Malformed::Kind(0));
-    assert_eq!(refused(&frame(12, b"")), Malformed::Kind(12));
+    assert_eq!(refused(&frame(14, b"")), Malformed::Kind(14));
+    assert_eq!(refused(&frame(12, &[0; 20][..19])), Malformed::Length);
+    assert_eq!(
+        refused(&frame(13, &[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0])),
+        Malformed::Field("told")
+    );
     assert_eq!(refused(&frame(6, b"x")), Malformed::Length);
     assert_eq!(refused(&frame(4, &[0; 9])), Malformed::Length);
     assert_eq!(refused(&frame(11, &[0xff])), Malformed::Field("reason"));

@@ -16,11 +16,12 @@ use wire::limits::{
 use wire::ordered::{
     LoggedState, Ordered, Place, PrimaryChunk, Relay, ReplicaState, Request, StateHead, Told,
 };
-use wire::{ClientId, ViewNumber};
+use wire::{ClientId, Time, ViewNumber};
 
+use super::calls::due;
 use super::updates::Pieces;
-use super::{Effect, Mode, Replica, Task, fitting};
-use crate::api::{Command, Event, ServiceOutcome};
+use super::{Effect, Mode, Replica, Task};
+use crate::api::{Command, Event, ServiceOutcome, Ticket};
 use crate::bug::Bug;
 use crate::session::{Decision, Sessions, to_keep};
 
@@ -41,9 +42,11 @@ pub(super) struct Cold {
 }
 
 /// A request in the log.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Logged {
     request: Request,
+    /// When its caller waits no longer.
+    due: Time,
     /// Another node had it ordered, for a client of its own: it is told the reply.
     elsewhere: bool,
 }
@@ -95,12 +98,14 @@ impl Cold {
         self.logged - self.log.len() as u64
     }
 
-    fn push(&mut self, mut request: Request, elsewhere: bool) {
+    fn push(&mut self, mut request: Request, due: Time, elsewhere: bool) {
         // What came with it in one datagram is not kept.
         request.body = Bytes::copy_from_slice(&request.body);
         self.bytes += request.body.len();
         self.logged += 1;
-        self.log.push_back(Logged { request, elsewhere });
+        // A group that calls is told by the end of its call.
+        let elsewhere = elsewhere && request.origin.is_none();
+        self.log.push_back(Logged { request, due, elsewhere });
     }
 
     /// The log begins after this request, for whoever has the checkpoint that was ordered last.
@@ -159,7 +164,13 @@ impl Replica {
     }
 
     /// A request is delivered: it is logged, and executed if the service runs here.
-    pub(super) fn log(&mut self, request: Request, elsewhere: bool, effects: &mut Vec<Effect>) {
+    pub(super) fn log(
+        &mut self,
+        request: Request,
+        due: Time,
+        elsewhere: bool,
+        effects: &mut Vec<Effect>,
+    ) {
         let cold = self.cold.as_mut().expect("its group logs");
         let (client, number) = (request.client, request.number);
         // The same at every replica: whoever has it ordered does so again when there is room.
@@ -173,22 +184,22 @@ impl Replica {
             .as_ref()
             .is_some_and(|running| running.since.is_some() && running.replaying.is_some());
         if replaying && self.planted.is(Bug::NewBeforeLog) {
-            self.apply(request.clone(), effects);
+            self.apply(request.clone(), due, effects);
         }
         let cold = self.cold.as_mut().expect("its group logs");
-        cold.push(request, elsewhere);
+        cold.push(request, due, elsewhere);
         self.run_log(effects);
     }
 
     /// Gives the service what is next in the log.
     pub(super) fn run_log(&mut self, effects: &mut Vec<Effect>) {
-        while let Some((number, request, elsewhere)) = self.next_logged() {
-            self.clock = self.clock.max(request.time);
-            let (client, call, unanswered) = (request.client, request.number, request.unanswered);
-            match self.sessions.begin(client, call, unanswered, self.clock) {
+        while let Some((number, Logged { request, due, elsewhere })) = self.next_logged() {
+            let (client, call) = (request.client, request.number);
+            let (asked, decision) = self.enter_session(&request);
+            match decision {
                 Decision::Execute(place) => {
                     let task = Task::Logged { place, client, call, number, elsewhere };
-                    self.execute(task, request, effects);
+                    self.execute(task, request, due, effects);
                 }
                 Decision::Running => {
                     effects.push(self.copy(client, call));
@@ -201,7 +212,7 @@ impl Replica {
                 }
                 decision => {
                     let before = effects.len();
-                    self.answer_at_once((client, call), decision, effects);
+                    self.answer_at_once((client, call, asked), decision, effects);
                     self.relay_last(elsewhere, before, effects);
                 }
             }
@@ -211,7 +222,7 @@ impl Replica {
     }
 
     /// The next request of the log, if the service may be given it.
-    fn next_logged(&mut self) -> Option<(u64, Request, bool)> {
+    fn next_logged(&mut self) -> Option<(u64, Logged)> {
         let given = self.tasks.len();
         let cold = self.cold.as_mut()?;
         let (covered, logged) = (cold.covered(), cold.logged);
@@ -223,13 +234,13 @@ impl Replica {
             return None;
         }
         running.next += 1;
-        let logged = &cold.log[(number - covered - 1) as usize];
-        Some((number, logged.request.clone(), logged.elsewhere))
+        Some((number, cold.log[(number - covered - 1) as usize].clone()))
     }
 
     /// The service has executed a request of the log.
     pub(super) fn finish_logged(
         &mut self,
+        ticket: Ticket,
         task: Task,
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
@@ -238,7 +249,8 @@ impl Replica {
             unreachable!("a request of the log")
         };
         let before = effects.len();
-        self.finish(place, client, call, fitting(outcome), effects);
+        let asked = self.finish_handler(ticket, (client, call), effects);
+        self.finish(place, (client, call, asked), outcome, effects);
         self.relay_last(elsewhere, before, effects);
         self.run_log(effects);
     }
@@ -386,6 +398,7 @@ impl Replica {
     /// The service runs here no more; checkpoint and log stay.
     fn stop(&mut self, effects: &mut Vec<Effect>) {
         self.cold.as_mut().expect("its group logs").running = None;
+        self.forget_handlers(effects);
         self.tasks.clear();
         self.sessions = Sessions::default();
         self.executed = 0;
@@ -549,14 +562,15 @@ impl Replica {
     }
 
     /// Checkpoint and log have come.
-    pub(super) fn take_log(&mut self, state: LoggedState) {
+    pub(super) fn take_log(&mut self, now: Time, state: LoggedState) {
         let LoggedState { logged, cut, checkpoint, log } = state;
         let cold = self.cold.as_mut().expect("its group logs");
         cold.checkpoint = checkpoint;
         cold.logged = logged - log.len() as u64;
         cold.log.clear();
         for request in log {
-            cold.push(request, false);
+            let due = due(now, &request);
+            cold.push(request, due, false);
         }
         cold.cut(cut);
     }

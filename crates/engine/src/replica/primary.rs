@@ -14,7 +14,8 @@ use wire::limits::{MAX_ARRIVALS, MAX_UPDATE_CALLS, UPDATE_CHUNK};
 use wire::ordered::{Ordered, Place, PrimaryChunk, Request, Told, Update, UpdateEntry, UpdateHead};
 use wire::{ClientId, Time};
 
-use super::{Effect, Mode, Replica, Task, fitting};
+use super::calls::{asked_of, due};
+use super::{Effect, Mode, Replica, Task, answer, fitting};
 use crate::api::{Command, Event, ServiceOutcome};
 use crate::bug::Bug;
 use crate::session::{Decision, to_keep};
@@ -25,7 +26,7 @@ pub(super) struct Primary {
     /// Where this replica's time as primary began. `None`: it is not, or groups do not act.
     since: Option<Place>,
     /// Calls that may not be executed yet.
-    arrivals: VecDeque<Request>,
+    arrivals: VecDeque<(Request, Time)>,
     /// Calls that were given to the service, in order.
     begun: VecDeque<Begun>,
     /// So many of these were executed.
@@ -44,6 +45,8 @@ struct Begun {
     number: u64,
     unanswered: u64,
     time: Time,
+    /// What was asked, if a group calls.
+    asked: Option<u64>,
     outcome: Option<ServiceOutcome>,
     /// What to tell of reads that saw what it did, and nothing later.
     reads: Vec<Effect>,
@@ -116,7 +119,7 @@ impl Replica {
     }
 
     /// A call comes, from a client here or by way of a backup.
-    pub(crate) fn arrive(&mut self, request: Request, effects: &mut Vec<Effect>) {
+    pub(crate) fn arrive(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
         if self.primary.since.is_none() {
             return; // the next view decides
         }
@@ -124,11 +127,13 @@ impl Replica {
             let reason = "too many calls wait for the group's primary: try again later";
             let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
             let Request { client, number, .. } = request;
+            let asked = request.origin.is_some().then(|| asked_of(&request));
             effects.push(Effect::Placed { client, number });
-            effects.push(Effect::Answer { client, number, outcome });
+            answer(client, number, asked, outcome, effects);
             return;
         }
-        self.primary.arrivals.push_back(request);
+        let due = due(now, &request);
+        self.primary.arrivals.push_back((request, due));
         self.admit(effects);
     }
 
@@ -136,32 +141,33 @@ impl Replica {
     pub(super) fn admit(&mut self, effects: &mut Vec<Effect>) {
         while matches!(self.mode, Mode::Live)
             && self.primary.begun.len() < MAX_UPDATE_CALLS
-            && let Some(request) = self.primary.arrivals.pop_front()
+            && let Some((request, due)) = self.primary.arrivals.pop_front()
         {
-            self.begin_call(request, effects);
+            self.begin_call(request, due, effects);
         }
         self.ask_for_change(effects);
     }
 
-    fn begin_call(&mut self, request: Request, effects: &mut Vec<Effect>) {
-        self.clock = self.clock.max(request.time);
-        let Request { client, number, unanswered, .. } = request;
-        match self.sessions.begin(client, number, unanswered, self.clock) {
+    fn begin_call(&mut self, request: Request, due: Time, effects: &mut Vec<Effect>) {
+        let (client, number) = (request.client, request.number);
+        let (asked, decision) = self.enter_session(&request);
+        match decision {
             Decision::Execute(place) => {
                 // More than the request says, if one that overtook it said more.
                 let unanswered = self.sessions.unanswered(client);
                 let (time, outcome) = (self.clock, None);
                 let reads = Vec::new();
-                let begun = Begun { place, client, number, unanswered, time, outcome, reads };
+                let begun =
+                    Begun { place, client, number, unanswered, time, asked, outcome, reads };
                 self.primary.begun.push_back(begun);
-                self.execute(Task::Call, request, effects);
+                self.execute(Task::Call, request, due, effects);
             }
             // Its update will be delivered.
             Decision::Running => {}
             // It was; and what is refused is so by what the client said itself.
             decision => {
                 effects.push(Effect::Placed { client, number });
-                self.answer_at_once((client, number), decision, effects);
+                self.answer_at_once((client, number, asked), decision, effects);
             }
         }
     }
@@ -215,6 +221,7 @@ impl Replica {
             client: begun.client,
             number: begun.number,
             unanswered: begun.unanswered,
+            asked: begun.asked.unwrap_or_default(),
             reply: to_keep(begun.outcome.as_ref().expect("answers come in order")),
         };
         let forgetful = self.planted.is(Bug::ForgetCallsOfUpdates);
@@ -258,12 +265,12 @@ impl Replica {
         self.primary.executed -= sent.calls;
         for _ in 0..sent.calls {
             let begun = self.primary.begun.pop_front().expect("an update tells of what was begun");
-            let Begun { place, client, number, outcome, reads, .. } = begun;
+            let Begun { place, client, number, asked, outcome, reads, .. } = begun;
             let outcome = outcome.expect("it was executed");
             self.sessions.finish(place, client, number, outcome.clone());
             self.count(client, number, effects);
             effects.push(Effect::Placed { client, number });
-            effects.push(Effect::Answer { client, number, outcome });
+            answer(client, number, asked, outcome, effects);
             effects.extend(reads);
         }
         if matches!(self.mode, Mode::Draining) && !self.is_ahead() {

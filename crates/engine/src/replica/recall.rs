@@ -4,6 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::Time;
 use wire::ordered::{Ordered, ReplicaState, StateHead};
 
 use super::{Effect, Mode, Replica, Task, Waiting};
@@ -85,7 +86,8 @@ impl Replica {
 /// What a replica took, as it was delivered. What it did not take is not in its log.
 fn taken(payload: &Bytes) -> Option<Waiting> {
     match Ordered::decode(payload) {
-        Ok(Ordered::Request(request)) => Some(Waiting::Request(request)),
+        // Its handler calls nobody: no group on disk does.
+        Ok(Ordered::Request(request)) => Some(Waiting::Request(request, Time::ZERO)),
         _ => None,
     }
 }

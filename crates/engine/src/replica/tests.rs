@@ -20,6 +20,8 @@ fn request(number: u64) -> Request {
         unanswered: number,
         time: Time::ZERO,
         seed: 0,
+        patience_us: 1_000,
+        origin: None,
         body: Bytes::new(),
     }
 }
@@ -51,7 +53,7 @@ fn a_donor_that_gives_a_transfer_up_loses_no_request() {
     let mut effects = Vec::new();
     let all = MAX_JOIN_BACKLOG as u64 + 1;
     for number in 1..=all {
-        replica.deliver(request(number), false, &mut effects);
+        replica.deliver(Time::ZERO, request(number), false, &mut effects);
     }
     assert_eq!(tickets(&effects).len() as u64, all);
     replica.check_invariants();
@@ -66,7 +68,7 @@ fn a_joiner_that_gives_up_keeps_nothing() {
     let (mut replica, mut effects) = (replica(), Vec::new());
     replica.await_state(ViewNumber(2), &mut effects);
     for number in 1..=MAX_JOIN_BACKLOG as u64 + 1 {
-        replica.deliver(request(number), false, &mut effects);
+        replica.deliver(Time::ZERO, request(number), false, &mut effects);
     }
     assert!(matches!(effects[..], [Effect::Overflow]), "{effects:?}");
     replica.check_invariants();
@@ -79,7 +81,7 @@ fn a_snapshot_that_nobody_waits_for_any_more_is_not_sent() {
     replica.give_states(&[], &mut effects);
     replica.answered(snapshot, Executed::Snapshot(Ok(Bytes::new())), &mut effects);
     assert!(effects.is_empty(), "{effects:?}");
-    replica.deliver(request(1), false, &mut effects);
+    replica.deliver(Time::ZERO, request(1), false, &mut effects);
     assert_eq!(tickets(&effects).len(), 1, "it goes on");
 }
 

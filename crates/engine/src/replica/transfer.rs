@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::limits::{MAX_LOGGED_STATE, MAX_STATE, STATE_CHUNK};
 use wire::ordered::{LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Synced};
-use wire::{Member, ViewNumber};
+use wire::{Member, Time, ViewNumber};
 
 use super::{Effect, Mode, Replica, Task, Waiting};
 use crate::api::{Command, Event};
@@ -63,7 +63,7 @@ impl Replica {
     }
 
     /// A chunk is delivered: the donor sends the next, the joiner keeps it.
-    pub(crate) fn state_chunk(&mut self, chunk: StateChunk, effects: &mut Vec<Effect>) {
+    pub(crate) fn state_chunk(&mut self, now: Time, chunk: StateChunk, effects: &mut Vec<Effect>) {
         let sent = self.outgoing.iter().position(|outgoing| {
             outgoing.transfer == chunk.transfer && outgoing.next == chunk.index
         });
@@ -89,15 +89,21 @@ impl Replica {
         *next += 1;
         if chunk.last {
             let (transfer, bytes) = (*transfer, core::mem::take(bytes));
-            self.restore(transfer, bytes.into(), effects);
+            self.restore(now, transfer, bytes.into(), effects);
         }
     }
 
-    fn restore(&mut self, transfer: ViewNumber, bytes: Bytes, effects: &mut Vec<Effect>) {
+    fn restore(
+        &mut self,
+        now: Time,
+        transfer: ViewNumber,
+        bytes: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.cold.is_some() {
             return match LoggedState::decode(&bytes) {
                 Ok(state) => {
-                    self.take_log(state);
+                    self.take_log(now, state);
                     self.transferred(transfer, bytes, effects);
                 }
                 Err(malformed) => effects.push(self.failed(&malformed.to_string())),

@@ -8,7 +8,7 @@ use wire::ClientId;
 use wire::limits::{MAX_JOIN_BACKLOG, MAX_UPDATE, MAX_UPDATE_BACKLOG};
 use wire::ordered::{Place, PrimaryChunk, Update};
 
-use super::{Effect, Mode, Replica, Task, Waiting};
+use super::{Effect, Mode, Replica, Task, Waiting, answer};
 use crate::api::{Command, Event};
 use crate::bug::Bug;
 use crate::session::kept;
@@ -105,7 +105,10 @@ impl Replica {
             Waiting::Update { bytes, .. } | Waiting::Checkpoint { bytes, .. } => {
                 bytes.as_ref().map_or(0, Bytes::len)
             }
-            Waiting::Request(_) | Waiting::Read { .. } | Waiting::Snapshot(_) => 0,
+            Waiting::Request(..)
+            | Waiting::Read { .. }
+            | Waiting::NestedEnd(..)
+            | Waiting::Snapshot(_) => 0,
         };
         let full = self.waiting.len() >= MAX_JOIN_BACKLOG
             || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;
@@ -142,9 +145,11 @@ impl Replica {
             let (client, number) = (entry.client, entry.number);
             let outcome = kept(entry.reply);
             calls.push((client, number));
-            self.sessions.record((client, number), entry.unanswered, self.clock, outcome.clone());
+            let asked = (entry.asked > 0).then_some(entry.asked);
+            let told = (entry.unanswered, asked);
+            self.sessions.record((client, number), told, self.clock, outcome.clone());
             effects.push(Effect::Placed { client, number });
-            effects.push(Effect::Answer { client, number, outcome });
+            answer(client, number, asked, outcome, effects);
         }
         let ticket = self.give(Task::Apply { calls });
         effects.push(Effect::Run(Command::Apply { ticket, change }));

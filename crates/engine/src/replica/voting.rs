@@ -9,7 +9,7 @@ use wire::limits::{MAX_BALLOT, MAX_UNSETTLED};
 use wire::ordered::{Ballot, Digest, KeptReply, Ordered, StateHead};
 use wire::{ClientId, ViewNumber};
 
-use super::{Effect, Replica};
+use super::{Effect, Replica, answer};
 use crate::api::ServiceOutcome;
 use crate::bug::Bug;
 use crate::tally::Verdict;
@@ -208,7 +208,8 @@ impl Replica {
                     Verdict::Agreed(_) => {
                         voting.open.remove(&(client, number));
                         if let Some(Some(outcome)) = self.sessions.known(client, number) {
-                            effects.push(Effect::Answer { client, number, outcome });
+                            let asked = self.sessions.asked(client, number);
+                            answer(client, number, asked, outcome, effects);
                         }
                     }
                     Verdict::Split(_) => {
@@ -233,7 +234,8 @@ impl Replica {
                 *kept = KeptReply::Refused(Refusal::Split, SPLIT.into());
             }
         }
-        effects.push(Effect::Answer { client, number, outcome });
+        let asked = self.sessions.asked(client, number);
+        answer(client, number, asked, outcome, effects);
     }
 
     /// Nobody waits any more for votes on calls up to here.

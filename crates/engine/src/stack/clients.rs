@@ -94,7 +94,7 @@ impl<O: Ordering> Stack<O> {
 
     /// The group is not in the table, but may soon be: nothing is known of groups yet, a component
     /// has just begun, or this node's own replica is on its way to be the first.
-    fn may_come(&self, id: GroupId) -> bool {
+    pub(super) fn may_come(&self, id: GroupId) -> bool {
         let hosted = self.hosted.get(&id);
         let forming = !self.membership.is_active() && !self.membership.is_minority();
         let hosting = hosted.is_some_and(|hosted| !hosted.leaving && !hosted.refused);
@@ -109,6 +109,8 @@ impl<O: Ordering> Stack<O> {
                 self.route_parked(now, call);
             }
         }
+        let callers = self.nested_callers();
+        callers.into_iter().for_each(|caller| self.reconcile_nested(now, caller));
         self.answer_binds();
     }
 
@@ -257,16 +259,17 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn serve(&mut self, now: Time, call: Call) {
-        if let Some(request) = self.stamped(call) {
+        if let Some(request) = self.stamped(now, call) {
             self.callers.set_stage(&call, Stage::Serving);
-            self.with_replica(now, call.0, |replica, effects| replica.serve(request, effects));
+            self.with_replica(now, call.0, |replica, fx| replica.serve(now, request, fx));
         }
     }
 
     /// The request of a call, as replicas are given it: with this node's time and a seed.
-    pub(super) fn stamped(&mut self, call: Call) -> Option<ordered::Request> {
+    pub(super) fn stamped(&mut self, now: Time, call: Call) -> Option<ordered::Request> {
         let seed = self.random.next_u64();
         let waiting = self.callers.get(&call)?;
+        let patience = waiting.deadline.since(now).as_micros();
         let request = &waiting.request;
         Some(ordered::Request {
             group: request.group,
@@ -278,6 +281,8 @@ impl<O: Ordering> Stack<O> {
             unanswered: request.unanswered,
             time: waiting.wall,
             seed,
+            patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
+            origin: None,
             body: request.body.clone(),
         })
     }
@@ -324,7 +329,7 @@ impl<O: Ordering> Stack<O> {
         if self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.is_log_full()) {
             return self.wait_for_log(now, call);
         }
-        let Some(request) = self.stamped(call) else { return };
+        let Some(request) = self.stamped(now, call) else { return };
         // A reply that waits for nobody's copy does not have the others woken for it.
         let level = if self.holds_alone(call.0) { Level::Agreed } else { Level::Held };
         let ordered = Ordered::Request(request);

@@ -29,6 +29,7 @@ impl<O: Ordering> Stack<O> {
                     self.held = Held { majority, all };
                     self.bench.held(now, all);
                     self.release(ring);
+                    self.pay_all(now);
                 }
             }
             ordering::Output::Stored { ring } => {
@@ -190,6 +191,7 @@ impl<O: Ordering> Stack<O> {
         self.forget_recalls();
         self.open_votes(now);
         self.calls_in_new_component(now, delivery.sequence);
+        self.nested_in_new_component(now);
         let deferred = core::mem::take(&mut self.deferred);
         for delivery in deferred {
             let Delivery { sender, sequence, payload, .. } = &delivery;
@@ -202,6 +204,7 @@ impl<O: Ordering> Stack<O> {
         self.acting = None;
         self.forget_lost_joins();
         self.release(install.ring);
+        self.pay_all(now);
     }
 
     /// What was ordered before this component began says something of an earlier one.
@@ -224,8 +227,10 @@ impl<O: Ordering> Stack<O> {
     fn act(&mut self, now: Time, sender: Member, sequence: u64, ordered: Ordered, payload: &Bytes) {
         match ordered {
             Ordered::Request(request) => {
+                self.nested_delivered(sender, &request);
                 self.act_on_request(now, sender, sequence, request, payload);
             }
+            Ordered::NestedEnd(end) => self.act_on_nested_end(now, sender, sequence, end),
             Ordered::JoinGroup(join) => {
                 let id = GroupId::of(&join.name);
                 if sender == self.me
@@ -262,7 +267,7 @@ impl<O: Ordering> Stack<O> {
             Ordered::StateChunk(chunk) => {
                 let group = chunk.group;
                 self.with_replica(now, group, |replica, effects| {
-                    replica.state_chunk(chunk, effects);
+                    replica.state_chunk(now, chunk, effects);
                 });
             }
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
@@ -289,9 +294,15 @@ impl<O: Ordering> Stack<O> {
         let group = request.group;
         let style = self.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(Conduct::executes_on_arrival) {
+            if self.hosted.contains_key(&group) {
+                self.owe_end(&request, sequence);
+            }
             return self.forwarded(now, request);
         }
         let call = (group, request.client, request.number);
+        if request.origin.is_some() && style.is_some_and(|style| !style.orders()) {
+            return self.serve_nested(now, sequence, request);
+        }
         let place = self.place(sequence);
         if !self.directory.requested(group, place) {
             return; // nobody takes it: it is in no history of the group
@@ -310,9 +321,12 @@ impl<O: Ordering> Stack<O> {
                     self.log_taken(group, place, payload);
                 }
             }
+            if self.hosted.contains_key(&group) {
+                self.owe_end(&request, sequence);
+            }
             let elsewhere = sender != self.me;
             self.with_replica(now, group, |replica, effects| {
-                replica.deliver(request, elsewhere, effects);
+                replica.deliver(now, request, elsewhere, effects);
             });
             self.cut_log(now, group);
         }
@@ -333,6 +347,7 @@ impl<O: Ordering> Stack<O> {
                     self.park_forwarded(id);
                 }
                 self.reconcile_calls(now, id);
+                self.reconcile_nested(now, id);
             }
         }
     }

@@ -152,6 +152,17 @@ impl<O: Ordering> Stack<O> {
                 Effect::ReadPlaced { client, number, execution } => {
                     self.read_placed((group, client, number), execution);
                 }
+                Effect::Settled { client, number, sequence } => {
+                    self.settled((group, client, number), sequence);
+                }
+                Effect::Owe { client, number, asked, end } => {
+                    self.owe(now, (group, client, number), asked, end);
+                }
+                Effect::Ask(ask) => self.ask(now, group, *ask),
+                Effect::Resume { ticket, outcome } => {
+                    self.resumed(group);
+                    self.outputs.push_back(Output::Resume { group, ticket, outcome });
+                }
                 Effect::Overflow => self.rejoin(now, group),
                 Effect::Unfit => self.resign(now, group),
                 Effect::Mark(kind) => self.mark(group, kind),

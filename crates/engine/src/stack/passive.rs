@@ -15,9 +15,9 @@ use crate::style::{Conduct, Standing};
 impl<O: Ordering> Stack<O> {
     /// A call comes to its group's primary, here.
     pub(super) fn execute_call(&mut self, now: Time, call: Call) {
-        let Some(request) = self.stamped(call) else { return };
+        let Some(request) = self.stamped(now, call) else { return };
         self.callers.set_stage(&call, Stage::Ordered);
-        self.with_replica(now, call.0, |replica, effects| replica.arrive(request, effects));
+        self.with_replica(now, call.0, |replica, fx| replica.arrive(now, request, fx));
     }
 
     /// A backup had a call ordered whose client cannot reach the primary. Its place means nothing: that of the update does.
@@ -28,7 +28,7 @@ impl<O: Ordering> Stack<O> {
         let takes = hosted.yields.is_none() && (!hosted.leaving || group.needs(self.me));
         // If it takes none, whoever forwarded the call does so again when another is primary.
         if takes && group.standing(self.me) == Standing::Primary {
-            self.with_replica(now, id, |replica, effects| replica.arrive(request, effects));
+            self.with_replica(now, id, |replica, fx| replica.arrive(now, request, fx));
         }
     }
 

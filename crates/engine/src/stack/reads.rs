@@ -116,7 +116,7 @@ impl<O: Ordering> Stack<O> {
     /// Gives a read to this node's replica. What it sees must be held before it is told, or it might be told of what is
     /// lost.
     pub(super) fn execute_read(&mut self, now: Time, call: Call) {
-        let Some(request) = self.stamped(call) else { return };
+        let Some(request) = self.stamped(now, call) else { return };
         // A passive group's primary has executed what has no place yet.
         let ahead = self.directory.get(call.0).is_some_and(|group| {
             group.options.style.executes_on_arrival() && group.primary() == Some(self.me)

@@ -177,6 +177,8 @@ impl Room {
             unanswered: 1,
             time: NOW,
             seed: 0,
+            patience_us: 1_000_000,
+            origin: None,
             body: Bytes::new(),
         };
         self.deliver(sender, Ordered::Request(request));

@@ -1,17 +1,18 @@
 //! A cluster of [`Stack`]s in virtual time: 30 µs from node to node, nothing lost, unless a test
-//! says so. Services are logs of strings that answer `length:entry`.
+//! says so. Services are logs of strings that answer `length:entry`; before that `group>text` calls another group.
 //!
 //! The nodes stand on rings that talk by datagrams, or, where the ring's timing is beside the point,
 //! on the sequencer of one process.
 
 mod asking;
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
-    BenchError, BenchRequest, BenchResult, Changes, Config, Event, Kept, MoveError, Output, Stack,
+    BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept, MoveError,
+    Output, Stack, Ticket,
 };
 use wire::client::{Access, Frame, Hello, Outcome, Reply, Request};
 use wire::keys::KeyName;
@@ -42,6 +43,8 @@ struct Node<O> {
     executions: usize,
     /// How often services here were told to run.
     starts: usize,
+    /// Handlers that wait for a call of theirs, with what is given to them meanwhile.
+    blocked: BTreeMap<GroupId, (Ticket, String, VecDeque<Command>)>,
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
     moves: Vec<Result<ViewNumber, MoveError>>,
@@ -200,6 +203,7 @@ impl<O: Base> Cluster<O> {
             stack,
             logs: BTreeMap::new(),
             changes: BTreeMap::new(),
+            blocked: BTreeMap::new(),
             executions: 0,
             starts: 0,
             events: Vec::new(),
@@ -453,6 +457,17 @@ impl<O: Base> Cluster<O> {
         body: &str,
         access: Access,
     ) -> Pending {
+        self.call_within(connection, group, number, body, (access, ms(5_000)))
+    }
+
+    pub fn call_within(
+        &mut self,
+        connection: Connection,
+        group: &str,
+        number: u64,
+        body: &str,
+        (access, patience): (Access, Duration),
+    ) -> Pending {
         let request = Request {
             group: GroupId::of(group),
             client: connection.client,
@@ -460,7 +475,7 @@ impl<O: Base> Cluster<O> {
             unanswered: number,
             view: self.views[&connection.caller],
             method: MethodId::of("append"),
-            patience_us: 5_000_000,
+            patience_us: patience.as_micros() as u32,
             json: false,
             access,
             body: Bytes::copy_from_slice(body.as_bytes()),
@@ -571,6 +586,9 @@ impl<O: Base> Cluster<O> {
                     self.shelf(id).snapshot(now, covers, kept);
                 }
                 Output::Forget(_) => {}
+                Output::Resume { group, ticket, outcome } => {
+                    self.resume_handler(id, group, ticket, outcome)
+                }
                 Output::Key(command) => self.keep(id, command),
                 Output::Moved { outcome, .. } => {
                     self.nodes.get_mut(&id).unwrap().moves.push(outcome);

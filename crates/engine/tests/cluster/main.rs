@@ -8,6 +8,7 @@ mod disk;
 mod harness;
 mod keys;
 mod moves;
+mod nested;
 mod passive;
 mod reads;
 mod shelf;

@@ -171,7 +171,11 @@ impl Log {
                 tracing::info!(?took, recovered, "ring installed");
             }
             // Two for each call: they would bury the rest.
-            Event::Executed { .. } | Event::Replied { .. } | Event::Copy { .. } => {
+            Event::Executed { .. }
+            | Event::Replied { .. }
+            | Event::Copy { .. }
+            | Event::NestedEnded { .. }
+            | Event::NestedCopy { .. } => {
                 tracing::trace!(?event);
             }
             other => tracing::debug!(event = ?other),

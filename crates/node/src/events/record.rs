@@ -107,6 +107,10 @@ pub enum EventKind {
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
     Copy { group: GroupId, client: ClientId, number: u64 },
+    /// A group's call of another has ended.
+    NestedEnded { group: GroupId, by: Member },
+    /// The end of a group's call of another came once more.
+    NestedCopy { group: GroupId },
     /// A reply left for a client.
     Replied { group: GroupId, client: ClientId, number: u64 },
     /// A benchmark loads the ring.
@@ -278,6 +282,8 @@ impl From<&Event> for EventKind {
                 EventKind::Executed { group, client, number, position }
             }
             Event::Copy { group, client, number } => EventKind::Copy { group, client, number },
+            Event::NestedEnded { group, by } => EventKind::NestedEnded { group, by },
+            Event::NestedCopy { group } => EventKind::NestedCopy { group },
             Event::Replied { group, client, number } => {
                 EventKind::Replied { group, client, number }
             }

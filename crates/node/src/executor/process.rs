@@ -9,15 +9,18 @@ use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 
 use bytes::{Buf, Bytes, BytesMut};
-use engine::{Applied, Changes, Command, Executed, ServiceOutcome, Ticket};
+use engine::{
+    Applied, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
+};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use wire::GroupId;
-use wire::attach::{Answer, Execute, Frame, Outcome, Piece};
+use wire::attach::{Answer, Ask, Execute, Frame, Outcome, Piece, Told};
+use wire::client::Refusal;
 use wire::limits::ATTACH_PIECE;
 use wire::ordered::Style;
+use wire::{Duration, GroupId};
 
-use super::{Done, StateReply, bytes_of};
+use super::{Asked, Done, Report, StateReply, bytes_of};
 use crate::HostError;
 use crate::poller::{EventFlags, Poller, Source};
 use crate::programs::Tether;
@@ -256,7 +259,7 @@ impl Process {
     ///
     /// # Errors
     /// Why the program serves no more: its connection has ended, or it breaks the protocol.
-    pub fn receive(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
+    pub fn receive(&mut self, done: &mut Vec<Report>) -> Result<bool, String> {
         let length = match recv(&self.stream, &mut *self.scratch, RecvFlags::DONTWAIT) {
             Ok((_, 0)) => return Err("its connection has ended".into()),
             Ok((_, length)) => length,
@@ -268,7 +271,7 @@ impl Process {
         Ok(true)
     }
 
-    fn take_frames(&mut self, done: &mut Vec<Done>) -> Result<(), String> {
+    fn take_frames(&mut self, done: &mut Vec<Report>) -> Result<(), String> {
         loop {
             let frame = match Frame::take(&mut self.input) {
                 Ok(Some(frame)) => frame,
@@ -277,9 +280,56 @@ impl Process {
             };
             match frame {
                 Frame::Farewell(reason) => return Err(format!("it says: {reason}")),
-                frame => done.extend(self.answered(frame)?),
+                Frame::Call(ask) => done.push(Report::Call(self.asked(ask)?)),
+                frame => done.extend(self.answered(frame)?.map(Report::Done)),
             }
         }
+    }
+
+    /// A handler of the program calls another group.
+    fn asked(&self, ask: Ask) -> Result<Asked, String> {
+        let Some(Expected::Execute(ticket, _)) = self.expected.front() else {
+            return Err("it calls a group while it executes nothing".into());
+        };
+        if ask.number != self.first {
+            return Err(format!("it calls a group for {}, which it does not execute", ask.number));
+        }
+        let call = NestedCall {
+            ticket: *ticket,
+            callee: ask.group,
+            method: ask.method,
+            json: ask.json,
+            body: ask.body,
+            patience: Duration::from_micros(ask.patience_us.into()),
+        };
+        Ok(Asked { group: self.group, serial: self.serial, call, reply: None })
+    }
+
+    /// Tells the program what came of its handler's call.
+    pub fn resume(&mut self, ticket: Ticket, outcome: Result<Bytes, NestedError>) {
+        if !matches!(self.expected.front(), Some(Expected::Execute(first, _)) if *first == ticket) {
+            return;
+        }
+        let outcome = match outcome {
+            Ok(body) => Outcome::Ok(body),
+            Err(NestedError::Service(body)) => Outcome::Error(body),
+            Err(NestedError::Refused(refusal, reason)) => Outcome::Refused(refusal, reason),
+            Err(error) => return self.tell_failed(error),
+        };
+        let told = Told { number: self.first, error: 0, outcome };
+        self.put_first(Frame::Called(told));
+    }
+
+    fn tell_failed(&mut self, error: NestedError) {
+        let outcome = Outcome::Refused(Refusal::Failed, super::cut(error.to_string()));
+        let told = Told { number: self.first, error: crate::attached::number_of(&error), outcome };
+        self.put_first(Frame::Called(told));
+    }
+
+    /// Ahead of the commands that wait: the program's handler does.
+    fn put_first(&mut self, frame: Frame) {
+        let begun = matches!(self.queue.front(), Some(Outgoing::State { sent, .. }) if *sent > 0);
+        self.queue.insert(usize::from(begun), Outgoing::Frame(frame));
     }
 
     /// What an answer says of the command that was to be answered next.

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::{Applied, Changes, Command, Executed, ServiceOutcome};
@@ -13,18 +14,24 @@ use wire::{Duration, GroupId};
 
 use super::{Done, StateReply};
 use crate::HostError;
-use crate::service::{Call, Context, Factory, Service};
+use crate::service::{Call, Context, Factory, Line, Outside, Service};
 use crate::timer::monotonic;
 
 /// A handler that took less than this the last time is waited for before what it ordered is sent:
 /// less than the three system calls that it goes before.
 const QUICK: Duration = Duration::from_micros(20);
 
+/// Why a handler on the data plane cannot call.
+const INLINE: &str = "this replica runs on its node's data plane, which a call would stop: host it with a thread of its own \
+    (Execution::Thread, `execution = \"thread\"`), at every node alike";
+
 /// One service, and how it is spoken with.
 pub(crate) struct Replica {
     group: GroupId,
     serial: u64,
     make: Factory,
+    /// How its handlers call other groups, if they can.
+    line: Option<Arc<dyn Line>>,
     /// `None` after the factory panicked, and in a cold passive group while another replica is primary.
     service: Option<Box<dyn Service>>,
     /// It is made when it is to run, and not before.
@@ -36,12 +43,18 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub fn new(group: GroupId, serial: u64, make: Factory, style: Style) -> Replica {
+    pub fn new(
+        group: GroupId,
+        serial: u64,
+        make: Factory,
+        style: Style,
+        line: Option<Arc<dyn Line>>,
+    ) -> Replica {
         let on_demand = style == Style::ColdPassive;
         // A panic here is the caller's of `host`, on its own thread.
         let service = (!on_demand).then(&make);
         let changes = (style == Style::WarmPassive).then(Changes::default);
-        Replica { group, serial, make, service, on_demand, changes, quick: false }
+        Replica { group, serial, make, line, service, on_demand, changes, quick: false }
     }
 
     /// Executes a command; `Reset` has no outcome.
@@ -49,7 +62,11 @@ impl Replica {
         let bytes = bytes_of(&command);
         let (ticket, (executed, panicked)) = match command {
             Command::Execute { ticket, method, json, read, body, now, seed, client, number } => {
-                let context = Context::new(now, seed, client, number);
+                let outside = match &self.line {
+                    Some(line) => Outside::Node(line.clone(), ticket),
+                    None => Outside::None(INLINE),
+                };
+                let context = Context::new(now, seed, client, number).with_outside(outside);
                 let call = Call { method, json, body: &body };
                 (ticket, self.execute(&context, call, read))
             }

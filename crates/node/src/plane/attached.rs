@@ -7,7 +7,7 @@ use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
 use super::{EventFlags, Plane};
-use crate::executor::{Done, Executor, Standby};
+use crate::executor::{Executor, Report, Standby};
 
 /// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
 struct Arrival {
@@ -28,7 +28,7 @@ pub(crate) struct Attached {
     /// Replicas of any kind that are on their way out of their groups.
     parting: Vec<GroupId>,
     /// Room for what a program answers, kept from read to read.
-    done: Vec<Done>,
+    done: Vec<Report>,
 }
 
 impl Plane {
@@ -148,8 +148,8 @@ impl Plane {
         let Some(process) = process else { return false };
         let mut all = std::mem::take(&mut self.attached.done);
         let received = process.receive(&mut all);
-        for done in all.drain(..) {
-            self.handle_done(now, done);
+        for report in all.drain(..) {
+            self.handle_report(now, report);
         }
         self.attached.done = all;
         received.unwrap_or_else(|reason| {

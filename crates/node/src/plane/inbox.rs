@@ -11,7 +11,7 @@ use wire::{NodeId, ViewNumber};
 use crate::admin::KeyAsk;
 use crate::error::{HostError, MoveError};
 use crate::events::{Interest, Stamped};
-use crate::executor::{Done, Executor, StateReply};
+use crate::executor::{Executor, Report, StateReply};
 use crate::keeper::Kept;
 use crate::poller::Waker;
 use crate::status::Status;
@@ -88,7 +88,7 @@ pub(crate) enum Order {
 
 /// One thing to do.
 pub(super) enum Work {
-    Done(Done),
+    Report(Report),
     Order(Order),
 }
 
@@ -96,14 +96,14 @@ pub(super) enum Work {
 pub(crate) struct Inbox {
     waker: Arc<Waker>,
     orders: Receiver<Order>,
-    results: Receiver<Done>,
+    results: Receiver<Report>,
     /// What may still be taken in this turn.
     orders_left: usize,
     results_left: usize,
 }
 
 impl Inbox {
-    pub fn new(waker: Arc<Waker>, orders: Receiver<Order>, results: Receiver<Done>) -> Inbox {
+    pub fn new(waker: Arc<Waker>, orders: Receiver<Order>, results: Receiver<Report>) -> Inbox {
         Inbox { waker, orders, results, orders_left: 0, results_left: 0 }
     }
 
@@ -117,10 +117,10 @@ impl Inbox {
     /// then, the waker tells.
     pub(super) fn next(&mut self) -> Option<Work> {
         if self.results_left > 0
-            && let Ok(done) = self.results.try_recv()
+            && let Ok(report) = self.results.try_recv()
         {
             self.results_left -= 1;
-            return Some(Work::Done(done));
+            return Some(Work::Report(report));
         }
         if self.orders_left > 0
             && let Ok(order) = self.orders.try_recv()
@@ -148,6 +148,7 @@ mod tests {
     use wire::{GroupId, Time};
 
     use super::*;
+    use crate::executor::Done;
     use crate::poller::{EventFlags, Poller, Source};
 
     /// Turns until the waker is silent, and what each of them has taken.
@@ -166,9 +167,9 @@ mod tests {
         }
     }
 
-    fn done() -> Done {
+    fn done() -> Report {
         let (group, ticket, executed) = (GroupId(1), Ticket(1), Executed::Restored(Ok(())));
-        Done { group, serial: 1, ticket, executed, panicked: false, bytes: 0 }
+        Report::Done(Done { group, serial: 1, ticket, executed, panicked: false, bytes: 0 })
     }
 
     #[test]

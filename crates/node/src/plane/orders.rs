@@ -6,11 +6,11 @@ use wire::{Duration, GroupId, Time};
 use super::{Keeping, Order, Plane, Stop};
 use crate::admin::KeyAsk;
 use crate::error::HostError;
-use crate::executor::Done;
+use crate::executor::{Asked, Done, Report};
 use crate::keeper;
 use crate::sockets::tcp::Callers;
 use crate::status::{Counters, Status, TlsStatus};
-use crate::timer::monotonic;
+use crate::timer::{monotonic, wall_clock};
 
 /// A clean stop that is not over after this long is cut short: the others will find out.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
@@ -19,6 +19,21 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 const NAMES_TOLD: usize = 64;
 
 impl Plane {
+    pub(super) fn handle_report(&mut self, now: Time, report: Report) {
+        match report {
+            Report::Done(done) => self.handle_done(now, done),
+            Report::Call(Asked { group, serial, call, reply }) => {
+                // Of an earlier replica of this group nobody takes the answer: its handler is told by the end of the way back.
+                let executor = self.executors.get_mut(&group);
+                if let Some(executor) = executor.filter(|executor| executor.serial == serial) {
+                    executor.calls(call.ticket, reply);
+                    self.counters.nested_calls += 1;
+                    self.stack.handle_nested(now, Time(wall_clock()), group, call);
+                }
+            }
+        }
+    }
+
     pub(super) fn handle_done(&mut self, now: Time, done: Done) {
         if let Some(executor) = self.executors.get_mut(&done.group) {
             if executor.serial != done.serial {

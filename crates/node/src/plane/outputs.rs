@@ -73,6 +73,12 @@ impl Plane {
                 }
             }
             Output::Run { group, command } => self.run_command(now, group, command, ran),
+            Output::Resume { group, ticket, outcome } => {
+                if let Some(executor) = self.executors.get_mut(&group) {
+                    executor.resume(ticket, outcome);
+                    self.is_unwritten(group);
+                }
+            }
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
             Output::Persist(kept) => self.keep(kept),
             Output::Snapshot { strand, covers, place, state } => {
@@ -148,6 +154,8 @@ impl Plane {
             }
             Event::Ring(ring::Event::TooSlow { .. }) => self.counters.others_slow += 1,
             Event::Copy { .. } => self.counters.copies += 1,
+            Event::NestedEnded { .. } => self.counters.nested_ends += 1,
+            Event::NestedCopy { .. } => self.counters.nested_copies += 1,
             Event::Left if self.stop != Stop::No => self.stop = Stop::Done,
             Event::JoinRefused { name, options } => {
                 self.refuse_join(monotonic(), GroupId::of(name), *options);

@@ -60,6 +60,15 @@ pub struct Counters {
     /// Calls that came to a replica again, by a retry or from another entry, and were not executed again.
     #[serde(default)]
     pub copies: u64,
+    /// Calls that handlers here made of other groups.
+    #[serde(default)]
+    pub nested_calls: u64,
+    /// Ends of groups' calls that were ordered, of groups with a replica here.
+    #[serde(default)]
+    pub nested_ends: u64,
+    /// The same, once more than needed.
+    #[serde(default)]
+    pub nested_copies: u64,
     /// Handlers that panicked.
     pub handlers_panicked: u64,
     /// Replicas taken out because they could not keep up.

@@ -17,6 +17,8 @@ pub const APPEND: MethodId = MethodId::of("append");
 pub const PANIC: MethodId = MethodId::of("panic");
 pub const HUGE: MethodId = MethodId::of("huge");
 pub const CONTEXT: MethodId = MethodId::of("context");
+/// Has the rest of its arguments, after a colon, appended by the group that they name first.
+pub const RELAY: MethodId = MethodId::of("relay");
 
 /// Keeps all that was appended; answers with how much that is.
 #[derive(Default)]
@@ -28,6 +30,18 @@ impl Service for Journal {
             APPEND => {
                 self.0.extend_from_slice(call.body);
                 ServiceOutcome::Ok(self.0.len().to_string().into())
+            }
+            RELAY => {
+                let text = std::str::from_utf8(call.body).expect("a test writes text");
+                let (group, rest) = text.split_once(':').expect("a group is named");
+                let rest = Bytes::copy_from_slice(rest.as_bytes());
+                match context.call(group, APPEND, false, rest, PATIENCE) {
+                    Ok(reply) => {
+                        self.0.extend_from_slice(&reply);
+                        ServiceOutcome::Ok(reply)
+                    }
+                    Err(error) => ServiceOutcome::Error(format!("{error:?}").into()),
+                }
             }
             PANIC => panic!("as it was asked to"),
             HUGE => ServiceOutcome::Ok(vec![0; wire::limits::MAX_BODY + 1].into()),

@@ -97,7 +97,7 @@ mod tests {
     fn entry(number: u64) -> Entry {
         let time = Time(number);
         let method = MethodId(1);
-        Entry { client: ClientId(1), number, time, random: 0, method, body: 0, filling: 0 }
+        Entry { client: ClientId(1), number, time, random: 0, method, body: 0, filling: 0, came: 0 }
     }
 
     fn told(history: &[Entry]) -> (Acknowledged, Vec<u64>) {

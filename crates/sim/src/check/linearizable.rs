@@ -11,7 +11,7 @@ use client::{CallError, CallId};
 use history::models::{Register, RegisterCall, RegisterReply};
 use history::{Handle, History, Limits, Model, check};
 use wire::client::{Access, Refusal};
-use wire::{GroupId, MethodId, Time};
+use wire::{ClientId, GroupId, MethodId, Time};
 
 use super::{Verdict, demand};
 use crate::registers::{READ, SWAP, unpack};
@@ -80,6 +80,8 @@ struct Open {
 pub struct Linearizable {
     seen: BTreeMap<GroupId, Seen>,
     open: BTreeMap<(usize, CallId), Open>,
+    /// Calls of groups under way, which count like clients'.
+    nested: BTreeMap<(GroupId, ClientId, u64), Option<Handle>>,
     /// Histories for which the checker would have taken too long.
     undecided: Vec<String>,
 }
@@ -152,6 +154,28 @@ impl Linearizable {
             let tells = method == READ || method == SWAP;
             let value = held.filter(|_| tells).map(RegisterReply::Value);
             seen.registers.answered(handle, now, value.unwrap_or(RegisterReply::Written));
+        }
+    }
+
+    /// A group calls this one, for the first time or again.
+    pub fn nested_begun(&mut self, now: Time, group: GroupId, (client, number): (ClientId, u64)) {
+        let seen = self.seen.entry(group).or_default();
+        let lane = client.0 as u32;
+        let begin = || Some(seen.places.invoke(lane, now, Step::Next));
+        self.nested.entry((group, client, number)).or_insert_with(begin);
+    }
+
+    /// It was answered, as the first of the caller's replicas sees.
+    pub fn nested_ended(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        (client, number): (ClientId, u64),
+        reply: &[u8],
+    ) {
+        let handle = self.nested.get_mut(&(group, client, number)).and_then(Option::take);
+        if let (Some(handle), Some(place)) = (handle, word(reply, 0)) {
+            self.seen.entry(group).or_default().places.answered(handle, now, place);
         }
     }
 

@@ -15,6 +15,7 @@ pub mod histories;
 pub mod linearizable;
 pub mod liveness;
 pub mod moves;
+pub mod nested;
 pub mod once;
 pub mod ordered_time;
 pub mod primary;

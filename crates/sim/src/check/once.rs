@@ -46,7 +46,16 @@ mod tests {
         let group = GroupId(1);
         let entry = |number| {
             let (time, method) = (Time(0), MethodId(1));
-            Entry { client: ClientId(1), number, time, random: 0, method, body: 0, filling: 0 }
+            Entry {
+                client: ClientId(1),
+                number,
+                time,
+                random: 0,
+                method,
+                body: 0,
+                filling: 0,
+                came: 0,
+            }
         };
         let mut once = Once::default();
         once.executed(by, group, &entry(1)).unwrap();

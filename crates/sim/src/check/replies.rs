@@ -98,7 +98,7 @@ mod tests {
         let body = arguments(3, b"xyz");
         let client = ClientId(4);
         let now = Time(8);
-        let call = Call { client, number: 1, now, seed: 2, method: APPEND, body: &body };
+        let call = Call { client, number: 1, now, seed: 2, method: APPEND, body: &body, came: 0 };
         let history = [call.entry()];
         let right = oracle::service::reply(&history, 1);
         let key = (GROUP, client, 1);

@@ -1,11 +1,12 @@
 //! Faults, healing, and what is demanded at the end.
 
 use engine::{GroupStatus, Quorum, Status};
+use wire::ordered::Style;
 use wire::{Duration, GroupId, Member};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::bounded::Silence;
-use crate::check::{Verdict, hedging, liveness};
+use crate::check::{Verdict, hedging, liveness, nested};
 use crate::executor::Executor;
 use crate::fabric::place_of;
 use crate::faults::{FaultKind, apart};
@@ -414,6 +415,27 @@ impl Cluster {
             self.summary.hedges += stats.hedges;
             self.summary.copies += stats.copies;
         }
+        for group in &self.options.groups {
+            let Some((callee, _)) = &group.callee else { continue };
+            // Those without a state each have a history of their own.
+            let styles =
+                self.options.groups.iter().filter(|g| g.name == group.name || g.name == *callee);
+            if styles.clone().any(|g| g.options.style == Style::Stateless) {
+                continue;
+            }
+            let (caller, callee) = (GroupId::of(&group.name), GroupId::of(callee));
+            let loose = self.options.loose();
+            if loose.contains(&caller) || loose.contains(&callee) {
+                continue;
+            }
+            // Of a cold passive group only the primary's service has one.
+            let history = |id: GroupId| {
+                let executors = self.executors.iter().filter_map(|of_node| of_node.get(&id));
+                let histories = executors.map(|executor| &executor.log.entries[..]);
+                histories.max_by_key(|history| history.len()).unwrap_or_default()
+            };
+            nested::finish((caller, history(caller)), (callee, history(callee)))?;
+        }
         let undecided = self.watch.linearizable.undecided();
         self.summary.undecided = undecided.len() as u64;
         for history in undecided {
@@ -426,7 +448,8 @@ impl Cluster {
                 crate::check::bounded::sessions(
                     self.fabric.member(node),
                     kept,
-                    self.customers.len(),
+                    // Each group that calls makes them its own.
+                    self.customers.len() * self.options.groups.len(),
                 )?;
             }
         }

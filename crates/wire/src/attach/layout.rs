@@ -3,9 +3,9 @@
 use alloc::string::String;
 
 use super::{
-    ATTACH_PIECE, Answer, Bytes, ClientId, Execute, FromBytes, Immutable, IntoBytes, KnownLayout,
-    MAX_REASON, MAX_STATE, Malformed, MethodId, Outcome, Piece, Refusal, TOKEN, Time, U32, U64,
-    Unaligned, at_most,
+    ATTACH_PIECE, Answer, Ask, Bytes, ClientId, Execute, FromBytes, Immutable, IntoBytes,
+    KnownLayout, MAX_NAME, MAX_REASON, MAX_STATE, Malformed, MethodId, Outcome, Piece, Refusal,
+    TOKEN, Time, Told, U16, U32, U64, Unaligned, at_most,
 };
 
 const JSON: u8 = 1;
@@ -90,11 +90,7 @@ pub(super) struct AnswerHeader {
 impl AnswerHeader {
     /// The head, and what follows it.
     pub fn of(answer: &Answer) -> (AnswerHeader, &[u8]) {
-        let (outcome, refusal, bytes) = match &answer.outcome {
-            Outcome::Ok(bytes) => (1, 0, &bytes[..]),
-            Outcome::Error(bytes) => (2, 0, &bytes[..]),
-            Outcome::Refused(refusal, reason) => (3, *refusal as u8, reason.as_bytes()),
-        };
+        let (outcome, refusal, bytes) = parts_of(&answer.outcome);
         let (number, flags) = (answer.number.into(), u8::from(answer.panicked) * PANICKED);
         (AnswerHeader { number, outcome, refusal, flags, reserved: 0 }, bytes)
     }
@@ -105,20 +101,102 @@ impl AnswerHeader {
         if head.flags & !PANICKED != 0 || head.reserved != 0 {
             return Err(Malformed::Field("answer flags"));
         }
-        if head.outcome != 3 && head.refusal != 0 {
-            return Err(Malformed::Field("refusal"));
-        }
-        let outcome = match head.outcome {
-            1 => Outcome::Ok(bytes),
-            2 => Outcome::Error(bytes),
-            3 => {
-                let refusal = Refusal::from_number(head.refusal);
-                let refusal = refusal.ok_or(Malformed::Field("refusal"))?;
-                Outcome::Refused(refusal, text(&bytes, MAX_REASON, "reason")?)
-            }
-            _ => return Err(Malformed::Field("outcome")),
-        };
+        let outcome = outcome_of(head.outcome, head.refusal, bytes)?;
         Ok(Answer { number: head.number.get(), panicked: head.flags & PANICKED != 0, outcome })
+    }
+}
+
+fn parts_of(outcome: &Outcome) -> (u8, u8, &[u8]) {
+    match outcome {
+        Outcome::Ok(bytes) => (1, 0, &bytes[..]),
+        Outcome::Error(bytes) => (2, 0, &bytes[..]),
+        Outcome::Refused(refusal, reason) => (3, *refusal as u8, reason.as_bytes()),
+    }
+}
+
+fn outcome_of(outcome: u8, refusal: u8, bytes: Bytes) -> Result<Outcome, Malformed> {
+    if outcome != 3 && refusal != 0 {
+        return Err(Malformed::Field("refusal"));
+    }
+    Ok(match outcome {
+        1 => Outcome::Ok(bytes),
+        2 => Outcome::Error(bytes),
+        3 => {
+            let refusal = Refusal::from_number(refusal).ok_or(Malformed::Field("refusal"))?;
+            Outcome::Refused(refusal, text(&bytes, MAX_REASON, "reason")?)
+        }
+        _ => return Err(Malformed::Field("outcome")),
+    })
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct AskHeader {
+    number: U64,
+    method: U32,
+    patience_us: U32,
+    flags: u8,
+    reserved: u8,
+    length: U16,
+}
+
+impl AskHeader {
+    pub fn of(ask: &Ask) -> AskHeader {
+        AskHeader {
+            number: ask.number.into(),
+            method: ask.method.0.into(),
+            patience_us: ask.patience_us.into(),
+            flags: u8::from(ask.json) * JSON,
+            reserved: 0,
+            length: u16::try_from(ask.group.len()).expect("names are limited").into(),
+        }
+    }
+
+    /// Reads a body, which the arguments share.
+    pub fn decode(body: &Bytes) -> Result<Ask, Malformed> {
+        let (head, rest) = split::<AskHeader>(body)?;
+        if head.flags & !JSON != 0 || head.reserved != 0 {
+            return Err(Malformed::Field("call flags"));
+        }
+        let length = usize::from(head.length.get());
+        let group = rest.get(..length).ok_or(Malformed::Length)?;
+        Ok(Ask {
+            number: head.number.get(),
+            method: MethodId(head.method.get()),
+            patience_us: head.patience_us.get(),
+            json: head.flags & JSON != 0,
+            group: text(group, MAX_NAME, "group")?,
+            body: rest.slice(length..),
+        })
+    }
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct ToldHeader {
+    number: U64,
+    outcome: u8,
+    refusal: u8,
+    error: u8,
+    reserved: u8,
+}
+
+impl ToldHeader {
+    /// The head, and what follows it.
+    pub fn of(told: &Told) -> (ToldHeader, &[u8]) {
+        let (outcome, refusal, bytes) = parts_of(&told.outcome);
+        let (number, error) = (told.number.into(), told.error);
+        (ToldHeader { number, outcome, refusal, error, reserved: 0 }, bytes)
+    }
+
+    /// Reads a body, which the outcome shares.
+    pub fn decode(body: &Bytes) -> Result<Told, Malformed> {
+        let (head, bytes) = split::<ToldHeader>(body)?;
+        if head.reserved != 0 || (head.error != 0 && head.outcome != 3) {
+            return Err(Malformed::Field("told"));
+        }
+        let outcome = outcome_of(head.outcome, head.refusal, bytes)?;
+        Ok(Told { number: head.number.get(), error: head.error, outcome })
     }
 }
 

@@ -1,25 +1,29 @@
 //! A client's call, on the ring.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::nested::{Origin, nested_client, nested_parts};
 use crate::codec::at_most;
-use crate::limits::MAX_BODY;
+use crate::limits::{MAX_BODY, MAX_NESTED_DEPTH};
 use crate::{ClientId, GroupId, Malformed, MethodId, Time};
 
 /// A client's call, with what makes its execution the same everywhere.
 ///
 /// ```text
-///  0      1       2        4        8       16       24       32           40     48     56
-/// +------+-------+--------+--------+-------+--------+--------+------------+------+------+------
-/// | kind | flags |   0    | method | group | client | number | unanswered | time | seed | body
-/// |  1   |       |        |        |       |        |        |            |      |      |
-/// +------+-------+--------+--------+-------+--------+--------+------------+------+------+------
+///  0      1       2       3   4        8       16       24       32           40     48     56         60
+/// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+----------+------
+/// | kind | flags | depth | 0 | method | group | client | number | unanswered | time | seed | patience | body
+/// |  1   |       |       |   |        |       |        |        |            |      |      |          |
+/// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+----------+------
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
 ///        bit 1: a read that its group has ordered: it changes nothing
+/// depth  0: a client's call. Else a group's, and before the body stands its origin:
+///        | the parent's client 8 | groups: depth times 8, the caller last |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -41,6 +45,10 @@ pub struct Request {
     pub time: Time,
     /// Seed of the handler's random numbers.
     pub seed: u64,
+    /// What was left of the deadline when it was ordered, in microseconds: its handler's own calls have no more.
+    pub patience_us: u32,
+    /// Where it comes from, if a group calls: its client and number follow from its parent's.
+    pub origin: Option<Box<Origin>>,
     /// The arguments.
     pub body: Bytes,
 }
@@ -50,7 +58,8 @@ pub struct Request {
 struct RequestHeader {
     kind: u8,
     flags: u8,
-    reserved: U16,
+    depth: u8,
+    reserved: u8,
     method: U32,
     group: U64,
     client: U64,
@@ -58,18 +67,25 @@ struct RequestHeader {
     unanswered: U64,
     time: U64,
     seed: U64,
+    patience_us: U32,
 }
 
 const JSON: u8 = 1;
 const READ: u8 = 2;
 
 impl Request {
+    /// The groups above it: none of a client's call.
+    pub fn path(&self) -> &[GroupId] {
+        self.origin.as_ref().map_or(&[], |origin| &origin.path)
+    }
+
     /// The payload to multicast.
     pub(super) fn encode(&self) -> Vec<u8> {
         let header = RequestHeader {
             kind: 1,
             flags: (u8::from(self.json) * JSON) | (u8::from(self.read) * READ),
-            reserved: 0.into(),
+            depth: u8::try_from(self.path().len()).expect("a path is limited"),
+            reserved: 0,
             method: self.method.0.into(),
             group: self.group.0.into(),
             client: self.client.0.into(),
@@ -77,9 +93,15 @@ impl Request {
             unanswered: self.unanswered.into(),
             time: self.time.0.into(),
             seed: self.seed.into(),
+            patience_us: self.patience_us.into(),
         };
-        let mut buffer = Vec::with_capacity(size_of::<RequestHeader>() + self.body.len());
+        let origin = self.origin.as_ref().map_or(0, |origin| 8 + 8 * origin.path.len());
+        let mut buffer = Vec::with_capacity(size_of::<RequestHeader>() + origin + self.body.len());
         buffer.extend_from_slice(header.as_bytes());
+        if let Some(origin) = &self.origin {
+            buffer.extend_from_slice(&origin.client.0.to_le_bytes());
+            origin.path.iter().for_each(|group| buffer.extend_from_slice(&group.0.to_le_bytes()));
+        }
         buffer.extend_from_slice(&self.body);
         buffer
     }
@@ -88,11 +110,19 @@ impl Request {
     pub(super) fn decode(payload: &Bytes) -> Result<Request, Malformed> {
         let (header, body) =
             RequestHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
-        if header.flags & !(JSON | READ) != 0 || header.reserved.get() != 0 {
+        if header.flags & !(JSON | READ) != 0 || header.reserved != 0 {
             return Err(Malformed::Field("request flags"));
         }
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
             return Err(Malformed::Field("request number"));
+        }
+        let (origin, body) = decode_origin(header.depth.into(), body)?;
+        if origin.as_ref().is_some_and(|origin| {
+            let (parent, call) = nested_parts(header.number.get());
+            let client = nested_client(origin.caller(), origin.client);
+            parent == 0 || call == 0 || client.0 != header.client.get()
+        }) {
+            return Err(Malformed::Field("origin"));
         }
         at_most(body.len(), MAX_BODY, "body")?;
         Ok(Request {
@@ -105,7 +135,23 @@ impl Request {
             unanswered: header.unanswered.get(),
             time: Time(header.time.get()),
             seed: header.seed.get(),
-            body: payload.slice(size_of::<RequestHeader>()..),
+            patience_us: header.patience_us.get(),
+            origin,
+            body: payload.slice_ref(body),
         })
     }
+}
+
+/// Takes the origin off the front of what follows the header.
+fn decode_origin(depth: usize, rest: &[u8]) -> Result<(Option<Box<Origin>>, &[u8]), Malformed> {
+    if depth == 0 {
+        return Ok((None, rest));
+    }
+    at_most(depth, MAX_NESTED_DEPTH, "depth")?;
+    let (origin, body) = rest.split_at_checked(8 + 8 * depth).ok_or(Malformed::Length)?;
+    let word = |word: &[u8]| u64::from_le_bytes(word.try_into().expect("eight bytes"));
+    let mut words = origin.chunks_exact(8).map(word);
+    let client = ClientId(words.next().expect("the client comes first"));
+    let path = words.map(GroupId).collect();
+    Ok((Some(Box::new(Origin { client, path })), body))
 }

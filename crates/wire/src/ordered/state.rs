@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
-use crate::limits::{MAX_SESSION_WINDOW, MAX_SESSIONS, STATE_CHUNK};
+use crate::limits::{MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, Time, ViewNumber};
 
 /// A piece of a replica's state for those that have none.
@@ -87,6 +87,7 @@ impl StateChunk {
 /// ```text
 /// | length of the head 4 | head: executed, updates, clock, sessions | the service's own state |
 /// session   | client | unanswered | last used | replies: count, each (number, kept) |
+///             asked: count, each (number, asked) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaState {
@@ -114,7 +115,8 @@ impl StateHead {
     fn checked(self) -> Result<StateHead, Malformed> {
         at_most(self.sessions.len(), MAX_SESSIONS, "sessions")?;
         for session in &self.sessions {
-            at_most(session.replies.len(), MAX_SESSION_WINDOW as usize, "replies")?;
+            at_most(session.replies.len(), MAX_SESSION_REPLIES, "replies")?;
+            at_most(session.asked.len(), MAX_SESSION_REPLIES, "asked")?;
         }
         Ok(self)
     }
@@ -131,6 +133,8 @@ pub struct SessionState {
     pub last_used: Time,
     /// Replies by number, in order.
     pub replies: Vec<(u64, KeptReply)>,
+    /// What was asked, by number, in order: of a group's calls only.
+    pub asked: Vec<(u64, u64)>,
 }
 
 /// A reply that a replica keeps for retries.

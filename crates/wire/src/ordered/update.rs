@@ -122,7 +122,7 @@ impl PrimaryChunk {
 ///
 /// ```text
 /// | length of the head 4 | head: clock, entries: count, each | change |
-/// entry   | client | number | unanswered | reply |
+/// entry   | client | number | unanswered | asked | reply |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
@@ -150,6 +150,8 @@ pub struct UpdateEntry {
     pub number: u64,
     /// The client has the replies to all calls below this number.
     pub unanswered: u64,
+    /// What was asked, if a group called: see [`asked`](super::asked). 0: a client did.
+    pub asked: u64,
     /// What the service made of it.
     pub reply: KeptReply,
 }

@@ -5,7 +5,7 @@ use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targe
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
     MAX_BODY, MAX_EDITS, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON,
-    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MAX_SESSION_WINDOW, MAX_SESSIONS, MAX_UPDATE_CALLS,
+    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS,
     MIN_DATAGRAM, STATE_CHUNK, UPDATE_CHUNK,
 };
 use wire::ordered::{
@@ -283,7 +283,7 @@ fn sessions_and_their_replies_are_limited() {
     assert_eq!(refused(|_| {}), None);
     let many = |head: &mut StateHead| {
         let replies = &mut head.sessions[0].replies;
-        *replies = vec![replies[0].clone(); MAX_SESSION_WINDOW as usize + 1];
+        *replies = vec![replies[0].clone(); MAX_SESSION_REPLIES + 1];
     };
     assert_eq!(refused(many), Some(Malformed::Field("replies")));
     let many = |head: &mut StateHead| {

@@ -12,7 +12,8 @@ use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
-    KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState,
+    End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
+    ReplicaState, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Style, Synced, Told};
 use wire::ordered::{Update, UpdateEntry, UpdateHead};
@@ -175,7 +176,41 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 unanswered: 8,
                 time: Time(0xd1),
                 seed: 0xe1,
+                patience_us: 0x71,
+                origin: None,
                 body: Bytes::from_static(b"body"),
+            }),
+        ),
+        (
+            "nested request",
+            Ordered::Request(ordered::Request {
+                group: GroupId(0xa1),
+                method: MethodId(0xb1),
+                json: false,
+                read: false,
+                client: nested_client(GroupId(0xa3), ClientId(0xc1)),
+                number: nested_number(9, 2).expect("a small number"),
+                unanswered: 8 << 8,
+                time: Time(0xd1),
+                seed: 0xe1,
+                patience_us: 0x71,
+                origin: Some(Box::new(ordered::Origin {
+                    client: ClientId(0xc1),
+                    path: vec![GroupId(0xa2), GroupId(0xa3)],
+                })),
+                body: Bytes::from_static(b"body"),
+            }),
+        ),
+        (
+            "nested end",
+            Ordered::NestedEnd(NestedEnd {
+                callee: GroupId(0xa1),
+                caller: GroupId(0xa3),
+                client: ClientId(0xc1),
+                number: 9,
+                call: 2,
+                asked: 0x91,
+                end: End::Reply(KeptReply::Ok(b"result".to_vec())),
             }),
         ),
         (
@@ -339,8 +374,8 @@ pub fn replica_state() -> ReplicaState {
         (8, KeptReply::Service(b"error".to_vec())),
         (9, KeptReply::Refused(Refusal::Stale, "old".into())),
     ];
-    let session =
-        SessionState { client: ClientId(0xc1), unanswered: 7, last_used: Time(0xd0), replies };
+    let (client, last_used, asked) = (ClientId(0xc1), Time(0xd0), vec![(8, 0x91)]);
+    let session = SessionState { client, unanswered: 7, last_used, replies, asked };
     let head =
         StateHead { executed: 0x66, updates: 0x65, clock: Time(0xd1), sessions: vec![session] };
     ReplicaState { head, service: Bytes::from_static(b"service") }
@@ -373,6 +408,8 @@ pub fn logged_state() -> LoggedState {
             unanswered,
             time,
             seed,
+            patience_us: 0x71,
+            origin: None,
             body,
         }
     };
@@ -383,7 +420,8 @@ pub fn logged_state() -> LoggedState {
 /// An update with a call that the service answered.
 pub fn update() -> Update {
     let reply = KeptReply::Ok(b"result".to_vec());
-    let entry = UpdateEntry { client: ClientId(0xc1), number: 9, unanswered: 7, reply };
+    let entry =
+        UpdateEntry { client: ClientId(0xc1), number: 9, unanswered: 7, asked: 0x91, reply };
     let head = UpdateHead { clock: Time(0xd1), entries: vec![entry] };
     Update { head, change: changes()[1].1.encode() }
 }

@@ -13,14 +13,17 @@ use wire::client::{
 use wire::client::{Target, Targets};
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
-use wire::limits::{MAX_MEMBERS, MAX_NAME, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS};
+use wire::limits::{
+    MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
+};
 use wire::ordered::{
     self, Announce, Component, Durability, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
     Place,
 };
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
-    KeptReply, LeaveGroup, Move, Ordered, Recall, Recalled, ReplicaEntry, ReplicaState, Style,
+    End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
+    ReplicaState, Style, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Synced, Told};
 use wire::ordered::{Update, UpdateEntry, UpdateHead};
@@ -322,8 +325,8 @@ fn numbers() -> impl Strategy<Value = (u64, u64)> {
 }
 
 fn ordered_request() -> impl Strategy<Value = ordered::Request> {
-    (any::<[u64; 4]>(), any::<u32>(), any::<bool>(), numbers(), bytes(64)).prop_map(
-        |([group, client, time, seed], method, json, (number, unanswered), body)| {
+    (any::<[u64; 4]>(), any::<[u32; 2]>(), any::<bool>(), numbers(), bytes(64)).prop_map(
+        |([group, client, time, seed], [method, patience_us], json, (number, unanswered), body)| {
             ordered::Request {
                 group: GroupId(group),
                 method: MethodId(method),
@@ -334,6 +337,8 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 unanswered,
                 time: Time(time),
                 seed,
+                patience_us,
+                origin: None,
                 body,
             }
         },
@@ -342,6 +347,45 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
 
 fn ballot_positions() -> impl Strategy<Value = (Option<u64>, u64)> {
     (prop::option::of(0..u64::MAX / 2), 1..u64::MAX / 2)
+}
+
+/// A call that a group makes: its client and number follow from its parent's.
+fn nested_request() -> impl Strategy<Value = ordered::Request> {
+    let origin = (any::<u64>(), vec(any::<u64>(), 1..=MAX_NESTED_DEPTH));
+    (ordered_request(), origin, 1u64..1 << 40, 1u8..).prop_map(
+        |(request, (client, path), parent, call)| {
+            let path: Vec<GroupId> = path.into_iter().map(GroupId).collect();
+            let origin = ordered::Origin { client: ClientId(client), path };
+            ordered::Request {
+                client: nested_client(origin.caller(), origin.client),
+                number: nested_number(parent, call).expect("a small number"),
+                unanswered: 0,
+                origin: Some(Box::new(origin)),
+                ..request
+            }
+        },
+    )
+}
+
+fn nested_end() -> impl Strategy<Value = NestedEnd> {
+    let end = prop_oneof![
+        kept_reply().prop_map(End::Reply),
+        Just(End::Diverged),
+        Just(End::Deadline),
+        Just(End::NoReplica),
+        Just(End::NoSuchGroup),
+    ];
+    (any::<[u64; 4]>(), 1u64.., 1u8.., end).prop_map(
+        |([callee, caller, client, asked], number, call, end)| NestedEnd {
+            callee: GroupId(callee),
+            caller: GroupId(caller),
+            client: ClientId(client),
+            number,
+            call,
+            asked,
+            end,
+        },
+    )
 }
 
 pub fn ordered() -> impl Strategy<Value = Ordered> {
@@ -375,6 +419,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         (any::<u32>(), any::<u64>())
             .prop_map(|(id, sent)| Ordered::Bench(bench::Word::Done { id, sent })),
         ordered_request().prop_map(Ordered::Request),
+        nested_request().prop_map(Ordered::Request),
+        nested_end().prop_map(Ordered::NestedEnd),
         announce().prop_map(Ordered::Announce),
         offered_key().prop_map(|key| Ordered::Key(KeyStep::Offer(key))),
         key_name().prop_map(|name| Ordered::Key(KeyStep::Sealing(name))),
@@ -410,7 +456,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
     ]
 }
 
-fn kept() -> impl Strategy<Value = KeptReply> {
+fn kept_reply() -> impl Strategy<Value = KeptReply> {
     prop_oneof![
         bytes(32).prop_map(|bytes| KeptReply::Ok(bytes.to_vec())),
         bytes(32).prop_map(|bytes| KeptReply::Service(bytes.to_vec())),
@@ -419,13 +465,15 @@ fn kept() -> impl Strategy<Value = KeptReply> {
 }
 
 fn relay() -> impl Strategy<Value = Relay> {
-    (any::<[u64; 3]>(), place(), kept()).prop_map(|([group, client, number], since, reply)| Relay {
-        group: GroupId(group),
-        since,
-        client: ClientId(client),
-        number,
-        reply,
-    })
+    (any::<[u64; 3]>(), place(), kept_reply()).prop_map(
+        |([group, client, number], since, reply)| Relay {
+            group: GroupId(group),
+            since,
+            client: ClientId(client),
+            number,
+            reply,
+        },
+    )
 }
 
 pub fn logged_state() -> impl Strategy<Value = LoggedState> {
@@ -439,9 +487,15 @@ pub fn logged_state() -> impl Strategy<Value = LoggedState> {
 }
 
 pub fn update() -> impl Strategy<Value = Update> {
-    let entry = (any::<[u64; 3]>(), kept()).prop_map(|([client, number, unanswered], reply)| {
-        UpdateEntry { client: ClientId(client), number, unanswered, reply }
-    });
+    let entry = (any::<[u64; 4]>(), kept_reply()).prop_map(
+        |([client, number, unanswered, asked], reply)| UpdateEntry {
+            client: ClientId(client),
+            number,
+            unanswered,
+            asked,
+            reply,
+        },
+    );
     (any::<u64>(), vec(entry, 0..4), bytes(64)).prop_map(|(clock, entries, change)| Update {
         head: UpdateHead { clock: Time(clock), entries },
         change,
@@ -460,12 +514,14 @@ pub fn change() -> impl Strategy<Value = Change> {
 }
 
 pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
-    let session = (any::<[u64; 3]>(), vec((any::<u64>(), kept()), 0..4)).prop_map(
-        |([client, unanswered, last_used], replies)| SessionState {
+    let replies = vec((any::<u64>(), kept_reply()), 0..4);
+    let session = (any::<[u64; 3]>(), replies, vec(any::<(u64, u64)>(), 0..3)).prop_map(
+        |([client, unanswered, last_used], replies, asked)| SessionState {
             client: ClientId(client),
             unanswered,
             last_used: Time(last_used),
             replies,
+            asked,
         },
     );
     (any::<[u64; 3]>(), vec(session, 0..4), bytes(64)).prop_map(

@@ -25,6 +25,8 @@ fn request(number: u64) -> Request {
         unanswered: 1,
         time: Time(number),
         seed: 0,
+        patience_us: 1_000,
+        origin: None,
         body: Bytes::new(),
     }
 }
@@ -62,7 +64,7 @@ impl Seat {
 
     fn calls(&mut self, numbers: core::ops::RangeInclusive<u64>) {
         for number in numbers {
-            self.act(|replica, effects| replica.arrive(request(number), effects));
+            self.act(|replica, effects| replica.arrive(Time::ZERO, request(number), effects));
         }
     }
 
@@ -238,7 +240,7 @@ fn joined(torn: bool) -> Seat {
     let (group, transfer, index, last) = (GroupId(1), ViewNumber(2), 0, true);
     let chunk = wire::ordered::StateChunk { group, transfer, index, last, bytes: state };
     seat.effects.clear();
-    seat.act(|replica, effects| replica.state_chunk(chunk, effects));
+    seat.act(|replica, effects| replica.state_chunk(Time::ZERO, chunk, effects));
     let Some(Effect::Run(Command::Restore { ticket, .. })) = seat.effects.pop() else {
         panic!("{:?}", seat.effects)
     };
@@ -312,7 +314,7 @@ fn no_more_is_executed_than_one_update_can_tell_of() {
     let limit = MAX_UPDATE_CALLS as u64;
     for client in 0..limit + 10 {
         let request = Request { client: ClientId(client), ..request(1) };
-        primary.act(|replica, effects| replica.arrive(request, effects));
+        primary.act(|replica, effects| replica.arrive(Time::ZERO, request, effects));
     }
     assert_eq!(primary.serve(), MAX_UPDATE_CALLS);
     deliver(&mut primary, &mut backup);

@@ -1,8 +1,12 @@
 //! The service of the tests' groups.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
-use steadfast_engine::{Applied, Command, Executed, ServiceOutcome};
-use wire::GroupId;
+use steadfast_engine::{
+    Applied, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
+};
+use wire::{Duration, GroupId, MethodId};
 
 use super::Cluster;
 use crate::base::Base;
@@ -15,6 +19,9 @@ impl<O: Base> Cluster<O> {
     pub(super) fn run(&mut self, id: u32, group: GroupId, command: Command) {
         let now = self.now;
         let node = self.nodes.get_mut(&id).unwrap();
+        if let Some((_, _, queue)) = node.blocked.get_mut(&group) {
+            return queue.push_back(command);
+        }
         let log = node.logs.entry(group).or_default();
         let changes = node.changes.entry(group).or_default();
         let lines = |state: &Bytes| -> Vec<String> {
@@ -24,6 +31,20 @@ impl<O: Base> Cluster<O> {
             Command::Execute { ticket, read: true, .. } => {
                 let length = log.len().to_string();
                 (ticket, Executed::Reply(ServiceOutcome::Ok(length.into())))
+            }
+            Command::Execute { ticket, ref body, .. } if body.contains(&b'>') => {
+                let entry = String::from_utf8(body.to_vec()).unwrap();
+                let (callee, text) = entry.split_once('>').unwrap();
+                let call = NestedCall {
+                    ticket,
+                    callee: callee.into(),
+                    method: MethodId::of("append"),
+                    json: false,
+                    body: Bytes::copy_from_slice(text.as_bytes()),
+                    patience: Duration::from_secs(60),
+                };
+                node.blocked.insert(group, (ticket, entry, VecDeque::new()));
+                return node.stack.handle_nested(now, now, group, call);
             }
             Command::Execute { ticket, body, .. } => {
                 changes.executed();
@@ -71,5 +92,33 @@ impl<O: Base> Cluster<O> {
             }
         };
         node.stack.handle_executed(now, group, ticket, executed);
+    }
+
+    /// A handler's call has ended: it answers with what came of it, and what waited behind it is executed.
+    pub(super) fn resume_handler(
+        &mut self,
+        id: u32,
+        group: GroupId,
+        ticket: Ticket,
+        outcome: Result<Bytes, NestedError>,
+    ) {
+        let now = self.now;
+        let node = self.nodes.get_mut(&id).unwrap();
+        let (waited, entry, queue) = node.blocked.remove(&group).expect("a handler waits");
+        assert_eq!(waited, ticket, "the handler that waits goes on");
+        let log = node.logs.entry(group).or_default();
+        let came = match outcome {
+            Ok(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+            Err(error) => format!("{error:?}"),
+        };
+        node.changes.entry(group).or_default().executed();
+        node.executions += 1;
+        log.push(format!("{entry}={came}"));
+        let result = format!("{}:{entry}={came}", log.len());
+        let executed = Executed::Reply(ServiceOutcome::Ok(result.into()));
+        node.stack.handle_executed(now, group, ticket, executed);
+        for command in queue {
+            self.run(id, group, command);
+        }
     }
 }

@@ -1,0 +1,399 @@
+//! The calls that this replica's handlers make of other groups (`docs/protocol/nested.md`).
+//!
+//! A handler's calls are named by the call that it executes and counted from 1. How one ended is an ordered message, taken
+//! by each replica of the group at its place; one that is behind keeps it until its handler asks.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::{MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPTH};
+use wire::ordered::{
+    End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
+};
+use wire::{ClientId, Duration, GroupId, Time};
+
+use super::{Effect, Mode, Replica, Task, Waiting};
+use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
+use crate::bug::{Bug, Planted};
+
+/// Who calls changes something, at the other group if nowhere else; and one replica alone executes what changes nothing.
+const READ: &str = "a method that changes nothing (it takes &self) is executed by one replica alone, and cannot call other groups: let it take \
+    &mut self, or let the client call both";
+
+/// A call that a handler makes: whose parent it has, and which of its handler's calls it is.
+pub(crate) type Child = (ClientId, u64, u8);
+
+/// A call that a handler waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) child: Child,
+    pub(crate) asked: u64,
+    /// Another replica has had it ordered.
+    pub(crate) ordered: bool,
+    /// When the caller waits no longer.
+    pub(crate) due: Time,
+    /// As it is ordered, but for its time, seed and patience.
+    pub(crate) request: Request,
+}
+
+impl Ask {
+    /// How it ended, told by the caller itself.
+    pub(crate) fn end(&self, end: End) -> NestedEnd {
+        let (client, number, call) = self.child;
+        let caller = self.request.path().last().copied().expect("a group calls");
+        NestedEnd {
+            callee: self.request.group,
+            caller,
+            client,
+            number,
+            call,
+            asked: self.asked,
+            end,
+        }
+    }
+}
+
+/// The time that is left to a handler's calls: an eighth of what the handler itself has is kept for its answer's way back.
+pub(super) fn due(now: Time, request: &Request) -> Time {
+    let patience = u64::from(request.patience_us);
+    now + Duration::from_micros(patience - patience / 8)
+}
+
+/// What was given to the service to be executed, as far as its calls are concerned.
+#[derive(Debug)]
+struct Handler {
+    client: ClientId,
+    number: u64,
+    unanswered: u64,
+    /// It is to change nothing.
+    read: bool,
+    path: Vec<GroupId>,
+    due: Time,
+    /// What was asked, if a group calls.
+    asked: u64,
+    /// Calls that it has made.
+    made: u8,
+    /// The last place in the order on which its result depends, beside that of the call.
+    settled: u64,
+    /// The call that it waits for: which, and what it asks.
+    open: Option<(u8, u64)>,
+}
+
+/// What became of an end.
+enum Taken {
+    /// The handler goes on.
+    Resume(Ticket, NestedEnd),
+    /// It waits for its handler.
+    Kept,
+    /// There is one already, or it is of no use.
+    Spare,
+    /// It is about no call that is being executed here.
+    Unknown(NestedEnd),
+}
+
+/// The calls of one replica's handlers.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// In the order in which they are executed.
+    handlers: VecDeque<(Ticket, Handler)>,
+    /// Ends that came before their handlers asked, with their places in the order.
+    ends: BTreeMap<Child, (NestedEnd, u64)>,
+    bytes: usize,
+    /// Calls that others have ordered before their handlers here asked.
+    ordered: BTreeSet<Child>,
+    /// Calls made since the replica was begun here: what must not matter.
+    made: u64,
+}
+
+/// What is left of a handler that has answered.
+pub(super) struct Finished {
+    /// The last place in the order on which the result depends; 0: only the call's own.
+    pub(super) settled: u64,
+    /// What was asked, if a group called.
+    pub(super) asked: Option<u64>,
+}
+
+impl Calls {
+    /// The service is given this request, whose deadline is this.
+    pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time) {
+        let path = request.path().to_vec();
+        let asked = if path.is_empty() { 0 } else { asked_of(request) };
+        let Request { client, number, unanswered, read, .. } = *request;
+        let handler = Handler {
+            client,
+            number,
+            unanswered,
+            read,
+            path,
+            due,
+            asked,
+            made: 0,
+            settled: 0,
+            open: None,
+        };
+        self.handlers.push_back((ticket, handler));
+    }
+
+    /// The service has answered it.
+    pub(super) fn finish(&mut self, ticket: Ticket) -> Option<Finished> {
+        self.handlers.front().filter(|(first, _)| *first == ticket)?;
+        let (_, handler) = self.handlers.pop_front()?;
+        let (client, number) = (handler.client, handler.number);
+        let ends = (client, number, 0)..=(client, number, u8::MAX);
+        // Another component may have brought what its handler did not ask for again.
+        let left: Vec<Child> = self.ends.range(ends).map(|(child, _)| *child).collect();
+        left.iter().for_each(|child| drop(self.take_kept(child)));
+        self.ordered.retain(|child| (child.0, child.1) != (client, number));
+        let asked = (!handler.path.is_empty()).then_some(handler.asked);
+        Some(Finished { settled: handler.settled, asked })
+    }
+
+    /// All is forgotten. The handler that waits, if one does.
+    pub(super) fn forget(&mut self) -> Option<Ticket> {
+        self.ends.clear();
+        self.ordered.clear();
+        self.bytes = 0;
+        let waits = |(ticket, handler): &(Ticket, Handler)| handler.open.map(|_| *ticket);
+        let waiting = self.handlers.iter().find_map(waits);
+        self.handlers.clear();
+        waiting
+    }
+
+    /// Another component counts anew, and holds all that was ordered before.
+    fn renumber(&mut self) {
+        self.handlers.iter_mut().for_each(|(_, handler)| handler.settled = 0);
+        self.ends.values_mut().for_each(|(_, sequence)| *sequence = 0);
+        self.ordered.clear();
+    }
+
+    fn take_kept(&mut self, child: &Child) -> Option<(NestedEnd, u64)> {
+        let (end, sequence) = self.ends.remove(child)?;
+        self.bytes -= end.end.size();
+        Some((end, sequence))
+    }
+
+    fn end(&mut self, end: NestedEnd, sequence: u64) -> Taken {
+        let (client, number) = (end.client, end.number);
+        let of = |(_, handler): &&mut (Ticket, Handler)| {
+            handler.client == client && handler.number == number
+        };
+        let Some((ticket, handler)) = self.handlers.iter_mut().find(of) else {
+            return Taken::Unknown(end);
+        };
+        match handler.open {
+            Some((call, _)) if call == end.call => {
+                handler.open = None;
+                handler.settled = handler.settled.max(sequence);
+                Taken::Resume(*ticket, end)
+            }
+            _ if end.call <= handler.made => Taken::Spare,
+            _ => {
+                let child = (client, number, end.call);
+                if self.ends.contains_key(&child) {
+                    return Taken::Spare;
+                }
+                self.bytes += end.end.size();
+                self.ends.insert(child, (end, sequence));
+                Taken::Kept
+            }
+        }
+    }
+
+    /// What must hold whatever happened.
+    pub(super) fn check_invariants(&self) {
+        let bytes: usize = self.ends.values().map(|(end, _)| end.end.size()).sum();
+        assert_eq!(bytes, self.bytes, "the bytes of ends are counted");
+        assert!(bytes <= MAX_NESTED_BYTES, "ends that wait are bounded");
+        let open = self.handlers.iter().filter(|(_, handler)| handler.open.is_some()).count();
+        assert!(open <= 1, "one handler runs at a time");
+    }
+}
+
+/// What a request asks for.
+pub(super) fn asked_of(request: &Request) -> u64 {
+    asked(request.group, request.method, request.json, &request.body)
+}
+
+/// What an end means to the handler that asked for this.
+fn outcome(end: NestedEnd, asked: u64) -> Result<Bytes, NestedError> {
+    if end.asked != asked {
+        return Err(NestedError::Diverged);
+    }
+    match end.end {
+        End::Reply(KeptReply::Ok(bytes)) => Ok(bytes.into()),
+        End::Reply(KeptReply::Service(bytes)) => Err(NestedError::Service(bytes.into())),
+        End::Reply(KeptReply::Refused(refusal, reason)) => {
+            Err(NestedError::Refused(refusal, reason))
+        }
+        End::Diverged => Err(NestedError::Diverged),
+        End::Deadline => Err(NestedError::Deadline),
+        End::NoReplica => Err(NestedError::NoReplica),
+        End::NoSuchGroup => Err(NestedError::NoSuchGroup),
+    }
+}
+
+/// An outcome as it travels to the caller.
+pub(super) fn end_of(outcome: &ServiceOutcome) -> End {
+    End::Reply(match outcome {
+        ServiceOutcome::Ok(bytes) => KeptReply::Ok(bytes.to_vec()),
+        ServiceOutcome::Error(bytes) => KeptReply::Service(bytes.to_vec()),
+        ServiceOutcome::Refused(refusal, reason) => KeptReply::Refused(*refusal, reason.clone()),
+    })
+}
+
+impl Replica {
+    /// The handler that runs now calls another group.
+    pub(crate) fn call(&mut self, now: Time, call: NestedCall, effects: &mut Vec<Effect>) {
+        let ticket = call.ticket;
+        let runs = self.tasks.front().is_some_and(|(front, _)| *front == ticket);
+        let outcome = match self.calls.handlers.front_mut() {
+            Some((first, handler)) if runs && *first == ticket && handler.open.is_none() => {
+                match open(self.group, self.planted, &mut self.calls.made, handler, now, call) {
+                    Ok(mut ask) => {
+                        ask.ordered = self.calls.ordered.remove(&ask.child);
+                        let Some((end, sequence)) = self.calls.take_kept(&ask.child) else {
+                            effects.push(Effect::Ask(Box::new(ask)));
+                            return;
+                        };
+                        let (_, handler) = self.calls.handlers.front_mut().expect("it runs");
+                        handler.open = None;
+                        handler.settled = handler.settled.max(sequence);
+                        outcome(end, ask.asked)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            _ if matches!(self.tasks.front(), Some((front, Task::Read { .. })) if *front == ticket) => {
+                Err(NestedError::Unable(READ))
+            }
+            // It was given before the replica was told to forget.
+            _ => Err(NestedError::Void),
+        };
+        effects.push(Effect::Resume { ticket, outcome });
+    }
+
+    /// A call that a handler of the group makes has ended, at this place of the order.
+    pub(crate) fn nested_end(&mut self, end: NestedEnd, sequence: u64, effects: &mut Vec<Effect>) {
+        let open = self.calls.handlers.front().and_then(|(_, handler)| handler.open);
+        match self.calls.end(end, sequence) {
+            Taken::Resume(ticket, end) => {
+                let asked = open.map_or(0, |(_, asked)| asked);
+                let outcome = outcome(end, asked);
+                effects.push(Effect::Resume { ticket, outcome });
+            }
+            Taken::Kept if self.calls.bytes > MAX_NESTED_BYTES => {
+                effects.push(Effect::Overflow);
+                self.idle(effects);
+            }
+            // The call that it is about is part of the state that is on its way, or waits behind it.
+            Taken::Unknown(end) if !matches!(self.mode, Mode::Live | Mode::Idle) => {
+                self.wait_for(Waiting::NestedEnd(end, sequence), effects);
+            }
+            Taken::Kept | Taken::Spare | Taken::Unknown(_) => {}
+        }
+    }
+
+    /// A handler has answered. What was asked, if a group called.
+    pub(super) fn finish_handler(
+        &mut self,
+        ticket: Ticket,
+        (client, number): (ClientId, u64),
+        effects: &mut Vec<Effect>,
+    ) -> Option<u64> {
+        let Finished { settled, asked } = self.calls.finish(ticket)?;
+        if settled > 0 {
+            effects.push(Effect::Settled { client, number, sequence: settled });
+        }
+        asked
+    }
+
+    /// What the handlers do that run has no effect any more.
+    pub(super) fn forget_handlers(&mut self, effects: &mut Vec<Effect>) {
+        if let Some(ticket) = self.calls.forget() {
+            effects.push(Effect::Resume { ticket, outcome: Err(NestedError::Void) });
+        }
+    }
+
+    /// The service has been given calls that it has not answered.
+    pub(crate) fn runs_handlers(&self) -> bool {
+        !self.calls.handlers.is_empty()
+    }
+
+    /// Another replica of the group has had this call ordered; the handler here may not have come so far.
+    pub(crate) fn call_ordered(&mut self, child: Child) {
+        let (client, number, call) = child;
+        let mut handlers = self.calls.handlers.iter();
+        let ahead = handlers.any(|(_, handler)| {
+            handler.client == client && handler.number == number && handler.made < call
+        });
+        if ahead {
+            self.calls.ordered.insert(child);
+        }
+    }
+
+    /// A component is installed that holds all that was ordered before.
+    pub(crate) fn in_new_component(&mut self) {
+        self.calls.renumber();
+        for waiting in &mut self.waiting {
+            if let Waiting::NestedEnd(_, sequence) = waiting {
+                *sequence = 0;
+            }
+        }
+    }
+}
+
+/// The handler's next call, or why it cannot be made: the same at every replica.
+fn open(
+    group: GroupId,
+    planted: Planted,
+    made: &mut u64,
+    handler: &mut Handler,
+    now: Time,
+    call: NestedCall,
+) -> Result<Ask, NestedError> {
+    if handler.read {
+        return Err(NestedError::Unable(READ));
+    }
+    let NestedCall { callee, method, json, body, patience, .. } = call;
+    let callee = GroupId::of(&callee);
+    if callee == group || handler.path.contains(&callee) {
+        return Err(NestedError::Cycle);
+    }
+    if handler.path.len() >= MAX_NESTED_DEPTH {
+        return Err(NestedError::TooDeep);
+    }
+    if body.len() > MAX_BODY {
+        return Err(NestedError::TooLarge(body.len()));
+    }
+    if handler.made == MAX_NESTED_CALLS {
+        return Err(NestedError::TooMany);
+    }
+    handler.made += 1;
+    *made += 1;
+    let place = if planted.is(Bug::OwnNestedNumber) { *made as u8 | 1 } else { handler.made };
+    let number = nested_number(handler.number, place).ok_or(NestedError::TooMany)?;
+    let asked = asked(callee, method, json, &body);
+    handler.open = Some((place, asked));
+    let mut path = handler.path.clone();
+    path.push(group);
+    let request = Request {
+        group: callee,
+        method,
+        json,
+        // It is a part of what its parent does at every replica: it has a place, even if it changes nothing.
+        read: false,
+        client: nested_client(group, handler.client),
+        number,
+        unanswered: nested_number(handler.unanswered, 0).unwrap_or_default(),
+        time: Time::ZERO,
+        seed: 0,
+        patience_us: 0,
+        origin: Some(Box::new(Origin { client: handler.client, path })),
+        body,
+    };
+    let child = (handler.client, handler.number, place);
+    let due = handler.due.min(now + patience.min(Duration::from_secs(3_600)));
+    Ok(Ask { child, asked, ordered: false, due, request })
+}

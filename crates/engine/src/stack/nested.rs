@@ -1,0 +1,517 @@
+//! Calls between groups: who orders them, and who orders how they ended (`docs/protocol/nested.md`).
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::MAX_NESTED_OWED;
+use wire::ordered::{Durability, End, GroupOptions, NestedEnd, Ordered, Request, nested_parts};
+use wire::{Duration, GroupId, Member, Time};
+
+use super::Stack;
+use crate::api::{Event, NestedCall, NestedError, Output};
+use crate::bug::Bug;
+use crate::callers::Call;
+use crate::directory::Group;
+use crate::ordering::{Level, Ordering};
+use crate::replica::{Ask, Child};
+use crate::style::{Conduct, Standing};
+
+/// Where several replicas may say the same, each waits for those before it in rank: as many times as long as this takes
+/// of late, and within these bounds.
+const PATIENCE: u32 = 4;
+const LEAST: Duration = Duration::from_micros(500);
+const MOST: Duration = Duration::from_millis(50);
+
+/// A replica that comes back from its disk executes its requests once more, and the ends of their calls are not there.
+const ON_DISK: &str = "a group with durability = \"disk\" can be called, but cannot call: let its clients call both, or keep the caller in \
+    memory";
+
+/// Its handlers are executed once more by whoever becomes primary.
+const COLD: &str = "a cold passive group can be called, but cannot call: let its clients call both, or choose another style for the caller";
+
+/// What one replica of a voting group asks is not what a majority asks.
+const VOTING: &str = "a voting group can be called, but cannot call: let its clients call both, or choose another style for the caller";
+
+/// Calls between groups in which this node's replicas have a part.
+#[derive(Default)]
+pub(super) struct Nested {
+    /// The call that a replica's handler waits for, by its group.
+    open: BTreeMap<GroupId, Open>,
+    /// Calls that replicas here have taken and of which no end is ordered.
+    owed: BTreeMap<Call, Owed>,
+    /// When those are to be ended that others have not, though they are before in rank.
+    due: BTreeSet<(Time, Call)>,
+    /// How long it takes from when this node could say something until it is said, smoothed; `None`: not known yet.
+    lag: Option<Duration>,
+}
+
+/// A call that a handler here waits for.
+struct Open {
+    ask: Ask,
+    /// The wall clock when it was asked.
+    wall: Time,
+    /// When this node orders it, if nobody else does before: `None` while that is others' business, or is done.
+    order_at: Option<Time>,
+    /// It is this node that orders it, or gives it up.
+    speaks: bool,
+    /// It has been delivered in this component.
+    delivered: bool,
+    /// It was given up, in this component.
+    given_up: bool,
+    /// The copy that this node has handed in.
+    handed: Option<Bytes>,
+}
+
+/// A call whose end is owed to its caller.
+struct Owed {
+    caller: GroupId,
+    child: Child,
+    asked: u64,
+    /// The end leaves when this is held.
+    sequence: u64,
+    end: Option<(End, Time)>,
+    /// Others are before in rank until then.
+    order_at: Option<Time>,
+    handed: Option<Bytes>,
+}
+
+impl Nested {
+    fn wait_no_more(&mut self, call: &Call) -> Option<Owed> {
+        let owed = self.owed.remove(call)?;
+        if let Some(at) = owed.order_at {
+            self.due.remove(&(at, *call));
+        }
+        Some(owed)
+    }
+
+    fn rank_pause(&self) -> Duration {
+        self.lag.map_or(MOST, |lag| (lag * PATIENCE).clamp(LEAST, MOST))
+    }
+
+    /// It was said, by whomever, so long after this node could have said it.
+    fn learn(&mut self, took: Duration) {
+        let took = took.min(MOST);
+        // What is too short costs copies, what is too long only time after a failure.
+        self.lag = Some(match self.lag {
+            Some(lag) if took < lag => (lag * 7 + took) / 8,
+            _ => took,
+        });
+    }
+
+    /// When something here is due by itself.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        let open = self.open.values().filter(|open| open.speaks && !open.given_up);
+        let open = open.map(|open| open.order_at.unwrap_or(Time::FAR).min(open.ask.due));
+        open.chain(self.due.first().map(|(at, _)| *at)).min()
+    }
+
+    /// What must hold whatever happened.
+    pub(super) fn check_invariants(&self) {
+        assert!(self.owed.len() <= MAX_NESTED_OWED, "ends that are owed are bounded");
+        assert!(self.due.len() <= self.owed.len(), "only what is owed is due");
+    }
+}
+
+impl<O: Ordering> Stack<O> {
+    /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by
+    /// [`Output::Resume`], maybe at once.
+    pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
+        let options = self.hosted.get(&group).map(|hosted| hosted.options);
+        let unable = options.and_then(|options| match options {
+            GroupOptions { durability: Durability::Disk, .. } => Some(ON_DISK),
+            GroupOptions { style, .. } if style.logs() => Some(COLD),
+            GroupOptions { style, .. } => style.votes().then_some(VOTING),
+        });
+        if let Some(reason) = unable {
+            let outcome = Err(NestedError::Unable(reason));
+            self.outputs.push_back(Output::Resume { group, ticket: call.ticket, outcome });
+            return;
+        }
+        self.asked_wall = wall;
+        self.with_replica(now, group, |replica, effects| replica.call(now, call, effects));
+        self.settle(now);
+    }
+
+    /// A replica here asks for a call.
+    pub(super) fn ask(&mut self, now: Time, group: GroupId, ask: Ask) {
+        let ordered = ask.ordered;
+        let open = Open {
+            ask,
+            wall: self.asked_wall,
+            order_at: None,
+            speaks: false,
+            delivered: ordered,
+            given_up: false,
+            handed: None,
+        };
+        self.nested.open.insert(group, open);
+        self.consider_open(now, group);
+    }
+
+    /// The handler goes on: nothing is asked any more.
+    pub(super) fn resumed(&mut self, group: GroupId) {
+        if let Some(handed) = self.nested.open.remove(&group).and_then(|open| open.handed) {
+            self.withdraw(&handed);
+        }
+    }
+
+    /// After how long this node speaks for its replica of a group: at once, after those before it in rank, or never.
+    fn speaks_after(&self, group: GroupId) -> Option<Duration> {
+        if !self.membership.is_active() {
+            return None;
+        }
+        let known = self.directory.get(group);
+        let Some(known) = known.filter(|group| group.primary().is_some()) else {
+            // The last replica is on its way out, and finishes what it was given.
+            return (known.is_none() && self.hosted.contains_key(&group)).then_some(Duration::ZERO);
+        };
+        let rank = known.synced().position(|member| member == self.me)?;
+        match (rank, known.options.style.all_speak()) {
+            (0, _) => Some(Duration::ZERO),
+            // Its calls are its own affair.
+            _ if !known.options.style.orders() => Some(Duration::ZERO),
+            (_, false) => None,
+            // The token comes to all in turn: whoever has it first says it, and the others withdraw theirs.
+            (_, true) if !self.ordering.is_parking() => Some(Duration::ZERO),
+            (rank, true) => Some(self.nested.rank_pause() * rank as u32),
+        }
+    }
+
+    /// Whether no other replica has to hear that a call is given up: none has executed what its handler does.
+    fn gives_up_alone(&self, group: GroupId) -> bool {
+        let style = self.hosted.get(&group).map(|hosted| hosted.options.style);
+        style.is_some_and(|style| !style.orders()) || self.planted.is(Bug::NestedGivenUpAlone)
+    }
+
+    /// Decides when this node orders the call that its replica waits for.
+    fn consider_open(&mut self, now: Time, group: GroupId) {
+        let after = self.speaks_after(group);
+        let alone = self.gives_up_alone(group);
+        let Some(open) = self.nested.open.get_mut(&group) else { return };
+        open.speaks = after.is_some() || alone;
+        open.order_at = match after {
+            Some(after) if !open.delivered && open.handed.is_none() => Some(now + after),
+            _ => None,
+        };
+        self.order_open(now, group);
+    }
+
+    /// Orders the call that this node's replica waits for, if it is time; or gives it up.
+    fn order_open(&mut self, now: Time, group: GroupId) {
+        let speaks = self.speaks_after(group).is_some();
+        let alone = self.gives_up_alone(group);
+        let Some(open) = self.nested.open.get(&group) else { return };
+        let (callee, late) = (open.ask.request.group, open.ask.due <= now);
+        if late && alone {
+            let end = open.ask.end(End::Deadline);
+            return self.with_replica(now, group, |replica, fx| replica.nested_end(end, 0, fx));
+        }
+        if !speaks || open.given_up {
+            return;
+        }
+        let known = self.directory.get(callee);
+        let awake = known.is_some_and(|callee| callee.primary().is_some());
+        let end = match known {
+            _ if late && awake => Some(End::Deadline),
+            None if !self.may_come(callee) => Some(End::NoSuchGroup),
+            _ if late => Some(End::NoReplica),
+            _ => None,
+        };
+        let open = self.nested.open.get_mut(&group).expect("it was looked at");
+        if let Some(end) = end {
+            open.given_up = true;
+            open.order_at = None;
+            let end = Ordered::NestedEnd(open.ask.end(end));
+            return self.order(now, end);
+        }
+        if open.order_at.is_none_or(|at| at > now) {
+            return;
+        }
+        open.order_at = None;
+        if !awake {
+            return; // a view of the callee will come
+        }
+        let patience = open.ask.due.since(now).as_micros();
+        let request = Request {
+            time: open.wall,
+            seed: self.random.next_u64(),
+            patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
+            ..open.ask.request.clone()
+        };
+        let payload = Ordered::Request(request).encode();
+        open.handed = Some(payload.clone());
+        self.order_bytes(now, payload);
+    }
+
+    fn order_bytes(&mut self, now: Time, payload: Bytes) {
+        if !self.unsent.is_empty() || !self.multicast(now, payload.clone(), Level::Held) {
+            let ordered = Ordered::decode(&payload).expect("it was encoded here");
+            self.unsent.push_back(ordered);
+        }
+    }
+
+    /// A copy that this node has handed in is of no use any more, if it has not been sent.
+    fn withdraw(&mut self, payload: &Bytes) {
+        if self.ordering.withdraw(payload) {
+            self.handed -= 1;
+        } else if !self.unsent.is_empty() {
+            self.unsent.retain(|waiting| waiting.encode() != *payload);
+        }
+    }
+
+    /// A group's call is delivered: whoever calls need not order it any more.
+    pub(super) fn nested_delivered(&mut self, sender: Member, request: &Request) {
+        let Some(origin) = &request.origin else { return };
+        self.acknowledge_to_speakers(request.group);
+        let (number, call) = nested_parts(request.number);
+        let child = (origin.client, number, call);
+        let caller = origin.caller();
+        let Some(open) = self.nested.open.get_mut(&caller).filter(|open| open.ask.child == child)
+        else {
+            if let Some(hosted) = self.hosted.get_mut(&caller) {
+                hosted.replica.call_ordered(child);
+            }
+            return;
+        };
+        open.delivered = true;
+        open.order_at = None;
+        if let Some(handed) = open.handed.take()
+            && sender != self.me
+        {
+            self.withdraw(&handed);
+        }
+    }
+
+    /// Those who answer for this group wait to know who holds what is being delivered.
+    fn acknowledge_to_speakers(&mut self, group: GroupId) {
+        let Some(group) = self.directory.get(group) else { return };
+        let count = if group.options.style.all_speak() { usize::MAX } else { 1 };
+        for member in group.synced().take(count) {
+            self.ordering.acknowledge(member);
+        }
+    }
+
+    /// A replica here takes a group's call, at this place of the order.
+    pub(super) fn owe_end(&mut self, request: &Request, sequence: u64) {
+        let Some(origin) = &request.origin else { return };
+        let call = (request.group, request.client, request.number);
+        let asked =
+            wire::ordered::asked(request.group, request.method, request.json, &request.body);
+        let full = self.nested.owed.len() >= MAX_NESTED_OWED;
+        match self.nested.owed.get_mut(&call) {
+            // It comes once more; the caller may have begun anew, and ask for something else.
+            Some(owed) if owed.asked != asked => {
+                owed.asked = asked;
+                owed.end = None;
+                owed.sequence = sequence;
+            }
+            None if !full => {
+                let (number, place) = nested_parts(request.number);
+                let owed = Owed {
+                    caller: origin.caller(),
+                    child: (origin.client, number, place),
+                    asked,
+                    sequence,
+                    end: None,
+                    order_at: None,
+                    handed: None,
+                };
+                self.nested.owed.insert(call, owed);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// A group calls one whose calls are not ordered: its first replica executes the call.
+    pub(super) fn serve_nested(&mut self, now: Time, sequence: u64, request: Request) {
+        let group = request.group;
+        let first = self.directory.get(group).and_then(Group::primary);
+        if first == Some(self.me) && self.hosted.contains_key(&group) {
+            self.owe_end(&request, sequence);
+            self.with_replica(now, group, |replica, fx| replica.serve(now, request, fx));
+        }
+    }
+
+    /// This is how a group's call ended here.
+    pub(super) fn owe(&mut self, now: Time, call: Call, asked: u64, end: End) {
+        let after = self.speaks_after(call.0);
+        let style = self.directory.get(call.0).map(|group| group.options.style);
+        let Some(owed) = self.nested.owed.get_mut(&call).filter(|owed| owed.asked == asked) else {
+            return;
+        };
+        if style.is_some_and(Conduct::executes_on_arrival) {
+            // What has its place is the update, which is being delivered, not the call.
+            owed.sequence = owed.sequence.max(self.delivered);
+        }
+        if owed.end.is_none() {
+            owed.end = Some((end, now));
+        }
+        if let Some(after) = after.filter(|after| *after > Duration::ZERO)
+            && owed.order_at.is_none()
+        {
+            owed.order_at = Some(now + after);
+            self.nested.due.insert((now + after, call));
+        }
+        self.pay(now, call);
+    }
+
+    /// The answer to a call depends on what was ordered up to there.
+    pub(super) fn settled(&mut self, call: Call, sequence: u64) {
+        self.callers.settled(&call, sequence);
+        if let Some(owed) = self.nested.owed.get_mut(&call) {
+            owed.sequence = owed.sequence.max(sequence);
+        }
+    }
+
+    /// Orders how a group's call ended, if it is this node's business, and it may be known.
+    fn pay(&mut self, now: Time, call: Call) {
+        let Some(owed) = self.nested.owed.get(&call) else { return };
+        let (sequence, waits) = (owed.sequence, owed.order_at.is_some_and(|at| at > now));
+        if waits || owed.end.is_none() || owed.handed.is_some() {
+            return;
+        }
+        let style = self.directory.get(call.0).map(|group| group.options.style);
+        let kept = style.is_some_and(Conduct::orders);
+        if self.speaks_after(call.0).is_none() || (kept && !self.is_held(call.0, sequence)) {
+            return;
+        }
+        let owed = self.nested.owed.get_mut(&call).expect("it was looked at");
+        let Some((end, _)) = owed.end.clone() else { return };
+        let ((client, number, place), asked) = (owed.child, owed.asked);
+        let (callee, caller) = (call.0, owed.caller);
+        let end = NestedEnd { callee, caller, client, number, call: place, asked, end };
+        let payload = Ordered::NestedEnd(end).encode();
+        owed.handed = Some(payload.clone());
+        self.order_bytes(now, payload);
+    }
+
+    /// More is held, or other replicas speak: what is owed may be paid.
+    pub(super) fn pay_all(&mut self, now: Time) {
+        if !self.nested.owed.is_empty() {
+            let ready = |(_, owed): &(&Call, &Owed)| owed.end.is_some() && owed.handed.is_none();
+            let ready = self.nested.owed.iter().filter(ready);
+            let calls: Vec<Call> = ready.map(|(call, _)| *call).collect();
+            calls.into_iter().for_each(|call| self.pay(now, call));
+        }
+    }
+
+    /// A call between groups has ended, at its place in the order.
+    pub(super) fn act_on_nested_end(
+        &mut self,
+        now: Time,
+        sender: Member,
+        sequence: u64,
+        end: NestedEnd,
+    ) {
+        self.end_is_paid(now, sender, &end);
+        self.acknowledge_to_speakers(end.caller);
+        let caller = end.caller;
+        let group = self.directory.get(caller);
+        let there = group.is_some_and(|group| group.replica(self.me).is_some());
+        let together = group.is_some_and(|group| group.options.style.executes(Standing::Backup));
+        // As the calls themselves, it is part of what leads to the group's state.
+        let place = self.place(sequence);
+        if together && !self.directory.requested(caller, place) && there {
+            return; // the group sleeps
+        }
+        if let Some(hosted) = self.hosted.get_mut(&caller) {
+            if together && there {
+                hosted.taken = place;
+            }
+            self.with_replica(now, caller, |replica, fx| {
+                // A backup that is only told what its primary has done has no handler that asks.
+                if together || replica.runs_handlers() {
+                    replica.nested_end(end, sequence, fx);
+                }
+            });
+        }
+    }
+
+    fn end_is_paid(&mut self, now: Time, sender: Member, end: &NestedEnd) {
+        let client = wire::ordered::nested_client(end.caller, end.client);
+        let Some(number) = wire::ordered::nested_number(end.number, end.call) else { return };
+        let call = (end.callee, client, number);
+        let replied = matches!(end.end, End::Reply(_) | End::Diverged);
+        let group = end.callee;
+        let style = self.directory.get(group).map(|group| group.options.style);
+        match self.nested.wait_no_more(&call) {
+            Some(owed) => {
+                if let Some((_, since)) = owed.end {
+                    self.nested.learn(now.since(since));
+                }
+                if let Some(handed) = owed.handed.filter(|_| sender != self.me) {
+                    self.withdraw(&handed);
+                }
+                self.event(Event::NestedEnded { group, by: sender });
+            }
+            None if replied
+                && style.is_some_and(Conduct::orders)
+                && self.hosted.contains_key(&group) =>
+            {
+                self.event(Event::NestedCopy { group });
+            }
+            None => {}
+        }
+    }
+
+    /// A group has another view: calls of it, or by it, may be this node's business now, or have to be repeated.
+    pub(super) fn reconcile_nested(&mut self, now: Time, id: GroupId) {
+        let repeats = !self.planted.is(Bug::NestedNotRepeated);
+        let of = self.nested.open.iter_mut();
+        let of = of.filter(|(caller, open)| **caller == id || open.ask.request.group == id);
+        let mut callers: Vec<GroupId> = Vec::new();
+        for (caller, open) in of {
+            if open.ask.request.group == id && repeats {
+                // Who answers now may not know that an answer is owed.
+                open.delivered = false;
+                open.handed = None;
+            }
+            callers.push(*caller);
+        }
+        for caller in callers {
+            if repeats {
+                self.consider_open(now, caller);
+            }
+        }
+        self.pay_all(now);
+    }
+
+    /// A component is installed: what was ordered before may be lost, and is asked for once more.
+    pub(super) fn nested_in_new_component(&mut self, now: Time) {
+        self.nested.owed.clear();
+        self.nested.due.clear();
+        for hosted in self.hosted.values_mut() {
+            hosted.replica.in_new_component();
+        }
+        let repeats = !self.planted.is(Bug::NestedNotRepeated);
+        for open in self.nested.open.values_mut() {
+            open.delivered &= !repeats;
+            open.given_up = false;
+            open.handed = open.handed.take().filter(|_| !repeats);
+        }
+        let callers: Vec<GroupId> = self.nested.open.keys().copied().collect();
+        callers.into_iter().for_each(|caller| self.consider_open(now, caller));
+    }
+
+    /// Groups whose replicas here wait for a call.
+    pub(super) fn nested_callers(&self) -> Vec<GroupId> {
+        self.nested.open.keys().copied().collect()
+    }
+
+    /// The times that [`Nested::next_timeout`] named have come.
+    pub(super) fn nested_timeout(&mut self, now: Time) {
+        let late = |open: &Open| open.order_at.is_some_and(|at| at <= now) || open.ask.due <= now;
+        let open = self.nested.open.iter();
+        let open = open.filter(|(_, open)| open.speaks && !open.given_up && late(open));
+        let callers: Vec<GroupId> = open.map(|(caller, _)| *caller).collect();
+        callers.into_iter().for_each(|caller| self.order_open(now, caller));
+        while let Some(&(_, call)) = self.nested.due.first().filter(|(at, _)| *at <= now) {
+            self.nested.due.pop_first();
+            if let Some(owed) = self.nested.owed.get_mut(&call) {
+                owed.order_at = None;
+            }
+            self.pay(now, call);
+        }
+    }
+}

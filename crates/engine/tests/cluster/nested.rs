@@ -1,0 +1,155 @@
+//! What calls between groups promise (`docs/protocol/nested.md`).
+
+use steadfast_engine::Event;
+use steadfast_engine::ordering::InProcess;
+use wire::client::{Access, Outcome};
+use wire::ordered::{GroupOptions, Style};
+
+use crate::base::Base;
+use crate::harness::{Cluster, ms};
+
+fn ok(text: &str) -> Outcome {
+    Outcome::Ok(text.to_owned().into())
+}
+
+fn two_groups<O: Base>(mut cluster: Cluster<O>) -> Cluster<O> {
+    cluster.host_on("front", &[1, 2, 3]);
+    cluster.host_on("back", &[3, 4, 5]);
+    cluster
+}
+
+fn copies<O: Base>(cluster: &Cluster<O>) -> bool {
+    (1..=5).any(|node| cluster.told(node, |event| matches!(event, Event::NestedCopy { .. })))
+}
+
+#[test]
+fn a_group_calls_another_and_every_replica_takes_the_same_reply() {
+    let mut cluster = two_groups(Cluster::new(5));
+    let client = cluster.client(1);
+    let call = cluster.call(client, "front", 1, "back>a");
+    assert_eq!(cluster.reply(call), ok("1:back>a=1:a"));
+    let call = cluster.call(client, "front", 2, "back>b");
+    assert_eq!(cluster.reply(call), ok("2:back>b=2:b"));
+    cluster.run_for(ms(5));
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "front"), ["back>a=1:a", "back>b=2:b"]);
+    }
+    for node in [3, 4, 5] {
+        assert_eq!(cluster.state(node, "back"), ["a", "b"]);
+    }
+    assert!(!copies(&cluster));
+}
+
+#[test]
+fn active_groups_call_with_one_copy_of_each_message() {
+    let active = GroupOptions { style: Style::Active, ..GroupOptions::default() };
+    let mut cluster = Cluster::new(5);
+    cluster.host_on_with("front", &[1, 2, 3], active);
+    cluster.host_on_with("back", &[3, 4, 5], active);
+    for number in 1..=20 {
+        let client = cluster.client(2);
+        cluster.learn_view(client, "front");
+        let call = cluster.call(client, "front", 1, "back>a");
+        assert_eq!(cluster.reply(call), ok(&format!("{number}:back>a={number}:a")));
+    }
+    assert!(!copies(&cluster));
+    assert!((3..=5).all(|node| cluster.copies(node) == 0), "requests come once");
+}
+
+#[test]
+fn calls_go_through_several_groups_and_never_in_a_circle() {
+    let mut cluster = Cluster::<InProcess>::in_process(5);
+    for group in ["a", "b", "c", "d", "e"] {
+        cluster.host_on(group, &[1, 2, 3]);
+    }
+    let client = cluster.client(1);
+    let call = cluster.call(client, "a", 1, "b>c>d>x");
+    assert_eq!(cluster.reply(call), ok("1:b>c>d>x=1:c>d>x=1:d>x=1:x"));
+    let call = cluster.call(client, "a", 2, "b>c>d>e>x");
+    assert_eq!(cluster.reply(call), ok("2:b>c>d>e>x=2:c>d>e>x=2:d>e>x=2:e>x=TooDeep"));
+    let call = cluster.call(client, "a", 3, "b>c>a>x");
+    assert_eq!(cluster.reply(call), ok("3:b>c>a>x=3:c>a>x=3:a>x=Cycle"));
+    let call = cluster.call(client, "a", 4, "a>x");
+    assert_eq!(cluster.reply(call), ok("4:a>x=Cycle"));
+    let call = cluster.call(client, "a", 5, "nobody>x");
+    assert_eq!(cluster.reply(call), ok("5:nobody>x=NoSuchGroup"));
+}
+
+#[test]
+fn whichever_side_dies_the_call_is_executed_once() {
+    for (victim, heir) in [(1, 2), (3, 2), (4, 2)] {
+        let mut cluster = Cluster::new(5);
+        cluster.host_on("front", &[1, 2, 5]);
+        cluster.host_on("back", &[3, 4, 5]);
+        let client = cluster.client(heir);
+        cluster.learn_view(client, "front");
+        let entry = cluster.connect_as(client, 1);
+        for number in 1..=10u64 {
+            let text = format!("back>{number}");
+            let at = if victim == 1 && number > 5 { client } else { entry };
+            let first = cluster.call(at, "front", number, &text);
+            if number == 5 {
+                // Somewhere on its way.
+                cluster.run_for(wire::Duration::from_micros(100));
+                cluster.kill(victim);
+            }
+            let last = match victim {
+                1 if number == 5 => cluster.call(client, "front", number, &text),
+                _ => first,
+            };
+            let right = ok(&format!("{number}:{text}={number}:{number}"));
+            assert_eq!(cluster.reply(last), right, "node {victim} dies");
+        }
+        cluster.run_for(ms(50));
+        for node in [4, 5].into_iter().filter(|node| *node != victim) {
+            assert_eq!(cluster.state(node, "back").len(), 10, "node {victim} dies");
+        }
+    }
+}
+
+#[test]
+fn a_call_that_nobody_answers_ends_by_its_parents_deadline_alike_everywhere() {
+    let mut cluster = two_groups(Cluster::new(5));
+    // Two who wait for each other.
+    let (one, other) = (cluster.client(1), cluster.client(3));
+    let a = cluster.call_within(one, "front", 1, "back>x", (Access::Change, ms(300)));
+    let b = cluster.call_within(other, "back", 1, "front>y", (Access::Change, ms(300)));
+    let (a, b) = (cluster.reply(a), cluster.reply(b));
+    let Outcome::Ok(a) = a else { panic!("{a:?}") };
+    let Outcome::Ok(b) = b else { panic!("{b:?}") };
+    let gave_up = |bytes: &[u8]| bytes.ends_with(b"=Deadline");
+    assert!(gave_up(&a) || gave_up(&b), "{a:?} {b:?}");
+    cluster.run_for(ms(1_000));
+    for (group, nodes) in [("front", [1, 2, 3]), ("back", [3, 4, 5])] {
+        let states = nodes.map(|node| cluster.state(node, group).to_vec());
+        assert!(states.iter().all(|state| *state == states[0]), "{states:?}");
+    }
+    let next = cluster.call(one, "front", 2, "back>z");
+    assert!(matches!(cluster.reply(next), Outcome::Ok(bytes) if bytes.ends_with(b":z")));
+}
+
+#[test]
+fn a_replica_that_joins_while_a_call_is_under_way_has_it_in_its_state() {
+    let mut cluster = Cluster::new(5);
+    cluster.host_on("front", &[1, 2]);
+    cluster.host_on("back", &[4, 5]);
+    let client = cluster.client(1);
+    cluster.learn_view(client, "front");
+    for number in 1..=3 {
+        cluster.call(client, "front", number, &format!("back>{number}"));
+    }
+    cluster.host_on_later("front", 3);
+    cluster.run_until_synced("front", 3);
+    cluster.learn_view(client, "front");
+    let call = cluster.call(client, "front", 4, "back>4");
+    assert_eq!(cluster.reply(call), ok("4:back>4=4:4"));
+    cluster.run_for(ms(5));
+    assert_eq!(cluster.state(3, "front"), cluster.state(1, "front"));
+    // It derives the same calls as the others.
+    cluster.kill(1);
+    cluster.kill(2);
+    cluster.restart(2);
+    let other = cluster.connect_as(client, 3);
+    let retry = cluster.call(other, "front", 4, "back>4");
+    assert_eq!(cluster.reply(retry), ok("4:back>4=4:4"));
+}
