@@ -298,7 +298,7 @@ impl Options {
         Options { disks: Some(plan), ..self }
     }
 
-    /// In half of the seeds groups call the next one. Those on disk, and those that vote, cannot.
+    /// In half of the seeds groups call the next one. Those on disk, cold passive ones, and those that vote, cannot.
     fn with_nested(mut self, draw: &mut Draw) -> Options {
         let calls = draw.one_in(2) && self.disks.is_none();
         let unable = [Style::Voting, Style::ColdPassive];
@@ -307,6 +307,10 @@ impl Options {
         for (place, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| able(group)) {
             let relays = |next: &GroupPlan| able(next) && place + 2 < plans.len();
             group.callee = plans.get(place + 1).map(|next| (next.name.clone(), relays(next)));
+        }
+        if self.groups.iter().any(|group| group.callee.is_some()) {
+            // Who waits for another group holds its place at the node meanwhile: seed 2747 of the styles.
+            self.waiting = self.waiting.max(8);
         }
         self
     }
