@@ -94,7 +94,7 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
         let mut replica = Replica::new(GroupId(1), Style::Voting, false, planted);
         let mut effects = Vec::new();
         replica.begin(&mut effects);
-        replica.deliver(request(1), false, &mut effects);
+        replica.deliver(Time::ZERO, request(1), false, &mut effects);
         let ticket = tickets(&effects)[0];
         let right = ServiceOutcome::Ok("right".into());
         let verdict = Verdict::Agreed(voting::digest(&right));
@@ -106,7 +106,7 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
             replica.answered(ticket, wrong, &mut effects);
             replica.settled(1, verdict, &mut effects);
         }
-        replica.deliver(request(1), false, &mut effects);
+        replica.deliver(Time::ZERO, request(1), false, &mut effects);
         assert_eq!(replica.known(ClientId(1), 1), Some(None));
         let joiner = Member { node: NodeId(2), incarnation: Incarnation(1) };
         replica.give_states(&[(ViewNumber(2), joiner)], &mut effects);
