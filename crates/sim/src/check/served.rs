@@ -21,6 +21,8 @@ pub struct Served {
     groups: Vec<GroupId>,
     /// Who is in the last view that it installed itself.
     members: HashSet<(GroupId, Member)>,
+    /// Whose disk has failed: they leave, and with the last of a group that ends, without a view that says so.
+    leaving: HashSet<Member>,
     executed: HashMap<CallKey, Vec<u64>>,
 }
 
@@ -42,6 +44,11 @@ impl Served {
         } else {
             self.members.remove(&(group, by));
         }
+    }
+
+    /// A node leaves the cluster.
+    pub fn leaves(&mut self, by: Member) {
+        self.leaving.insert(by);
     }
 
     /// A replica is given a call.
@@ -68,7 +75,8 @@ impl Served {
         }
         let declined =
             matches!(outcome, Outcome::NotPrimary | Outcome::NoReplica | Outcome::NoSuchGroup);
-        demand(!declined || !self.members.contains(&(call.0, by)), PROPERTY, || {
+        let serves = self.members.contains(&(call.0, by)) && !self.leaving.contains(&by);
+        demand(!declined || !serves, PROPERTY, || {
             format!("{by}, a member, declines {call:?}: {outcome:?}")
         })
     }

@@ -231,6 +231,7 @@ impl Cluster {
         }
         if broken {
             own.store = None;
+            self.watch.served.leaves(self.fabric.member(node));
         }
         Ok(any)
     }
