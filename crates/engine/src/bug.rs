@@ -43,6 +43,10 @@ pub enum Bug {
     ForgetLoggedSessions,
     /// After the loss of all lives whoever is back with the last request that the table names has the state.
     TrustOldTable,
+    /// Of several requests of one place, those that are on a disk count as all of them.
+    CountHalfPlace,
+    /// A group of which nobody here has anything begins anew, although not all nodes are here.
+    BeginWithoutAll,
     /// An active replica executes a client's call where it comes, instead of in the order.
     ActiveAtOnce,
     /// Calls that are not ordered need a quorum all the same.
@@ -125,7 +129,7 @@ impl Bug {
 
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 48] = [
+    pub const ALL: [Bug; 50] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -146,6 +150,8 @@ impl Bug {
         Bug::EffectiveBeforeStored,
         Bug::ForgetLoggedSessions,
         Bug::TrustOldTable,
+        Bug::CountHalfPlace,
+        Bug::BeginWithoutAll,
         Bug::ActiveAtOnce,
         Bug::QuorumForAll,
         Bug::ServeAsStranger,
@@ -200,12 +206,14 @@ impl Bug {
 
     /// Those that show where nodes have disks.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_DISKS: [Bug; 5] = [
+    pub const OF_DISKS: [Bug; 7] = [
         Bug::AnswerBeforeStored,
         Bug::SyncedBeforeStored,
         Bug::EffectiveBeforeStored,
         Bug::ForgetLoggedSessions,
         Bug::TrustOldTable,
+        Bug::CountHalfPlace,
+        Bug::BeginWithoutAll,
     ];
 }
 

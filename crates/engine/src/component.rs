@@ -11,7 +11,7 @@ use wire::{GroupId, Member, NodeId, RingId};
 
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
-use crate::quorum::{Verdict, verdict};
+use crate::quorum::{Gathering, Verdict, verdict};
 
 /// Where this node stands with the configuration that the ring delivered last.
 #[derive(Clone, Debug)]
@@ -71,8 +71,7 @@ pub(crate) struct Passage<'a> {
     pub(crate) installer: Member,
     /// No table need be complete: see [`Verdict::Quorate`].
     pub(crate) recalled: bool,
-    /// By which it may act.
-    pub(crate) rule: Quorum,
+    pub(crate) gathering: Gathering,
 }
 
 impl Membership {
@@ -113,9 +112,10 @@ impl Membership {
         }
     }
 
-    /// The rule by which configurations may act.
-    pub(crate) fn rule(&self) -> Quorum {
-        self.rule
+    /// Who is gathered in the configuration.
+    pub(crate) fn gathering(&self) -> Gathering {
+        let whole = self.has_all_nodes() || self.planted.is(Bug::BeginWithoutAll);
+        Gathering { rule: self.rule, whole }
     }
 
     /// Some of the members have a disk.
@@ -294,7 +294,8 @@ impl Membership {
         self.position = sequence;
         self.phase = Phase::Active { installed: sequence, effective: false };
         self.restarted = false;
-        Some(Passage { announces: &self.announces, installer: sender, recalled, rule: self.rule })
+        let (announces, gathering) = (&self.announces, self.gathering());
+        Some(Passage { announces, installer: sender, recalled, gathering })
     }
 
     /// Every member holds what was ordered up to `all`. True if that makes the component

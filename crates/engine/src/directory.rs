@@ -14,8 +14,8 @@ use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
 use wire::{GroupId, Member, ViewNumber};
 
-use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
+use crate::quorum::Gathering;
 use crate::style::{Conduct, Standing};
 use passage::installed;
 pub(crate) use passage::{majority, recalled, recalled_entry};
@@ -329,13 +329,13 @@ impl Directory {
         &mut self,
         entries: &[GroupEntry],
         announces: &BTreeMap<Member, Announce>,
-        rule: Quorum,
+        gathering: Gathering,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
         let before = core::mem::take(&mut self.groups);
         for entry in entries {
             let id = GroupId::of(&entry.name);
-            let (group, as_before) = installed(entry, announces, rule);
+            let (group, as_before) = installed(entry, announces, gathering);
             let known = before.get(&id).is_some_and(|before| {
                 before.view == group.view && before.replicas == group.replicas
             });
@@ -352,12 +352,13 @@ impl Directory {
         &mut self,
         id: GroupId,
         announces: &BTreeMap<Member, Announce>,
-        rule: Quorum,
+        gathering: Gathering,
     ) -> Change {
         let Some(group) = self.groups.get_mut(&id).filter(|group| !group.asleep.is_empty()) else {
             return Change::None;
         };
-        let (woken, _) = installed(&recalled_entry(&group.to_entry(), announces), announces, rule);
+        let entry = recalled_entry(&group.to_entry(), announces);
+        let (woken, _) = installed(&entry, announces, gathering);
         if woken.asleep.is_empty() {
             *group = woken;
             return Change::View;

@@ -3,9 +3,10 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::mem;
 
 use bytes::Bytes;
-use wire::kept::{BEGUN, LOST, NODE, NodeRecord, Recollection, TAKEN};
+use wire::kept::{BEGUN, FOLLOWED, LOST, NODE, NodeRecord, Recollection, TAKEN};
 use wire::limits::MAX_GROUPS;
 use wire::ordered::{MAX_ATTEMPTS, Place};
 use wire::{GroupId, Incarnation, Malformed};
@@ -44,6 +45,14 @@ pub(crate) struct Strand {
     pub(crate) log: Vec<Bytes>,
     /// The place of the last one.
     pub(crate) taken: Place,
+    /// Messages whose place has more, which are not there.
+    part: Vec<(Place, Bytes)>,
+}
+
+impl Strand {
+    fn new(state: Option<Bytes>, taken: Place) -> Strand {
+        Strand { state, log: Vec::new(), taken, part: Vec::new() }
+    }
 }
 
 impl Recovery {
@@ -67,12 +76,10 @@ impl Recovery {
             (None, None) => self.recollection = Recollection::decode(&bytes)?,
             (None, Some(NODE)) => apply(&mut self.recollection, NodeRecord::decode(&bytes)?, place),
             (Some(group), None) => {
-                let strand = Strand { state: Some(bytes), log: Vec::new(), taken: place };
-                self.strands.insert(group, strand);
+                self.strands.insert(group, Strand::new(Some(bytes), place));
             }
             (Some(group), Some(BEGUN)) => {
-                let strand = Strand { state: None, log: Vec::new(), taken: place };
-                self.strands.insert(group, strand);
+                self.strands.insert(group, Strand::new(None, place));
             }
             (Some(group), Some(LOST)) => {
                 self.strands.remove(&group);
@@ -80,8 +87,16 @@ impl Recovery {
             (Some(group), Some(TAKEN)) => {
                 // What was taken while the state was on its way is worth nothing without it.
                 if let Some(strand) = self.strands.get_mut(&group) {
+                    let part = mem::take(&mut strand.part).into_iter();
+                    strand.log.extend(part.filter(|(at, _)| *at == place).map(|(_, bytes)| bytes));
                     strand.log.push(bytes);
                     strand.taken = place;
+                }
+            }
+            (Some(group), Some(FOLLOWED)) => {
+                if let Some(strand) = self.strands.get_mut(&group) {
+                    strand.part.retain(|(at, _)| *at == place);
+                    strand.part.push((place, bytes));
                 }
             }
             (_, Some(kind)) => return Err(Malformed::Kind(kind)),
@@ -253,5 +268,44 @@ impl Disk {
         let from = self.pending.iter().map(|pending| pending.from);
         assert!(from.is_sorted(), "records are given in the order of what they bound");
         assert!(self.recollection.groups.len() <= MAX_GROUPS, "what is recalled is bounded");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(kind: u8, sequence: u64, bytes: &'static [u8]) -> Kept {
+        let place = Place { sequence, ..Place::default() };
+        Kept { strand: Some(GroupId(7)), kind: Some(kind), place, bytes: Bytes::from_static(bytes) }
+    }
+
+    fn log(pieces: &[Kept]) -> (Vec<Bytes>, u64) {
+        let mut recovery = Recovery::read(pieces.iter().cloned()).expect("all can be read");
+        let strand = recovery.strands.remove(&GroupId(7)).expect("it began");
+        (strand.log, strand.taken.sequence)
+    }
+
+    /// The simulator's seed 470 of the world of disks.
+    #[test]
+    fn a_place_is_on_the_disk_when_all_its_messages_are() {
+        let pieces = [
+            kept(BEGUN, 0, b""),
+            kept(TAKEN, 3, b"one"),
+            kept(FOLLOWED, 5, b"two"),
+            kept(FOLLOWED, 5, b"three"),
+            kept(TAKEN, 5, b"four"),
+        ];
+        assert_eq!(log(&pieces), (["one", "two", "three", "four"].map(Bytes::from).to_vec(), 5));
+        assert_eq!(
+            log(&pieces[..4]),
+            ([Bytes::from("one")].to_vec(), 3),
+            "the fourth was not there"
+        );
+
+        // The next life goes on from there, and may order the same anew.
+        let mut next = pieces[..4].to_vec();
+        next.extend([kept(FOLLOWED, 9, b"three"), kept(TAKEN, 9, b"two")]);
+        assert_eq!(log(&next), (["one", "three", "two"].map(Bytes::from).to_vec(), 9));
     }
 }

@@ -30,6 +30,15 @@ pub(crate) enum Verdict {
     },
 }
 
+/// Who is gathered in a new component, beside what they announce.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gathering {
+    /// By which it may act.
+    pub(crate) rule: Quorum,
+    /// Every configured node is here, in whatever life.
+    pub(crate) whole: bool,
+}
+
 /// How far a member has executed, in the newest component that it acted in. Of two members in one
 /// component, the history of the one with the smaller place is a part of the other's.
 pub(crate) fn reached(announce: &Announce) -> Place {

@@ -100,6 +100,8 @@ struct Hosted {
     coming: bool,
     /// Its state came from the disk, and no table has said yet what it is worth.
     recalled: bool,
+    /// It is out of the table, and keeps its state until all disks know that.
+    kept: bool,
     /// What the disk has of it.
     logged: Logged,
     /// The views, first and last, in which it was the primary without a break.
@@ -157,6 +159,8 @@ pub struct Stack<O = Ring> {
     changed_at: BTreeMap<GroupId, u64>,
     /// When others are asked for what they have on their disks.
     ask_at: Option<Time>,
+    /// The component has become effective: what was kept until then is to go.
+    look_at_kept: bool,
     /// The votes in voting groups, since the component began.
     tallies: BTreeMap<GroupId, Tally>,
     /// Groups in which this node's replica may have votes to tell.
@@ -177,6 +181,8 @@ pub struct Stack<O = Ring> {
     leaving: Option<Time>,
     left: bool,
     outputs: VecDeque<Output>,
+    /// What the disk is to be given when all that is ordered at the present place has been acted on.
+    unwritten: Vec<Output>,
     /// Room for what a replica asks for, kept from call to call.
     effects: Vec<Effect>,
 }
@@ -226,6 +232,7 @@ impl<O: Ordering> Stack<O> {
             acting: None,
             changed_at: BTreeMap::new(),
             ask_at: None,
+            look_at_kept: false,
             tallies: BTreeMap::new(),
             ballots_due: BTreeSet::new(),
             arrears: BTreeMap::new(),
@@ -238,6 +245,7 @@ impl<O: Ordering> Stack<O> {
             leaving: None,
             left: false,
             outputs: VecDeque::new(),
+            unwritten: Vec::new(),
             effects: Vec::new(),
         };
         if let Some(recovery) = &config.storage {
@@ -341,6 +349,7 @@ impl<O: Ordering> Stack<O> {
             }
         }
         self.tell_resumed(now);
+        self.write_down(now);
         self.watch_disks(now);
     }
 
@@ -359,6 +368,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.pump_checkpoints(now);
         any |= self.pump_yields(now);
         any |= self.pump_reads(now);
+        any |= self.give_up_kept(now);
         any |= self.ask_for_views(now);
         any |= self.pump_ballots(now);
         any |= self.pump_bench(now);

@@ -7,6 +7,7 @@
 //! | a group's | 2 | an [ordered](crate::ordered) message that the replica took, as it was delivered |
 //! | a group's | 3 | the replica begins with the service's initial state; no content |
 //! | a group's | 4 | the replica's state is of no use any more; no content |
+//! | a group's | 5 | as 2, and another of the same place follows: without the last of them, none of them counts |
 //!
 //! The snapshot of a group is a [`ReplicaState`](crate::ordered::ReplicaState), that of the node a [`Recollection`].
 
@@ -27,6 +28,8 @@ pub const TAKEN: u8 = 2;
 pub const BEGUN: u8 = 3;
 /// The kind of the end of a replica's state.
 pub const LOST: u8 = 4;
+/// The kind of an ordered message that the replica took, of which the place has another.
+pub const FOLLOWED: u8 = 5;
 
 /// Something that happened to the node. Postcard: the variant's number, then the fields in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

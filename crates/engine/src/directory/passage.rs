@@ -11,7 +11,7 @@ use wire::{GroupId, Member, ViewNumber};
 use super::{Group, Replica, State};
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
-use crate::quorum::{is_restarted, reached, recalls};
+use crate::quorum::{Gathering, is_restarted, reached, recalls};
 use crate::style::Conduct;
 
 /// Of so many synced replicas, these many hold a request before its reply leaves.
@@ -31,18 +31,19 @@ fn enough(hold: Hold, replicas: usize) -> usize {
 pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
-    rule: Quorum,
+    gathering: Gathering,
 ) -> (Group, bool) {
-    let Brought { had_state, synced, last } = if entry.options.style.has_state() {
-        brought(entry, announces, rule)
+    let Brought { had_state, synced, last, floor } = if entry.options.style.has_state() {
+        brought(entry, announces, gathering)
     } else {
         let here = entry.replicas.iter().map(|replica| replica.member);
         let here = here.filter(|member| announces.contains_key(member)).collect();
-        Brought { had_state: Vec::new(), synced: here, last: entry.last }
+        Brought { had_state: Vec::new(), synced: here, last: entry.last, floor: entry.last }
     };
-    let (floor, asleep) =
-        if synced.is_empty() { (entry.floor, had_state) } else { (last, Vec::new()) };
-    let alive = entry.replicas.iter().filter(|r| announces.contains_key(&r.member));
+    let asleep = if synced.is_empty() { had_state } else { Vec::new() };
+    let keeps = |member: &Member| !asleep.is_empty() || is_kept(entry, &synced, announces, member);
+    let alive =
+        entry.replicas.iter().filter(|r| announces.contains_key(&r.member) && keeps(&r.member));
     let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
     let mut replicas: Vec<Replica> =
         alive.map(|r| Replica { member: r.member, state: unsynced }).collect();
@@ -152,6 +153,28 @@ pub(crate) fn recalled_entry(
     entry
 }
 
+/// Whether a member stays in the table of a group that goes on with these. Of a group on disk nobody who brings another state
+/// does: it keeps that until all members' disks know that it is of no use, and comes anew.
+fn is_kept(
+    entry: &GroupEntry,
+    synced: &[Member],
+    announces: &BTreeMap<Member, Announce>,
+    member: &Member,
+) -> bool {
+    !is_on_disk(entry) || synced.contains(member) || taken(entry, announces, member).is_none()
+}
+
+/// The last request that this member's replica took, if it brings one with the state.
+fn taken(
+    entry: &GroupEntry,
+    announces: &BTreeMap<Member, Announce>,
+    member: &Member,
+) -> Option<Place> {
+    let group = GroupId::of(&entry.name);
+    let replicas = &announces.get(member)?.replicas;
+    replicas.iter().find(|(id, _)| *id == group).map(|(_, place)| *place)
+}
+
 /// What the members bring of a group.
 struct Brought {
     /// The synced replicas of the last view that had any, here or not.
@@ -160,34 +183,37 @@ struct Brought {
     synced: Vec<Member>,
     /// The last request in it.
     last: Place,
+    /// The last request before those who have it were just these.
+    floor: Place,
 }
 
-fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, rule: Quorum) -> Brought {
+fn brought(
+    entry: &GroupEntry,
+    announces: &BTreeMap<Member, Announce>,
+    gathering: Gathering,
+) -> Brought {
     let group = GroupId::of(&entry.name);
-    let taken = |member: &Member| {
-        let replicas = &announces.get(member)?.replicas;
-        replicas.iter().find(|(id, _)| *id == group).map(|(_, place)| *place)
-    };
+    let taken = |member: &Member| taken(entry, announces, member);
     // A replica that has been given the state may say so before the table does.
     let mut known: Vec<Member> = entry.replicas.iter().map(|r| r.member).collect();
     let returning: Vec<Member> =
         entry.asleep.iter().filter(|member| !known.contains(member)).copied().collect();
     known.extend(returning);
-    let at = |place| known.iter().copied().filter(|m| taken(m) == Some(place)).collect();
     let had_state = |member: &&Member| {
         entry.asleep.contains(member)
             || entry.replicas.iter().any(|r| r.member == **member && r.synced)
     };
     let had_state: Vec<Member> = known.iter().filter(had_state).copied().collect();
 
-    let exact: Vec<Member> = at(entry.last);
+    let took_last = |member: &&Member| taken(member) == Some(entry.last);
+    let exact: Vec<Member> = known.iter().filter(took_last).copied().collect();
     if !exact.is_empty() {
-        return Brought { had_state, synced: exact, last: entry.last };
+        return Brought { had_state, synced: exact, last: entry.last, floor: entry.last };
     }
     if known.iter().filter_map(taken).max() <= Some(entry.last)
         && let Some((synced, last)) = struck_out(entry.last, announces, taken)
     {
-        return Brought { had_state, synced, last };
+        return Brought { had_state, synced, last, floor: last };
     }
     // Whoever's node is here in another life, or without the state, will not bring it any more.
     // What lies on its disk and is not hosted yet is away.
@@ -198,24 +224,64 @@ fn brought(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, rule: Quo
     let is_away =
         |member: &Member| !announces.iter().any(|(here, a)| here.node == member.node && brings(a));
     let nobody_else = !had_state.iter().any(is_away);
-    if rule == Quorum::Off && nobody_else && known.iter().all(|member| taken(member).is_none()) {
+    if gathering.rule == Quorum::Off
+        && nobody_else
+        && known.iter().all(|member| taken(member).is_none())
+    {
         // The state of those whom the table knows ended with them. Another branch of the history may have gone on.
         known = announces.keys().copied().filter(|member| taken(member).is_some()).collect();
         known.truncate(MAX_REPLICAS);
     }
-    let Some(furthest) = known.iter().filter_map(taken).max() else {
-        return Brought { had_state, synced: Vec::new(), last: entry.last };
+    let at = |known: &[Member], place| -> Vec<Member> {
+        known.iter().copied().filter(|member| taken(member) == Some(place)).collect()
     };
-    let at = |place| known.iter().copied().filter(|m| taken(m) == Some(place)).collect();
     let here = had_state.iter().filter(|member| taken(member).is_some()).count();
     let enough = enough(entry.options.hold, had_state.len());
-    let intersects = here >= enough && furthest >= entry.floor;
-    // Beyond the last request: what it took went into no history, so none of it was answered, and
-    // clients' retries find it executed.
-    if furthest > entry.last || intersects || nobody_else {
-        return Brought { had_state, synced: at(furthest), last: furthest };
+    if let Some(furthest) = known.iter().filter_map(taken).max() {
+        let has_all = furthest >= entry.floor;
+        // Who has less than the floor never had on its disk what the table says of it: others may have more.
+        let nobody_else = nobody_else && (has_all || !is_on_disk(entry));
+        // Beyond the last request: what it took went into no history, so none of it was answered, and
+        // clients' retries find it executed.
+        if furthest > entry.last || here >= enough && has_all || nobody_else {
+            let synced = at(&known, furthest);
+            return Brought { had_state, synced, last: furthest, floor: furthest };
+        }
     }
-    Brought { had_state, synced: Vec::new(), last: entry.last }
+    let nobody = Brought { had_state, synced: Vec::new(), last: entry.last, floor: entry.floor };
+    match gathering.whole && is_on_disk(entry) && announces.values().all(brings) {
+        true => brought_by_all(nobody, &known, announces, taken),
+        false => nobody,
+    }
+}
+
+/// All disks are here, and with them whatever was answered: the furthest of all has it. Or else nothing was.
+fn brought_by_all(
+    nobody: Brought,
+    known: &[Member],
+    announces: &BTreeMap<Member, Announce>,
+    taken: impl Fn(&Member) -> Option<Place>,
+) -> Brought {
+    let mut all: Vec<Member> = announces.keys().copied().collect();
+    if let Some(last) = all.iter().filter_map(&taken).max() {
+        all.retain(|member| taken(member) == Some(last));
+        all.sort_by_key(|member| !known.contains(member));
+        all.truncate(MAX_REPLICAS);
+        return Brought { synced: all, last, floor: last, ..nobody };
+    }
+    let table = &nobody.had_state;
+    if !table.is_empty() && table.iter().all(|life| is_recalled(*life, announces)) {
+        return Brought { last: Place::default(), floor: Place::default(), ..nobody };
+    }
+    nobody
+}
+
+/// The disk of this life's node, which is here in a later one, has forgotten nothing of it.
+fn is_recalled(life: Member, announces: &BTreeMap<Member, Announce>) -> bool {
+    let is_later = |here: &Member, announce: &Announce| {
+        here.incarnation > life.incarnation && recalls(*here, announce, life)
+    };
+    announces.iter().any(|(here, announce)| is_later(here, announce))
 }
 
 /// Who was struck out while it was away has the state all the same, if it took the last request; and those who went on without

@@ -1,8 +1,13 @@
 //! What the table does, case by case.
 
+mod disk;
+
 use super::*;
+use crate::api::Quorum;
 use wire::ordered::{Component, Style};
 use wire::{Incarnation, NodeId, RingId};
+
+const MAJORITY: Gathering = Gathering { rule: Quorum::Majority, whole: false };
 
 /// Members, each with the last request that its replica took: in ring 1, at this place.
 fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
@@ -76,7 +81,7 @@ fn an_installation_strikes_out_the_dead_and_resets_those_behind() {
     let (directory, id) = three();
     let mut other = Directory::default();
     let announces = announced(&[(2, 8), (3, 9)]);
-    let changed = other.install(&directory.entries(), &announces, Quorum::Majority);
+    let changed = other.install(&directory.entries(), &announces, MAJORITY);
     assert_eq!(changed, [id]);
     let group = other.get(id).unwrap();
     assert_eq!(group.primary(), Some(member(3)), "2 is behind, 1 is gone");
@@ -98,7 +103,7 @@ fn who_took_the_last_request_has_the_state_whatever_it_missed_since() {
     });
     announces.extend(ahead);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announces, Quorum::Majority);
+    other.install(&directory.entries(), &announces, MAJORITY);
     assert_eq!(other.get(id).unwrap().primary(), Some(member(1)));
 }
 
@@ -108,7 +113,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
     let (mut directory, id) = three();
     directory.join(member(4), "bank", GroupOptions::default()).unwrap();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 9)]), Quorum::Majority);
+    other.install(&directory.entries(), &announced(&[(4, 9)]), MAJORITY);
     let group = other.get(id).unwrap();
     assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
 }
@@ -117,7 +122,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
 fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything() {
     let (directory, id) = three();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 0)]), Quorum::Majority);
+    other.install(&directory.entries(), &announced(&[(4, 0)]), MAJORITY);
     other.join(member(4), "bank", GroupOptions::default()).unwrap();
     assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
 
@@ -125,12 +130,12 @@ fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything()
     let mut later = Directory::default();
     let mut announces = announced(&[(1, 8)]);
     announces.extend(announced(&[(4, 0)]));
-    later.install(&other.entries(), &announces, Quorum::Majority);
+    later.install(&other.entries(), &announces, MAJORITY);
     assert_eq!(later.get(id).unwrap().primary(), None);
 
     // 2 and 3 are back: both took requests that went into no history, 3 more than 2.
     let announces = announced(&[(2, 10), (3, 11), (4, 0)]);
-    later.install(&other.entries(), &announces, Quorum::Majority);
+    later.install(&other.entries(), &announces, MAJORITY);
     let group = later.get(id).unwrap();
     assert_eq!(group.synced().collect::<Vec<_>>(), [member(3)]);
     let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
@@ -143,9 +148,9 @@ fn who_is_taken_back_with_more_is_not_the_equal_of_who_has_less() {
     let (mut directory, id) = three();
     directory.requested(id, place(9));
     let mut asleep = Directory::default();
-    asleep.install(&directory.entries(), &announced(&[(4, 0)]), Quorum::Majority);
+    asleep.install(&directory.entries(), &announced(&[(4, 0)]), MAJORITY);
     let mut awake = asleep.clone();
-    awake.install(&asleep.entries(), &announced(&[(1, 12)]), Quorum::Majority);
+    awake.install(&asleep.entries(), &announced(&[(1, 12)]), MAJORITY);
     assert_eq!(awake.get(id).unwrap().primary(), Some(member(1)));
     // What it announces from now on.
     assert_eq!(awake.get(id).unwrap().last, place(12), "2 and 3 took no more than 9");
@@ -157,7 +162,7 @@ fn install(
     announces: &BTreeMap<Member, Announce>,
 ) -> (Directory, Vec<Member>) {
     let mut next = Directory::default();
-    next.install(&directory.entries(), announces, Quorum::Majority);
+    next.install(&directory.entries(), announces, MAJORITY);
     next.check_invariants();
     let group = next.get(GroupId::of("bank")).expect("the group");
     let synced = group.synced().collect();
@@ -253,7 +258,7 @@ fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
     announces.extend([1, 2].map(|node| (member(node), nothing.clone())));
     let install = |announces: &BTreeMap<Member, Announce>, rule| {
         let mut next = Directory::default();
-        next.install(&directory.entries(), announces, rule);
+        next.install(&directory.entries(), announces, Gathering { rule, whole: false });
         next.check_invariants();
         next.get(GroupId::of("bank")).unwrap().synced().collect::<Vec<_>>()
     };
@@ -338,7 +343,7 @@ fn synced_of(directory: &Directory, id: GroupId) -> Vec<Member> {
 fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
     let (directory, id) = three_of(Style::WarmPassive);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(1, 8), (2, 9), (3, 8)]), Quorum::Majority);
+    other.install(&directory.entries(), &announced(&[(1, 8), (2, 9), (3, 8)]), MAJORITY);
     assert!(other.enthrone(id, place(1)));
     let view = other.get(id).unwrap().view;
     // 3 is given the state before 1, who is before it in rank.
@@ -353,7 +358,7 @@ fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
     assert!(other.reigns(id, member(3), place(8)) && !other.reigns(id, member(2), place(1)));
     let (semi_active, id) = three();
     let mut other = Directory::default();
-    other.install(&semi_active.entries(), &announced(&[(1, 8), (2, 9), (3, 9)]), Quorum::Majority);
+    other.install(&semi_active.entries(), &announced(&[(1, 8), (2, 9), (3, 9)]), MAJORITY);
     other.synced(member(1), id, other.get(id).unwrap().view);
     assert_eq!(synced_of(&other, id), [1, 2, 3].map(member), "it gives way to the first in rank");
 }
@@ -366,13 +371,13 @@ fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
         announces.get_mut(&member(node)).unwrap().ahead.push(id);
     }
     let mut other = Directory::default();
-    assert_eq!(other.install(&directory.entries(), &announces, Quorum::Majority), [id]);
+    assert_eq!(other.install(&directory.entries(), &announces, MAJORITY), [id]);
     assert_eq!(synced_of(&other, id), [1, 2].map(member));
     other.check_invariants();
     announces.remove(&member(3));
     announces.get_mut(&member(1)).unwrap().replicas[0].1 = place(8);
     let mut without = Directory::default();
-    without.install(&directory.entries(), &announces, Quorum::Majority);
+    without.install(&directory.entries(), &announces, MAJORITY);
     assert_eq!(
         synced_of(&without, id),
         [member(2)],

@@ -162,12 +162,13 @@ impl<O: Ordering> Stack<O> {
     /// The component begins: the table is everybody's, and what waited is done.
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed = self.membership.install(delivery.sender, install.ring, delivery.sequence);
-        let Some(Passage { announces, installer, recalled: incomplete, rule }) = installed else {
+        let Some(Passage { announces, installer, recalled: incomplete, gathering }) = installed
+        else {
             return;
         };
         let planted = self.planted;
         let entries = recalled(&install.groups, announces, installer, incomplete, planted);
-        let changed = self.directory.install(&entries, announces, rule);
+        let changed = self.directory.install(&entries, announces, gathering);
         // What was ordered before counts from here on, and is not there before this is.
         let first = self.deferred.front().map_or(delivery.sequence, |first| first.sequence);
         self.acting = Some((first.min(delivery.sequence), delivery.sequence));
@@ -328,7 +329,6 @@ impl<O: Ordering> Stack<O> {
             self.with_replica(now, group, |replica, effects| {
                 replica.deliver(now, request, elsewhere, effects);
             });
-            self.cut_log(now, group);
         }
     }
 
@@ -383,6 +383,7 @@ impl<O: Ordering> Stack<O> {
         let became_effective = self.membership.held(ring, all);
         if became_effective && self.disk.is_some() {
             self.note(NodeRecord::Effective);
+            self.look_at_kept = true;
         }
         // Until now even those waited that need not be held by anybody else.
         let upto = if became_effective { u64::MAX } else { self.held.majority.max(self.held.all) };

@@ -10,7 +10,7 @@ use wire::ordered::{Durability, GroupOptions, JoinGroup, LeaveGroup, Ordered, Pl
 use wire::{GroupId, Member, Time, ViewNumber};
 
 use super::cold::{ColdTimes, Milestone};
-use super::storage::Logged;
+use super::storage::{Logged, is_on_disk};
 use super::{Hosted, Motive, Penance, Stack};
 use crate::api::{Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
@@ -64,6 +64,7 @@ impl<O: Ordering> Stack<O> {
             asked: None,
             coming: false,
             recalled: false,
+            kept: false,
             logged: Logged::default(),
             led: None,
             penance: Penance::default(),
@@ -205,7 +206,7 @@ impl<O: Ordering> Stack<O> {
                 || self.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.refused || (hosted.stays && hosted.leaving);
             let kept_out = hosted.penance.kept_out && !hosted.leaving;
-            let done = hosted.asked == Some(ring) || idle || there != hosted.leaving;
+            let done = hosted.asked == Some(ring) || hosted.kept || idle || there != hosted.leaving;
             if done || needed || kept_out {
                 continue;
             }
@@ -271,7 +272,8 @@ impl<O: Ordering> Stack<O> {
                 let waits = group.asleep.contains(&self.me);
                 group.options.style.has_state() && (waits || group.replica(self.me).is_some())
             };
-            let brings = hosted.recalled || self.directory.get(*id).is_some_and(in_table);
+            let brings =
+                hosted.recalled || hosted.kept || self.directory.get(*id).is_some_and(in_table);
             // A state that a transfer brought is not there before the disk has it.
             let is_kept = hosted.logged.syncing.is_none();
             (brings && is_kept && hosted.replica.has_state()).then_some((*id, hosted.taken))
@@ -284,6 +286,8 @@ impl<O: Ordering> Stack<O> {
         let group = self.directory.get(id);
         let state = group.and_then(|group| group.replica(self.me)).map(|r| r.state);
         let asleep = group.is_some_and(|group| group.primary().is_none());
+        let awake = group.is_some_and(|group| group.primary().is_some());
+        let effective = self.membership.is_effective();
         let waits = group.is_some_and(|group| group.asleep.contains(&self.me));
         let last = group.map_or(Place::default(), |group| group.last);
         let Some(hosted) = self.hosted.get_mut(&id) else {
@@ -300,13 +304,20 @@ impl<O: Ordering> Stack<O> {
             return;
         }
         hosted.lost = false;
+        hosted.kept = false;
         hosted.yields = None; // of a view that is over
         hosted.cold.last_one = false;
+        let keeps = is_on_disk(hosted) && awake && !effective;
         let leaving = hosted.leaving;
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
             None if leaving => {} // it finishes what was ordered before
+            // Those who go on without it may have more in memory only: their disks, too, have to have it.
+            None if keeps && hosted.replica.has_state() => {
+                hosted.asked = None;
+                hosted.kept = true;
+            }
             // Others will tell whether the group goes on with what it has.
             None if (hosted.recalled || waits) && hosted.replica.has_state() => {
                 hosted.asked = None;

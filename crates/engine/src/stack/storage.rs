@@ -1,11 +1,12 @@
 //! Groups on disk: what is given to the store, and what waits until it is there (`docs/protocol/store.md`, "How groups
 //! use it").
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
 use bytes::Bytes;
-use wire::kept::{NODE, NodeRecord, TAKEN};
+use wire::kept::{FOLLOWED, NODE, NodeRecord, TAKEN};
 use wire::ordered::{Durability, Hold, Ordered, Place, Recall, Recalled, Synced};
 use wire::{Duration, GroupId, Incarnation, Member, RingId, Time, ViewNumber};
 
@@ -75,7 +76,7 @@ impl<O: Ordering> Stack<O> {
             Some(group) if self.hosted.contains_key(&group) => self.snapshot_group(now, group),
             // What waits for somebody to host it stays.
             Some(group) if self.disk.as_ref().is_some_and(|disk| disk.has(group)) => {}
-            Some(group) => self.outputs.push_back(Output::Forget(group)),
+            Some(group) => self.unwritten.push(Output::Forget(group)),
         }
         self.settle(now);
     }
@@ -85,7 +86,7 @@ impl<O: Ordering> Stack<O> {
         let Some(disk) = &mut self.disk else { return 0 };
         let number = disk.append(self.acting);
         let kept = Kept { strand: Some(group), kind: Some(kind), place, bytes };
-        self.outputs.push_back(Output::Persist(kept));
+        self.unwritten.push(Output::Persist(kept));
         number
     }
 
@@ -96,7 +97,7 @@ impl<O: Ordering> Stack<O> {
         let bytes = record.encode();
         let long = disk.note(record, place, self.acting);
         let kept = Kept { strand: None, kind: Some(NODE), place, bytes };
-        self.outputs.push_back(Output::Persist(kept));
+        self.unwritten.push(Output::Persist(kept));
         if long {
             self.snapshot_node();
         }
@@ -106,7 +107,7 @@ impl<O: Ordering> Stack<O> {
         let place = self.place(self.delivered);
         let Some(disk) = &mut self.disk else { return };
         let (covers, state) = (disk.appended(), disk.snapshot());
-        self.outputs.push_back(Output::Snapshot { strand: None, covers, place, state });
+        self.unwritten.push(Output::Snapshot { strand: None, covers, place, state });
     }
 
     fn snapshot_group(&mut self, now: Time, group: GroupId) {
@@ -131,8 +132,27 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// All messages of the present place have been acted on: the disk is given what that led to. Of several that a group's
+    /// replica took there only the last counts as the place's whole: whoever has but some of them on its disk has none.
+    pub(super) fn write_down(&mut self, now: Time) {
+        let mut whole = BTreeSet::new();
+        for output in self.unwritten.iter_mut().rev() {
+            let Output::Persist(Kept { strand: Some(group), kind, place, .. }) = output else {
+                continue;
+            };
+            let last = *kind != Some(TAKEN) || whole.insert((*group, *place));
+            if !last && !self.planted.is(Bug::CountHalfPlace) {
+                *kind = Some(FOLLOWED);
+            }
+        }
+        for (group, _) in whole {
+            self.cut_log(now, group);
+        }
+        self.outputs.extend(self.unwritten.drain(..));
+    }
+
     /// A snapshot is taken if a restart would have too much to do again.
-    pub(super) fn cut_log(&mut self, now: Time, group: GroupId) {
+    fn cut_log(&mut self, now: Time, group: GroupId) {
         let (after, most) = (self.snapshot_after, Config::SNAPSHOT_BYTES);
         let long = |logged: &Logged| logged.records >= after || logged.bytes >= most;
         if self.hosted.get(&group).is_some_and(|hosted| long(&hosted.logged)) {
@@ -157,7 +177,7 @@ impl<O: Ordering> Stack<O> {
         if !early {
             hosted.logged.syncing = transfer.or(hosted.logged.syncing);
         }
-        self.outputs.push_back(Output::Snapshot { strand: Some(group), covers, place, state });
+        self.unwritten.push(Output::Snapshot { strand: Some(group), covers, place, state });
         if let Some(transfer) = transfer.filter(|_| early) {
             self.order(now, Ordered::Synced(Synced { group, transfer }));
         }
@@ -258,6 +278,20 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// All members' disks know the component's table: a state that it does not count is of no use to anybody. Its replica gives
+    /// it up and comes anew.
+    pub(super) fn give_up_kept(&mut self, now: Time) -> bool {
+        if !mem::take(&mut self.look_at_kept) || !self.membership.is_effective() {
+            return false;
+        }
+        let kept = self.hosted.iter().filter(|(_, hosted)| hosted.kept);
+        let kept: Vec<GroupId> = kept.map(|(id, _)| *id).collect();
+        for group in &kept {
+            self.reconcile_replica(now, *group);
+        }
+        !kept.is_empty()
+    }
+
     /// A member hosts a group whose state is on its disk, and had not said so when the component began.
     pub(super) fn act_on_recalled(&mut self, now: Time, sender: Member, recalled: Recalled) {
         let Recalled { group, taken } = recalled;
@@ -270,7 +304,7 @@ impl<O: Ordering> Stack<O> {
         }
         announce.replicas.push((group, taken));
         let change =
-            self.directory.wake(group, self.membership.announces(), self.membership.rule());
+            self.directory.wake(group, self.membership.announces(), self.membership.gathering());
         self.changed(now, group, change);
         let waits = self.directory.get(group).is_some_and(|group| group.primary().is_none());
         let Some(hosted) = self.hosted.get_mut(&group).filter(|_| sender == self.me) else {
@@ -278,7 +312,7 @@ impl<O: Ordering> Stack<O> {
         };
         if mem::take(&mut hosted.recalled) && change == Change::None && !waits {
             // The others went on without it, or have ended the group.
-            self.with_replica(now, group, |replica, effects| replica.idle(effects));
+            self.reconcile_replica(now, group);
         }
     }
 

@@ -4,6 +4,7 @@
 mod holding;
 mod reading;
 mod scripted;
+mod storing;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -167,21 +168,7 @@ impl Room {
 
     /// The call is ordered.
     fn request(&mut self, sender: u32, number: u64) {
-        let request = wire::ordered::Request {
-            group: log(),
-            method: MethodId(1),
-            json: false,
-            read: false,
-            client: CLIENT,
-            number,
-            unanswered: 1,
-            time: NOW,
-            seed: 0,
-            patience_us: 1_000_000,
-            origin: None,
-            body: Bytes::new(),
-        };
-        self.deliver(sender, Ordered::Request(request));
+        self.deliver(sender, Ordered::Request(a_request(number)));
     }
 
     fn executed(&mut self, ticket: Ticket, result: &'static str) {
@@ -234,6 +221,24 @@ impl Room {
             _ => None,
         };
         self.outputs().into_iter().filter_map(outcome).collect()
+    }
+}
+
+/// A call as it is ordered.
+fn a_request(number: u64) -> wire::ordered::Request {
+    wire::ordered::Request {
+        group: log(),
+        method: MethodId(1),
+        json: false,
+        read: false,
+        client: CLIENT,
+        number,
+        unanswered: 1,
+        time: NOW,
+        seed: 0,
+        patience_us: 1_000_000,
+        origin: None,
+        body: Bytes::new(),
     }
 }
 

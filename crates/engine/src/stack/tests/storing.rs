@@ -1,0 +1,117 @@
+//! What a node with a disk gives it, and when.
+
+use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN};
+use wire::ordered::{Durability, Place, Recall};
+
+use super::*;
+use crate::Recovery;
+
+fn on_disk() -> GroupOptions {
+    GroupOptions { durability: Durability::Disk, ..GroupOptions::default() }
+}
+
+/// Node 1 of three has a disk, and alone a replica of a group on disk.
+fn alone() -> Room {
+    let mut room = Room::new();
+    let nodes = (1..=3).map(NodeId).collect();
+    let mut config = Config::new(member(1), nodes, "test".into());
+    (config.first_life, config.storage) = (true, Some(Recovery::default()));
+    room.stack = Stack::new(config, Scripted::default(), NOW);
+    room.configure(1);
+    room.announce();
+    room.install(Vec::new());
+    room.hold_all();
+    room.stack.host(NOW, "log", on_disk()).expect("hosted");
+    room.join_with(1, on_disk());
+    assert_eq!(room.records(), [BEGUN]);
+    room
+}
+
+impl Room {
+    /// The kinds of the group's records since the last time.
+    fn records(&mut self) -> Vec<u8> {
+        let outputs = self.outputs().into_iter();
+        let kind = |output| match output {
+            Output::Persist(kept) if kept.strand == Some(log()) => kept.kind,
+            _ => None,
+        };
+        outputs.filter_map(kind).collect()
+    }
+
+    /// These messages come in one datagram.
+    fn request_at_once(&mut self, numbers: &[u64]) {
+        let place = self.sequence;
+        for number in numbers {
+            self.sequence = place;
+            self.sequence += 1;
+            let delivery = Delivery {
+                ring: self.ring,
+                sequence: self.sequence,
+                contiguous: true,
+                sender: member(1),
+                level: Level::Agreed,
+                payload: Ordered::Request(a_request(*number)).encode(),
+            };
+            self.stack.ordering.script.push_back(ordering::Output::Deliver(delivery));
+        }
+        self.stack.settle(NOW);
+    }
+}
+
+#[test]
+fn all_but_the_last_request_of_a_place_are_marked_as_followed() {
+    let mut room = alone();
+    room.request_at_once(&[1, 2, 3]);
+    assert_eq!(room.records(), [FOLLOWED, FOLLOWED, TAKEN]);
+    room.request(1, 4);
+    assert_eq!(room.records(), [TAKEN]);
+}
+
+#[test]
+fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
+    let mut room = alone();
+    room.request(1, 1);
+    let taken = room.stack.replicas_with_state();
+    assert_eq!(taken.len(), 1);
+    room.outputs();
+
+    // Another went on while this node was away.
+    let others = |room: &mut Room, sequence| {
+        room.configure(sequence);
+        room.announce_with_disks();
+        let last = Place { epoch: 9, ring: ring(9), sequence: 9 };
+        room.install(vec![GroupEntry { last, floor: last, ..entry(&[(2, true)], on_disk()) }]);
+    };
+    others(&mut room, 20);
+    assert_eq!(room.records(), [], "its disk, and 2's, may lose what is in memory");
+    assert_eq!(room.stack.replicas_with_state(), taken, "and then it tells what it has");
+    others(&mut room, 21);
+    assert_eq!(room.records(), []);
+    room.hold_all();
+    assert_eq!(room.records(), [], "all have the table, and not all have stored it");
+    room.stack.ordering.stored = (1..=3).map(|node| (NodeId(node), room.sequence)).collect();
+    let ring = room.ring;
+    room.happens(ordering::Output::Stored { ring });
+    assert_eq!(room.records(), [LOST]);
+    assert_eq!(room.stack.replicas_with_state(), []);
+}
+
+impl Room {
+    /// Everybody has a disk; 2 has the group's last request.
+    fn announce_with_disks(&mut self) {
+        for node in 1..=3 {
+            let (groups, waiting) = (Vec::new(), Vec::new());
+            let (since, restarted) = (Incarnation(1), false);
+            let recall = Recall { since, restarted, volatile: false, groups, waiting };
+            let last = Place { epoch: 9, ring: ring(9), sequence: 9 };
+            let replicas = match node {
+                1 => self.stack.replicas_with_state(),
+                2 => vec![(log(), last)],
+                _ => Vec::new(),
+            };
+            let plain = self.nothing();
+            let announce = Announce { replicas, recall: Some(recall), ..plain };
+            self.deliver(node, Ordered::Announce(announce));
+        }
+    }
+}
