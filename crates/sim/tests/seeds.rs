@@ -53,10 +53,14 @@ fn what_a_seed_has_shown_stays_mended() {
     // 1352: without a quorum, a lone bystander's table became everybody's, and a group slept for ever.
     // 3: a passive primary's word that it had ordered all came in the next component, when it had taken more.
     // 44: a state that a transfer had brought counted in the next component before the disk had it, and all lives ended.
+    // 470: a datagram brought several requests, power failed when the disk had some, and they counted as all.
+    // 937: power failed when others' disks knew of a group and that of its first replica did not: it slept for ever.
     // 1215: the checker took what a passive primary had executed, and its program's death took with it, for history.
     for (seed, world) in [
         (3, Some(World::Styles)),
         (44, Some(World::Disks)),
+        (470, Some(World::Disks)),
+        (937, Some(World::Disks)),
         (1215, Some(World::Styles)),
         (1352, None),
     ] {
