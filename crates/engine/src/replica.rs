@@ -1,10 +1,12 @@
 //! This node's replica of a group: what it is told to execute and what it keeps
 //! (`docs/protocol/group.md`, "Requests").
 
+mod answering;
 mod calls;
 mod cold;
 mod primary;
 mod recall;
+mod serving;
 mod transfer;
 mod updates;
 mod voting;
@@ -15,10 +17,9 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::client::Refusal;
 use wire::kept::{BEGUN, LOST};
 use wire::limits::{
-    MAX_BODY, MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
+    MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
 use wire::ordered::{End, NestedEnd, Ordered, Request, StateHead, Style, nested_window};
 use wire::{ClientId, GroupId, Time, ViewNumber};
@@ -27,8 +28,9 @@ use crate::api::{Command, Event, Executed, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Decision, Sessions};
 use crate::style::Conduct;
+use answering::{answer, fitting};
 pub(crate) use calls::{Ask, Child};
-use calls::{Calls, asked_of, due, end_of};
+use calls::{Calls, asked_of, due};
 use cold::Cold;
 use primary::Primary;
 use transfer::Outgoing;
@@ -425,110 +427,6 @@ impl Replica {
         }));
     }
 
-    /// Answers a request that is not to be executed (again), as far as that can be done now.
-    fn answer_at_once(
-        &self,
-        (client, number, asked): (ClientId, u64, Option<u64>),
-        decision: Decision,
-        effects: &mut Vec<Effect>,
-    ) {
-        match decision {
-            Decision::Execute(_) => unreachable!("it is executed"),
-            // The answer comes with the result.
-            Decision::Running => effects.push(self.copy(client, number)),
-            Decision::Done(_)
-                if asked.is_some() && self.planted.is(Bug::NestedReplyNotRepeated) => {}
-            Decision::Done(outcome) => {
-                effects.push(self.copy(client, number));
-                if !self.is_unsettled(client, number) {
-                    answer(client, number, asked, outcome, effects);
-                }
-            }
-            Decision::Diverged => {
-                let asked = asked.unwrap_or_default();
-                effects.push(Effect::Owe { client, number, asked, end: End::Diverged });
-            }
-            Decision::Stale => {
-                let reason = "the call's number is outside the session's window: a client must not \
-                              reuse the number of a call that it gave up";
-                let outcome = ServiceOutcome::Refused(Refusal::Stale, reason.into());
-                answer(client, number, asked, outcome, effects);
-            }
-            Decision::Full => {
-                let reason = "the group serves as many clients as it can: try again later";
-                let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
-                answer(client, number, asked, outcome, effects);
-            }
-        }
-    }
-
-    fn copy(&self, client: ClientId, number: u64) -> Effect {
-        Effect::Event(Event::Copy { group: self.group, client, number })
-    }
-
-    /// A call that is not ordered comes: it is executed now.
-    pub(crate) fn serve(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
-        let asked = request.origin.is_some().then(|| asked_of(&request));
-        let (client, number, bytes) = (request.client, request.number, request.body.len());
-        if self.tasks.len() >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
-            return answer(client, number, asked, too_many(), effects);
-        }
-        self.serving += bytes;
-        self.clock = self.clock.max(request.time);
-        let ticket = self.give(Task::Serve { client, number, bytes });
-        self.calls.begin(ticket, &request, due(now, &request));
-        let Request { method, json, read, body, seed, .. } = request;
-        let now = self.clock;
-        let command =
-            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
-        effects.push(Effect::Run(command));
-    }
-
-    /// A read comes: it sees what all requests that were delivered before it leave, and changes nothing.
-    /// With an execution, it is to be told when what that saw has its place in the order.
-    pub(crate) fn read(
-        &mut self,
-        request: Request,
-        execution: Option<u64>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let bytes = request.body.len();
-        if self.reading >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
-            let Request { client, number, .. } = request;
-            return effects.push(Effect::Answer { client, number, outcome: too_many() });
-        }
-        match self.mode {
-            Mode::Live => {
-                self.begin_to_read(bytes);
-                self.give_read(request, execution, effects);
-            }
-            Mode::Snapshotting | Mode::Draining | Mode::Recalling { .. } => {
-                self.begin_to_read(bytes);
-                self.waiting.push_back(Waiting::Read { request, execution });
-            }
-            // Whoever has no state is given no reads.
-            Mode::Idle | Mode::Joining { .. } | Mode::Restoring { .. } => {}
-        }
-    }
-
-    fn begin_to_read(&mut self, bytes: usize) {
-        self.serving += bytes;
-        self.reading += 1;
-    }
-
-    fn give_read(&mut self, request: Request, execution: Option<u64>, effects: &mut Vec<Effect>) {
-        let Request { client, number, method, json, read, body, seed, time, .. } = request;
-        let ticket = self.give(Task::Read { client, number, bytes: body.len() });
-        if let Some(execution) = execution {
-            self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
-        }
-        // It is in nobody's history: ordered time does not go on by it.
-        let now = self.clock.max(time);
-        let command =
-            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
-        effects.push(Effect::Run(command));
-    }
-
     fn give(&mut self, task: Task) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -621,28 +519,6 @@ impl Replica {
         }
     }
 
-    fn finish(
-        &mut self,
-        place: u64,
-        (client, number, asked): (ClientId, u64, Option<u64>),
-        outcome: ServiceOutcome,
-        effects: &mut Vec<Effect>,
-    ) {
-        let outcome = fitting(outcome);
-        self.sessions.finish(place, client, number, outcome.clone());
-        self.count(client, number, effects);
-        if self.vote(client, number, &outcome, effects) {
-            answer(client, number, asked, outcome, effects);
-        }
-    }
-
-    /// The history has one more call.
-    fn count(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
-        self.executed += 1;
-        let (group, position) = (self.group, self.executed);
-        effects.push(Effect::Event(Event::Executed { group, client, number, position }));
-    }
-
     /// Executes what waited, up to the next snapshot.
     fn go_on(&mut self, effects: &mut Vec<Effect>) {
         self.mode = Mode::Live;
@@ -697,40 +573,6 @@ impl Replica {
         self.primary.check_invariants();
         self.check_cold();
     }
-}
-
-/// There is no room for a call that is not ordered.
-fn too_many() -> ServiceOutcome {
-    let reason = "this replica has as many calls to execute as it may have: try again later";
-    ServiceOutcome::Refused(Refusal::Busy, reason.into())
-}
-
-/// A reply that fits into a frame.
-fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
-    match outcome {
-        ServiceOutcome::Ok(bytes) | ServiceOutcome::Error(bytes) if bytes.len() > MAX_BODY => {
-            let reason = alloc::format!(
-                "the reply has {} bytes, the limit is {MAX_BODY}: ask for less at a time",
-                bytes.len()
-            );
-            ServiceOutcome::Refused(Refusal::ReplyTooLarge, reason)
-        }
-        outcome => outcome,
-    }
-}
-
-/// Tells the answer to whoever waits for it: a client, or the group that calls, which had asked this.
-fn answer(
-    client: ClientId,
-    number: u64,
-    asked: Option<u64>,
-    outcome: ServiceOutcome,
-    effects: &mut Vec<Effect>,
-) {
-    effects.push(match asked {
-        None => Effect::Answer { client, number, outcome },
-        Some(asked) => Effect::Owe { client, number, asked, end: end_of(&outcome) },
-    });
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! takes the requests from the log, in their order, and orders the checkpoints that cut it. A replica that becomes primary
 //! restores its checkpoint and goes on from there, as if it had been slow.
 
+mod checkpoint;
+
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,16 +13,13 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::limits::{
     MAX_LOG, MAX_LOG_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED, MAX_LOG_ORDERED_BYTES,
-    MAX_STATE, UPDATE_CHUNK,
 };
-use wire::ordered::{
-    LoggedState, Ordered, Place, PrimaryChunk, Relay, ReplicaState, Request, StateHead, Told,
-};
+use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, Request};
 use wire::{ClientId, Time, ViewNumber};
 
 use super::calls::due;
 use super::updates::Pieces;
-use super::{Effect, Mode, Replica, Task};
+use super::{Effect, Replica, Task};
 use crate::api::{Command, Event, ServiceOutcome, Ticket};
 use crate::bug::Bug;
 use crate::session::{Decision, Sessions, to_keep};
@@ -405,142 +404,6 @@ impl Replica {
         if core::mem::take(&mut self.used) {
             effects.push(Effect::Run(Command::Reset));
         }
-    }
-
-    /// The primary takes a checkpoint now.
-    pub(crate) fn checkpoint(&mut self, effects: &mut Vec<Effect>) {
-        if !self.may_checkpoint() {
-            return;
-        }
-        let running = self.cold.as_mut().expect("it may take one").running_mut();
-        running.checkpoint = Progress::Asked(running.next - 1);
-        let ticket = self.give(Task::Checkpoint);
-        effects.push(Effect::Run(Command::Snapshot { ticket }));
-    }
-
-    /// The service says what its state is: that and the sessions are ordered.
-    pub(super) fn checkpoint_taken(
-        &mut self,
-        result: Result<Bytes, String>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let head = StateHead {
-            executed: self.executed,
-            updates: 0,
-            clock: self.clock,
-            sessions: self.sessions.export(),
-        };
-        let state =
-            result.map(|service| ReplicaState { head, service }.encode()).and_then(|state| {
-                let fits = state.len() <= MAX_STATE;
-                fits.then_some(state).ok_or("the state is larger than MAX_STATE: keep less".into())
-            });
-        let cold = self.cold.as_mut().expect("its group logs");
-        let logged = cold.logged;
-        let running = cold.running_mut();
-        let asked = core::mem::replace(&mut running.checkpoint, Progress::None);
-        let Progress::Asked(mut number) = asked else { unreachable!("it was asked for") };
-        match state {
-            Ok(bytes) if running.since.is_some() => {
-                if self.planted.is(Bug::CheckpointWithoutPlace) {
-                    (number, running.next) = (logged, logged + 1);
-                }
-                running.checkpoint = Progress::Sent { number, bytes, next: 0 };
-                self.order_checkpoint(effects);
-            }
-            Ok(_) => {} // another may be primary
-            Err(reason) => {
-                effects.push(Effect::CheckpointFailed);
-                let group = self.group;
-                effects.push(Effect::Event(Event::CheckpointFailed { group, reason }));
-            }
-        }
-        self.run_log(effects);
-    }
-
-    fn order_checkpoint(&self, effects: &mut Vec<Effect>) {
-        let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
-        let Some(Running { since: Some(since), checkpoint, .. }) = running else { return };
-        let Progress::Sent { number, bytes, next } = checkpoint else { return };
-        let start = *next as usize * UPDATE_CHUNK;
-        let end = (start + UPDATE_CHUNK).min(bytes.len());
-        effects.push(Effect::Order(Ordered::PrimaryChunk(PrimaryChunk {
-            group: self.group,
-            what: Told::Checkpoint,
-            since: *since,
-            number: *number,
-            index: *next,
-            last: end == bytes.len(),
-            bytes: bytes.slice(start..end),
-        })));
-    }
-
-    /// A piece of a checkpoint is delivered. `own`: this replica is the primary.
-    pub(crate) fn checkpoint_chunk(
-        &mut self,
-        chunk: &PrimaryChunk,
-        own: bool,
-        effects: &mut Vec<Effect>,
-    ) {
-        let Some(cold) = &mut self.cold else { return };
-        if own
-            && let Some(Running { checkpoint: progress @ Progress::Sent { .. }, .. }) =
-                &mut cold.running
-            && let Progress::Sent { number, bytes, next } = progress
-            && (chunk.number, chunk.index) == (*number, *next)
-        {
-            if !chunk.last {
-                *next += 1;
-                return self.order_checkpoint(effects);
-            }
-            let bytes = bytes.clone();
-            *progress = Progress::None;
-            return self.store(chunk.number, Some(bytes), effects);
-        }
-        let bytes = cold.pieces.put(chunk);
-        if !chunk.last {
-            return;
-        }
-        match self.mode {
-            Mode::Live => self.store(chunk.number, bytes, effects),
-            Mode::Joining { .. } => {
-                // If it is too much the joiner begins again.
-                self.keep_back(super::Waiting::Checkpoint { number: chunk.number, bytes }, effects);
-            }
-            _ => {}
-        }
-    }
-
-    /// A checkpoint has its place in the order. `bytes`: what it is, if all of it came here.
-    pub(super) fn store(&mut self, number: u64, bytes: Option<Bytes>, effects: &mut Vec<Effect>) {
-        let early = self.planted.is(Bug::CutTooEarly) && !self.runs();
-        let group = self.group;
-        let cold = self.cold.as_mut().expect("its group logs");
-        if number <= cold.cut || number > cold.logged {
-            return; // the state that was transferred has it
-        }
-        // One that could not be read would be of no use later.
-        let whole = bytes.filter(|bytes| ReplicaState::decode(bytes).is_ok());
-        // It answers what was ordered before it was deposed, by requests that the new primary has executed already.
-        let behind = cold.running.as_ref().is_some_and(|running| running.next <= number);
-        let taken = whole.filter(|_| !behind);
-        if taken.is_none() && cold.log.len() > MAX_LOG_ORDERED {
-            return self.out_of_step("too many checkpoints are missing here".into(), effects);
-        }
-        cold.cut(number);
-        if let Some(bytes) = taken {
-            let size = bytes.len();
-            let gone = (number - cold.covered()) as usize;
-            cold.log.drain(..gone);
-            if early {
-                cold.log.clear();
-                (cold.logged, cold.bytes) = (number, 0);
-            }
-            cold.checkpoint = bytes;
-            effects.push(Effect::Checkpointed);
-            effects.push(Effect::Event(Event::Checkpointed { group, number, bytes: size }));
-        }
-        self.run_log(effects);
     }
 
     /// A replica that joins gets checkpoint and log as they are at this place.

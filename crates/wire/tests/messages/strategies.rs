@@ -1,5 +1,7 @@
 //! Any message that a sender may write.
 
+mod frames;
+
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -7,10 +9,6 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use wire::bench;
-use wire::client::{
-    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome,
-};
-use wire::client::{Target, Targets};
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
@@ -39,6 +37,8 @@ use wire::{
 };
 
 use crate::samples::CLUSTER;
+pub use frames::frame;
+use frames::refusal;
 
 fn member() -> impl Strategy<Value = Member> {
     any::<(u32, u64)>()
@@ -535,101 +535,6 @@ pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
 /// An IPv6 address without scope and flow: those name an interface of one host and are not sent.
 fn address() -> impl Strategy<Value = SocketAddr> {
     any::<(std::net::IpAddr, u16)>().prop_map(SocketAddr::from)
-}
-
-fn targets() -> impl Strategy<Value = Targets> {
-    let target = (any::<u32>(), address())
-        .prop_map(|(node, address)| Target { node: NodeId(node), address });
-    (any::<u64>(), style(), vec(target, 0..=MAX_REPLICAS))
-        .prop_map(|(view, style, nodes)| Targets { view: ViewNumber(view), style, nodes })
-}
-
-fn client_request() -> impl Strategy<Value = client::Request> {
-    (any::<[u64; 3]>(), any::<[u32; 2]>(), any::<bool>(), access(), numbers(), bytes(64)).prop_map(
-        |(
-            [group, client, view],
-            [method, patience_us],
-            json,
-            access,
-            (number, unanswered),
-            body,
-        )| {
-            client::Request {
-                group: GroupId(group),
-                client: ClientId(client),
-                number,
-                unanswered,
-                view: ViewNumber(view),
-                method: MethodId(method),
-                patience_us,
-                json,
-                access,
-                body,
-            }
-        },
-    )
-}
-
-fn access() -> impl Strategy<Value = Access> {
-    prop_oneof![
-        Just(Access::Change),
-        Just(Access::Read),
-        (1..u16::MAX).prop_map(|max_age_ms| Access::Stale { max_age_ms })
-    ]
-}
-
-fn refusal() -> impl Strategy<Value = Refusal> {
-    prop::sample::select(vec![
-        Refusal::Window,
-        Refusal::TooLarge,
-        Refusal::NoSuchMethod,
-        Refusal::BadArguments,
-        Refusal::Failed,
-        Refusal::Stale,
-        Refusal::ReplyTooLarge,
-        Refusal::Split,
-    ])
-}
-
-fn outcome() -> impl Strategy<Value = Outcome> {
-    prop_oneof![
-        bytes(64).prop_map(Outcome::Ok),
-        bytes(64).prop_map(Outcome::Service),
-        (refusal(), name()).prop_map(|(refusal, reason)| Outcome::Refused(refusal, reason)),
-        (any::<u32>(), name())
-            .prop_map(|(retry_after_us, reason)| Outcome::Busy { retry_after_us, reason }),
-        Just(Outcome::NotPrimary),
-        Just(Outcome::NoSuchGroup),
-        Just(Outcome::NoReplica),
-    ]
-}
-
-pub fn frame() -> impl Strategy<Value = Frame> {
-    let reply = (any::<[u64; 3]>(), option::of(targets()), outcome()).prop_map(
-        |([number, group, view], targets, outcome)| Reply {
-            number,
-            group: GroupId(group),
-            view: ViewNumber(view),
-            targets,
-            outcome,
-        },
-    );
-    prop_oneof![
-        (any::<u64>(), any::<u8>()).prop_map(|(client, version)| Frame::Hello(Hello {
-            version,
-            ..Hello::new(ClientId(client))
-        })),
-        (any::<(u8, u32)>(), name()).prop_map(|((version, node), cluster)| Frame::Welcome(
-            Welcome { version, node: NodeId(node), cluster }
-        )),
-        name().prop_map(|name| Frame::Bind(Bind { name })),
-        (any::<u64>(), option::of(targets()))
-            .prop_map(|(group, targets)| Frame::Bound(Bound { group: GroupId(group), targets })),
-        client_request().prop_map(Frame::Request),
-        reply.prop_map(Frame::Reply),
-        (any::<u8>(), name())
-            .prop_map(|(version, reason)| Frame::Farewell(Farewell { version, reason })),
-    ]
 }
 
 /// Any record that a node keeps of itself.

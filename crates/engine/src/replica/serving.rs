@@ -1,0 +1,88 @@
+//! Calls that are not ordered: those of stateless groups, and reads.
+
+use alloc::vec::Vec;
+
+use wire::Time;
+use wire::client::Refusal;
+use wire::limits::{MAX_SERVING, MAX_SERVING_BYTES};
+use wire::ordered::Request;
+
+use super::calls::{asked_of, due};
+use super::{Effect, Mode, Replica, Task, Waiting, answer};
+use crate::api::{Command, ServiceOutcome};
+
+impl Replica {
+    /// A call that is not ordered comes: it is executed now.
+    pub(crate) fn serve(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
+        let asked = request.origin.is_some().then(|| asked_of(&request));
+        let (client, number, bytes) = (request.client, request.number, request.body.len());
+        if self.tasks.len() >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
+            return answer(client, number, asked, too_many(), effects);
+        }
+        self.serving += bytes;
+        self.clock = self.clock.max(request.time);
+        let ticket = self.give(Task::Serve { client, number, bytes });
+        self.calls.begin(ticket, &request, due(now, &request));
+        let Request { method, json, read, body, seed, .. } = request;
+        let now = self.clock;
+        let command =
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
+        effects.push(Effect::Run(command));
+    }
+
+    /// A read comes: it sees what all requests that were delivered before it leave, and changes nothing.
+    /// With an execution, it is to be told when what that saw has its place in the order.
+    pub(crate) fn read(
+        &mut self,
+        request: Request,
+        execution: Option<u64>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let bytes = request.body.len();
+        if self.reading >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
+            let Request { client, number, .. } = request;
+            return effects.push(Effect::Answer { client, number, outcome: too_many() });
+        }
+        match self.mode {
+            Mode::Live => {
+                self.begin_to_read(bytes);
+                self.give_read(request, execution, effects);
+            }
+            Mode::Snapshotting | Mode::Draining | Mode::Recalling { .. } => {
+                self.begin_to_read(bytes);
+                self.waiting.push_back(Waiting::Read { request, execution });
+            }
+            // Whoever has no state is given no reads.
+            Mode::Idle | Mode::Joining { .. } | Mode::Restoring { .. } => {}
+        }
+    }
+
+    fn begin_to_read(&mut self, bytes: usize) {
+        self.serving += bytes;
+        self.reading += 1;
+    }
+
+    pub(super) fn give_read(
+        &mut self,
+        request: Request,
+        execution: Option<u64>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Request { client, number, method, json, read, body, seed, time, .. } = request;
+        let ticket = self.give(Task::Read { client, number, bytes: body.len() });
+        if let Some(execution) = execution {
+            self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
+        }
+        // It is in nobody's history: ordered time does not go on by it.
+        let now = self.clock.max(time);
+        let command =
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
+        effects.push(Effect::Run(command));
+    }
+}
+
+/// There is no room for a call that is not ordered.
+fn too_many() -> ServiceOutcome {
+    let reason = "this replica has as many calls to execute as it may have: try again later";
+    ServiceOutcome::Refused(Refusal::Busy, reason.into())
+}

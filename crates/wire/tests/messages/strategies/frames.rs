@@ -1,0 +1,108 @@
+//! What clients and nodes say to each other.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use wire::client::{
+    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome,
+};
+use wire::client::{Target, Targets};
+use wire::limits::MAX_REPLICAS;
+use wire::{ClientId, GroupId, MethodId, NodeId, ViewNumber};
+
+use super::{address, bytes, name, numbers, style};
+
+fn targets() -> impl Strategy<Value = Targets> {
+    let target = (any::<u32>(), address())
+        .prop_map(|(node, address)| Target { node: NodeId(node), address });
+    (any::<u64>(), style(), vec(target, 0..=MAX_REPLICAS))
+        .prop_map(|(view, style, nodes)| Targets { view: ViewNumber(view), style, nodes })
+}
+
+fn client_request() -> impl Strategy<Value = client::Request> {
+    (any::<[u64; 3]>(), any::<[u32; 2]>(), any::<bool>(), access(), numbers(), bytes(64)).prop_map(
+        |(
+            [group, client, view],
+            [method, patience_us],
+            json,
+            access,
+            (number, unanswered),
+            body,
+        )| {
+            client::Request {
+                group: GroupId(group),
+                client: ClientId(client),
+                number,
+                unanswered,
+                view: ViewNumber(view),
+                method: MethodId(method),
+                patience_us,
+                json,
+                access,
+                body,
+            }
+        },
+    )
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        Just(Access::Change),
+        Just(Access::Read),
+        (1..u16::MAX).prop_map(|max_age_ms| Access::Stale { max_age_ms })
+    ]
+}
+
+pub fn refusal() -> impl Strategy<Value = Refusal> {
+    prop::sample::select(vec![
+        Refusal::Window,
+        Refusal::TooLarge,
+        Refusal::NoSuchMethod,
+        Refusal::BadArguments,
+        Refusal::Failed,
+        Refusal::Stale,
+        Refusal::ReplyTooLarge,
+        Refusal::Split,
+    ])
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        bytes(64).prop_map(Outcome::Ok),
+        bytes(64).prop_map(Outcome::Service),
+        (refusal(), name()).prop_map(|(refusal, reason)| Outcome::Refused(refusal, reason)),
+        (any::<u32>(), name())
+            .prop_map(|(retry_after_us, reason)| Outcome::Busy { retry_after_us, reason }),
+        Just(Outcome::NotPrimary),
+        Just(Outcome::NoSuchGroup),
+        Just(Outcome::NoReplica),
+    ]
+}
+
+pub fn frame() -> impl Strategy<Value = Frame> {
+    let reply = (any::<[u64; 3]>(), option::of(targets()), outcome()).prop_map(
+        |([number, group, view], targets, outcome)| Reply {
+            number,
+            group: GroupId(group),
+            view: ViewNumber(view),
+            targets,
+            outcome,
+        },
+    );
+    prop_oneof![
+        (any::<u64>(), any::<u8>()).prop_map(|(client, version)| Frame::Hello(Hello {
+            version,
+            ..Hello::new(ClientId(client))
+        })),
+        (any::<(u8, u32)>(), name()).prop_map(|((version, node), cluster)| Frame::Welcome(
+            Welcome { version, node: NodeId(node), cluster }
+        )),
+        name().prop_map(|name| Frame::Bind(Bind { name })),
+        (any::<u64>(), option::of(targets()))
+            .prop_map(|(group, targets)| Frame::Bound(Bound { group: GroupId(group), targets })),
+        client_request().prop_map(Frame::Request),
+        reply.prop_map(Frame::Reply),
+        (any::<u8>(), name())
+            .prop_map(|(version, reason)| Frame::Farewell(Farewell { version, reason })),
+    ]
+}
