@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use ring::Route;
 use wire::client::Frame;
+use wire::histogram::Times;
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME};
 use wire::ordered::{GroupOptions, Place, Style};
@@ -29,7 +30,7 @@ pub use cold::{Checkpoints, LogStatus};
 pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
-pub use nested::{NestedCall, NestedError};
+pub use nested::{NestedCall, NestedError, NestedStatus};
 pub use program::ProgramNews;
 pub use storage::StorageNews;
 
@@ -503,6 +504,8 @@ pub struct Status {
     pub groups: Vec<GroupStatus>,
     /// The keys that seal datagrams; `None` where they are not sealed.
     pub keys: Option<KeyStatus>,
+    /// What this node's replicas had ordered of calls between groups.
+    pub nested: NestedStatus,
 }
 
 /// What a node knows of its ring.
@@ -522,6 +525,8 @@ pub struct RingStatus {
     pub delivered: u64,
     /// How full the ring's buffers are, if what orders the messages knows.
     pub buffers: Option<ring::Buffers>,
+    /// How long the token was away each time, on a ring where it always circulates.
+    pub rotations: Option<Times>,
 }
 
 /// What a node knows of a group.

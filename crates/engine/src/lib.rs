@@ -30,8 +30,8 @@ mod tally;
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config, Deviation,
     Event, Executed, GroupStatus, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError,
-    KeyStatus, LogStatus, MoveError, NestedCall, NestedError, Output, ProgramNews, Quorum,
-    ReplicaStatus, RingStatus, ServiceOutcome, Status, StorageNews, Suspicion, Ticket,
+    KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus, Output, ProgramNews,
+    Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, StorageNews, Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -8,6 +8,7 @@
 mod in_process;
 
 use bytes::Bytes;
+use wire::histogram::Times;
 use wire::{Malformed, Member, NodeId, RingId, Time};
 
 pub use in_process::{InProcess, Sequencer};
@@ -145,6 +146,11 @@ pub trait Ordering {
         None
     }
 
+    /// How long the right to order was away from this node each time, of an engine where it comes to all in turn.
+    fn rotations(&self) -> Option<Times> {
+        None
+    }
+
     /// Asserts what must hold between any two calls.
     fn check_invariants(&self);
 }
@@ -228,6 +234,10 @@ impl Ordering for Ring {
 
     fn buffers(&self) -> Option<Buffers> {
         Some(Ring::buffers(self))
+    }
+
+    fn rotations(&self) -> Option<Times> {
+        Ring::rotations(self)
     }
 
     fn check_invariants(&self) {

@@ -480,9 +480,11 @@ impl<O: Ordering> Stack<O> {
                 epoch: self.membership.epoch(),
                 delivered: self.delivered,
                 buffers: self.ordering.buffers(),
+                rotations: self.ordering.rotations(),
             },
             groups,
             keys: self.keys.status(&self.present()),
+            nested: self.nested.status(),
         }
     }
 

@@ -56,6 +56,7 @@ pub use programs::ProgramConfig;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
-    KeyChange, LinkStatus, LogStatus, MalformedCounters, NodeLinks, ProgramState, ProgramStatus,
-    ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
+    KeyChange, LinkStatus, LogStatus, MalformedCounters, NestedStatus, NodeLinks, ProgramState,
+    ProgramStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, StorageStatus,
+    TlsStatus,
 };

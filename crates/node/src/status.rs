@@ -11,6 +11,7 @@ use crate::timer::monotonic;
 mod counters;
 mod exclusion;
 mod group;
+mod nested;
 mod program;
 mod ring;
 mod security;
@@ -20,6 +21,7 @@ pub use counters::{Counters, HandshakeCounters, MalformedCounters};
 pub use exclusion::{ChargeStatus, ExclusionStatus};
 pub(crate) use exclusion::{SLOW_REMEDY, owed};
 pub use group::{GroupStatus, LogStatus, ReplicaStatus};
+pub use nested::NestedStatus;
 pub use program::{ProgramState, ProgramStatus};
 pub use ring::{BufferStatus, Fill, LinkStatus, NodeLinks, RingStatus};
 pub(crate) use ring::{absent, no_quorum};
@@ -60,6 +62,9 @@ pub struct Status {
     /// The ring's sockets.
     #[serde(default)]
     pub sockets: SocketStatus,
+    /// Calls between groups.
+    #[serde(default)]
+    pub nested: NestedStatus,
     /// What was counted since the start.
     pub counters: Counters,
 }
@@ -117,6 +122,7 @@ impl Status {
                 links: Vec::new(),
                 excluded: None,
                 buffers: ring.buffers.map(BufferStatus::from).unwrap_or_default(),
+                rotations: ring.rotations,
             },
             groups: status.groups.into_iter().map(|it| GroupStatus::new(it, monotonic())).collect(),
             programs: Vec::new(),
@@ -125,6 +131,7 @@ impl Status {
             seal: None,
             storage: None,
             sockets: SocketStatus::default(),
+            nested: status.nested.into(),
             counters,
         }
     }
@@ -145,6 +152,7 @@ impl Status {
             seal: None,
             storage: None,
             sockets: SocketStatus::default(),
+            nested: NestedStatus::default(),
             counters: Counters::default(),
         }
     }

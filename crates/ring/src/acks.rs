@@ -3,7 +3,7 @@
 //!
 //! See docs/protocol/ring.md, "Who is asked when".
 
-use wire::Time;
+use wire::{Duration, Time};
 
 use crate::{Config, Timing};
 
@@ -77,10 +77,14 @@ impl Lookout {
         self.left_at = Some(now);
     }
 
-    /// The token is back, and something waits to be sent.
-    pub fn back(&mut self, now: Time, timing: &Timing, members: usize) {
-        let slow = |left: Time| now.since(left) > timing.back_within(members);
-        if self.left_at.is_some_and(slow) {
+    /// The token is back: how long it was away, if it had been here.
+    pub fn back(&mut self, now: Time) -> Option<Duration> {
+        self.left_at.map(|left| now.since(left))
+    }
+
+    /// The token was away for so long, and something waited to be sent.
+    pub fn waited(&mut self, now: Time, away: Duration, timing: &Timing, members: usize) {
+        if away > timing.back_within(members) {
             // Who is slow by spells is quick between them: for as long as a spell may last.
             self.until = now + timing.longest_stall();
         }

@@ -45,6 +45,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use bytes::Bytes;
+use wire::histogram::{Histogram, Times};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::{Datagram, Message};
 use wire::{Malformed, Member, NodeId, Random, RingId, Time};
@@ -385,6 +386,13 @@ impl Ring {
         let (now, most) = self.order.window.fill();
         let datagrams = Fill { now, most: most.max(self.kept_most), limit: self.config.window };
         Buffers { messages, bytes, datagrams }
+    }
+
+    /// How long the token was away from this node each time, on the present ring: its rotations, less what this node does with
+    /// it. `None` where it parks.
+    pub fn rotations(&self) -> Option<Times> {
+        let State::Operational(turn) = &self.state else { return None };
+        turn.rotations.as_ref().map(Histogram::times)
     }
 
     /// True while the token is here: what is multicast now is ordered at once.

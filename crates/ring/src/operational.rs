@@ -1,5 +1,6 @@
 //! An installed ring: whose turn it is, what is sent in it, and where the token goes next.
 
+use wire::histogram::Histogram;
 use wire::limits::MAX_MESSAGE;
 use wire::ring::{
     Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Stable, Stored, Token,
@@ -41,6 +42,8 @@ pub(crate) struct Turn {
     pub stalls: Stalls,
     /// Who is still in the ring, for those who read.
     pub confirming: Confirming,
+    /// How long the token was away each time, where it always circulates.
+    pub rotations: Option<Histogram>,
 }
 
 impl Turn {
@@ -56,6 +59,7 @@ impl Turn {
             unseen: false,
             stalls: Stalls::new(members, now),
             confirming: Confirming::default(),
+            rotations: None,
         }
     }
 }
@@ -179,9 +183,8 @@ impl Operational<'_> {
                 // They are part of the turn, but may not use it up.
                 self.turn.sent = again.min(self.config.turn - 1);
                 self.turn.asking.over();
-                if !self.queue.is_empty() {
-                    let members = self.order.members.len();
-                    self.turn.lookout.back(self.now, &self.config.timing, members);
+                if let Some(away) = self.turn.lookout.back(self.now) {
+                    self.was_away(away);
                 }
                 self.turn.wish.fulfilled();
                 self.turn.heart.stir();
@@ -189,6 +192,18 @@ impl Operational<'_> {
                 self.progress();
                 self.go_on();
             }
+        }
+    }
+
+    /// The token is back.
+    fn was_away(&mut self, away: Duration) {
+        if !self.queue.is_empty() {
+            let members = self.order.members.len();
+            self.turn.lookout.waited(self.now, away, &self.config.timing, members);
+        }
+        // A token that rests somewhere is not on its way.
+        if !self.config.parking {
+            self.turn.rotations.get_or_insert_default().record(away);
         }
     }
 

@@ -112,9 +112,9 @@ pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
-        HandshakeCounters, KeyChange, LinkStatus, LogStatus, MalformedCounters, NodeLinks, OwnTime,
-        ProgramState, ProgramStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status,
-        StorageStatus, TlsStatus,
+        HandshakeCounters, KeyChange, LinkStatus, LogStatus, MalformedCounters, NestedStatus,
+        NodeLinks, OwnTime, ProgramState, ProgramStatus, ReplicaStatus, RingStatus, SealCounters,
+        SealStatus, Status, StorageStatus, TlsStatus,
     };
 }
 

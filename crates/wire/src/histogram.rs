@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -45,9 +46,17 @@ fn bucket(nanoseconds: u64) -> usize {
 
 /// The middle of a bucket.
 fn middle(bucket: usize) -> u64 {
-    let Some(shift) = (bucket >> BITS).checked_sub(1) else { return bucket as u64 };
+    let span = span(bucket);
+    span.start() + (span.end() - span.start()).div_ceil(2)
+}
+
+/// The values that a bucket takes.
+fn span(bucket: usize) -> RangeInclusive<u64> {
+    let Some(shift) = (bucket >> BITS).checked_sub(1) else {
+        return bucket as u64..=bucket as u64;
+    };
     let lowest = ((bucket - (shift << BITS)) as u64) << shift;
-    lowest + ((1 << shift) >> 1)
+    lowest..=lowest + ((1 << shift) - 1)
 }
 
 impl Default for Histogram {
@@ -119,6 +128,30 @@ impl Histogram {
 }
 
 impl Times {
+    /// How many times of which length: the shortest and the longest that a bucket takes, in nanoseconds, and its count. In
+    /// order, without the empty buckets.
+    pub fn spans(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
+        self.buckets.iter().map(|(bucket, count)| (span(usize::from(*bucket)), *count))
+    }
+
+    /// What was counted since `earlier`, the same histogram's. The shortest and the longest are only known as
+    /// far as the buckets tell them.
+    pub fn since(&self, earlier: &Times) -> Times {
+        let mut before = earlier.buckets.iter().copied().peekable();
+        let mut buckets = Vec::new();
+        for &(bucket, count) in &self.buckets {
+            while before.next_if(|(other, _)| *other < bucket).is_some() {}
+            let known = before.next_if(|(other, _)| *other == bucket).map_or(0, |(_, count)| count);
+            if count > known {
+                buckets.push((bucket, count - known));
+            }
+        }
+        let ends = |(bucket, _): &(u16, u64)| span(usize::from(*bucket));
+        let min = buckets.first().map_or(0, |first| (*ends(first).start()).max(self.min));
+        let max = buckets.last().map_or(0, |last| (*ends(last).end()).min(self.max));
+        Times { min, max, buckets }
+    }
+
     /// Nobody else writes such.
     pub(crate) fn is_sane(&self) -> bool {
         self.buckets.len() <= BUCKETS
@@ -131,6 +164,32 @@ impl Times {
 mod tests {
     use super::*;
     use crate::Random;
+
+    #[test]
+    fn spans_lie_side_by_side_and_hold_what_was_counted() {
+        let mut histogram = Histogram::default();
+        let all = [0, 127, 128, 129, 300, 1_000_000, LONGEST];
+        all.map(|value| histogram.record(Duration::from_nanos(value)));
+        let times = histogram.times();
+        let holds =
+            |value: &u64| times.spans().any(|(span, count)| count > 0 && span.contains(value));
+        assert!(all.iter().all(holds));
+        for bucket in 1..BUCKETS {
+            assert_eq!(span(bucket - 1).end() + 1, *span(bucket).start());
+        }
+    }
+
+    #[test]
+    fn what_came_since_is_what_an_earlier_look_did_not_see() {
+        let mut histogram = Histogram::default();
+        [5, 70, 900].map(|value| histogram.record(Duration::from_nanos(value)));
+        let earlier = histogram.times();
+        assert_eq!(earlier.since(&Times::default()).buckets, earlier.buckets);
+        assert_eq!(earlier.since(&earlier), Times::default());
+        [70, 80].map(|value| histogram.record(Duration::from_nanos(value)));
+        let since = histogram.times().since(&earlier);
+        assert_eq!(since, Times { min: 70, max: 80, buckets: vec![(70, 1), (80, 1)] });
+    }
 
     #[test]
     fn a_bucket_is_less_than_a_hundredth_wide_and_they_are_in_order() {

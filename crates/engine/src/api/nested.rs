@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use bytes::Bytes;
 use wire::client::Refusal;
+use wire::histogram::Times;
 use wire::limits::{MAX_BODY, MAX_NESTED_CALLS, MAX_NESTED_DEPTH};
 use wire::{Duration, MethodId};
 
@@ -24,6 +25,19 @@ pub struct NestedCall {
     pub body: Bytes,
     /// How long it may take; no longer than what is left to the call that is being executed.
     pub patience: Duration,
+}
+
+/// What a node's replicas had ordered of calls between groups, since its start. Of each message that this node has sent: how many
+/// there were is how often a time was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NestedStatus {
+    /// Send delays of calls: from when one was handed in to be ordered until it was sent.
+    pub call_delays: Times,
+    /// Send delays of ends.
+    pub end_delays: Times,
+    /// How long calls were served here: from when one was delivered until its end was handed in. Also of ends that
+    /// another replica was quicker to send.
+    pub services: Times,
 }
 
 /// Why a nested call has no result: the same at every replica of the caller, but for [`Void`](NestedError::Void) and

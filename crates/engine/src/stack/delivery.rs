@@ -228,7 +228,7 @@ impl<O: Ordering> Stack<O> {
     fn act(&mut self, now: Time, sender: Member, sequence: u64, ordered: Ordered, payload: &Bytes) {
         match ordered {
             Ordered::Request(request) => {
-                self.nested_delivered(sender, &request);
+                self.nested_delivered(now, sender, &request);
                 self.act_on_request(now, sender, sequence, request, payload);
             }
             Ordered::NestedEnd(end) => self.act_on_nested_end(now, sender, sequence, end),
@@ -296,7 +296,7 @@ impl<O: Ordering> Stack<O> {
         let style = self.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(Conduct::executes_on_arrival) {
             if self.hosted.contains_key(&group) {
-                self.owe_end(&request, sequence);
+                self.owe_end(now, &request, sequence);
             }
             return self.forwarded(now, request);
         }
@@ -323,7 +323,7 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             if self.hosted.contains_key(&group) {
-                self.owe_end(&request, sequence);
+                self.owe_end(now, &request, sequence);
             }
             let elsewhere = sender != self.me;
             self.with_replica(now, group, |replica, effects| {

@@ -4,12 +4,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::histogram::Histogram;
 use wire::limits::MAX_NESTED_OWED;
 use wire::ordered::{Durability, End, GroupOptions, NestedEnd, Ordered, Request, nested_parts};
 use wire::{Duration, GroupId, Member, Time};
 
 use super::Stack;
-use crate::api::{Event, NestedCall, NestedError, Output};
+use crate::api::{Event, NestedCall, NestedError, NestedStatus, Output};
 use crate::bug::Bug;
 use crate::callers::Call;
 use crate::directory::Group;
@@ -44,6 +45,10 @@ pub(super) struct Nested {
     due: BTreeSet<(Time, Call)>,
     /// How long it takes from when this node could say something until it is said, smoothed; `None`: not known yet.
     lag: Option<Duration>,
+    /// See [`NestedStatus`]; none before the first.
+    call_delays: Option<Histogram>,
+    end_delays: Option<Histogram>,
+    services: Option<Histogram>,
 }
 
 /// A call that a handler here waits for.
@@ -59,8 +64,8 @@ struct Open {
     delivered: bool,
     /// It was given up, in this component.
     given_up: bool,
-    /// The copy that this node has handed in.
-    handed: Option<Bytes>,
+    /// The copy that this node has handed in, and when.
+    handed: Option<(Bytes, Time)>,
 }
 
 /// A call whose end is owed to its caller.
@@ -70,10 +75,13 @@ struct Owed {
     asked: u64,
     /// The end leaves when this is held.
     sequence: u64,
+    /// When it was delivered here.
+    since: Time,
     end: Option<(End, Time)>,
     /// Others are before in rank until then.
     order_at: Option<Time>,
-    handed: Option<Bytes>,
+    /// As of [`Open::handed`].
+    handed: Option<(Bytes, Time)>,
 }
 
 impl Nested {
@@ -104,6 +112,15 @@ impl Nested {
         let open = self.open.values().filter(|open| open.speaks && !open.given_up);
         let open = open.map(|open| open.order_at.unwrap_or(Time::FAR).min(open.ask.due));
         open.chain(self.due.first().map(|(at, _)| *at)).min()
+    }
+
+    pub(super) fn status(&self) -> NestedStatus {
+        let times = |of: &Option<Histogram>| of.as_ref().map(Histogram::times).unwrap_or_default();
+        NestedStatus {
+            call_delays: times(&self.call_delays),
+            end_delays: times(&self.end_delays),
+            services: times(&self.services),
+        }
     }
 
     /// What must hold whatever happened.
@@ -151,7 +168,7 @@ impl<O: Ordering> Stack<O> {
 
     /// The handler goes on: nothing is asked any more.
     pub(super) fn resumed(&mut self, group: GroupId) {
-        if let Some(handed) = self.nested.open.remove(&group).and_then(|open| open.handed) {
+        if let Some((handed, _)) = self.nested.open.remove(&group).and_then(|open| open.handed) {
             self.withdraw(&handed);
         }
     }
@@ -240,7 +257,7 @@ impl<O: Ordering> Stack<O> {
             ..open.ask.request.clone()
         };
         let payload = Ordered::Request(request).encode();
-        open.handed = Some(payload.clone());
+        open.handed = Some((payload.clone(), now));
         self.order_bytes(now, payload);
     }
 
@@ -261,7 +278,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// A group's call is delivered: whoever calls need not order it any more.
-    pub(super) fn nested_delivered(&mut self, sender: Member, request: &Request) {
+    pub(super) fn nested_delivered(&mut self, now: Time, sender: Member, request: &Request) {
         let Some(origin) = &request.origin else { return };
         self.acknowledge_to_speakers(request.group);
         let (number, call) = nested_parts(request.number);
@@ -276,10 +293,13 @@ impl<O: Ordering> Stack<O> {
         };
         open.delivered = true;
         open.order_at = None;
-        if let Some(handed) = open.handed.take()
-            && sender != self.me
-        {
-            self.withdraw(&handed);
+        match open.handed.take() {
+            // Here it is delivered when it is sent.
+            Some((_, at)) if sender == self.me => {
+                self.nested.call_delays.get_or_insert_default().record(now.since(at));
+            }
+            Some((handed, _)) => self.withdraw(&handed),
+            None => {}
         }
     }
 
@@ -293,7 +313,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// A replica here takes a group's call, at this place of the order.
-    pub(super) fn owe_end(&mut self, request: &Request, sequence: u64) {
+    pub(super) fn owe_end(&mut self, now: Time, request: &Request, sequence: u64) {
         let Some(origin) = &request.origin else { return };
         let call = (request.group, request.client, request.number);
         let asked =
@@ -313,6 +333,7 @@ impl<O: Ordering> Stack<O> {
                     child: (origin.client, number, place),
                     asked,
                     sequence,
+                    since: now,
                     end: None,
                     order_at: None,
                     handed: None,
@@ -328,7 +349,7 @@ impl<O: Ordering> Stack<O> {
         let group = request.group;
         let first = self.directory.get(group).and_then(Group::primary);
         if first == Some(self.me) && self.hosted.contains_key(&group) {
-            self.owe_end(&request, sequence);
+            self.owe_end(now, &request, sequence);
             self.with_replica(now, group, |replica, fx| replica.serve(now, request, fx));
         }
     }
@@ -382,7 +403,9 @@ impl<O: Ordering> Stack<O> {
         let (callee, caller) = (call.0, owed.caller);
         let end = NestedEnd { callee, caller, client, number, call: place, asked, end };
         let payload = Ordered::NestedEnd(end).encode();
-        owed.handed = Some(payload.clone());
+        owed.handed = Some((payload.clone(), now));
+        let service = now.since(owed.since);
+        self.nested.services.get_or_insert_default().record(service);
         self.order_bytes(now, payload);
     }
 
@@ -440,8 +463,12 @@ impl<O: Ordering> Stack<O> {
                 if let Some((_, since)) = owed.end {
                     self.nested.learn(now.since(since));
                 }
-                if let Some(handed) = owed.handed.filter(|_| sender != self.me) {
-                    self.withdraw(&handed);
+                match owed.handed {
+                    Some((_, at)) if sender == self.me => {
+                        self.nested.end_delays.get_or_insert_default().record(now.since(at));
+                    }
+                    Some((handed, _)) => self.withdraw(&handed),
+                    None => {}
                 }
                 self.event(Event::NestedEnded { group, by: sender });
             }

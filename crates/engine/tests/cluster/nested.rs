@@ -3,6 +3,7 @@
 use steadfast_engine::Event;
 use steadfast_engine::ordering::InProcess;
 use wire::client::{Access, Outcome};
+use wire::histogram::Times;
 use wire::ordered::{GroupOptions, Style};
 
 use crate::base::Base;
@@ -38,6 +39,18 @@ fn a_group_calls_another_and_every_replica_takes_the_same_reply() {
         assert_eq!(cluster.state(node, "back"), ["a", "b"]);
     }
     assert!(!copies(&cluster));
+    // Both messages of a call are the primaries', who know how long they waited to be sent.
+    let counted = |times: Times| times.spans().map(|(_, count)| count).sum::<u64>();
+    for node in 1..=5 {
+        let nested = cluster.node(node).status().nested;
+        let told = [nested.call_delays, nested.services, nested.end_delays].map(counted);
+        let expected = match node {
+            1 => [2, 0, 0],
+            3 => [0, 2, 2],
+            _ => [0; 3],
+        };
+        assert_eq!(told, expected, "node {node}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The ring and its links, as a node sees them.
 
 use serde::{Deserialize, Serialize};
+use wire::histogram::Times;
 use wire::{Member, NodeId, RingId};
 
 use super::ExclusionStatus;
@@ -31,6 +32,9 @@ pub struct RingStatus {
     /// How full its buffers are, and were.
     #[serde(default)]
     pub buffers: BufferStatus,
+    /// How long the token was away from this node each time, on the present ring; `None` where it parks.
+    #[serde(default)]
+    pub rotations: Option<Times>,
 }
 
 /// How full the ring's buffers at a node are.

@@ -61,6 +61,14 @@ fn without_parking_the_token_never_rests() {
     cluster.counts.clear();
     cluster.run(millis(10));
     assert_eq!(cluster.counts["token"], 200, "one pass per delay of 50 us");
+    for node in 0..4 {
+        let rotations = cluster.ring(node).rotations().expect("it is back again and again");
+        let last = rotations.spans().find(|(span, _)| span.contains(&200_000));
+        assert!(
+            last.is_some_and(|(_, count)| count >= 49),
+            "a rotation takes four delays: {rotations:?}"
+        );
+    }
 }
 
 #[test]
