@@ -16,6 +16,7 @@ use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, St
 use crate::allocator::{Allocated, allocated};
 use crate::blackbox::objects::Objects;
 use crate::echo::{self, Echo, Transport, Waits};
+use crate::study::{self, Callee, Caller, Made, Side};
 use crate::{Outcome, blackbox, fan, machine};
 
 /// Which process to be.
@@ -63,6 +64,9 @@ enum Role {
 /// The question to a node's child: how much it has allocated.
 pub const ALLOCATED: &[u8] = b"allocated\n";
 
+/// The question to a node's child: the calls that its replicas have made since it was asked last. As long as the other.
+pub const CALLS: &[u8] = b"all calls\n";
+
 /// To a node's child: leave the ring and end. As long as the question.
 pub const LEAVE: &[u8] = b"leave now\n";
 
@@ -79,6 +83,11 @@ pub enum Line {
     Allocated {
         /// Since it started.
         allocated: Allocated,
+    },
+    /// It was asked which calls its replicas have made.
+    Calls {
+        /// In their order.
+        calls: Vec<Made>,
     },
     /// Something happened in its node.
     Event(EventRecord),
@@ -118,6 +127,13 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
     let interest = Interest::Membership;
     let mut events = node.subscribe_to(interest);
     for group in groups {
+        if let Some((side, options)) = study::hosted(group) {
+            match side {
+                Side::Caller => node.host(group, options, Caller::default)?,
+                Side::Callee => node.host(group, options, Callee::default)?,
+            }
+            continue;
+        }
         let options = options_of(group)?;
         if group.ends_with(blackbox::OBJECTS) {
             node.host(group, options, Objects::default)?;
@@ -137,8 +153,12 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
                 let stopped = node.map(Node::stop);
                 process::exit(i32::from(matches!(stopped, Some(Err(_)))));
             }
+            let answer = match &question[..] {
+                CALLS => Line::Calls { calls: study::take_calls() },
+                _ => Line::Allocated { allocated: allocated() },
+            };
             // Without a parent nobody reads it.
-            let _ = say(&Line::Allocated { allocated: allocated() });
+            let _ = say(&answer);
         }
     });
     loop {

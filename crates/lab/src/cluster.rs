@@ -21,6 +21,7 @@ use crate::allocator::Allocated;
 use crate::child::{self, Line};
 use crate::hosts::Hosts;
 use crate::protect::{Keys, Protect};
+use crate::study::Made;
 
 mod health;
 mod plan;
@@ -58,6 +59,8 @@ pub struct Cluster {
     inputs: BTreeMap<NodeId, ChildStdin>,
     /// What each last said that it had allocated.
     allocated: BTreeMap<NodeId, Allocated>,
+    /// The calls that each last said that its replicas had made.
+    made: BTreeMap<NodeId, Vec<Made>>,
     clients: BTreeMap<NodeId, SocketAddr>,
     lines: Receiver<(NodeId, Line)>,
     sender: Sender<(NodeId, Line)>,
@@ -133,6 +136,7 @@ impl Cluster {
             processes: BTreeMap::new(),
             inputs: BTreeMap::new(),
             allocated: BTreeMap::new(),
+            made: BTreeMap::new(),
             clients: BTreeMap::new(),
             lines,
             sender,
@@ -156,6 +160,7 @@ impl Cluster {
             config.client = Some((hosts.address(place, hosts.clients_link()), 0).into());
         }
         config.ring.parking = self.plan.parking;
+        config.ring.accelerated = self.plan.accelerated.unwrap_or(config.ring.accelerated);
         config.ring.slow_share = self.plan.slow_share.unwrap_or(config.ring.slow_share);
         let timing = &mut config.ring.timing;
         timing.token_timeout = self.plan.token_timeout.unwrap_or(timing.token_timeout);
@@ -169,6 +174,9 @@ impl Cluster {
         let mut arguments = vec!["--config", path];
         if id.0 <= self.plan.replicas {
             arguments.extend(self.plan.groups.iter().flat_map(|group| ["--host", group]));
+        }
+        if id.0 + self.plan.replicas > self.plan.nodes {
+            arguments.extend(self.plan.on_last.iter().flat_map(|group| ["--host", group]));
         }
         let spawn = || child::spawn("node", &arguments);
         let (process, stdin, stdout) = match &self.hosts {
@@ -252,6 +260,14 @@ impl Cluster {
         Ok(self.allocated.values().copied().collect())
     }
 
+    /// The calls that a node's replicas have made since this was asked last: see [`study`](crate::study).
+    pub fn calls(&mut self, id: NodeId) -> Outcome<Vec<Made>> {
+        self.made.remove(&id);
+        self.inputs.get_mut(&id).ok_or("this node does not run")?.write_all(child::CALLS)?;
+        self.wait("the calls that were made", |cluster| cluster.made.contains_key(&id))?;
+        Ok(self.made.remove(&id).unwrap_or_default())
+    }
+
     /// A group's last view.
     pub fn view(&self, group: &str) -> View {
         self.views.get(group).cloned().unwrap_or_default()
@@ -281,9 +297,12 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, .. } = self.plan;
+        let Plan { replicas, groups, on_last, .. } = self.plan;
         self.wait("every group to have all its replicas", |cluster| {
-            groups.iter().all(|group| cluster.view(group).synced == replicas as usize)
+            groups
+                .iter()
+                .chain(on_last)
+                .all(|group| cluster.view(group).synced == replicas as usize)
         })
     }
 
@@ -332,6 +351,9 @@ impl Cluster {
             }
             Line::Allocated { allocated } => {
                 self.allocated.insert(id, allocated);
+            }
+            Line::Calls { calls } => {
+                self.made.insert(id, calls);
             }
             Line::Event(event) => {
                 if let EventKind::Configuration { members, .. } = &event.kind

@@ -29,6 +29,7 @@ mod protect;
 mod ring;
 mod scenario;
 mod slow;
+mod study;
 mod style;
 mod suspicion;
 
@@ -80,6 +81,8 @@ enum Experiment {
     Growth(growth::Options),
     /// Cut cables, deaf and mute hosts, random loss, two networks: checked on real sockets in network namespaces.
     Hosts(scenario::Options),
+    /// The latency study of the FT-CORBA paper: groups that call groups, measured beside its equations (1) to (7).
+    Study(study::Options),
     /// A million datagrams of somebody without the cluster key, who owns the network.
     Outsider(outsider::Options),
     /// A process of an experiment.
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),
         Experiment::Hosts(options) => scenario::run(&options),
+        Experiment::Study(options) => study::run(&options),
         Experiment::Outsider(options) => outsider::run(&options),
         Experiment::Child(options) => child::run(&options),
     };

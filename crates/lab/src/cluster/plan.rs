@@ -13,6 +13,8 @@ pub struct Plan {
     pub replicas: u32,
     /// The groups, by names that a child knows.
     pub groups: &'static [&'static str],
+    /// Groups whose replicas are on the last nodes instead.
+    pub on_last: &'static [&'static str],
     /// What of it is protected.
     pub protect: Protect,
     /// Where the nodes are.
@@ -23,6 +25,8 @@ pub struct Plan {
     pub awake: bool,
     /// The token rests when nobody wants it.
     pub parking: bool,
+    /// The ring's `accelerated`, if not that by default.
+    pub accelerated: Option<usize>,
     /// The ring's `slow_share`, if not that by default.
     pub slow_share: Option<u32>,
     /// The ring's `token_timeout`, if not that by default.
@@ -37,11 +41,13 @@ impl Default for Plan {
             nodes: 3,
             replicas: 3,
             groups: &[],
+            on_last: &[],
             protect: Protect::None,
             placement: Placement::Loopback,
             priority: 0,
             awake: false,
             parking: true,
+            accelerated: None,
             slow_share: None,
             token_timeout: None,
             keep_logs: false,

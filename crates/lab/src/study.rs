@@ -1,0 +1,408 @@
+//! The latency study of the FT-CORBA paper, repeated: groups that call groups, on a ring whose token always circulates, as the paper's, and
+//! on ours, where it parks (`docs/study.md`).
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fs, iter};
+
+use serde_json::{Value, json};
+use steadfast::admin::Client as Admin;
+use steadfast::{Client, NodeId};
+
+use crate::cluster::{Cluster, Plan};
+use crate::{Outcome, machine};
+
+mod charts;
+mod density;
+mod law;
+mod model;
+mod plot;
+mod point;
+mod services;
+
+use density::Density;
+use law::{Kind, Law};
+use point::{Calibration, Look, Measured, Point, Prediction, Speakers, Way, node_at};
+use services::{CALLEES, CALLERS, MAKE, SERVE, Task};
+
+pub use services::{Callee, Caller, Made, Side, hosted, take_calls};
+
+/// The ring: three callers and three callees, as in the paper the first client on a node of its own.
+const NODES: u32 = 4;
+const REPLICAS: u32 = 3;
+
+/// As many calls in one task as a handler may make.
+const BATCH: usize = 250;
+
+/// Calls before anything is counted.
+const WARM: u8 = 50;
+
+/// How long the idle ring is looked at.
+const IDLE: Duration = Duration::from_secs(1);
+
+const DEADLINE: Duration = Duration::from_secs(50);
+
+/// So often a point is measured if the ring changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// All points of the study, with 10,000 calls each: most of an hour.
+    #[arg(long)]
+    full: bool,
+    /// Calls of each point [default: 400; 10,000 with --full].
+    #[arg(long)]
+    calls: Option<usize>,
+    /// Server times, in rotations of the idle ring [default: 0 to 2 by halves; 0 to 3 by quarters with --full].
+    #[arg(long, value_delimiter = ',')]
+    services: Vec<f64>,
+    /// Fixed think times, in such rotations [default: 1,2; 0.5 to 3 by halves with --full].
+    #[arg(long, value_delimiter = ',')]
+    thinks: Vec<f64>,
+    /// Means of random think and server times, in such rotations [default: 1; 0.5,1,2 with --full].
+    #[arg(long, value_delimiter = ',')]
+    random: Vec<f64>,
+    /// Bytes of each request and reply.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// A folder for study.json and the charts.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// One JSON object a point instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is measured, in rotations.
+struct Grid {
+    calls: usize,
+    services: Vec<f64>,
+    thinks: Vec<f64>,
+    random: Vec<f64>,
+}
+
+impl Grid {
+    fn of(options: &Options) -> Grid {
+        let or = |asked: &Vec<f64>, full: &[f64], short: &[f64]| match options.full {
+            _ if !asked.is_empty() => asked.clone(),
+            true => full.to_vec(),
+            false => short.to_vec(),
+        };
+        let quarters: Vec<f64> = (0..=12).map(|quarter| f64::from(quarter) / 4.0).collect();
+        let halves: Vec<f64> = (1..=6).map(|half| f64::from(half) / 2.0).collect();
+        Grid {
+            calls: options.calls.unwrap_or(if options.full { 10_000 } else { 400 }),
+            services: or(&options.services, &quarters, &[0.0, 0.5, 1.0, 1.5, 2.0]),
+            thinks: or(&options.thinks, &halves, &[1.0, 2.0]),
+            random: or(&options.random, &[0.5, 1.0, 2.0], &[1.0]),
+        }
+    }
+
+    /// The points of a ring, with a rotation of so many microseconds.
+    fn points(&self, way: Way, rotation: f64) -> Vec<Point> {
+        let idle = Law::default();
+        let middle = Speakers::SemiActive(2);
+        let both = [middle, Speakers::Active];
+        let point = |speakers, think, service| Point { way, speakers, think, service };
+        let places = match way {
+            // Where the token parks the place on the ring means nothing.
+            Way::Parked => both.to_vec(),
+            Way::Classic => {
+                (1..NODES).map(Speakers::SemiActive).chain([Speakers::Active]).collect()
+            }
+        };
+        let fixed = |share: &f64| Law::fixed(share * rotation);
+        let mut points = Vec::new();
+        for service in self.services.iter().map(fixed) {
+            points.extend(places.iter().map(|speakers| point(*speakers, idle, service)));
+        }
+        for think in self.thinks.iter().map(fixed) {
+            points.extend(both.map(|speakers| point(speakers, think, idle)));
+        }
+        for kind in [Kind::Exponential, Kind::Uniform] {
+            for law in self.random.iter().map(|share| Law { mean_us: share * rotation, kind }) {
+                points.extend(both.map(|speakers| point(speakers, law, idle)));
+                points.extend(both.map(|speakers| point(speakers, idle, law)));
+            }
+        }
+        points
+    }
+}
+
+/// All that was measured.
+struct Study {
+    calibration: Calibration,
+    points: Vec<(Measured, Option<Prediction>)>,
+    /// Calls that nobody orders: the server time, and the median, in microseconds.
+    alone: Vec<(f64, f64)>,
+}
+
+impl Study {
+    /// What an unreplicated call of this server time takes.
+    fn alone(&self, service: &Law) -> Option<f64> {
+        let same = |(time, _): &&(f64, f64)| (time - service.mean_us).abs() < 1e-6;
+        self.alone
+            .iter()
+            .find(same)
+            .filter(|_| service.kind == Kind::Fixed)
+            .map(|(_, alone)| *alone)
+    }
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let grid = Grid::of(options);
+    let machine = machine::description();
+    eprintln!("on {machine}");
+    let study = measure(options, &grid)?;
+    let load = machine::description();
+    let lines = study.points.iter().map(|(measured, predicted)| {
+        point::line(measured, predicted.as_ref(), study.alone(&measured.point.service))
+    });
+    let lines: Vec<Value> = lines.collect();
+    if options.json {
+        lines.iter().for_each(|line| println!("{line}"));
+    } else {
+        table(&study);
+    }
+    if let Some(out) = &options.out {
+        fs::create_dir_all(out)?;
+        let whole = json!({
+            "machine": machine, "afterwards": load, "nodes": NODES, "replicas": REPLICAS,
+            "size": options.size, "calls": grid.calls, "calibration": study.calibration,
+            "unreplicated": study.alone, "points": lines,
+        });
+        fs::write(out.join("study.json"), serde_json::to_string_pretty(&whole)? + "\n")?;
+        for (name, chart) in charts::all(&study) {
+            fs::write(out.join(name), chart.svg())?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(options: &Options, grid: &Grid) -> Outcome<Study> {
+    let mut bench = Bench::start(Way::Classic, options.size)?;
+    let calibration = bench.calibrate(grid.calls)?;
+    let rotation = calibration.idle_rotation;
+    eprintln!(
+        "an idle rotation takes {rotation:.0} µs, a pass {:.0}; a message {:.0}; the hand-overs of a handler {:.0}",
+        calibration.pass, calibration.message, calibration.processing
+    );
+    let (classic, parked) =
+        (grid.points(Way::Classic, rotation), grid.points(Way::Parked, rotation));
+    let all = classic.len() + parked.len();
+    let mut points = Vec::with_capacity(all);
+    for point in classic {
+        progress(points.len(), all, &point);
+        let measured = bench.measure(point, grid.calls)?;
+        let predicted = Prediction::new(NODES, &calibration, &measured);
+        points.push((measured, predicted));
+    }
+    drop(bench);
+    let mut bench = Bench::start(Way::Parked, options.size)?;
+    for point in parked {
+        progress(points.len(), all, &point);
+        points.push((bench.measure(point, grid.calls)?, None));
+    }
+    let alone = grid.services.iter().map(|share| bench.alone(share * rotation, grid.calls));
+    let alone = alone.collect::<Outcome<_>>()?;
+    Ok(Study { calibration, points, alone })
+}
+
+fn progress(done: usize, all: usize, point: &Point) {
+    let Point { way, speakers, think, service } = point;
+    eprintln!(
+        "{:3} of {all}: {way:?}, {}, thinks {think}, serves {service}",
+        done + 1,
+        speakers.name()
+    );
+}
+
+/// A cluster on which points are measured.
+struct Bench {
+    way: Way,
+    size: usize,
+    cluster: Cluster,
+    client: Client,
+    admins: Vec<Admin>,
+}
+
+impl Bench {
+    fn start(way: Way, size: usize) -> Outcome<Bench> {
+        let parking = way == Way::Parked;
+        let cluster = Cluster::start(Plan {
+            nodes: NODES,
+            replicas: REPLICAS,
+            groups: &CALLERS,
+            on_last: &CALLEES,
+            parking,
+            // The paper's token follows the last message of a turn.
+            accelerated: (!parking).then_some(0),
+            // A busy machine is no fault.
+            token_timeout: Some(Duration::from_secs(2)),
+            ..Plan::default()
+        })?;
+        let first = cluster.client(node_at(0)).ok_or("the first node takes no clients")?;
+        let client = Client::connect([first])?;
+        let admins = (0..NODES).map(|place| Ok(Admin::connect(cluster.admin(node_at(place)))?));
+        let admins = admins.collect::<Outcome<_>>()?;
+        let mut bench = Bench { way, size, cluster, client, admins };
+        bench.lead(CALLERS[0], 0)?;
+        Ok(bench)
+    }
+
+    /// Makes the node at this place a group's primary.
+    fn lead(&mut self, group: &str, place: u32) -> Outcome<()> {
+        if self.cluster.view(group).primary != Some(node_at(place)) {
+            self.admins[place as usize].move_primary(group, node_at(place))?;
+        }
+        let leads = |node: Option<NodeId>| node == Some(node_at(place));
+        self.cluster.wait("a primary to move", |cluster| leads(cluster.view(group).primary))
+    }
+
+    fn look(&mut self) -> Outcome<Look> {
+        let all = self.admins.iter_mut().map(|admin| Ok(admin.status()?));
+        Ok(Look(all.collect::<Outcome<_>>()?))
+    }
+
+    /// The ring while it is idle, and one point in which nobody thinks nor serves.
+    fn calibrate(&mut self, calls: usize) -> Outcome<Calibration> {
+        let before = self.look()?;
+        thread::sleep(IDLE);
+        let after = self.look()?;
+        let of = |look: &Look| look.0[0].ring.rotations.clone().unwrap_or_default();
+        let idle = Density::of_times(&of(&after).since(&of(&before)));
+        let speakers = Speakers::SemiActive(2);
+        let (think, service) = (Law::default(), Law::default());
+        let point = self.measure(Point { way: self.way, speakers, think, service }, calls)?;
+        Ok(Calibration::new(NODES, &idle, &point).ok_or("the token did not circulate")?)
+    }
+
+    /// Measures a point, once more if the ring changes.
+    fn measure(&mut self, point: Point, calls: usize) -> Outcome<Measured> {
+        for _ in 0..ATTEMPTS {
+            if let Speakers::SemiActive(place) = point.speakers {
+                self.lead(CALLEES[0], place)?;
+            }
+            let style = point.speakers.style();
+            self.make(style, &point, WARM)?;
+            self.cluster.calls(node_at(0))?;
+            let before = self.look()?;
+            let mut left = calls;
+            while left > 0 {
+                let batch = left.min(BATCH);
+                // Each task's first call is not counted.
+                self.make(style, &point, batch as u8 + 1)?;
+                left -= batch;
+            }
+            let after = self.look()?;
+            let made = self.cluster.calls(node_at(0))?;
+            self.cluster.take_events();
+            if iter::zip(&before.0, &after.0).all(|(a, b)| a.ring.id == b.ring.id) {
+                return Ok(Measured::new(point, &made, &before, &after));
+            }
+            eprintln!("the ring has changed meanwhile: once more");
+        }
+        Err(format!(
+            "the ring changed {ATTEMPTS} times: other programs leave too little processor time"
+        )
+        .into())
+    }
+
+    /// Has a caller make so many calls.
+    fn make(&self, style: &str, point: &Point, calls: u8) -> Outcome<()> {
+        let (callee, size) = (format!("callee/{style}"), self.size);
+        let task = Task { calls, callee, think: point.think, service: point.service, size };
+        let body = serde_json::to_vec(&task)?;
+        self.client.call(&format!("caller/{style}"), MAKE, false, body.into(), DEADLINE)?;
+        Ok(())
+    }
+
+    /// The median of calls that nobody orders, from a client outside to one replica.
+    fn alone(&self, service: f64, calls: usize) -> Outcome<(f64, f64)> {
+        let body = services::request(service, self.size);
+        let client = Client::connect(self.cluster.clients())?;
+        let mut times = Vec::with_capacity(calls);
+        for call in 0..calls + usize::from(WARM) {
+            let start = Instant::now();
+            let reply = client.call(CALLEES[2], SERVE, false, body.clone(), DEADLINE)?;
+            if reply != body {
+                return Err("the reply is another".into());
+            }
+            if call >= usize::from(WARM) {
+                times.push(start.elapsed().as_nanos() as f64 / 1_000.0);
+            }
+        }
+        Ok((service, Density::of(times).median().ok_or("nothing was measured")?))
+    }
+}
+
+fn table(study: &Study) {
+    println!(
+        "times in µs; pred: by the equations, mean; delays: mean, until request and reply are sent; place: of who sent the reply; copied: \
+         requests and replies sent more than once"
+    );
+    println!(
+        "{:8}{:26}{:>10}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>7}{:>10}{:>14}",
+        "ring",
+        "style",
+        "thinks",
+        "serves",
+        "peak",
+        "median",
+        "mean",
+        "pred",
+        "request",
+        "pred",
+        "reply",
+        "pred",
+        "place",
+        "pred",
+        "overhead",
+        "copied"
+    );
+    for (measured, predicted) in &study.points {
+        let Point { way, speakers, think, service } = measured.point;
+        let or_dash =
+            |figure: Option<f64>| figure.map_or("-".into(), |figure| format!("{figure:.0}"));
+        let by = |of: fn(&Prediction) -> Option<f64>| or_dash(predicted.as_ref().and_then(of));
+        let overhead = study.alone(&service).zip(measured.latency.median());
+        let (requests, replies) = measured.copied();
+        println!(
+            "{:8}{:26}{:>10}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7.2}{:>7}{:>10}{:>14}",
+            format!("{way:?}").to_lowercase(),
+            speakers.name(),
+            think.to_string(),
+            service.to_string(),
+            or_dash(measured.latency.peak()),
+            or_dash(measured.latency.median()),
+            or_dash(measured.latency.mean()),
+            by(|predicted| predicted.latency.mean()),
+            or_dash(measured.client_delay.mean()),
+            by(|predicted| predicted.client_delay.mean()),
+            or_dash(measured.server_delay.mean()),
+            by(|predicted| predicted.server_delay.mean()),
+            measured.position(),
+            predicted.as_ref().map_or("-".into(), |predicted| format!("{:.2}", predicted.position)),
+            overhead
+                .map_or("-".into(), |(alone, all)| format!("{:.0} %", (all / alone - 1.0) * 100.0)),
+            format!("{:.1} %, {:.1} %", requests * 100.0, replies * 100.0),
+        );
+    }
+    equations(study);
+}
+
+/// How far each equation is from what was measured.
+fn equations(study: &Study) {
+    println!("equation  points  median error  worst");
+    let all = study.points.iter().filter_map(|(_, predicted)| predicted.as_ref());
+    let all: Vec<_> = all.flat_map(|predicted| &predicted.equations).collect();
+    for equation in 1..=7 {
+        let of = all.iter().filter(|beside| beside.equation == equation);
+        let errors: Vec<f64> = of.map(|beside| beside.error.abs()).collect();
+        let count = errors.len();
+        if let Some((median, worst)) = crate::figures::median_and_worst(errors) {
+            println!("({equation})     {count:8}{median:12.1} %{worst:8.1} %");
+        }
+    }
+}
