@@ -13,6 +13,7 @@ use steadfast::{Client, NodeId};
 use crate::cluster::{Cluster, Plan};
 use crate::{Outcome, machine};
 
+mod cables;
 mod charts;
 mod density;
 mod law;
@@ -21,6 +22,7 @@ mod plot;
 mod point;
 mod services;
 
+use cables::Cables;
 use density::Density;
 use law::{Kind, Law};
 use point::{Calibration, Look, Measured, Point, Prediction, Speakers, Way, node_at};
@@ -38,8 +40,11 @@ const BATCH: usize = 250;
 /// Calls before anything is counted.
 const WARM: u8 = 50;
 
-/// How long the idle ring is looked at.
-const IDLE: Duration = Duration::from_secs(1);
+/// How long the idle ring is looked at before each point: what else runs on the machine may change a pass of the token.
+const IDLE: Duration = Duration::from_millis(200);
+
+/// A node that says nothing for so long is gone. What is measured is no fault.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 const DEADLINE: Duration = Duration::from_secs(50);
 
@@ -66,6 +71,9 @@ pub struct Options {
     /// Bytes of each request and reply.
     #[arg(long, default_value_t = 1024)]
     size: usize,
+    /// Microseconds that a datagram is under way between two nodes; 0: as on loopback.
+    #[arg(long, default_value_t = 100)]
+    delay_us: u64,
     /// A folder for study.json and the charts.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -169,7 +177,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         fs::create_dir_all(out)?;
         let whole = json!({
             "machine": machine, "afterwards": load, "nodes": NODES, "replicas": REPLICAS,
-            "size": options.size, "calls": grid.calls, "calibration": study.calibration,
+            "size": options.size, "calls": grid.calls, "delay_us": options.delay_us, "calibration": study.calibration,
             "unreplicated": study.alone, "points": lines,
         });
         fs::write(out.join("study.json"), serde_json::to_string_pretty(&whole)? + "\n")?;
@@ -181,12 +189,12 @@ pub fn run(options: &Options) -> Outcome<()> {
 }
 
 fn measure(options: &Options, grid: &Grid) -> Outcome<Study> {
-    let mut bench = Bench::start(Way::Classic, options.size)?;
+    let mut bench = Bench::start(Way::Classic, options)?;
     let calibration = bench.calibrate(grid.calls)?;
     let rotation = calibration.idle_rotation;
+    let Calibration { pass, message, flight, handler, .. } = calibration;
     eprintln!(
-        "an idle rotation takes {rotation:.0} µs, a pass {:.0}; a message {:.0}; the hand-overs of a handler {:.0}",
-        calibration.pass, calibration.message, calibration.processing
+        "an idle rotation takes {rotation:.0} µs, a pass {pass:.0}; a message adds {message:.0}, and is {flight:.0} longer under way; handlers take {handler:.0}"
     );
     let (classic, parked) =
         (grid.points(Way::Classic, rotation), grid.points(Way::Parked, rotation));
@@ -199,7 +207,7 @@ fn measure(options: &Options, grid: &Grid) -> Outcome<Study> {
         points.push((measured, predicted));
     }
     drop(bench);
-    let mut bench = Bench::start(Way::Parked, options.size)?;
+    let mut bench = Bench::start(Way::Parked, options)?;
     for point in parked {
         progress(points.len(), all, &point);
         points.push((bench.measure(point, grid.calls)?, None));
@@ -228,9 +236,9 @@ struct Bench {
 }
 
 impl Bench {
-    fn start(way: Way, size: usize) -> Outcome<Bench> {
-        let parking = way == Way::Parked;
-        let cluster = Cluster::start(Plan {
+    fn start(way: Way, options: &Options) -> Outcome<Bench> {
+        let (size, parking) = (options.size, way == Way::Parked);
+        let plan = Plan {
             nodes: NODES,
             replicas: REPLICAS,
             groups: &CALLERS,
@@ -239,9 +247,16 @@ impl Bench {
             // The paper's token follows the last message of a turn.
             accelerated: (!parking).then_some(0),
             // A busy machine is no fault.
-            token_timeout: Some(Duration::from_secs(2)),
+            token_timeout: Some(PATIENCE),
             ..Plan::default()
-        })?;
+        };
+        let delay = Duration::from_micros(options.delay_us);
+        let cluster = match options.delay_us {
+            0 => Cluster::start(plan)?,
+            _ => {
+                Cluster::start_behind(plan, |nodes| Cables::start(nodes, delay), Cables::seen_by)?.0
+            }
+        };
         let first = cluster.client(node_at(0)).ok_or("the first node takes no clients")?;
         let client = Client::connect([first])?;
         let admins = (0..NODES).map(|place| Ok(Admin::connect(cluster.admin(node_at(place)))?));
@@ -265,17 +280,24 @@ impl Bench {
         Ok(Look(all.collect::<Outcome<_>>()?))
     }
 
-    /// The ring while it is idle, and one point in which nobody thinks nor serves.
-    fn calibrate(&mut self, calls: usize) -> Outcome<Calibration> {
-        let before = self.look()?;
+    /// The rotations of the ring while nobody sends anything; none where it parks.
+    fn idle(&mut self) -> Outcome<Density> {
+        if self.way == Way::Parked {
+            return Ok(Density::default());
+        }
+        let rotations = |admin: &mut Admin| admin.status().map(|status| status.ring.rotations);
+        let before = rotations(&mut self.admins[0])?.unwrap_or_default();
         thread::sleep(IDLE);
-        let after = self.look()?;
-        let of = |look: &Look| look.0[0].ring.rotations.clone().unwrap_or_default();
-        let idle = Density::of_times(&of(&after).since(&of(&before)));
+        let after = rotations(&mut self.admins[0])?.unwrap_or_default();
+        Ok(Density::of_times(&after.since(&before)))
+    }
+
+    /// From a point in which nobody thinks nor serves.
+    fn calibrate(&mut self, calls: usize) -> Outcome<Calibration> {
         let speakers = Speakers::SemiActive(2);
         let (think, service) = (Law::default(), Law::default());
         let point = self.measure(Point { way: self.way, speakers, think, service }, calls)?;
-        Ok(Calibration::new(NODES, &idle, &point).ok_or("the token did not circulate")?)
+        Ok(Calibration::new(NODES, &point).ok_or("the token did not circulate")?)
     }
 
     /// Measures a point, once more if the ring changes.
@@ -287,6 +309,7 @@ impl Bench {
             let style = point.speakers.style();
             self.make(style, &point, WARM)?;
             self.cluster.calls(node_at(0))?;
+            let idle = self.idle()?;
             let before = self.look()?;
             let mut left = calls;
             while left > 0 {
@@ -299,7 +322,7 @@ impl Bench {
             let made = self.cluster.calls(node_at(0))?;
             self.cluster.take_events();
             if iter::zip(&before.0, &after.0).all(|(a, b)| a.ring.id == b.ring.id) {
-                return Ok(Measured::new(point, &made, &before, &after));
+                return Ok(Measured::new(point, idle, &made, (&before, &after)));
             }
             eprintln!("the ring has changed meanwhile: once more");
         }

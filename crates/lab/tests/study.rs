@@ -59,8 +59,20 @@ fn every_point_is_measured_and_set_beside_the_equations() {
     let whole = fs::read_to_string(folder.path().join("study.json")).expect("the figures");
     let whole: Value = serde_json::from_str(&whole).expect("JSON");
     assert!(figure(&whole["calibration"]["pass"]) > 0.0);
-    for chart in ["density", "density-parked", "density-random", "latency", "delays", "place", "overhead", "think"] {
+    for chart in [
+        "density",
+        "density-parked",
+        "density-random",
+        "latency",
+        "delays",
+        "place",
+        "overhead",
+        "think",
+    ] {
         let svg = fs::read_to_string(folder.path().join(format!("{chart}.svg"))).expect("a chart");
-        assert!(svg.starts_with("<svg") && svg.contains("<path") && !svg.contains("NaN"), "{chart}");
+        assert!(
+            svg.starts_with("<svg") && svg.contains("<path") && !svg.contains("NaN"),
+            "{chart}"
+        );
     }
 }

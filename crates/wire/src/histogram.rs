@@ -169,7 +169,7 @@ mod tests {
     fn spans_lie_side_by_side_and_hold_what_was_counted() {
         let mut histogram = Histogram::default();
         let all = [0, 127, 128, 129, 300, 1_000_000, LONGEST];
-        all.map(|value| histogram.record(Duration::from_nanos(value)));
+        all.into_iter().for_each(|value| histogram.record(Duration::from_nanos(value)));
         let times = histogram.times();
         let holds =
             |value: &u64| times.spans().any(|(span, count)| count > 0 && span.contains(value));
@@ -182,11 +182,11 @@ mod tests {
     #[test]
     fn what_came_since_is_what_an_earlier_look_did_not_see() {
         let mut histogram = Histogram::default();
-        [5, 70, 900].map(|value| histogram.record(Duration::from_nanos(value)));
+        [5, 70, 900].into_iter().for_each(|value| histogram.record(Duration::from_nanos(value)));
         let earlier = histogram.times();
         assert_eq!(earlier.since(&Times::default()).buckets, earlier.buckets);
         assert_eq!(earlier.since(&earlier), Times::default());
-        [70, 80].map(|value| histogram.record(Duration::from_nanos(value)));
+        [70, 80].into_iter().for_each(|value| histogram.record(Duration::from_nanos(value)));
         let since = histogram.times().since(&earlier);
         assert_eq!(since, Times { min: 70, max: 80, buckets: vec![(70, 1), (80, 1)] });
     }

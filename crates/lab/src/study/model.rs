@@ -15,7 +15,7 @@ pub struct Ring {
     pub nodes: u32,
     /// How long a pass of the token takes: T_0.
     pub pass: f64,
-    /// How long it takes to send and handle a message: T_m.
+    /// What sending and handling a message adds to a rotation: T_m.
     pub message: f64,
 }
 

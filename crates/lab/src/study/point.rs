@@ -84,6 +84,8 @@ pub struct Look(pub Vec<Status>);
 /// What a point has shown.
 pub struct Measured {
     pub point: Point,
+    /// Rotations just before, when nobody sent anything.
+    pub idle: Density,
     pub latency: Density,
     pub client_delay: Density,
     pub server_delay: Density,
@@ -111,7 +113,12 @@ fn count(times: &Times) -> u64 {
 
 impl Measured {
     /// Of what a caller's replica has made, and of how the nodes' figures have grown meanwhile.
-    pub fn new(point: Point, made: &[Made], before: &Look, after: &Look) -> Measured {
+    pub fn new(
+        point: Point,
+        idle: Density,
+        made: &[Made],
+        (before, after): (&Look, &Look),
+    ) -> Measured {
         let pairs = || before.0.iter().zip(&after.0);
         let grown = |of: fn(&Status) -> &Times| pairs().map(move |(a, b)| of(b).since(of(a)));
         let senders: Vec<u64> =
@@ -124,13 +131,17 @@ impl Measured {
         });
         // The first node's tell enough: all see the same token.
         let rotations = rotations.take(1).next().unwrap_or_default();
-        let most = |of: fn(&Status) -> u64| pairs().map(|(a, b)| of(b) - of(a)).max().unwrap_or(0);
-        let copies = (most(|node| node.counters.copies), most(|node| node.counters.nested_copies));
+        // On the last node there is no caller, whose own client may ask again.
+        let last = |of: fn(&Status) -> u64| {
+            pairs().next_back().map_or(0, |(before, after)| of(after) - of(before))
+        };
+        let copies = (last(|node| node.counters.copies), last(|node| node.counters.nested_copies));
         let sent = requests + senders.iter().sum::<u64>() + copies.0 + copies.1;
         // A task's first call begins wherever the token is.
         let steady = made.iter().filter(|call| call.think.is_some());
         Measured {
             point,
+            idle,
             latency: Density::of(steady.clone().map(|call| call.latency)),
             client_delay: together(grown(|status| &status.nested.call_delays)),
             server_delay: together(grown(|status| &status.nested.end_delays)),
@@ -162,28 +173,38 @@ fn mean_place(places: impl Iterator<Item = (u32, u64)>) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// What the equations need to know, measured once for a ring.
+/// What the equations need to know, measured once for a ring. All are medians: a few calls that were held up do not move them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Calibration {
     /// A rotation in which nothing is sent.
     pub idle_rotation: f64,
     /// T_0.
     pub pass: f64,
-    /// T_m.
+    /// T_m: what a message adds to a rotation.
     pub message: f64,
-    /// T_cproc and T_sproc of handlers that do nothing.
-    pub processing: f64,
+    /// How much longer than that it takes until a message is delivered elsewhere. Where senders share a medium, as in the paper, the
+    /// token waits for the message's end; on other networks both are under way at the same time.
+    pub flight: f64,
+    /// What handlers that do nothing take: two hand-overs between threads.
+    pub handler: f64,
 }
 
 impl Calibration {
-    /// From a ring that was idle, and from one point in which nobody thinks and nobody serves.
-    pub fn new(nodes: u32, idle: &Density, point: &Measured) -> Option<Calibration> {
-        let idle_rotation = idle.peak()?;
-        let processing = point.services.median()?;
+    /// From a point in which nobody thinks and nobody serves.
+    pub fn new(nodes: u32, point: &Measured) -> Option<Calibration> {
+        let idle_rotation = point.idle.median()?;
+        let handler = point.services.median()?;
         let delays = point.client_delay.median()? + point.server_delay.median()?;
-        let messages = point.latency.median()? - delays - 2.0 * processing;
+        // By equations (4) and (1).
+        let message = (point.rotations.median()? - idle_rotation) / point.messages;
+        let under_way = (point.latency.median()? - delays - 2.0 * handler) / 2.0;
         let pass = idle_rotation / f64::from(nodes);
-        Some(Calibration { idle_rotation, pass, message: (messages / 2.0).max(0.0), processing })
+        Some(Calibration { idle_rotation, pass, message, flight: under_way - message, handler })
+    }
+
+    /// T_cproc of a client that does not think, T_sproc of a server to which a call takes so long.
+    fn processing(&self, handler: f64) -> f64 {
+        self.flight + handler
     }
 }
 
@@ -221,22 +242,23 @@ const COMPUTED: usize = 10_000;
 
 impl Prediction {
     pub fn new(nodes: u32, known: &Calibration, measured: &Measured) -> Option<Prediction> {
-        let ring = Ring { nodes, pass: known.pass, message: known.message };
+        let pass = measured.idle.median()? / f64::from(nodes);
+        let ring = Ring { nodes, pass, message: known.message };
         let Point { speakers, think, service, .. } = measured.point;
         // As in the paper, how long somebody was busy is measured: sleeps last longer than they should.
         let beyond = measured.think.median()? - think.median();
-        let server = measured.services.median()? - service.median();
+        let server = known.processing(measured.services.median()? - service.median());
         let (clients, servers) = match speakers {
             Speakers::SemiActive(place) => (vec![0], vec![place]),
             Speakers::Active => ((0..nodes - 1).collect(), (1..nodes).collect()),
         };
-        let client = known.processing + beyond;
+        let client = known.processing(known.handler + beyond);
         let conversation = Conversation { clients, servers, client, server, think, service };
         let calls = conversation.calls(&ring, COMPUTED, &mut Random::new(1));
         let density = |of: fn(&Predicted) -> f64| Density::of(calls.iter().map(of));
         let latency = |call: &Predicted| {
             // What the think time takes beyond its law is no part of the latency.
-            let parts = Parts { client: known.processing, ..call.parts };
+            let parts = Parts { client: known.processing(known.handler), ..call.parts };
             ring.latency(&parts)
         };
         let mut prediction = Prediction {
@@ -263,8 +285,8 @@ impl Prediction {
         // Of what is fixed the peak tells most, as in the paper; of what is random it says little.
         let of = |density: &Density| if fixed { density.peak() } else { density.mean() };
         let parts = Parts {
-            client: known.processing,
-            server: of(&measured.services)?,
+            client: known.processing(known.handler),
+            server: known.processing(of(&measured.services)?),
             client_delay: of(&measured.client_delay)?,
             server_delay: of(&measured.server_delay)?,
         };
@@ -312,6 +334,7 @@ pub fn line(
         "server_delay_us": figures(&measured.server_delay),
         "service_us": figures(&measured.services),
         "think_us": figures(&measured.think),
+        "idle_rotation_us": figures(&measured.idle),
         "rotation_us": figures(&measured.rotations),
         "messages_per_rotation": measured.messages,
         "senders": measured.senders,
