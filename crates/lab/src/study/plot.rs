@@ -7,7 +7,11 @@ const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 36.0;
-const BOTTOM: f64 = 84.0;
+const BOTTOM: f64 = 44.0;
+
+/// A row of names under the chart, and a letter in it.
+const ROW: f64 = 16.0;
+const LETTER: f64 = 6.6;
 
 /// Told apart also by those who see few colours (Okabe and Ito).
 const COLOURS: [&str; 7] =
@@ -49,8 +53,10 @@ impl Chart {
             let right = LEFT + x / x_end * (WIDTH - LEFT - RIGHT);
             (right, HEIGHT - BOTTOM - y / y_end * (HEIGHT - TOP - BOTTOM))
         };
+        let names = self.legend();
+        let whole = HEIGHT + names.last().map_or(0.0, |(_, y)| *y) + ROW;
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {whole}\" width=\"{WIDTH}\" height=\"{whole}\" \
              font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
         );
         text(&mut out, (WIDTH / 2.0, 20.0), "middle", &self.title);
@@ -61,7 +67,11 @@ impl Chart {
         for series in &self.series {
             series.draw(&mut out, x_to, at);
         }
-        self.legend(&mut out);
+        for (series, (x, y)) in self.series.iter().zip(names) {
+            let (y, stroke) = (HEIGHT + y, series.stroke());
+            let _ = writeln!(out, "<path d=\"M{x:.1} {:.1}h22\" {stroke}/>", y - 4.0);
+            text(&mut out, (x + 26.0, y), "start", &series.name);
+        }
         out.push_str("</svg>\n");
         out
     }
@@ -88,18 +98,19 @@ impl Chart {
         }
     }
 
-    /// Names under the chart, as many in a row as there is room for.
-    fn legend(&self, out: &mut String) {
-        let (mut x, mut y) = (LEFT, HEIGHT - BOTTOM + 54.0);
+    /// The places of the names under the chart, as many in a row as there is room for; from its lower left corner.
+    fn legend(&self) -> Vec<(f64, f64)> {
+        let (mut x, mut y) = (LEFT, ROW / 2.0);
+        let mut places = Vec::with_capacity(self.series.len());
         for series in &self.series {
-            let width = 34.0 + series.name.chars().count() as f64 * 6.6;
+            let width = 34.0 + series.name.chars().count() as f64 * LETTER;
             if x + width > WIDTH - RIGHT && x > LEFT {
-                (x, y) = (LEFT, y + 16.0);
+                (x, y) = (LEFT, y + ROW);
             }
-            let _ = writeln!(out, "<path d=\"M{x:.1} {:.1}h22\" {}/>", y - 4.0, series.stroke());
-            text(out, (x + 26.0, y), "start", &series.name);
+            places.push((x, y));
             x += width;
         }
+        places
     }
 }
 
@@ -193,6 +204,23 @@ mod tests {
         let (low, high) = (HEIGHT - BOTTOM, TOP);
         let corner = format!("M{LEFT:.1} {low:.1}L{:.1} {high:.1}\"", WIDTH - RIGHT);
         assert!(svg.contains(&corner), "{svg}");
+    }
+
+    #[test]
+    fn names_do_not_run_out_of_the_chart() {
+        let series = |number| Series {
+            name: format!("a long name of number {number}"),
+            colour: number,
+            dashed: false,
+            marked: false,
+            points: Vec::new(),
+        };
+        let series: Vec<Series> = (0..12).map(series).collect();
+        let chart = Chart { title: "t".into(), x: "x".into(), y: "y".into(), x_to: None, series };
+        let places = chart.legend();
+        assert!(places.iter().all(|(x, _)| *x < WIDTH / 1.3));
+        let last = places.last().expect("twelve names").1;
+        assert!(last > ROW && chart.svg().contains(&format!("height=\"{}\"", HEIGHT + last + ROW)));
     }
 
     #[test]
