@@ -233,6 +233,8 @@ struct Bench {
     cluster: Cluster,
     client: Client,
     admins: Vec<Admin>,
+    /// Measurements so far.
+    series: u64,
 }
 
 impl Bench {
@@ -261,7 +263,7 @@ impl Bench {
         let client = Client::connect([first])?;
         let admins = (0..NODES).map(|place| Ok(Admin::connect(cluster.admin(node_at(place)))?));
         let admins = admins.collect::<Outcome<_>>()?;
-        let mut bench = Bench { way, size, cluster, client, admins };
+        let mut bench = Bench { way, size, cluster, client, admins, series: 0 };
         bench.lead(CALLERS[0], 0)?;
         Ok(bench)
     }
@@ -307,19 +309,19 @@ impl Bench {
                 self.lead(CALLEES[0], place)?;
             }
             let style = point.speakers.style();
-            self.make(style, &point, WARM)?;
-            self.cluster.calls(node_at(0))?;
+            self.make(style, &point, WARM, 0)?;
             let idle = self.idle()?;
             let before = self.look()?;
-            let mut left = calls;
+            self.series += 1;
+            let (mut left, mut expected) = (calls, 0);
             while left > 0 {
                 let batch = left.min(BATCH);
                 // Each task's first call is not counted.
-                self.make(style, &point, batch as u8 + 1)?;
-                left -= batch;
+                self.make(style, &point, batch as u8 + 1, self.series)?;
+                (left, expected) = (left - batch, expected + batch + 1);
             }
+            let made = self.made(expected)?;
             let after = self.look()?;
-            let made = self.cluster.calls(node_at(0))?;
             self.cluster.take_events();
             if iter::zip(&before.0, &after.0).all(|(a, b)| a.ring.id == b.ring.id) {
                 return Ok(Measured::new(point, idle, &made, (&before, &after)));
@@ -332,10 +334,25 @@ impl Bench {
         .into())
     }
 
+    /// The calls of this series, as the first node's replica has seen them. It may be behind: another may have answered the client.
+    fn made(&mut self, expected: usize) -> Outcome<Vec<Made>> {
+        let (mut made, until) = (Vec::new(), Instant::now() + PATIENCE);
+        while made.len() < expected {
+            let more = self.cluster.calls(node_at(0))?;
+            made.extend(more.into_iter().filter(|call| call.series == self.series));
+            if Instant::now() > until {
+                return Err(
+                    format!("the first replica made {} of {expected} calls", made.len()).into()
+                );
+            }
+        }
+        Ok(made)
+    }
+
     /// Has a caller make so many calls.
-    fn make(&self, style: &str, point: &Point, calls: u8) -> Outcome<()> {
+    fn make(&self, style: &str, point: &Point, calls: u8, series: u64) -> Outcome<()> {
         let (callee, size) = (format!("callee/{style}"), self.size);
-        let task = Task { calls, callee, think: point.think, service: point.service, size };
+        let task = Task { series, calls, callee, think: point.think, service: point.service, size };
         let body = serde_json::to_vec(&task)?;
         self.client.call(&format!("caller/{style}"), MAKE, false, body.into(), DEADLINE)?;
         Ok(())

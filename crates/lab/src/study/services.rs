@@ -64,6 +64,8 @@ pub fn hosted(group: &str) -> Option<(Side, HostOptions)> {
 /// A request to a caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
+    /// Which measurement it belongs to.
+    pub series: u64,
     /// So many calls, one after the other.
     pub calls: u8,
     /// Of this group.
@@ -79,6 +81,8 @@ pub struct Task {
 /// A call that a replica has made, as it has seen it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Made {
+    /// Its task's.
+    pub series: u64,
     /// Microseconds from the reply before until the handler called; `None` of a task's first call.
     pub think: Option<f64>,
     /// Microseconds from the call until the handler had the reply.
@@ -147,7 +151,7 @@ impl Caller {
                 return Err("the reply is another".into());
             }
             self.calls += 1;
-            made.push(Made { think, latency });
+            made.push(Made { series: task.series, think, latency });
         }
         CALLS.lock().unwrap_or_else(PoisonError::into_inner).extend(made);
         Ok(())
