@@ -302,6 +302,8 @@ impl Cluster {
 
     /// Looks whether all is well again, step by step: rings and groups, new calls, silence.
     pub(super) fn look(&mut self) -> Verdict {
+        // Those who could notice may have gone since.
+        self.end_lies();
         let now = self.fabric.now();
         let late = now.since(self.calm.expect("looks come after the calm")) > liveness::WITHIN;
         let missing = self.missing();
