@@ -182,26 +182,15 @@ impl Bug {
         Bug::ForgetAge,
     ];
 
-    /// Those that show in passive and in voting groups.
+    /// Those of voting groups.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_STYLES: [Bug; 17] = [
-        Bug::ReplyBeforeUpdate,
-        Bug::TakeDeposed,
-        Bug::ForgetCallsOfUpdates,
-        Bug::TakeTwice,
-        Bug::KeepWhatIsAhead,
+    pub const OF_VOTING: [Bug; 6] = [
         Bug::AnswerBeforeVotes,
         Bug::AnswerMinority,
         Bug::CountVotesTwice,
         Bug::KeepDeviant,
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
-        Bug::ReplayFromWrongPlace,
-        Bug::ForgetSessionsOfCheckpoint,
-        Bug::CutTooEarly,
-        Bug::CheckpointWithoutPlace,
-        Bug::TransferWithoutLog,
-        Bug::NewBeforeLog,
     ];
 
     /// Those that show where nodes have disks.

@@ -29,7 +29,7 @@ struct Arguments {
     /// Threads; one per processor if not given.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Only this kind of world; else three of four seeds are clusters, without disks and in settled styles.
+    /// Only this kind of world; else three of four seeds are clusters, without disks.
     #[arg(long)]
     world: Option<WorldName>,
     /// After so many failures no further seed is begun.
@@ -52,7 +52,6 @@ struct Arguments {
 #[derive(Clone, Copy, ValueEnum)]
 enum WorldName {
     Cluster,
-    Styles,
     Disks,
     Rings,
     Links,
@@ -68,7 +67,6 @@ impl Arguments {
     fn settings(&self) -> Settings {
         let world = self.world.map(|name| match name {
             WorldName::Cluster => World::Cluster,
-            WorldName::Styles => World::Styles,
             WorldName::Disks => World::Disks,
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
@@ -92,7 +90,6 @@ impl Arguments {
         let world = match self.world {
             None => "",
             Some(WorldName::Cluster) => " --world cluster",
-            Some(WorldName::Styles) => " --world styles",
             Some(WorldName::Disks) => " --world disks",
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",

@@ -29,8 +29,6 @@ const EPOCH: u64 = 1_800_000_000;
 pub enum World {
     /// Stacks, services and clients.
     Cluster,
-    /// The same with warm passive and voting groups among the others.
-    Styles,
     /// Clusters on nodes with disks, whose lives may all end at once.
     Disks,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
@@ -44,7 +42,7 @@ pub enum World {
 impl World {
     /// Stacks, services and clients are in it.
     fn is_cluster(self) -> bool {
-        matches!(self, World::Cluster | World::Styles | World::Disks)
+        matches!(self, World::Cluster | World::Disks)
     }
 }
 
@@ -70,7 +68,7 @@ pub struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// In one of the styles of which no seed is known that breaks a promise.
+    /// In a style that was tried on disk.
     fn settle(&mut self) {
         self.options.style = match self.options.style {
             Style::WarmPassive | Style::ColdPassive => Style::SemiActive,
@@ -218,7 +216,7 @@ impl Options {
         let mut clocks = draw.fork();
         let window = draw.pick(&[4, 16, 64, 256, 256]);
         let mut groups = groups(&mut draw.fork(), nodes);
-        if world != World::Styles {
+        if world == World::Disks {
             groups.iter_mut().for_each(GroupPlan::settle);
         }
         let turn = draw.pick(&[1, 4, 64]).min(window);

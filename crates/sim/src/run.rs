@@ -125,8 +125,8 @@ impl Plant {
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
             return Some(World::Disks);
         }
-        if self.engine.is_some_and(|bug| engine::Bug::OF_STYLES.contains(&bug)) {
-            return Some(World::Styles);
+        if self.engine.is_some_and(|bug| engine::Bug::OF_VOTING.contains(&bug)) {
+            return Some(World::Cluster);
         }
         let bug = self.ring?;
         if ring::Bug::OF_LINKS.contains(&bug) {
@@ -223,8 +223,8 @@ impl Plant {
 }
 
 /// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings, and
-/// every eighth of those has two networks; every 32nd is one of a store. [`World::Styles`] and
-/// [`World::Disks`] are only run when they are named: docs/simulator.md, "Open", says what they still find.
+/// every eighth of those has two networks; every 32nd is one of a store. [`World::Disks`] is
+/// only run when it is named: docs/simulator.md, "Open", says why.
 pub fn world_of(seed: u64) -> World {
     match (seed % 4, seed % 32) {
         (_, 31) => World::Links,
@@ -244,9 +244,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     }
     let plant = if settings.spared { Plant::default() } else { settings.plant };
     match options.world {
-        World::Cluster | World::Styles | World::Disks => {
-            cluster::run(options, &mut draw, plant, settings.aloud)
-        }
+        World::Cluster | World::Disks => cluster::run(options, &mut draw, plant, settings.aloud),
         World::Rings => rings::run(options, &mut draw, plant, settings.aloud),
         World::Links => links::run(&mut draw, plant, settings.aloud),
         World::Stores => stores::run(&mut draw, plant, settings.aloud),

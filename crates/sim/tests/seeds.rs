@@ -34,7 +34,6 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         (14, World::Links),
         (15, World::Stores),
         (16, World::Disks),
-        (17, World::Styles),
     ];
     for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
@@ -57,11 +56,11 @@ fn what_a_seed_has_shown_stays_mended() {
     // 937: power failed when others' disks knew of a group and that of its first replica did not: it slept for ever.
     // 1215: the checker took what a passive primary had executed, and its program's death took with it, for history.
     for (seed, world) in [
-        (3, Some(World::Styles)),
+        (3, Some(World::Cluster)),
         (44, Some(World::Disks)),
         (470, Some(World::Disks)),
         (937, Some(World::Disks)),
-        (1215, Some(World::Styles)),
+        (1215, Some(World::Cluster)),
         (1352, None),
     ] {
         let run = run_seed(seed, Settings { world, ..Settings::default() });
