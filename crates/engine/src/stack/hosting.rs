@@ -307,6 +307,7 @@ impl<O: Ordering> Stack<O> {
         hosted.kept = false;
         hosted.yields = None; // of a view that is over
         hosted.cold.last_one = false;
+        let is_on_its_way = hosted.logged.syncing.is_some();
         let keeps = is_on_disk(hosted) && awake && !effective;
         let leaving = hosted.leaving;
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
@@ -330,7 +331,8 @@ impl<O: Ordering> Stack<O> {
                     self.with_replica(now, id, |replica, effects| replica.idle(effects));
                 }
             }
-            Some(State::Synced) if hosted.replica.has_state() => {}
+            // What a transfer brought and the disk does not have yet was told to nobody: the table means that it begins.
+            Some(State::Synced) if hosted.replica.has_state() && !is_on_its_way => {}
             Some(State::Synced) => {
                 hosted.taken = last;
                 self.with_replica(now, id, |replica, effects| replica.begin(effects));

@@ -178,6 +178,12 @@ impl Room {
 
     /// The transfer that this node waits for comes, and nothing is in it.
     fn restore(&mut self) {
+        let transfer = self.transfer();
+        self.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
+    }
+
+    /// It comes, and nobody has been told yet that it is there.
+    fn transfer(&mut self) -> ViewNumber {
         let state = ReplicaState { head: StateHead::default(), service: Bytes::new() };
         let transfer = self.stack.directory.get(log()).expect("the group").view;
         let chunk =
@@ -189,7 +195,7 @@ impl Room {
         });
         let ticket = restore.expect("the state is complete");
         self.stack.handle_executed(NOW, log(), ticket, Executed::Restored(Ok(())));
-        self.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
+        transfer
     }
 
     /// The snapshot that this node's service was asked for is there.

@@ -10,8 +10,8 @@ fn on_disk() -> GroupOptions {
     GroupOptions { durability: Durability::Disk, ..GroupOptions::default() }
 }
 
-/// Node 1 of three has a disk, and alone a replica of a group on disk.
-fn alone() -> Room {
+/// Node 1 of three has a disk, and hosts a group on it.
+fn disk_room() -> Room {
     let mut room = Room::new();
     let nodes = (1..=3).map(NodeId).collect();
     let mut config = Config::new(member(1), nodes, "test".into());
@@ -22,6 +22,12 @@ fn alone() -> Room {
     room.install(Vec::new());
     room.hold_all();
     room.stack.host(NOW, "log", on_disk()).expect("hosted");
+    room
+}
+
+/// It has the only replica.
+fn alone() -> Room {
+    let mut room = disk_room();
     room.join_with(1, on_disk());
     assert_eq!(room.records(), [BEGUN]);
     room
@@ -94,6 +100,23 @@ fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
     room.happens(ordering::Output::Stored { ring });
     assert_eq!(room.records(), [LOST]);
     assert_eq!(room.stack.replicas_with_state(), []);
+}
+
+/// The simulator's seed 675 of the world of disks: a transfer had brought the state, its donor died before the disk had it, and
+/// the group began anew. What it executed then was answered, and stood on nothing.
+#[test]
+fn who_begins_a_group_begins_it_on_the_disk_too() {
+    let mut room = disk_room();
+    room.join_with(2, on_disk());
+    room.join_with(1, on_disk());
+    assert_eq!(room.records(), [LOST]);
+    room.transfer();
+    assert_eq!(room.stack.replicas_with_state(), [], "it is not stored");
+    room.configure(20);
+    room.announce();
+    room.install(vec![entry(&[(1, false)], on_disk())]);
+    assert_eq!(room.records(), [BEGUN]);
+    assert_eq!(room.stack.replicas_with_state().len(), 1);
 }
 
 impl Room {
