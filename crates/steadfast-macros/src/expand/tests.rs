@@ -14,7 +14,7 @@ fn errors(arguments: TokenStream, item: TokenStream) -> String {
 }
 
 #[test]
-fn three_types_stand_beside_the_unchanged_trait() {
+fn four_types_stand_beside_the_unchanged_trait() {
     let item = quote! { pub(crate) trait Counter { fn add(&mut self, n: u64) -> u64; } };
     let file = expanded(item.clone());
     let names: Vec<String> = file
@@ -27,7 +27,10 @@ fn three_types_stand_beside_the_unchanged_trait() {
             _ => panic!("an item that nobody expects"),
         })
         .collect();
-    assert_eq!(names, ["Counter", "CounterService", "CounterClient", "CounterAsyncClient", "_"]);
+    let types =
+        ["Counter", "CounterService", "CounterClient", "CounterAsyncClient", "CounterNested"];
+    assert_eq!(names[..5], types);
+    assert_eq!(names[5..], ["_"]);
     let kept = &file.items[0];
     assert_eq!(quote! { #kept }.to_string(), item.to_string());
 }
@@ -47,13 +50,17 @@ fn clients_carry_the_documentation_and_the_fallible_result() {
     });
     let code = quote! { #file }.to_string();
     let count = |text: &str| code.matches(text).count();
-    assert_eq!(count("Takes money out."), 3, "the trait and both clients");
-    assert_eq!(count("# Errors"), 5, "three times the author's, twice ours for `balance`");
-    assert_eq!(count("cash is gone"), 3);
-    assert_eq!(count(":: steadfast :: CallError < Overdrawn >"), 2);
-    assert_eq!(count(":: steadfast :: CallError < :: core :: convert :: Infallible >"), 2);
+    assert_eq!(
+        count("Takes money out."),
+        4,
+        "the trait, both clients, and who calls from a handler"
+    );
+    assert_eq!(count("# Errors"), 7, "four times the author's, three times ours for `balance`");
+    assert_eq!(count("cash is gone"), 4);
+    assert_eq!(count(":: steadfast :: CallError < Overdrawn >"), 3);
+    assert_eq!(count(":: steadfast :: CallError < :: core :: convert :: Infallible >"), 3);
     assert_eq!(count("fn withdraw (& self , cents : u64 ,)"), 0, "no stray comma");
-    assert_eq!(count("fn withdraw (& self , cents : u64)"), 2, "the context is not sent");
+    assert_eq!(count("fn withdraw (& self , cents : u64)"), 3, "the context is not sent");
 }
 
 #[test]
