@@ -37,8 +37,6 @@ pub enum Bug {
     AnswerBeforeStored,
     /// A replica says that it has the state before its disk has it.
     SyncedBeforeStored,
-    /// A component counts as everybody's before it is on all disks.
-    EffectiveBeforeStored,
     /// A replica is brought back from its disk without its sessions.
     ForgetLoggedSessions,
     /// After the loss of all lives whoever is back with the last request that the table names has the state.
@@ -129,7 +127,7 @@ impl Bug {
 
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 50] = [
+    pub const ALL: [Bug; 49] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -147,7 +145,6 @@ impl Bug {
         Bug::DeclineGiven,
         Bug::AnswerBeforeStored,
         Bug::SyncedBeforeStored,
-        Bug::EffectiveBeforeStored,
         Bug::ForgetLoggedSessions,
         Bug::TrustOldTable,
         Bug::CountHalfPlace,
@@ -195,10 +192,9 @@ impl Bug {
 
     /// Those that show where nodes have disks.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_DISKS: [Bug; 7] = [
+    pub const OF_DISKS: [Bug; 6] = [
         Bug::AnswerBeforeStored,
         Bug::SyncedBeforeStored,
-        Bug::EffectiveBeforeStored,
         Bug::ForgetLoggedSessions,
         Bug::TrustOldTable,
         Bug::CountHalfPlace,

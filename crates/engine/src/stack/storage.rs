@@ -353,7 +353,7 @@ impl<O: Ordering> Stack<O> {
     /// Every member has the order up to here, and on its disk what it has to keep of that.
     pub(super) fn held_and_stored(&self) -> u64 {
         let all = self.held.all;
-        if self.membership.is_effective() || self.planted.is(Bug::EffectiveBeforeStored) {
+        if self.membership.is_effective() {
             return all;
         }
         let ring = self.membership.ring();
