@@ -67,8 +67,6 @@ pub enum Bug {
     ForgetCallsOfUpdates,
     /// A joining replica takes the updates that the state it was given has in it.
     TakeTwice,
-    /// A passive group's primary that is another's backup now keeps what it has executed.
-    KeepWhatIsAhead,
     /// A voting replica answers before a majority has told the same.
     AnswerBeforeVotes,
     /// A voting replica answers what it has, also when a majority has something else.
@@ -106,13 +104,8 @@ pub enum Bug {
 impl Bug {
     /// Those of warm passive groups.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_WARM_PASSIVE: [Bug; 5] = [
-        Bug::ReplyBeforeUpdate,
-        Bug::TakeDeposed,
-        Bug::ForgetCallsOfUpdates,
-        Bug::TakeTwice,
-        Bug::KeepWhatIsAhead,
-    ];
+    pub const OF_WARM_PASSIVE: [Bug; 4] =
+        [Bug::ReplyBeforeUpdate, Bug::TakeDeposed, Bug::ForgetCallsOfUpdates, Bug::TakeTwice];
 
     /// Those of cold passive groups.
     #[cfg(feature = "planted-bugs")]
@@ -127,7 +120,7 @@ impl Bug {
 
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 49] = [
+    pub const ALL: [Bug; 48] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -157,7 +150,6 @@ impl Bug {
         Bug::TakeDeposed,
         Bug::ForgetCallsOfUpdates,
         Bug::TakeTwice,
-        Bug::KeepWhatIsAhead,
         Bug::AnswerBeforeVotes,
         Bug::AnswerMinority,
         Bug::CountVotesTwice,

@@ -527,10 +527,7 @@ impl Cluster {
                     let place = place_of(member.node);
                     let executor = self.executors[place].get(group);
                     let executes = executor.is_some_and(|executor| !executor.is_idle());
-                    // Votes wait behind whatever else their node has to say.
-                    let stack = self.fabric.hosts[place].process.as_ref();
-                    let buffers = stack.and_then(|stack| stack.status().ring.buffers);
-                    let busy = executes || buffers.is_some_and(|all| all.messages.now > 0);
+                    let busy = executes || self.has_to_say(place);
                     self.watch.votes.busy(*member, *group, busy);
                 }
                 self.watch.event(me, &event)?;
