@@ -68,6 +68,13 @@ pub struct GroupPlan {
 }
 
 impl GroupPlan {
+    /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little.
+    pub fn orders_reads(&self) -> bool {
+        let (style, hold) = (self.options.style, self.options.hold);
+        matches!(style, Style::Voting | Style::ColdPassive)
+            || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
+    }
+
     /// In a style that was tried on disk.
     fn settle(&mut self) {
         self.options.style = match self.options.style {
@@ -144,15 +151,6 @@ pub struct Options {
     pub disks: Option<DiskPlan>,
     /// What bare rings are put to when their faults are over.
     pub trial: Option<Trial>,
-}
-
-impl GroupPlan {
-    /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little.
-    pub fn orders_reads(&self) -> bool {
-        let (style, hold) = (self.options.style, self.options.hold);
-        matches!(style, Style::Voting | Style::ColdPassive)
-            || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
-    }
 }
 
 impl Options {

@@ -131,12 +131,11 @@ impl<O: Ordering> Stack<O> {
         }
         let mut ready = Vec::new();
         for hosted in self.hosted.values_mut() {
-            let may = hosted.may_hand_over();
-            if let Some((wish, said @ false)) = &mut hosted.yields
-                && may
+            if let Some((wish, false)) = hosted.yields
+                && hosted.may_hand_over()
             {
-                *said = true;
-                ready.push(*wish);
+                hosted.yields = Some((wish, true));
+                ready.push(wish);
             }
         }
         let any = !ready.is_empty();
