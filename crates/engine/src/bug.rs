@@ -91,6 +91,8 @@ pub enum Bug {
     TransferWithoutLog,
     /// A replica that becomes primary executes what is delivered before what is in its log.
     NewBeforeLog,
+    /// The log of a cold passive group has no ends of calls: who executes it again asks again.
+    ForgetEndsOfLog,
     /// A handler's calls are counted by its replica instead of being derived from its own call.
     OwnNestedNumber,
     /// A nested call that was ordered is not ordered again in another component, or for another primary.
@@ -109,18 +111,19 @@ impl Bug {
 
     /// Those of cold passive groups.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_COLD_PASSIVE: [Bug; 6] = [
+    pub const OF_COLD_PASSIVE: [Bug; 7] = [
         Bug::ReplayFromWrongPlace,
         Bug::ForgetSessionsOfCheckpoint,
         Bug::CutTooEarly,
         Bug::CheckpointWithoutPlace,
         Bug::TransferWithoutLog,
         Bug::NewBeforeLog,
+        Bug::ForgetEndsOfLog,
     ];
 
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 48] = [
+    pub const ALL: [Bug; 49] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -166,6 +169,7 @@ impl Bug {
         Bug::CheckpointWithoutPlace,
         Bug::TransferWithoutLog,
         Bug::NewBeforeLog,
+        Bug::ForgetEndsOfLog,
         Bug::ReadAlone,
         Bug::ReadTooEarly,
         Bug::ForgetAge,

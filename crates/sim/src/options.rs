@@ -297,11 +297,10 @@ impl Options {
         Options { disks: Some(plan), ..self }
     }
 
-    /// In half of the seeds groups call the next one. Those on disk, cold passive ones, and those that vote, cannot.
+    /// In half of the seeds groups call the next one. Those on disk, and those that vote, cannot.
     fn with_nested(mut self, draw: &mut Draw) -> Options {
         let calls = draw.one_in(2) && self.disks.is_none();
-        let unable = [Style::Voting, Style::ColdPassive];
-        let able = |group: &GroupPlan| calls && !unable.contains(&group.options.style);
+        let able = |group: &GroupPlan| calls && group.options.style != Style::Voting;
         let plans = self.groups.clone();
         for (place, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| able(group)) {
             let relays = |next: &GroupPlan| able(next) && place + 2 < plans.len();
@@ -374,6 +373,7 @@ impl Options {
         for group in &mut self.groups {
             group.options = GroupOptions { style, durability: Durability::Memory, ..group.options };
             group.lies = None;
+            group.callee.take_if(|_| style == Style::Voting);
         }
         Options { disks: None, ..self.passable() }
     }

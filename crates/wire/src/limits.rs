@@ -151,6 +151,13 @@ pub const MAX_LOG_ORDERED_BYTES: usize = MAX_LOG_BYTES + MAX_SEND_QUEUE_BYTES;
 /// Requests that a replica keeps that did not get all of the last checkpoint, and has to keep those before it.
 pub const MAX_LOG_KEPT: usize = 2 * MAX_LOG_ORDERED;
 
+/// Bytes of the ends of calls, each with [`LOGGED_END`], that a log has before no further requests are begun without a checkpoint first. With twice
+/// as many its handlers' calls are refused as busy.
+pub const MAX_LOG_ENDS_BYTES: usize = 32 << 20;
+
+/// Bytes that an end of a call takes in a log beside its reply.
+pub const LOGGED_END: usize = 128;
+
 /// Logged requests that the service of a cold passive group's primary is given at a time.
 pub const MAX_LOG_GIVEN: usize = 256;
 
@@ -161,7 +168,7 @@ pub const MAX_EDITS: usize = 65_536;
 pub const MAX_STATE: usize = 1 << 30;
 
 /// Bytes of what a replica of a cold passive group keeps: a checkpoint, and the log.
-pub const MAX_LOGGED_STATE: usize = MAX_STATE + 2 * MAX_LOG_ORDERED_BYTES;
+pub const MAX_LOGGED_STATE: usize = MAX_STATE + 2 * MAX_LOG_ORDERED_BYTES + 4 * MAX_LOG_ENDS_BYTES;
 
 /// Ordered messages that a joining replica keeps while its state is on the way. Half of what an
 /// executor may be given at once ([`MAX_COMMANDS`]): it is given all of them when the state is there.

@@ -174,6 +174,14 @@ impl Calls {
         Some((end, sequence))
     }
 
+    /// The handler that runs waits for it.
+    fn awaits(&self, end: &NestedEnd) -> bool {
+        self.handlers.front().is_some_and(|(_, handler)| {
+            (handler.client, handler.number) == (end.client, end.number)
+                && handler.open.is_some_and(|(call, _)| call == end.call)
+        })
+    }
+
     fn end(&mut self, end: NestedEnd, sequence: u64) -> Taken {
         let (client, number) = (end.client, end.number);
         let of = |(_, handler): &&mut (Ticket, Handler)| {
@@ -253,7 +261,9 @@ impl Replica {
                 match open(self.group, self.planted, &mut self.calls.made, handler, now, call) {
                     Ok(mut ask) => {
                         ask.ordered = self.calls.ordered.remove(&ask.child);
-                        let Some((end, sequence)) = self.calls.take_kept(&ask.child) else {
+                        let logged = self.end_in_log(ask.child);
+                        let kept = logged.or_else(|| self.calls.take_kept(&ask.child));
+                        let Some((end, sequence)) = kept else {
                             effects.push(Effect::Ask(Box::new(ask)));
                             return;
                         };
@@ -276,6 +286,12 @@ impl Replica {
 
     /// A call that a handler of the group makes has ended, at this place of the order.
     pub(crate) fn nested_end(&mut self, end: NestedEnd, sequence: u64, effects: &mut Vec<Effect>) {
+        if self.cold.is_some() && matches!(self.mode, Mode::Live) {
+            self.log_end(&end, sequence, effects);
+            if !self.calls.awaits(&end) {
+                return;
+            }
+        }
         let open = self.calls.handlers.front().and_then(|(_, handler)| handler.open);
         match self.calls.end(end, sequence) {
             Taken::Resume(ticket, end) => {
@@ -336,6 +352,7 @@ impl Replica {
     /// A component is installed that holds all that was ordered before.
     pub(crate) fn in_new_component(&mut self) {
         self.calls.renumber();
+        self.renumber_log();
         for waiting in &mut self.waiting {
             if let Waiting::NestedEnd(_, sequence) = waiting {
                 *sequence = 0;

@@ -5,6 +5,7 @@
 //! restores its checkpoint and goes on from there, as if it had been slow.
 
 mod checkpoint;
+mod ends;
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -12,7 +13,8 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{
-    MAX_LOG, MAX_LOG_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED, MAX_LOG_ORDERED_BYTES,
+    MAX_LOG, MAX_LOG_BYTES, MAX_LOG_ENDS_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED,
+    MAX_LOG_ORDERED_BYTES,
 };
 use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, Request};
 use wire::{ClientId, Time, ViewNumber};
@@ -23,6 +25,7 @@ use super::{Effect, Replica, Task};
 use crate::api::{Command, Event, ServiceOutcome, Ticket};
 use crate::bug::Bug;
 use crate::session::{Decision, Sessions, to_keep};
+use ends::Ends;
 
 /// What a replica of a cold passive group keeps.
 #[derive(Debug, Default)]
@@ -30,6 +33,7 @@ pub(super) struct Cold {
     /// The state after all requests that are not in the log, as a [`ReplicaState`]; empty: the service's initial one.
     checkpoint: Bytes,
     log: VecDeque<Logged>,
+    ends: Ends,
     /// Requests in the group's history, and so the number of the last one.
     logged: u64,
     /// The last request that is in the checkpoint that was ordered last. Not all of that may have come here.
@@ -85,10 +89,12 @@ enum Progress {
 pub(crate) struct LogSize {
     /// Requests since the last checkpoint that was ordered.
     pub(crate) requests: u64,
-    /// Bytes of their arguments.
+    /// Bytes of their arguments, and of the ends of their calls.
     pub(crate) bytes: usize,
     /// Bytes of the checkpoint.
     pub(crate) checkpoint: usize,
+    /// Nothing more is begun before a checkpoint is there: it has too many ends of calls.
+    pub(crate) crowded: bool,
 }
 
 impl Cold {
@@ -102,6 +108,7 @@ impl Cold {
         request.body = Bytes::copy_from_slice(&request.body);
         self.bytes += request.body.len();
         self.logged += 1;
+        self.ends.logged(&request, self.logged);
         // A group that calls is told by the end of its call.
         let elsewhere = elsewhere && request.origin.is_none();
         self.log.push_back(Logged { request, due, elsewhere });
@@ -114,6 +121,16 @@ impl Cold {
         self.bytes = self.log.iter().skip(before).map(|it| it.request.body.len()).sum();
     }
 
+    /// There are too many ends of calls, and a checkpoint would cut them: nothing is begun before.
+    fn is_crowded(&self) -> bool {
+        let Some(running) = &self.running else { return false };
+        let takes_checkpoints = running.since.is_some() && running.until.is_none();
+        takes_checkpoints
+            && running.replaying.is_none()
+            && running.next - 1 > self.cut
+            && self.ends.bytes() >= MAX_LOG_ENDS_BYTES
+    }
+
     fn running_mut(&mut self) -> &mut Running {
         self.running.as_mut().expect("its service runs")
     }
@@ -124,7 +141,9 @@ impl Replica {
     pub(crate) fn log_size(&self) -> Option<LogSize> {
         let cold = self.cold.as_ref().filter(|_| self.has_state())?;
         let requests = cold.logged - cold.cut;
-        Some(LogSize { requests, bytes: cold.bytes, checkpoint: cold.checkpoint.len() })
+        let bytes = cold.bytes + cold.ends.bytes();
+        let crowded = cold.is_crowded();
+        Some(LogSize { requests, bytes, checkpoint: cold.checkpoint.len(), crowded })
     }
 
     /// The log has no room for more requests from clients.
@@ -224,12 +243,12 @@ impl Replica {
     fn next_logged(&mut self) -> Option<(u64, Logged)> {
         let given = self.tasks.len();
         let cold = self.cold.as_mut()?;
-        let (covered, logged) = (cold.covered(), cold.logged);
+        let (covered, logged, crowded) = (cold.covered(), cold.logged, cold.is_crowded());
         let running = cold.running.as_mut()?;
         let number = running.next;
         let asked = matches!(running.checkpoint, Progress::Asked(_));
         let last = running.until.map_or(logged, |until| until.min(logged));
-        if running.restoring || asked || given >= MAX_LOG_GIVEN || number > last {
+        if running.restoring || asked || crowded || given >= MAX_LOG_GIVEN || number > last {
             return None;
         }
         running.next += 1;
@@ -366,12 +385,17 @@ impl Replica {
         self.run_log(effects);
     }
 
-    /// All that was in the log when this replica became primary has been executed.
-    fn note_replayed(&mut self, effects: &mut Vec<Effect>) {
-        let under_way = self.tasks.iter().find_map(|(_, task)| match task {
+    /// The first request of the log that the service has been given and not answered.
+    fn first_under_way(&self) -> Option<u64> {
+        self.tasks.iter().find_map(|(_, task)| match task {
             Task::Logged { number, .. } => Some(*number),
             _ => None,
-        });
+        })
+    }
+
+    /// All that was in the log when this replica became primary has been executed.
+    fn note_replayed(&mut self, effects: &mut Vec<Effect>) {
+        let under_way = self.first_under_way();
         let Some(running) = self.cold.as_mut().and_then(|cold| cold.running.as_mut()) else {
             return;
         };
@@ -416,25 +440,30 @@ impl Replica {
             cut: cold.cut,
             checkpoint: cold.checkpoint.clone(),
             log: requests.collect(),
+            ends: cold.ends.export(),
         };
         if forgetful {
             (state.logged, state.cut) = (cold.covered(), cold.covered());
             state.log.clear();
+            state.ends.clear();
         }
         self.offer_state(transfer, state.encode(), effects);
     }
 
     /// Checkpoint and log have come.
     pub(super) fn take_log(&mut self, now: Time, state: LoggedState) {
-        let LoggedState { logged, cut, checkpoint, log } = state;
+        let LoggedState { logged, cut, checkpoint, log, ends } = state;
         let cold = self.cold.as_mut().expect("its group logs");
         cold.checkpoint = checkpoint;
         cold.logged = logged - log.len() as u64;
         cold.log.clear();
+        cold.ends = Ends::default();
         for request in log {
             let due = due(now, &request);
             cold.push(request, due, false);
         }
+        // All before this place is held by whoever holds what comes after it.
+        ends.into_iter().for_each(|(after, end)| cold.ends.put(end, after, 0));
         cold.cut(cut);
     }
 
@@ -444,6 +473,7 @@ impl Replica {
         assert!(cold.bytes <= MAX_LOG_ORDERED_BYTES, "the bytes of the log are bounded");
         assert!(cold.log.len() <= MAX_LOG_KEPT, "what is kept is bounded");
         assert!(cold.covered() <= cold.cut, "what is not in the checkpoint is in the log");
+        cold.ends.check_invariants();
         if let Some(running) = &cold.running {
             assert!(running.next > cold.covered(), "what is to be executed is in the log");
             assert!(running.next <= cold.logged + 1, "what is executed was ordered");

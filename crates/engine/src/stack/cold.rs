@@ -67,7 +67,8 @@ impl Hosted {
             return None;
         }
         let Checkpoints { requests, bytes, interval } = self.cold.checkpoints;
-        let full = log.requests >= requests || log.bytes >= bytes || self.cold.last_one;
+        let full =
+            log.requests >= requests || log.bytes >= bytes || log.crowded || self.cold.last_one;
         let due = if full { now } else { since + interval };
         Some(due.max(self.cold.not_before))
     }

@@ -4,9 +4,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::client::Refusal;
 use wire::histogram::Histogram;
 use wire::limits::MAX_NESTED_OWED;
-use wire::ordered::{Durability, End, GroupOptions, NestedEnd, Ordered, Request, nested_parts};
+use wire::ordered::{
+    Durability, End, GroupOptions, KeptReply, NestedEnd, Ordered, Request, nested_parts,
+};
 use wire::{Duration, GroupId, Member, Time};
 
 use super::Stack;
@@ -28,8 +31,8 @@ const MOST: Duration = Duration::from_millis(50);
 const ON_DISK: &str = "a group with durability = \"disk\" can be called, but cannot call: let its clients call both, or keep the caller in \
     memory";
 
-/// Its handlers are executed once more by whoever becomes primary.
-const COLD: &str = "a cold passive group can be called, but cannot call: let its clients call both, or choose another style for the caller";
+/// Of a cold passive group.
+const CROWDED: &str = "the log of the group that calls has no room for replies: let its handlers ask for less at a time, and see why no checkpoint is taken";
 
 /// What one replica of a voting group asks is not what a majority asks.
 const VOTING: &str = "a voting group can be called, but cannot call: let its clients call both, or choose another style for the caller";
@@ -137,7 +140,6 @@ impl<O: Ordering> Stack<O> {
         let options = self.hosted.get(&group).map(|hosted| hosted.options);
         let unable = options.and_then(|options| match options {
             GroupOptions { durability: Durability::Disk, .. } => Some(ON_DISK),
-            GroupOptions { style, .. } if style.logs() => Some(COLD),
             GroupOptions { style, .. } => style.votes().then_some(VOTING),
         });
         if let Some(reason) = unable {
@@ -229,10 +231,14 @@ impl<O: Ordering> Stack<O> {
         }
         let known = self.directory.get(callee);
         let awake = known.is_some_and(|callee| callee.primary().is_some());
+        let crowded = self.hosted.get(&group).is_some_and(|hosted| hosted.replica.refuses_calls());
         let end = match known {
             _ if late && awake => Some(End::Deadline),
             None if !self.may_come(callee) => Some(End::NoSuchGroup),
             _ if late => Some(End::NoReplica),
+            _ if crowded && !open.delivered => {
+                Some(End::Reply(KeptReply::Refused(Refusal::Busy, CROWDED.into())))
+            }
             _ => None,
         };
         let open = self.nested.open.get_mut(&group).expect("it was looked at");

@@ -166,3 +166,28 @@ fn a_replica_that_joins_while_a_call_is_under_way_has_it_in_its_state() {
     let retry = cluster.call(other, "front", 4, "back>4");
     assert_eq!(cluster.reply(retry), ok("4:back>4=4:4"));
 }
+
+#[test]
+fn who_executes_a_log_again_tells_its_handlers_what_they_were_told() {
+    let cold = GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() };
+    let mut cluster = Cluster::new(5);
+    cluster.host_on_with("front", &[1, 2], cold);
+    cluster.host_on("back", &[3, 4, 5]);
+    let client = cluster.client(1);
+    for number in 1..=5 {
+        // The callee keeps no reply to the calls before.
+        let call = cluster.call(client, "front", number, &format!("back>{number}"));
+        assert_eq!(cluster.reply(call), ok(&format!("{number}:back>{number}={number}:{number}")));
+    }
+    cluster.host_with("front", 3, cold);
+    cluster.run_until_synced("front", 3);
+    cluster.kill(1);
+    cluster.kill(2);
+    let heir = cluster.connect_as(client, 3);
+    let call = cluster.call(heir, "front", 6, "back>6");
+    assert_eq!(cluster.reply(call), ok("6:back>6=6:6"));
+    let told = (1..=6).map(|n| format!("back>{n}={n}:{n}"));
+    assert_eq!(cluster.state(3, "front"), told.collect::<Vec<_>>());
+    cluster.run_for(ms(5));
+    assert_eq!(cluster.state(4, "back"), ["1", "2", "3", "4", "5", "6"]);
+}

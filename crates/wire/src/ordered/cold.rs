@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
+use super::nested::NestedEnd;
 use super::{KeptReply, Place, Request};
 use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_BODY, MAX_LOG_KEPT, MAX_REASON};
@@ -44,7 +45,7 @@ impl Relay {
 ///
 /// ```text
 /// | length of the head 4 | head | checkpoint, as ReplicaState | requests, as on the ring |
-/// head   | logged | cut | covers | bytes of the checkpoint | bytes of each request: count, each |
+/// head   | logged | cut | bytes of the checkpoint | bytes of each request: count, each | ends: count, each (after, end) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedState {
@@ -57,6 +58,8 @@ pub struct LoggedState {
     pub checkpoint: Bytes,
     /// The requests since, in order.
     pub log: Vec<Request>,
+    /// The ends of the calls that their handlers made, each with the last request that was in the log when it came.
+    pub ends: Vec<(u64, NestedEnd)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -65,6 +68,7 @@ struct Head {
     cut: u64,
     checkpoint: u64,
     requests: Vec<u32>,
+    ends: Vec<(u64, NestedEnd)>,
 }
 
 impl LoggedState {
@@ -77,6 +81,7 @@ impl LoggedState {
             cut: self.cut,
             checkpoint: self.checkpoint.len() as u64,
             requests: requests.iter().map(|request| length(request.len())).collect(),
+            ends: self.ends.clone(),
         };
         let mut buffer = append(alloc::vec![0; 4], &head);
         let head = length(buffer.len() - 4);
@@ -99,6 +104,14 @@ impl LoggedState {
         if head.logged < whole || head.cut > head.logged || head.cut < head.logged - whole {
             return Err(Malformed::Field("place of the log"));
         }
+        let before = head.logged - whole;
+        let mut ends = Vec::with_capacity(head.ends.len());
+        for (after, end) in head.ends {
+            if after <= before || after > head.logged {
+                return Err(Malformed::Field("place of an end"));
+            }
+            ends.push((after, end.checked()?));
+        }
         let mut rest = bytes.slice(4 + length..);
         let mut take = |length: u64| {
             let fits = usize::try_from(length).ok().filter(|length| *length <= rest.len());
@@ -116,6 +129,6 @@ impl LoggedState {
         if !rest.is_empty() {
             return Err(Malformed::Length);
         }
-        Ok(LoggedState { logged: head.logged, cut: head.cut, checkpoint, log })
+        Ok(LoggedState { logged: head.logged, cut: head.cut, checkpoint, log, ends })
     }
 }

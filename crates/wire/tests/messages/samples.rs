@@ -414,7 +414,17 @@ pub fn logged_state() -> LoggedState {
         }
     };
     let log = vec![request(9), request(10)];
-    LoggedState { logged: 0x102, cut: 0x101, checkpoint: replica_state().encode(), log }
+    let end = NestedEnd {
+        callee: GroupId(0xa2),
+        caller: GroupId(0xa1),
+        client: ClientId(0xc1),
+        number: 9,
+        call: 2,
+        asked: 0x91,
+        end: End::Reply(KeptReply::Ok(b"result".to_vec())),
+    };
+    let (checkpoint, ends) = (replica_state().encode(), vec![(0x102, end)]);
+    LoggedState { logged: 0x102, cut: 0x101, checkpoint, log, ends }
 }
 
 /// An update with a call that the service answered.

@@ -477,11 +477,16 @@ fn relay() -> impl Strategy<Value = Relay> {
 }
 
 pub fn logged_state() -> impl Strategy<Value = LoggedState> {
-    (any::<u32>(), any::<u32>(), bytes(64), vec(ordered_request(), 0..5)).prop_map(
-        |(covered, cut, checkpoint, log)| {
-            let logged = u64::from(covered) + log.len() as u64;
-            let cut = (u64::from(covered) + u64::from(cut % 5)).min(logged);
-            LoggedState { logged, cut, checkpoint, log }
+    let log = (vec(ordered_request(), 0..5), vec((any::<u64>(), nested_end()), 0..3));
+    (any::<u32>(), any::<u32>(), bytes(64), log).prop_map(
+        |(covered, cut, checkpoint, (log, mut ends))| {
+            let (covered, length) = (u64::from(covered), log.len() as u64);
+            let logged = covered + length;
+            let cut = (covered + u64::from(cut % 5)).min(logged);
+            // Each is behind one of the requests.
+            ends.retain(|_| length > 0);
+            ends.iter_mut().for_each(|(after, _)| *after = covered + 1 + *after % length);
+            LoggedState { logged, cut, checkpoint, log, ends }
         },
     )
 }

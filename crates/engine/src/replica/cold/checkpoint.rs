@@ -126,6 +126,7 @@ impl Replica {
     ) {
         let early = self.planted.is(Bug::CutTooEarly) && !self.runs();
         let group = self.group;
+        let under_way = self.first_under_way().unwrap_or(u64::MAX);
         let cold = self.cold.as_mut().expect("its group logs");
         if number <= cold.cut || number > cold.logged {
             return; // the state that was transferred has it
@@ -133,7 +134,8 @@ impl Replica {
         // One that could not be read would be of no use later.
         let whole = bytes.filter(|bytes| ReplicaState::decode(bytes).is_ok());
         // It answers what was ordered before it was deposed, by requests that the new primary has executed already.
-        let behind = cold.running.as_ref().is_some_and(|running| running.next <= number);
+        let behind =
+            cold.running.as_ref().is_some_and(|running| running.next.min(under_way) <= number);
         let taken = whole.filter(|_| !behind);
         if taken.is_none() && cold.log.len() > MAX_LOG_ORDERED {
             return self.out_of_step("too many checkpoints are missing here".into(), effects);
@@ -143,6 +145,7 @@ impl Replica {
             let size = bytes.len();
             let gone = (number - cold.covered()) as usize;
             cold.log.drain(..gone);
+            cold.ends.cut(number);
             if early {
                 cold.log.clear();
                 (cold.logged, cold.bytes) = (number, 0);

@@ -1,0 +1,116 @@
+//! The ends of calls that a cold passive group's handlers make are part of its log: whoever executes a request of the log once more
+//! tells its handler what it was told before (`docs/protocol/nested.md`).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use wire::ClientId;
+use wire::limits::{LOGGED_END, MAX_LOG_ENDS_BYTES};
+use wire::ordered::{NestedEnd, Request};
+
+use crate::bug::Bug;
+use crate::replica::{Child, Effect, Replica, Task};
+
+/// The ends in a log.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// By call, and by the last request that was in the log when it came; with its place in the order.
+    kept: BTreeMap<(Child, u64), (NestedEnd, u64)>,
+    /// The last request of the log that is this call.
+    parents: BTreeMap<(ClientId, u64), u64>,
+    bytes: usize,
+}
+
+fn bytes_of(end: &NestedEnd) -> usize {
+    end.end.size() + LOGGED_END
+}
+
+impl Ends {
+    /// This request has this number in the log.
+    pub(super) fn logged(&mut self, request: &Request, number: u64) {
+        self.parents.insert((request.client, request.number), number);
+    }
+
+    /// An end comes, behind this request.
+    pub(super) fn put(&mut self, end: NestedEnd, after: u64, sequence: u64) {
+        // What no handler of the log can ask for is of no use.
+        let Some(parent) = self.parents.get(&(end.client, end.number)) else { return };
+        let child = (end.client, end.number, end.call);
+        // Whichever of the requests that are this call is executed: the first end behind it counts.
+        if self.first(child, *parent).is_none() {
+            self.bytes += bytes_of(&end);
+            self.kept.insert((child, after), (end, sequence));
+        }
+    }
+
+    /// The first end of this call behind the request that makes it.
+    fn first(&self, child: Child, parent: u64) -> Option<&(NestedEnd, u64)> {
+        let behind = (child, parent)..=(child, u64::MAX);
+        self.kept.range(behind).next().map(|(_, end)| end)
+    }
+
+    /// The log begins after this request. Those whose ends came before it were, too.
+    pub(super) fn cut(&mut self, number: u64) {
+        self.kept.retain(|(_, after), _| *after > number);
+        self.parents.retain(|_, parent| *parent > number);
+        self.bytes = self.kept.values().map(|(end, _)| bytes_of(end)).sum();
+    }
+
+    /// All, as a transfer brings them.
+    pub(super) fn export(&self) -> Vec<(u64, NestedEnd)> {
+        self.kept.iter().map(|((_, after), (end, _))| (*after, end.clone())).collect()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Another component counts anew, and holds all that was ordered before.
+    fn renumber(&mut self) {
+        self.kept.values_mut().for_each(|(_, sequence)| *sequence = 0);
+    }
+
+    pub(super) fn check_invariants(&self) {
+        let bytes: usize = self.kept.values().map(|(end, _)| bytes_of(end)).sum();
+        assert_eq!(bytes, self.bytes, "the bytes of the log's ends are counted");
+    }
+}
+
+impl Replica {
+    /// The end of a call is delivered: the log has it, if its handler's request is there.
+    pub(in crate::replica) fn log_end(
+        &mut self,
+        end: &NestedEnd,
+        sequence: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.planted.is(Bug::ForgetEndsOfLog) {
+            return;
+        }
+        let cold = self.cold.as_mut().expect("its group logs");
+        cold.ends.put(end.clone(), cold.logged, sequence);
+        if cold.ends.bytes > 4 * MAX_LOG_ENDS_BYTES {
+            self.out_of_step("its log has too many ends of calls".into(), effects);
+        }
+    }
+
+    /// What a handler that runs now was told of this call, or would have been.
+    pub(in crate::replica) fn end_in_log(&self, child: Child) -> Option<(NestedEnd, u64)> {
+        let (_, task) = self.tasks.front()?;
+        let Task::Logged { number, .. } = task else { return None };
+        self.cold.as_ref()?.ends.first(child, *number).cloned()
+    }
+
+    /// Another component is installed.
+    pub(in crate::replica) fn renumber_log(&mut self) {
+        if let Some(cold) = &mut self.cold {
+            cold.ends.renumber();
+        }
+    }
+
+    /// The log has so many ends of calls that its handlers' calls are refused.
+    pub(crate) fn refuses_calls(&self) -> bool {
+        let ends = self.cold.as_ref().map_or(0, |cold| cold.ends.bytes);
+        ends >= 2 * MAX_LOG_ENDS_BYTES
+    }
+}
