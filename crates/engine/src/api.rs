@@ -7,6 +7,7 @@ mod config;
 mod keys;
 mod nested;
 mod program;
+mod restyle;
 mod storage;
 
 use alloc::string::String;
@@ -32,6 +33,7 @@ pub use config::{Config, Quorum};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use nested::{NestedCall, NestedError, NestedStatus};
 pub use program::ProgramNews;
+pub use restyle::RestyleError;
 pub use storage::StorageNews;
 
 /// One thing to do or to know, in the order in which it must happen.
@@ -87,6 +89,15 @@ pub enum Output {
         to: NodeId,
         /// The view, or why not.
         outcome: Result<ViewNumber, MoveError>,
+    },
+    /// What came of a change of style that this node was asked for: the view that has it.
+    Restyled {
+        /// The group.
+        group: GroupId,
+        /// The style that it was to have.
+        style: Style,
+        /// The view, or why not.
+        outcome: Result<ViewNumber, RestyleError>,
     },
     /// Keep this: the next record of the store's log. [`Stack::handle_persisted`](crate::Stack::handle_persisted) is
     /// to tell when it is on the disk.
@@ -251,6 +262,8 @@ pub enum Event {
         group: GroupId,
         /// Its name.
         name: String,
+        /// The group's style.
+        style: Style,
         /// The view's number.
         view: ViewNumber,
         /// The members in order of rank, and whether each has the state.
@@ -410,6 +423,25 @@ pub enum Event {
         from: Member,
         /// Who is.
         to: Member,
+        /// The view that was changed.
+        asked: ViewNumber,
+        /// The view from here on.
+        view: ViewNumber,
+    },
+    /// A group has another style, as somebody asked; the view that has it follows.
+    Restyled {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The ring that ordered it.
+        ring: RingId,
+        /// Its place there.
+        sequence: u64,
+        /// The style until here.
+        from: Style,
+        /// The style from here on.
+        to: Style,
         /// The view that was changed.
         asked: ViewNumber,
         /// The view from here on.

@@ -101,6 +101,14 @@ pub enum Bug {
     NestedGivenUpAlone,
     /// The kept reply of a nested call is not given again.
     NestedReplyNotRepeated,
+    /// A change of style is obeyed although the view has changed since it was wished.
+    ObeyOldRestyle,
+    /// A replica forgets its sessions when its group gets another style.
+    ForgetSessionsOfStyle,
+    /// Nodes without a replica take no notice of a change of style.
+    BystandersKeepStyle,
+    /// A replica that joins brings the style of its configuration along.
+    StyleOfJoiner,
 }
 
 impl Bug {
@@ -108,6 +116,15 @@ impl Bug {
     #[cfg(feature = "planted-bugs")]
     pub const OF_WARM_PASSIVE: [Bug; 4] =
         [Bug::ReplyBeforeUpdate, Bug::TakeDeposed, Bug::ForgetCallsOfUpdates, Bug::TakeTwice];
+
+    /// Those of groups that get another style.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_RESTYLES: [Bug; 4] = [
+        Bug::ObeyOldRestyle,
+        Bug::ForgetSessionsOfStyle,
+        Bug::BystandersKeepStyle,
+        Bug::StyleOfJoiner,
+    ];
 
     /// Those of cold passive groups.
     #[cfg(feature = "planted-bugs")]
@@ -123,7 +140,7 @@ impl Bug {
 
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 49] = [
+    pub const ALL: [Bug; 53] = [
         Bug::ForgetSessions,
         Bug::ExecuteRetries,
         Bug::ReplyBeforeHeld,
@@ -170,6 +187,10 @@ impl Bug {
         Bug::TransferWithoutLog,
         Bug::NewBeforeLog,
         Bug::ForgetEndsOfLog,
+        Bug::ObeyOldRestyle,
+        Bug::ForgetSessionsOfStyle,
+        Bug::BystandersKeepStyle,
+        Bug::StyleOfJoiner,
         Bug::ReadAlone,
         Bug::ReadTooEarly,
         Bug::ForgetAge,

@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
-use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry};
+use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
 use wire::{GroupId, Member, ViewNumber};
 
 use crate::bug::{Bug, Planted};
@@ -57,7 +57,7 @@ pub(crate) enum State {
 /// Why a replica cannot join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinRefused {
-    /// The group exists with these other options, or the name's hash belongs to another group.
+    /// The group exists with these other options, which it cannot have got since it was made, or the name's hash belongs to another group.
     Options(GroupOptions),
     /// The group, or the table, is full.
     Full(GroupOptions),
@@ -173,7 +173,7 @@ impl Directory {
         self.groups.iter().map(|(id, group)| (*id, group))
     }
 
-    /// A replica on `member` joins. The first replica of a group has the state from the start; so has one that
+    /// A replica on `member` joins, of a group that was made with these options or has got another style since. The first replica of a group has the state from the start; so has one that
     /// finds nobody in a group that was never called.
     pub(crate) fn join(
         &mut self,
@@ -195,7 +195,7 @@ impl Directory {
             self.groups.insert(id, group);
             return Ok(Change::View);
         };
-        if group.options != options || group.name != name {
+        if !group.options.may_have_been(options) || group.name != name {
             return Err(JoinRefused::Options(group.options));
         }
         if group.replica(member).is_some() {
@@ -295,6 +295,24 @@ impl Directory {
         Change::View
     }
 
+    /// The group gets this style, if it is still in this view and may.
+    pub(crate) fn restyle(
+        &mut self,
+        id: GroupId,
+        view: ViewNumber,
+        style: Style,
+        planted: Planted,
+    ) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        let current = group.view == view || planted.is(Bug::ObeyOldRestyle);
+        if !current || group.options.style == style || !group.options.may_become(style) {
+            return Change::None;
+        }
+        group.options.style = style;
+        group.advance();
+        Change::View
+    }
+
     /// A request to the group has this place. False if nobody takes it: the group sleeps, or its calls are not
     /// ordered.
     pub(crate) fn requested(&mut self, id: GroupId, place: Place) -> bool {
@@ -337,7 +355,9 @@ impl Directory {
             let id = GroupId::of(&entry.name);
             let (group, as_before) = installed(entry, announces, gathering);
             let known = before.get(&id).is_some_and(|before| {
-                before.view == group.view && before.replicas == group.replicas
+                before.view == group.view
+                    && before.options == group.options
+                    && before.replicas == group.replicas
             });
             if !as_before || !known {
                 changed.push(id);

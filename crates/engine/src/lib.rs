@@ -31,7 +31,8 @@ pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config, Deviation,
     Event, Executed, GroupStatus, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError,
     KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus, Output, ProgramNews,
-    Quorum, ReplicaStatus, RingStatus, ServiceOutcome, Status, StorageNews, Suspicion, Ticket,
+    Quorum, ReplicaStatus, RestyleError, RingStatus, ServiceOutcome, Status, StorageNews,
+    Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

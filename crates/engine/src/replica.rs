@@ -6,13 +6,14 @@ mod calls;
 mod cold;
 mod primary;
 mod recall;
+mod restyle;
 mod serving;
 mod transfer;
 mod updates;
 mod voting;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -28,6 +29,7 @@ use crate::api::{Command, Event, Executed, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Decision, Sessions};
 use crate::style::Conduct;
+use crate::tally::Verdict;
 use answering::{answer, fitting};
 pub(crate) use calls::{Ask, Child};
 use calls::{Calls, asked_of, due};
@@ -65,7 +67,8 @@ pub(crate) enum Effect {
     Overflow,
     /// It has none: the log had no room for it when it was delivered.
     Unplaced { client: ClientId, number: u64 },
-    /// The primary's service cannot say what it has changed, or take up what it is to go on from: another must be primary.
+    /// The primary's service cannot say what it has changed, or take up what it is to go on from, or what it has is not what
+    /// the others have: another must go on.
     Unfit,
     /// For a group on disk: the state begins, or is of no use any more ([`wire::kept`]).
     Mark(u8),
@@ -173,12 +176,16 @@ enum Waiting {
     Checkpoint { number: u64, bytes: Option<Bytes> },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
+    /// The group has this style from here on.
+    Style { style: Style, alone: bool },
 }
 
 pub(crate) struct Replica {
     group: GroupId,
     on_disk: bool,
     planted: Planted,
+    /// The group's, when all that waits is done.
+    style: Style,
     mode: Mode,
     /// Of what waits, so much came from the disk.
     recalled: usize,
@@ -210,6 +217,8 @@ pub(crate) struct Replica {
     votes: bool,
     /// While it executes.
     voting: Option<Voting>,
+    /// What was settled ahead of it when it ceased to vote.
+    verdicts: BTreeMap<u64, Verdict>,
 }
 
 impl Replica {
@@ -219,6 +228,7 @@ impl Replica {
             group,
             on_disk,
             planted,
+            style,
             mode: Mode::Idle,
             recalled: 0,
             used: false,
@@ -240,6 +250,7 @@ impl Replica {
             transfer: None,
             votes,
             voting: None,
+            verdicts: BTreeMap::new(),
         }
     }
 
@@ -319,6 +330,8 @@ impl Replica {
         self.given.clear();
         self.transfer = None;
         self.voting = None;
+        self.verdicts.clear();
+        self.votes = self.style.votes();
         self.sessions = Sessions::default();
         self.clock = Time::ZERO;
         self.executed = 0;
@@ -412,7 +425,7 @@ impl Replica {
     /// Gives the service a request.
     fn execute(&mut self, task: Task, request: Request, due: Time, effects: &mut Vec<Effect>) {
         let ticket = self.give(task);
-        self.calls.begin(ticket, &request, due);
+        self.calls.begin(ticket, &request, due, self.votes);
         let own = self.planted.is(Bug::OwnRandom);
         effects.push(Effect::Run(Command::Execute {
             ticket,
@@ -556,6 +569,7 @@ impl Replica {
                 self.take(number, bytes, effects);
             }
             Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
+            Waiting::Style { style, alone } => self.take_style(style, alone, effects),
         }
     }
 

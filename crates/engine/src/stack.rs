@@ -7,6 +7,7 @@
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
 //! - `stack/nested.rs`: groups that call groups
+//! - `stack/restyle.rs`: groups that get another style
 //! - `stack/passive.rs`: what passive groups order; `stack/cold.rs`: promotions and checkpoints of cold ones
 //! - `stack/votes.rs`: voting groups
 //! - `stack/bench.rs`: benchmarks
@@ -23,6 +24,7 @@ mod moves;
 mod nested;
 mod passive;
 mod reads;
+mod restyle;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -33,7 +35,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_SEND_QUEUE, MAX_WAITING};
+use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_SEND_QUEUE, MAX_WAITING};
 use wire::ordered::{GroupOptions, Hold, Move, Ordered, Place, Told};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
@@ -53,6 +55,7 @@ use crate::tally::Tally;
 use cold::ColdTimes;
 use moves::{Motive, Moving};
 use nested::Nested;
+use restyle::Restyling;
 use storage::{Logged, is_on_disk};
 use votes::{Arrears, Penance};
 
@@ -150,6 +153,8 @@ pub struct Stack<O = Ring> {
     keys: Keys,
     /// Moves of primaries that this node wishes.
     moves: BTreeMap<(GroupId, Motive), Moving>,
+    /// Other styles that this node wishes for groups.
+    restyles: BTreeMap<GroupId, Restyling>,
     /// What is kept on disk, if there is one, and after how many records a snapshot is.
     disk: Option<Disk>,
     snapshot_after: u64,
@@ -227,6 +232,7 @@ impl<O: Ordering> Stack<O> {
             faults: Faults::default(),
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
             moves: BTreeMap::new(),
+            restyles: BTreeMap::new(),
             disk: config.storage.clone().map(Disk::new),
             snapshot_after: config.snapshot_after,
             acting: None,
@@ -304,7 +310,7 @@ impl<O: Ordering> Stack<O> {
             return None;
         }
         let own = self.joining_until.into_iter().chain(self.leaving).chain(self.ask_at).min();
-        let moves = self.next_move_timeout();
+        let moves = self.next_move_timeout().into_iter().chain(self.next_restyle_timeout()).min();
         let votes = self.next_arrears().into_iter().chain(self.next_return()).min();
         let nested = self.nested.next_timeout().filter(|_| self.membership.is_active());
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
@@ -365,6 +371,7 @@ impl<O: Ordering> Stack<O> {
             any = true;
         }
         any |= self.pump_moves(now);
+        any |= self.pump_restyles(now);
         any |= self.pump_checkpoints(now);
         any |= self.pump_yields(now);
         any |= self.pump_reads(now);
@@ -501,6 +508,8 @@ impl<O: Ordering> Stack<O> {
         assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");
         assert!(self.deferred.len() <= MAX_DEFERRED, "deferred messages are bounded");
         assert!(self.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");
+        assert!(self.restyles.len() <= MAX_RESTYLES, "changes of style under way are bounded");
+        self.check_styles();
         self.tallies.values().for_each(Tally::check_invariants);
         for hosted in self.hosted.values() {
             hosted.replica.check_invariants();

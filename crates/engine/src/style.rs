@@ -9,7 +9,7 @@
 //! | who orders a replica's calls of other groups, and what it answers to theirs? | `stack/nested.rs` |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
 //! | is a call that changes nothing ordered all the same? | `stack/reads.rs`, when it comes |
-//! | can a group be kept on disk? | `stack/hosting.rs`, when a node hosts a replica |
+//! | can a group be kept on disk, or get this style while it runs? | `wire::ordered::Style` |
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
 //! | are requests logged by all, and executed by the primary alone? | `replica/cold.rs` |
@@ -73,9 +73,6 @@ pub(crate) trait Conduct {
     /// Whether a node that stands so is given a request at its place in the order: its replica executes it, now or
     /// when it has the state, and answers the call if its client is here.
     fn executes(self, standing: Standing) -> bool;
-
-    /// Whether what its replicas took is what there is to keep on disk, and each is believed what it has executed.
-    fn can_be_on_disk(self) -> bool;
 
     /// Whether a replica that gets the state comes after those that had it: who is primary stays so until it goes.
     fn keeps_its_primary(self) -> bool;
@@ -141,10 +138,6 @@ impl Conduct for Style {
 
     fn executes_on_arrival(self) -> bool {
         self == Style::WarmPassive
-    }
-
-    fn can_be_on_disk(self) -> bool {
-        self.orders() && !self.executes_on_arrival() && !self.votes() && !self.logs()
     }
 
     fn keeps_its_primary(self) -> bool {

@@ -6,6 +6,7 @@
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
 //! {"move":{"group":"x","to":2}}                   -> MoveAnswer
+//! {"restyle":{"group":"x","style":"active"}}       -> RestyleAnswer
 //! {"run":{"group":"x","command":["./x"]}}          -> ProgramStatus, when it serves; at the Unix socket only
 //! {"stop-program":{"group":"x"}}                   -> {"stopped":"x"}, when it has ended
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
@@ -20,6 +21,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use wire::ordered::Style;
 use wire::{NodeId, ViewNumber};
 
 use crate::bench::Ask;
@@ -62,6 +64,13 @@ pub enum Request {
         group: String,
         /// The node.
         to: NodeId,
+    },
+    /// Give the group this style.
+    Restyle {
+        /// The group's name.
+        group: String,
+        /// The style.
+        style: Style,
     },
     /// Do this with the cluster's key.
     Key {
@@ -111,6 +120,17 @@ pub struct MoveAnswer {
     /// The node of its primary.
     pub primary: NodeId,
     /// The view in which it is.
+    pub view: ViewNumber,
+}
+
+/// The answer to [`Request::Restyle`]: it is so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestyleAnswer {
+    /// The group.
+    pub group: String,
+    /// Its style.
+    pub style: Style,
+    /// The view that has it.
     pub view: ViewNumber,
 }
 

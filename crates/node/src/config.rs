@@ -367,8 +367,7 @@ impl Config {
             if replica.style == Style::Stateless && replica.hold.is_some() {
                 return Err(Problem::HoldOfStateless { index });
             }
-            let ordered = matches!(replica.style, Style::SemiActive | Style::Active);
-            if replica.durability == Durability::Disk && !ordered {
+            if replica.durability == Durability::Disk && !replica.style.can_be_on_disk() {
                 return Err(Problem::NotOnDisk { index, style: replica.style });
             }
         }

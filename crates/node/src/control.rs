@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
+use wire::ordered::Style;
 use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::admin::KeyAsk;
 use crate::bench::{Ask, Progress};
-use crate::error::{HostError, MoveError, ProgramError, Stopped};
+use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
 use crate::events::{Interest, Stamped};
 use crate::plane::{BenchOutcome, Order};
 use crate::poller::Waker;
@@ -119,6 +120,10 @@ impl Control {
 
     pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {
         self.ask(ANSWER_WITHIN, |reply| Order::Move { name: group.into(), to, reply })?
+    }
+
+    pub fn restyle(&self, group: &str, style: Style) -> Result<ViewNumber, RestyleError> {
+        self.ask(ANSWER_WITHIN, |reply| Order::Restyle { name: group.into(), style, reply })?
     }
 
     /// The programs that this node may run.

@@ -140,6 +140,17 @@ pub enum MoveError {
     Stopped(#[from] Stopped),
 }
 
+/// A group does not get another style.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestyleError {
+    /// The cluster refuses, or it was not ordered in time.
+    #[error(transparent)]
+    Engine(#[from] engine::RestyleError),
+    /// The node does not run any more.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
 /// A program cannot be run or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {

@@ -45,7 +45,7 @@ pub use config::{
     TlsFiles,
 };
 pub use engine::{Event, NestedError, ServiceOutcome};
-pub use error::{HostError, MoveError, ProgramError, StartError, Stopped};
+pub use error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
 pub use events::{
     DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
 };

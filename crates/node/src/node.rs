@@ -13,13 +13,14 @@ use seal::Seal;
 use store::{Owner, RecordId, Strand};
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
+use wire::ordered::Style;
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::admin::Admin;
 use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
 use crate::durable::Lock;
-use crate::error::{HostError, MoveError, ProgramError, StartError, Stopped};
+use crate::error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
@@ -145,6 +146,7 @@ impl Node {
             failure: None,
             bench: None,
             moves: Default::default(),
+            restyles: Default::default(),
             events: Events::new(config.node, configured.clone()),
             configured,
             counters: Counters::default(),
@@ -206,6 +208,16 @@ impl Node {
     /// the text says what to do.
     pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {
         self.control.move_primary(group, to)
+    }
+
+    /// Gives a group another style while it serves, and returns when it has it, with the view that says so: within
+    /// milliseconds, or at most some seconds. No call is lost by it. Any node can be asked.
+    ///
+    /// # Errors
+    /// There is no way from the group's style to this one, the cluster has no quorum here, or the change was not ordered in
+    /// time: the text says what to do.
+    pub fn restyle(&self, group: &str, style: Style) -> Result<ViewNumber, RestyleError> {
+        self.control.restyle(group, style)
     }
 
     /// Runs a program that serves a replica in a process of its own, and waits until the replica is in its

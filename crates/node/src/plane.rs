@@ -32,7 +32,7 @@ mod storage;
 
 pub(crate) use attached::Attached;
 use inbox::Work;
-pub(crate) use inbox::{BenchOutcome, Inbox, MoveReply, Order};
+pub(crate) use inbox::{BenchOutcome, Inbox, MoveReply, Order, RestyleReply};
 pub(crate) use storage::Keeping;
 
 pub(crate) struct Plane {
@@ -60,6 +60,7 @@ pub(crate) struct Plane {
     pub bench: Option<SyncSender<BenchOutcome>>,
     /// Who waits for the outcome of a move, one for each group.
     pub moves: HashMap<GroupId, MoveReply>,
+    pub restyles: HashMap<GroupId, RestyleReply>,
     pub events: Events,
     pub counters: Counters,
     /// The last time that this node was excluded because it did not keep up.

@@ -4,6 +4,7 @@
 //! - `cluster/clients.rs`: connections, and what clients put out
 //! - `cluster/bench.rs`: the ring is measured
 //! - `cluster/moves.rs`: primaries are moved
+//! - `cluster/restyles.rs`: groups get other styles
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/fate.rs`: faults, healing, and the end
@@ -15,6 +16,7 @@ mod fate;
 mod keys;
 mod lies;
 mod moves;
+mod restyles;
 
 use std::collections::BTreeMap;
 
@@ -74,6 +76,8 @@ enum Extra {
     Bench,
     /// A primary is to move.
     Move,
+    /// A group is to have another style.
+    Restyle,
     /// A replica of this group is to lie.
     Lie(usize),
     /// A replica that lied in this component should be found out.
@@ -123,6 +127,7 @@ struct Cluster {
     load: Draw,
     /// One for each group.
     lies: Vec<Draw>,
+    restyles: Draw,
     calm: Option<Time>,
     /// No fault strikes before.
     undisturbed: Time,
@@ -162,6 +167,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         lies: (0..options.groups.len() as u64)
             .map(|group| Draw::new(clients.bits() ^ group))
             .collect(),
+        restyles: Draw::new(clients.clone().bits() ^ 0x5717),
         calm: None,
         undisturbed: Time::ZERO,
         whole: None,
@@ -201,6 +207,7 @@ impl Cluster {
         self.plan_bench();
         self.plan_move();
         self.plan_lies();
+        self.plan_restyle();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -232,6 +239,7 @@ impl Cluster {
             Extra::Rotate => return self.rotate(),
             Extra::Bench => return self.bench(),
             Extra::Move => return self.move_some(),
+            Extra::Restyle => return self.restyle_some(),
             Extra::Lie(group) => self.lie(group),
             Extra::FoundOut { group, by, ring, lied } => {
                 if self.watch.component(by) == ring && self.is_whole() && self.is_one_ring() {
@@ -519,6 +527,14 @@ impl Cluster {
                 self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));
                 self.watch.move_ended(me, group, to, &outcome)?;
                 self.summary.moves += u64::from(outcome.is_ok());
+            }
+            Output::Restyled { group, style, outcome } => {
+                self.fabric
+                    .trace
+                    .say(now, || format!("{me}: {group} is to be {style}: {outcome:?}"));
+                self.summary.restyles += u64::from(outcome.is_ok());
+                let at = (me, self.watch.component(me));
+                self.watch.restyles.ended(now, at, (group, style), outcome.ok())?;
             }
             Output::Event(event) => {
                 self.fabric.trace.note(now, 10, node, [0, 0]);

@@ -91,7 +91,7 @@ impl Customer {
     pub fn call(&mut self, now: Time, groups: &[GroupPlan], load: &Load, draw: &mut Draw) -> Begun {
         let plan = draw.pick(groups);
         let group = plan.name.clone();
-        let reads = plan.options.style != Style::Stateless;
+        let reads = plan.reads();
         let long = if draw.one_in(8) { load.body } else { load.body.min(64) };
         let filling = draw.between(0, long as u64) as u32;
         let rest = vec![draw.bits() as u8; draw.count(0, long)];
@@ -143,8 +143,7 @@ impl Customer {
         key: u64,
         patience: Duration,
     ) -> Vec<Begun> {
-        let orders = group.options.style != Style::Stateless;
-        let access = if orders { Access::Read } else { Access::Change };
+        let access = if group.reads() { Access::Read } else { Access::Change };
         let (read, word) = pack(&RegisterCall::Read(key));
         let word = Bytes::copy_from_slice(&word.to_le_bytes());
         let rest = arguments(7, b"after the storm");

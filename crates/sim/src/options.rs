@@ -65,14 +65,14 @@ pub struct GroupPlan {
     pub lies: Option<Duration>,
     /// The group that its handlers call, and whether that one calls another.
     pub callee: Option<(String, bool)>,
+    /// Styles that it may get while it runs.
+    pub styles: Vec<Style>,
 }
 
 impl GroupPlan {
-    /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little.
-    pub fn orders_reads(&self) -> bool {
-        let (style, hold) = (self.options.style, self.options.hold);
-        matches!(style, Style::Voting | Style::ColdPassive)
-            || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
+    /// Clients read without changing anything. Where reads are ordered only now and then, the history would have them so.
+    pub fn reads(&self) -> bool {
+        self.options.style != Style::Stateless && !self.styles.contains(&Style::Voting)
     }
 
     /// In a style that was tried on disk.
@@ -145,6 +145,8 @@ pub struct Options {
     pub waiting: usize,
     /// Primaries are moved while faults happen, this often on average.
     pub moves: Option<Duration>,
+    /// Groups get other styles while faults happen, this often on average.
+    pub restyles: Option<Duration>,
     /// Nothing else happens, and no call may wait for a time-out.
     pub smooth: bool,
     /// Nodes have disks, and all groups are on them.
@@ -244,13 +246,16 @@ impl Options {
             moves: draw
                 .one_in(3)
                 .then(|| draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis)),
+            restyles: None,
             smooth: draw.one_in(24),
             disks: None,
             trial: None,
         };
         let options = options.with_trial(&mut draw.fork()).smoothed().passable();
         let options = options.with_disks(&mut draw.fork());
-        options.with_nested(&mut draw.fork())
+        let options = options.with_nested(&mut draw.fork());
+        // Beside the others: whatever is drawn after this is the same as if there were no changes of style.
+        options.with_restyles(&mut draw.clone().fork())
     }
 
     /// Where each round of the token brings one datagram, and takes long, no state is transferred in the time that there
@@ -311,6 +316,25 @@ impl Options {
             self.waiting = self.waiting.max(8);
         }
         self
+    }
+
+    /// Groups in which every replica executes get other such styles. Where a replica lies, votes have to find it.
+    fn with_restyles(mut self, draw: &mut Draw) -> Options {
+        let wanted = draw.one_in(3) && self.world.is_cluster() && !self.smooth;
+        let every = draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis);
+        let votes = self.world == World::Cluster && draw.one_in(2);
+        for group in self.groups.iter_mut().filter(|_| wanted) {
+            let GroupOptions { style, durability, .. } = group.options;
+            if group.lies.is_none() && style.executes_everywhere() {
+                group.styles = vec![Style::SemiActive, Style::Active];
+                // A group that votes cannot call.
+                let may_vote = durability == Durability::Memory && group.callee.is_none();
+                if style == Style::Voting || (votes && may_vote) {
+                    group.styles.push(Style::Voting);
+                }
+            }
+        }
+        Options { restyles: wanted.then_some(every), ..self }
     }
 
     /// Bare rings are put to a trial now and then. Formulas of time are about near hosts; half of the times also about
@@ -374,8 +398,9 @@ impl Options {
             group.options = GroupOptions { style, durability: Durability::Memory, ..group.options };
             group.lies = None;
             group.callee.take_if(|_| style == Style::Voting);
+            group.styles = Vec::new();
         }
-        Options { disks: None, ..self.passable() }
+        Options { disks: None, restyles: None, ..self.passable() }
     }
 
     /// Nothing goes wrong.
@@ -413,6 +438,7 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
                 lies: None,
                 callee: None,
+                styles: Vec::new(),
             }
         })
         .collect();

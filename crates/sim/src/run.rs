@@ -61,6 +61,8 @@ pub struct Summary {
     pub nested: u64,
     /// Ends of such calls that were ordered once more than needed, as each replica of the callee saw it.
     pub nested_copies: u64,
+    /// Changes of style, as somebody was told.
+    pub restyles: u64,
     /// Histories of clients for which the checker would have taken too long.
     pub undecided: u64,
     /// Calls for which a second replica was asked, in worlds that came to their end.
@@ -83,6 +85,7 @@ impl Summary {
         self.moves += other.moves;
         self.nested += other.nested;
         self.nested_copies += other.nested_copies;
+        self.restyles += other.restyles;
         self.undecided += other.undecided;
         self.hedges += other.hedges;
         self.copies += other.copies;
@@ -119,7 +122,8 @@ impl Plant {
         if self.store.is_some() {
             return Some(World::Stores);
         }
-        if self.client.is_some() || self.style().is_some() {
+        let of_restyles = |bug| engine::Bug::OF_RESTYLES.contains(&bug);
+        if self.client.is_some() || self.style().is_some() || self.engine.is_some_and(of_restyles) {
             return Some(World::Cluster);
         }
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {

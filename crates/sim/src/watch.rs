@@ -20,6 +20,7 @@ use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
 use crate::check::primary::Primaries;
 use crate::check::replies::{Replies, of_the_service};
+use crate::check::restyles::{self, Restyles};
 use crate::check::served::Served;
 use crate::check::stale::Stale;
 use crate::check::views::Views;
@@ -46,6 +47,8 @@ pub struct Watch {
     views: Views,
     primaries: Primaries,
     moves: Moves,
+    /// Which styles groups have, and who wishes others.
+    pub restyles: Restyles,
     acknowledged: Acknowledged,
     once: Once,
     histories: Histories,
@@ -92,6 +95,7 @@ impl Watch {
             views: Views::default(),
             primaries: Primaries::default(),
             moves: Moves::new(options.passive()),
+            restyles: Restyles::default(),
             acknowledged: Acknowledged::default(),
             once: Once::default(),
             histories: Histories::default(),
@@ -128,10 +132,11 @@ impl Watch {
                 self.component.insert(by, *ring);
                 self.promise.component(*ring, by);
             }
-            Event::View { group, view, replicas, primary, .. } => {
+            Event::View { group, view, replicas, primary, style, .. } => {
                 let component = self.component(by);
                 self.views.installed(by, component, (*group, *view), replicas)?;
                 self.moves.installed(by, component, (*group, *view), replicas)?;
+                self.restyles.installed(by, component, (*group, *view), *style)?;
                 self.served.view(by, *group, replicas);
                 self.votes.view(*group, replicas);
                 self.cold.view(by, *group, *primary);
@@ -152,6 +157,10 @@ impl Watch {
                     *group,
                     Told { from: *from, to: *to, asked: *asked },
                 )?;
+            }
+            Event::Restyled { group, from, to, asked, .. } => {
+                let told = restyles::Told { from: *from, to: *to, asked: *asked };
+                self.restyles.restyled(by, self.component(by), *group, told)?;
             }
             Event::Executed { group, client, number, position } => {
                 let place = self.places.get(&(by, *group, *client, *number)).copied();

@@ -79,6 +79,7 @@
 //! | call another group from a handler | [`Context::call`], the `...Nested` that [`service`] generates |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
+//! | give a group another style | [`Node::restyle`], `steadfast style` |
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
 //! | work with bytes instead of types | [`Service`], [`Client::call`], [`Client::read`] |
 //!
@@ -98,8 +99,8 @@ pub use client::{
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
     Factory, HostError, HostOptions, MoveError, NestedError, Node, NodeAddress, ProgramConfig,
-    ProgramError, ReplicaConfig, RingKnobs, Service, ServiceOutcome, StartError, Stopped, admin,
-    attach, bench, free_ring_addresses, free_ring_addresses_at, key_file, realtime,
+    ProgramError, ReplicaConfig, RestyleError, RingKnobs, Service, ServiceOutcome, StartError,
+    Stopped, admin, attach, bench, free_ring_addresses, free_ring_addresses_at, key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{Durability, GroupOptions, Hold, Style};

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, call, doctor, events, hand_over, init, key, node, programs, replica, run, status,
+    bench, call, doctor, events, hand_over, init, key, node, programs, replica, run, status, style,
 };
 
 const EXAMPLES: &str = "\
@@ -27,6 +27,8 @@ Examples:
       steadfast call counter add '[5]' --at 127.0.0.1:7100
   Move a group's primary to another node, while it is being called:
       steadfast move counter --to 2 --config node.toml
+  Give a group another style, while it is being called:
+      steadfast style counter active --config node.toml
   Have the node run a service of your own, in a process of its own:
       steadfast run --group orders --config node.toml -- ./orders
   See whether this host lets a node be in time, and how quick the ring is:
@@ -55,6 +57,7 @@ enum Command {
     Events(events::Args),
     Call(call::Args),
     Move(hand_over::Args),
+    Style(style::Args),
     Run(run::Args),
     Programs(programs::Args),
     Replica(replica::Args),
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Events(args) => events::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Move(args) => hand_over::run(&args),
+        Command::Style(args) => style::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Programs(args) => programs::run(&args),
         Command::Replica(args) => replica::run(&args),

@@ -41,6 +41,7 @@ fn help_teaches_with_examples_and_exit_codes() {
         (&["call", "--help"], &["steadfast call counter add '[5]'", "standard input"]),
         (&["demo", "--help"], &["--seconds"]),
         (&["move", "--help"], &["steadfast move counter --to 2", "Exit codes:"]),
+        (&["style", "--help"], &["steadfast style counter active", "Exit codes:"]),
         (&["events", "--help"], &["steadfast events --follow", "excluded"]),
         (&["doctor", "--help"], &["steadfast doctor --config node.toml", "Exit codes:"]),
     ] {
@@ -176,6 +177,33 @@ fn a_primary_is_moved_by_hand_and_events_tell_what_happened() {
     let json = out(&run(&["events", "--json", "--config", config]));
     let first: serde_json::Value = serde_json::from_str(json.lines().next().expect("one")).unwrap();
     assert_eq!(first["node"], 1);
+}
+
+#[test]
+fn a_group_gets_another_style_by_hand() {
+    let daemon = Daemon::start();
+    let config = daemon.config();
+    let config = config.to_str().expect("a path in UTF-8");
+    // The group is there when a call is answered.
+    assert!(daemon.call(&["counter", "add", "[5]"]).status.success());
+    let changed = run(&["style", "counter", "voting", "--config", config]);
+    assert!(out(&changed).starts_with("counter: the style is voting (view v"), "{changed:?}");
+    let again = out(&run(&["style", "counter", "voting", "--json", "--config", config]));
+    let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
+    assert_eq!((&again["group"], &again["style"]), (&"counter".into(), &"voting".into()));
+    assert!(out(&daemon.call(&["counter", "add", "[2]"])).contains('7'));
+    let status = out(&run(&["status", "--json", "--config", config]));
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    let groups = status["groups"].as_array().expect("groups");
+    let counter = groups.iter().find(|group| group["name"] == "counter").expect("it is hosted");
+    assert_eq!(counter["style"], "voting");
+    let events = out(&run(&["events", "--config", config]));
+    let told = "counter: the style changed from semi-active to voting";
+    assert!(events.contains(told), "{events}");
+    let why = failure(&run(&["style", "counter", "cold-passive", "--config", config]), 1);
+    assert!(why.contains("does not change from voting to cold-passive"), "{why}");
+    let unknown = failure(&run(&["style", "counter", "quick", "--config", config]), 2);
+    assert!(unknown.contains("the styles are stateless, cold-passive"), "{unknown}");
 }
 
 #[test]

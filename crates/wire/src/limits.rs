@@ -211,6 +211,9 @@ pub const MAX_COMMAND_BYTES: usize = 256 << 20;
 /// Moves of primaries that a node was asked for and that are not over.
 pub const MAX_MOVES: usize = 64;
 
+/// Changes of style that a node was asked for and that are not over.
+pub const MAX_RESTYLES: usize = 64;
+
 /// Calls that one replica of a stateless group is given at a time. Further ones are refused as busy.
 pub const MAX_SERVING: usize = 4_096;
 

@@ -22,6 +22,7 @@
 //! | 16 | [`NestedEnd`] | the callee's primary; the caller's, to give the call up |
 //! | 17 | [`Ballot`] | a replica of a voting group, for what it has executed |
 //! | 18 | [`Absent`] | a node with a replica of a voting group, when another's votes are missing |
+//! | 19 | [`Restyle`] | whoever wishes another style of a group |
 
 use alloc::string::String;
 
@@ -40,6 +41,7 @@ mod nested;
 mod options;
 mod recall;
 mod request;
+mod restyle;
 mod state;
 mod update;
 mod votes;
@@ -55,6 +57,7 @@ pub use nested::{
 pub use options::{Durability, GroupOptions, Hold, Style};
 pub use recall::Recall;
 pub use request::Request;
+pub use restyle::Restyle;
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
 pub use update::{PrimaryChunk, Told, Update, UpdateEntry, UpdateHead};
 pub use votes::{Absent, Ballot, Digest};
@@ -149,6 +152,8 @@ pub enum Ordered {
     Ballot(Ballot),
     /// A replica's votes are missing.
     Absent(Absent),
+    /// A group has another style from here on.
+    Restyle(Restyle),
 }
 
 impl Ordered {
@@ -173,6 +178,7 @@ impl Ordered {
             Ordered::NestedEnd(end) => append(start(16), end),
             Ordered::Ballot(ballot) => append(start(17), ballot),
             Ordered::Absent(absent) => append(start(18), absent),
+            Ordered::Restyle(restyle) => append(start(19), restyle),
         }
         .into()
     }
@@ -201,6 +207,7 @@ impl Ordered {
             16 => Ordered::NestedEnd(read::<NestedEnd>(rest)?.checked()?),
             17 => Ordered::Ballot(read::<Ballot>(rest)?.checked()?),
             18 => Ordered::Absent(read(rest)?),
+            19 => Ordered::Restyle(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -22,6 +22,10 @@ use crate::bug::{Bug, Planted};
 const READ: &str = "a method that changes nothing (it takes &self) is executed by one replica alone, and cannot call other groups: let it take \
     &mut self, or let the client call both";
 
+/// What one replica asks is not what a majority asks. Whether the group votes is said by the place of the call that makes this
+/// one, so all its replicas say the same.
+const VOTING: &str = "a voting group can be called, but cannot call: let its clients call both, or choose another style for the caller";
+
 /// A call that a handler makes: whose parent it has, and which of its handler's calls it is.
 pub(crate) type Child = (ClientId, u64, u8);
 
@@ -69,6 +73,8 @@ struct Handler {
     unanswered: u64,
     /// It is to change nothing.
     read: bool,
+    /// Its outcome is put to the vote.
+    votes: bool,
     path: Vec<GroupId>,
     due: Time,
     /// What was asked, if a group calls.
@@ -117,7 +123,7 @@ pub(super) struct Finished {
 
 impl Calls {
     /// The service is given this request, whose deadline is this.
-    pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time) {
+    pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time, votes: bool) {
         let path = request.path().to_vec();
         let asked = if path.is_empty() { 0 } else { asked_of(request) };
         let Request { client, number, unanswered, read, .. } = *request;
@@ -126,6 +132,7 @@ impl Calls {
             number,
             unanswered,
             read,
+            votes,
             path,
             due,
             asked,
@@ -372,6 +379,9 @@ fn open(
 ) -> Result<Ask, NestedError> {
     if handler.read {
         return Err(NestedError::Unable(READ));
+    }
+    if handler.votes {
+        return Err(NestedError::Unable(VOTING));
     }
     let NestedCall { callee, method, json, body, patience, .. } = call;
     let callee = GroupId::of(&callee);

@@ -108,6 +108,7 @@ impl Replica {
             Waiting::Request(..)
             | Waiting::Read { .. }
             | Waiting::NestedEnd(..)
+            | Waiting::Style { .. }
             | Waiting::Snapshot(_) => 0,
         };
         let full = self.waiting.len() >= MAX_JOIN_BACKLOG

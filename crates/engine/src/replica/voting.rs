@@ -28,11 +28,11 @@ struct Cast {
 
 /// A state that was taken, and is not given before all that led to it is settled.
 #[derive(Debug)]
-struct Unsettled {
-    transfer: ViewNumber,
+pub(super) struct Unsettled {
+    pub(super) transfer: ViewNumber,
     position: u64,
-    head: StateHead,
-    service: bytes::Bytes,
+    pub(super) head: StateHead,
+    pub(super) service: bytes::Bytes,
 }
 
 /// What a voting replica keeps of its votes.
@@ -48,12 +48,12 @@ pub(super) struct Voting {
     /// Settled up to here.
     settled: u64,
     /// Calls of those cast that are not settled, or not as they were here: they are not answered.
-    open: BTreeMap<(ClientId, u64), u64>,
+    pub(super) open: BTreeMap<(ClientId, u64), u64>,
     /// Something else was settled than what it has. It will be taken out, when all know what it told.
-    deviates: bool,
+    pub(super) deviates: bool,
     /// Verdicts on what is still to be executed.
-    ahead: BTreeMap<u64, Verdict>,
-    unsettled: Vec<Unsettled>,
+    pub(super) ahead: BTreeMap<u64, Verdict>,
+    pub(super) unsettled: Vec<Unsettled>,
 }
 
 impl Voting {
@@ -98,10 +98,11 @@ pub(crate) fn digest(outcome: &ServiceOutcome) -> Digest {
 }
 
 impl Replica {
-    /// The replica has the state, and executes from here on.
+    /// The replica has the state, and votes on what it is given from here on.
     pub(super) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
         if self.votes {
-            self.voting = Some(Voting::from(self.executed));
+            // What it was given before is executed without a vote.
+            self.voting = Some(Voting::from(self.position()));
             self.open_votes(true, effects);
         }
     }
@@ -161,7 +162,13 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) -> bool {
         let position = self.executed;
-        let Some(voting) = self.voting.as_mut() else { return true };
+        let Some(voting) = self.voting.as_mut() else {
+            return self.verdicts.is_empty()
+                || self.judged_before((position, client, number), digest(outcome), effects);
+        };
+        if position < voting.first {
+            return true; // it was ordered before the group voted
+        }
         let digest = digest(outcome);
         voting.cast.push_back(Cast { digest, client, number });
         effects.push(Effect::Cast);
@@ -224,7 +231,12 @@ impl Replica {
     }
 
     /// Every replica keeps the same for a call on whose outcome there is no agreement.
-    fn answer_split(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
+    pub(super) fn answer_split(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        effects: &mut Vec<Effect>,
+    ) {
         let outcome = ServiceOutcome::Refused(Refusal::Split, SPLIT.into());
         self.sessions.amend(client, number, outcome.clone());
         for state in self.voting.iter_mut().flat_map(|voting| &mut voting.unsettled) {

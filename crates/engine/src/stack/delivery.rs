@@ -239,6 +239,13 @@ impl<O: Ordering> Stack<O> {
                 {
                     hosted.coming = false;
                 }
+                if self.planted.is(Bug::StyleOfJoiner)
+                    && let Some(group) = self.directory.get(id)
+                {
+                    let (view, style) = (group.view, join.options.style);
+                    let change = self.directory.restyle(id, view, style, self.planted);
+                    self.changed(now, id, change);
+                }
                 match self.directory.join(sender, &join.name, join.options) {
                     Ok(change) => self.changed(now, id, change),
                     Err(JoinRefused::Options(options) | JoinRefused::Full(options)) => {
@@ -272,6 +279,7 @@ impl<O: Ordering> Stack<O> {
                 });
             }
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
+            Ordered::Restyle(restyle) => self.act_on_restyle(now, restyle),
             Ordered::PrimaryChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.act_on_relay(sender, relay),
@@ -370,6 +378,7 @@ impl<O: Ordering> Stack<O> {
         let event = Event::View {
             group: id,
             name: group.name.clone(),
+            style: group.options.style,
             view: group.view,
             replicas: replicas.collect(),
             primary: group.primary(),

@@ -305,6 +305,8 @@ impl<O: Ordering> Stack<O> {
         }
         hosted.lost = false;
         hosted.kept = false;
+        self.reconcile_style(now, id);
+        let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| !hosted.lost) else { return };
         hosted.yields = None; // of a view that is over
         hosted.cold.last_one = false;
         let is_on_its_way = hosted.logged.syncing.is_some();

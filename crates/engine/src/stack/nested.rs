@@ -34,9 +34,6 @@ const ON_DISK: &str = "a group with durability = \"disk\" can be called, but can
 /// Of a cold passive group.
 const CROWDED: &str = "the log of the group that calls has no room for replies: let its handlers ask for less at a time, and see why no checkpoint is taken";
 
-/// What one replica of a voting group asks is not what a majority asks.
-const VOTING: &str = "a voting group can be called, but cannot call: let its clients call both, or choose another style for the caller";
-
 /// Calls between groups in which this node's replicas have a part.
 #[derive(Default)]
 pub(super) struct Nested {
@@ -137,13 +134,10 @@ impl<O: Ordering> Stack<O> {
     /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by
     /// [`Output::Resume`], maybe at once.
     pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
-        let options = self.hosted.get(&group).map(|hosted| hosted.options);
-        let unable = options.and_then(|options| match options {
-            GroupOptions { durability: Durability::Disk, .. } => Some(ON_DISK),
-            GroupOptions { style, .. } => style.votes().then_some(VOTING),
-        });
-        if let Some(reason) = unable {
-            let outcome = Err(NestedError::Unable(reason));
+        // Whether its style lets it call is for the replica to say: it knows the style of the parent's place.
+        let durability = self.hosted.get(&group).map(|hosted| hosted.options.durability);
+        if durability == Some(Durability::Disk) {
+            let outcome = Err(NestedError::Unable(ON_DISK));
             self.outputs.push_back(Output::Resume { group, ticket: call.ticket, outcome });
             return;
         }

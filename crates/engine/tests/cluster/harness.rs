@@ -13,11 +13,11 @@ use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept, MoveError,
-    Output, Stack, Ticket,
+    Output, RestyleError, Stack, Ticket,
 };
 use wire::client::{Frame, Reply};
 use wire::keys::KeyName;
-use wire::ordered::GroupOptions;
+use wire::ordered::{GroupOptions, Style};
 use wire::{Caller, ClientId, Duration, GroupId, Incarnation, Member, NodeId, Time, ViewNumber};
 
 use crate::base::Base;
@@ -47,6 +47,7 @@ struct Node<O> {
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
     moves: Vec<Result<ViewNumber, MoveError>>,
+    restyles: Vec<Result<ViewNumber, RestyleError>>,
     alive: bool,
     paused: bool,
     inbox: Vec<Sealed>,
@@ -208,6 +209,7 @@ impl<O: Base> Cluster<O> {
             events: Vec::new(),
             benches: Vec::new(),
             moves: Vec::new(),
+            restyles: Vec::new(),
             alive: true,
             paused: false,
             inbox: Vec::new(),
@@ -335,6 +337,20 @@ impl<O: Base> Cluster<O> {
     pub fn moved(&mut self, node: u32) -> Result<ViewNumber, MoveError> {
         self.run_until("the end of a move", |cluster| !cluster.nodes[&node].moves.is_empty());
         self.nodes.get_mut(&node).unwrap().moves.remove(0)
+    }
+
+    /// A node is asked to give a group another style.
+    pub fn restyle(&mut self, node: u32, group: &str, style: Style) -> Result<(), RestyleError> {
+        let group = GroupId::of(group);
+        self.ask(node, |stack, now| stack.restyle(now, group, style))
+    }
+
+    /// What came of the changes of style that the node was asked for.
+    pub fn restyled(&mut self, node: u32) -> Result<ViewNumber, RestyleError> {
+        self.run_until("the end of a change of style", |cluster| {
+            !cluster.nodes[&node].restyles.is_empty()
+        });
+        self.nodes.get_mut(&node).unwrap().restyles.remove(0)
     }
 
     /// The primary, as a node has it.
@@ -485,6 +501,9 @@ impl<O: Base> Cluster<O> {
                 Output::Key(command) => self.keep(id, command),
                 Output::Moved { outcome, .. } => {
                     self.nodes.get_mut(&id).unwrap().moves.push(outcome);
+                }
+                Output::Restyled { outcome, .. } => {
+                    self.nodes.get_mut(&id).unwrap().restyles.push(outcome);
                 }
                 Output::Bench(outcome) => self.nodes.get_mut(&id).unwrap().benches.push(outcome),
                 Output::Event(event) => self.nodes.get_mut(&id).unwrap().events.push(event),

@@ -11,6 +11,7 @@ mod moves;
 mod nested;
 mod passive;
 mod reads;
+mod restyles;
 mod shelf;
 mod styles;
 mod tampered;
@@ -25,6 +26,12 @@ use moves::{
     a_primary_moves_and_no_call_waits_for_it,
     moves_at_the_same_time_take_place_one_after_the_other,
     who_stops_hands_its_primary_over_before_it_goes,
+};
+use restyles::{
+    a_change_that_cannot_be_is_refused_with_what_to_do,
+    a_group_goes_through_its_styles_while_it_is_called,
+    a_style_outlives_the_death_of_who_ordered_it,
+    changes_at_the_same_time_take_place_one_after_the_other,
 };
 use steadfast_engine::ordering::InProcess;
 use wire::client::{Outcome, Refusal};
@@ -67,6 +74,10 @@ whatever_orders! {
     moves_at_the_same_time_take_place_one_after_the_other: 5 nodes,
     a_move_outlives_the_death_of_either_side: 5 nodes,
     who_stops_hands_its_primary_over_before_it_goes: 5 nodes,
+    a_group_goes_through_its_styles_while_it_is_called: 5 nodes,
+    a_change_that_cannot_be_is_refused_with_what_to_do: 5 nodes,
+    changes_at_the_same_time_take_place_one_after_the_other: 5 nodes,
+    a_style_outlives_the_death_of_who_ordered_it: 5 nodes,
 }
 
 fn a_call_is_executed_by_every_replica_and_answered_by_the_primary<O: Base>(

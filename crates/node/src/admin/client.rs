@@ -11,8 +11,11 @@ use serde::de::DeserializeOwned;
 
 use super::bench::Line;
 use super::stream::{Distrusted, Stream, Tls};
-use super::{KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, StateAnswer, StopAnswer};
+use super::{
+    KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, RestyleAnswer, StateAnswer, StopAnswer,
+};
 use wire::NodeId;
+use wire::ordered::Style;
 
 use crate::bench::{Ask, Outcome, Progress};
 use crate::events::EventRecord;
@@ -185,6 +188,14 @@ impl Client {
     /// The cluster refuses, the other node does not take over, or the connection broke.
     pub fn move_primary(&mut self, group: &str, to: NodeId) -> Result<MoveAnswer, AdminError> {
         self.ask(&Request::Move { group: group.into(), to })
+    }
+
+    /// Gives a group another style; returns when it has it.
+    ///
+    /// # Errors
+    /// The cluster refuses, or the connection broke.
+    pub fn restyle(&mut self, group: &str, style: Style) -> Result<RestyleAnswer, AdminError> {
+        self.ask(&Request::Restyle { group: group.into(), style })
     }
 
     /// The node's last events and, if `follow`, all from here on; `calls` adds to these those that

@@ -18,7 +18,9 @@ use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
 use super::stream::{Closer, Stream, Tls, listen_privately};
-use super::{KeyAnswer, MoveAnswer, Refused, Request, StateAnswer, StopAnswer, digest, hex};
+use super::{
+    KeyAnswer, MoveAnswer, Refused, Request, RestyleAnswer, StateAnswer, StopAnswer, digest, hex,
+};
 use crate::control::Control;
 use crate::error::StartError;
 use crate::events::{EventRecord, Interest, Stamped};
@@ -224,7 +226,7 @@ impl Server {
         self.control.admin_malformed.fetch_add(1, Ordering::Relaxed);
         let error = format!(
             "{reason}; one JSON request a line: {{\"status\":{{}}}}, \
-             {{\"state\":{{\"group\":\"...\"}}}}, {{\"move\":{{...}}}}, {{\"bench\":{{...}}}}, {{\"run\":{{...}}}}, \
+             {{\"state\":{{\"group\":\"...\"}}}}, {{\"move\":{{...}}}}, {{\"restyle\":{{...}}}}, {{\"bench\":{{...}}}}, {{\"run\":{{...}}}}, \
              {{\"stop-program\":{{\"group\":\"...\"}}}} or {{\"events\":{{\"follow\":true}}}}"
         );
         answer(stream, &Refused { error })
@@ -246,6 +248,10 @@ impl Server {
             Request::Events { follow, calls } => self.events(stream, follow, calls),
             Request::Move { group, to } => match control.move_primary(&group, to) {
                 Ok(view) => answer(stream, &MoveAnswer { group, primary: to, view }),
+                Err(error) => answer(stream, &Refused { error: error.to_string() }),
+            },
+            Request::Restyle { group, style } => match control.restyle(&group, style) {
+                Ok(view) => answer(stream, &RestyleAnswer { group, style, view }),
                 Err(error) => answer(stream, &Refused { error: error.to_string() }),
             },
             Request::Key { ask } => match control.key(ask) {

@@ -112,6 +112,9 @@ impl Log {
             Event::Moved { name, from, to, view, .. } => {
                 tracing::info!(group = name, %view, from = %from.node, to = %to.node, "the primary has moved");
             }
+            Event::Restyled { name, from, to, view, .. } => {
+                tracing::info!(group = name, %view, %from, %to, "the group has another style");
+            }
             Event::BenchBegan { by, senders, size } => {
                 let senders = list(senders.iter().copied());
                 tracing::warn!(by = %by.node, %senders, size, "a benchmark loads the ring");

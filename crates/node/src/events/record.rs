@@ -3,7 +3,7 @@
 use engine::{Deviation, Event, ProgramNews, StorageNews, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
-use wire::ordered::GroupOptions;
+use wire::ordered::{GroupOptions, Style};
 use wire::{ClientId, GroupId, Incarnation, Member, NodeId, RingId, ViewNumber};
 
 use crate::status::ChargeStatus;
@@ -100,6 +100,16 @@ pub enum EventKind {
         sequence: u64,
         from: Member,
         to: Member,
+        asked: ViewNumber,
+        view: ViewNumber,
+    },
+    /// A group has another style; the view that has it follows.
+    Restyled {
+        group: String,
+        ring: RingId,
+        sequence: u64,
+        from: Style,
+        to: Style,
         asked: ViewNumber,
         view: ViewNumber,
     },
@@ -278,6 +288,9 @@ impl From<&Event> for EventKind {
             Event::Moved { name, ring, sequence, from, to, asked, view, .. } => {
                 EventKind::Moved { group: name, ring, sequence, from, to, asked, view }
             }
+            Event::Restyled { name, ring, sequence, from, to, asked, view, .. } => {
+                EventKind::Restyled { group: name, ring, sequence, from, to, asked, view }
+            }
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }
             }
@@ -377,6 +390,7 @@ mod tests {
         let event = Event::View {
             group: GroupId::of("counter"),
             name: "counter".into(),
+            style: Style::SemiActive,
             view: ViewNumber(4),
             replicas: vec![(member, true)],
             primary: Some(member),

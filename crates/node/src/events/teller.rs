@@ -84,6 +84,9 @@ impl Teller {
             EventKind::Moved { group, from, to, view, .. } => {
                 format!("{group}: the primary moved from {} to {} ({view})", from.node, to.node)
             }
+            EventKind::Restyled { group, from, to, view, .. } => {
+                format!("{group}: the style changed from {from} to {to} ({view})")
+            }
             EventKind::View { group, view, replicas, primary } => {
                 let ranks: Vec<String> = replicas
                     .iter()

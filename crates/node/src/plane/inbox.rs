@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event};
 use wire::GroupId;
-use wire::ordered::GroupOptions;
+use wire::ordered::{GroupOptions, Style};
 use wire::{NodeId, ViewNumber};
 
 use crate::admin::KeyAsk;
-use crate::error::{HostError, MoveError};
+use crate::error::{HostError, MoveError, RestyleError};
 use crate::events::{Interest, Stamped};
 use crate::executor::{Executor, Report, StateReply};
 use crate::keeper::Kept;
@@ -24,6 +24,9 @@ pub(crate) type BenchOutcome = Result<BenchResult, BenchError>;
 
 /// Who waits for the outcome of a move.
 pub(crate) type MoveReply = SyncSender<Result<ViewNumber, MoveError>>;
+
+/// Who waits for the outcome of a change of style.
+pub(crate) type RestyleReply = SyncSender<Result<ViewNumber, RestyleError>>;
 
 /// What the program's other threads want of the data plane.
 pub(crate) enum Order {
@@ -75,6 +78,12 @@ pub(crate) enum Order {
         name: String,
         to: NodeId,
         reply: MoveReply,
+    },
+    /// A group is to have this style; the view that has it.
+    Restyle {
+        name: String,
+        style: Style,
+        reply: RestyleReply,
     },
     /// What the admin asks of the cluster's key; the number of the key that it is about.
     Key {

@@ -107,6 +107,17 @@ impl Plane {
                     }
                 }
             }
+            Order::Restyle { name, style, reply } => {
+                let group = GroupId::of(&name);
+                match self.stack.restyle(now, group, style) {
+                    Ok(()) => {
+                        self.restyles.insert(group, reply);
+                    }
+                    Err(error) => {
+                        let _ = reply.try_send(Err(error.into()));
+                    }
+                }
+            }
             Order::Key { ask, reply } => {
                 let _ = reply.try_send(self.change_key(now, ask));
             }

@@ -4,7 +4,7 @@ use engine::{Command, Event, Output};
 use wire::{GroupId, Time};
 
 use super::{Plane, Sockets, Stop};
-use crate::error::MoveError;
+use crate::error::{MoveError, RestyleError};
 use crate::executor::Overloaded;
 use crate::status::{ChargeStatus, ExclusionStatus};
 use crate::timer::{monotonic, wall_clock};
@@ -98,6 +98,11 @@ impl Plane {
             Output::Moved { group, outcome, .. } => {
                 if let Some(reply) = self.moves.remove(&group) {
                     let _ = reply.try_send(outcome.map_err(MoveError::from));
+                }
+            }
+            Output::Restyled { group, outcome, .. } => {
+                if let Some(reply) = self.restyles.remove(&group) {
+                    let _ = reply.try_send(outcome.map_err(RestyleError::from));
                 }
             }
             Output::Event(event) => self.handle_event(event),

@@ -20,6 +20,7 @@ pub mod once;
 pub mod ordered_time;
 pub mod primary;
 pub mod replies;
+pub mod restyles;
 pub mod sealed;
 pub mod served;
 pub mod settling;

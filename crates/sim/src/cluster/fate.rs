@@ -229,6 +229,7 @@ impl Cluster {
         self.summary.deaths += 1;
         let me = self.fabric.member(node);
         self.watch.promise.died(me);
+        self.watch.restyles.died(me);
         self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
         self.fabric.kill(node, power);
         self.disks[node].end(power);
@@ -411,6 +412,7 @@ impl Cluster {
             let ends: Vec<_> = group.hosts.iter().filter(runs).map(end).collect();
             self.watch.finish(id, &ends)?;
         }
+        self.watch.restyles.finish(self.fabric.now())?;
         for customer in &self.customers {
             let stats = customer.session.stats();
             hedging::budget(customer.session.client(), stats, self.options.groups.len())?;

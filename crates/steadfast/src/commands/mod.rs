@@ -16,6 +16,7 @@ pub mod replica;
 mod report;
 pub mod run;
 pub mod status;
+pub mod style;
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};

@@ -13,7 +13,7 @@ use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
     End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
-    ReplicaState, nested_client, nested_number,
+    ReplicaState, Restyle, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Style, Synced, Told};
 use wire::ordered::{Update, UpdateEntry, UpdateHead};
@@ -287,6 +287,14 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
         ("relay", Ordered::Relay(relay())),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
         ("recalled", Ordered::Recalled(Recalled { group: GroupId(0xa1), taken: PLACE })),
+        (
+            "restyle",
+            Ordered::Restyle(Restyle {
+                group: GroupId(0xa1),
+                view: ViewNumber(6),
+                style: Style::Active,
+            }),
+        ),
         ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),

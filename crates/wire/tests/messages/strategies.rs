@@ -21,7 +21,7 @@ use wire::ordered::{
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
     End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
-    ReplicaState, Style, nested_client, nested_number,
+    ReplicaState, Restyle, Style, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Synced, Told};
 use wire::ordered::{Update, UpdateEntry, UpdateHead};
@@ -436,6 +436,11 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             group: GroupId(group),
             to,
             view: ViewNumber(view)
+        })),
+        (any::<[u64; 2]>(), style()).prop_map(|([group, view], style)| Ordered::Restyle(Restyle {
+            group: GroupId(group),
+            view: ViewNumber(view),
+            style
         })),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),

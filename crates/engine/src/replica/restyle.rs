@@ -1,0 +1,106 @@
+//! The replica's part when its group gets another style (`docs/protocol/group.md`, "Change of style").
+//!
+//! Between styles in which every replica executes, its service goes on as if nothing had happened, with what it has under way and
+//! with what waits: only who answers, and when, is another matter from this place of the order on.
+
+use alloc::vec::Vec;
+
+use wire::ClientId;
+use wire::limits::MAX_JOIN_BACKLOG;
+use wire::ordered::{Digest, Style};
+
+use super::answering::answer;
+use super::{Effect, Mode, Replica, Task, Waiting};
+use crate::bug::Bug;
+use crate::session::Sessions;
+use crate::style::Conduct;
+use crate::tally::Verdict;
+
+impl Replica {
+    /// The group's style, as this replica was told last.
+    pub(crate) fn style(&self) -> Style {
+        self.style
+    }
+
+    /// The group has this style from this place of the order on. `alone`: no other replica has the state.
+    pub(crate) fn restyle(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
+        match self.mode {
+            Mode::Idle => self.votes = style.votes(),
+            Mode::Live | Mode::Draining => self.take_style(style, alone, effects),
+            Mode::Snapshotting
+            | Mode::Joining { .. }
+            | Mode::Restoring { .. }
+            | Mode::Recalling { .. } => {
+                if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
+                    self.overflow(effects);
+                    return self.restyle(style, alone, effects);
+                }
+                self.waiting.push_back(Waiting::Style { style, alone });
+            }
+        }
+        self.style = style;
+    }
+
+    /// All that was ordered before has been given to the service.
+    pub(super) fn take_style(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
+        if self.planted.is(Bug::ForgetSessionsOfStyle) {
+            self.sessions = Sessions::default();
+        }
+        let voted = core::mem::replace(&mut self.votes, style.votes());
+        match (voted, self.votes) {
+            (false, true) => self.begin_to_vote(effects),
+            (true, false) => self.cease_to_vote(alone, effects),
+            _ => {}
+        }
+    }
+
+    /// The length of the history with all that the service was given. Every replica counts the same at a place of the order,
+    /// however far its service is.
+    pub(super) fn position(&self) -> u64 {
+        let calls = self.tasks.iter().filter(|(_, task)| matches!(task, Task::Execute { .. }));
+        self.executed + calls.count() as u64
+    }
+
+    /// What waits for votes is answered now: what this replica has is as good as what any other has. But for what was settled
+    /// while there were votes: who has something else goes, unless nobody else has the state.
+    fn cease_to_vote(&mut self, alone: bool, effects: &mut Vec<Effect>) {
+        let Some(voting) = self.voting.take() else { return };
+        if voting.deviates && !alone {
+            effects.push(Effect::Overflow);
+            return self.idle(effects);
+        }
+        self.verdicts = voting.ahead;
+        for (client, number) in voting.open.into_keys() {
+            if let Some(Some(outcome)) = self.sessions.known(client, number) {
+                let asked = self.sessions.asked(client, number);
+                answer(client, number, asked, outcome, effects);
+            }
+        }
+        for state in voting.unsettled {
+            if self.given.contains(&state.transfer) {
+                self.send_state(state.transfer, state.head, state.service, effects);
+            }
+        }
+    }
+
+    /// A call was executed that the others had settled when the group ceased to vote. True if it is to be answered.
+    pub(super) fn judged_before(
+        &mut self,
+        (position, client, number): (u64, ClientId, u64),
+        told: Digest,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        match self.verdicts.remove(&position) {
+            None => true,
+            Some(Verdict::Agreed(agreed)) if agreed == told => true,
+            Some(Verdict::Agreed(_)) => {
+                effects.push(Effect::Unfit);
+                false
+            }
+            Some(Verdict::Split(_)) => {
+                self.answer_split(client, number, effects);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Another style for a group that runs, on demand (`docs/protocol/group.md`, "Change of style").
+//!
+//! Whoever wishes it orders it, of the view that it knows. Between styles in which every replica executes nobody has to be
+//! ready: the first such message of a view is the change, at its place in the order.
+
+use alloc::vec::Vec;
+
+use wire::limits::MAX_RESTYLES;
+use wire::ordered::{Durability, Ordered, Restyle, Style};
+use wire::{Duration, GroupId, RingId, Time, ViewNumber};
+
+use super::Stack;
+use crate::api::{Event, Output, RestyleError};
+use crate::bug::Bug;
+use crate::callers::Stage;
+use crate::directory::{Change, Group, State};
+use crate::ordering::Ordering;
+
+/// Whoever asked for a change of style hears of it within this time.
+const RESTYLE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A change of style that this node wishes.
+pub(super) struct Restyling {
+    style: Style,
+    until: Time,
+    /// Where the wish was ordered last: on a ring that ended it may be lost, of an old view it is void.
+    asked: Option<(RingId, ViewNumber)>,
+}
+
+/// What can come of a wish.
+enum Outlook {
+    /// It is so, or cannot be.
+    Over(Result<ViewNumber, RestyleError>),
+    /// It can be ordered, of this view.
+    Ready(ViewNumber),
+    /// Groups do not act now.
+    Wait,
+}
+
+impl<O: Ordering> Stack<O> {
+    /// Gives a group another style while it serves. The outcome comes as [`Output::Restyled`], at once or within some seconds.
+    ///
+    /// # Errors
+    /// Another change of this group, or too many of others, were asked for at this node and are not over.
+    pub fn restyle(&mut self, now: Time, group: GroupId, style: Style) -> Result<(), RestyleError> {
+        if let Some(under_way) = self.restyles.get(&group) {
+            return Err(RestyleError::UnderWay(under_way.style));
+        }
+        if self.restyles.len() >= MAX_RESTYLES {
+            return Err(RestyleError::TooMany);
+        }
+        let restyling = Restyling { style, until: now + RESTYLE_PATIENCE, asked: None };
+        self.restyles.insert(group, restyling);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// When a wish is given up.
+    pub(super) fn next_restyle_timeout(&self) -> Option<Time> {
+        self.restyles.values().map(|restyling| restyling.until).min()
+    }
+
+    /// Orders the wishes that can be ordered, and ends those that are over. True if there was anything to do.
+    pub(super) fn pump_restyles(&mut self, now: Time) -> bool {
+        let wishes: Vec<GroupId> = self.restyles.keys().copied().collect();
+        let mut any = false;
+        for id in wishes {
+            let Restyling { style, until, .. } = self.restyles[&id];
+            let ended = match self.prospect(id, style) {
+                Outlook::Over(outcome) => Some(outcome),
+                Outlook::Ready(_) | Outlook::Wait if now >= until => {
+                    Some(Err(RestyleError::Late(style)))
+                }
+                Outlook::Wait => None,
+                Outlook::Ready(view) => {
+                    any |= self.wish_style(now, id, view);
+                    None
+                }
+            };
+            if let Some(outcome) = ended {
+                any = true;
+                self.restyles.remove(&id);
+                self.outputs.push_back(Output::Restyled { group: id, style, outcome });
+            }
+        }
+        any
+    }
+
+    fn prospect(&self, id: GroupId, style: Style) -> Outlook {
+        if self.membership.is_minority() {
+            return Outlook::Over(Err(RestyleError::NoQuorum));
+        }
+        if !self.membership.is_active() {
+            return Outlook::Wait;
+        }
+        let Some(group) = self.directory.get(id) else {
+            return Outlook::Over(Err(RestyleError::NoSuchGroup));
+        };
+        if group.options.style == style {
+            return Outlook::Over(Ok(group.view));
+        }
+        match refusal(group, style) {
+            Some(error) => Outlook::Over(Err(error)),
+            None => Outlook::Ready(group.view),
+        }
+    }
+
+    /// Orders a wish, once on each ring and for each view.
+    fn wish_style(&mut self, now: Time, id: GroupId, view: ViewNumber) -> bool {
+        let here = Some((self.membership.ring(), view));
+        let restyling = self.restyles.get_mut(&id).expect("it is looked at");
+        if restyling.asked == here {
+            return false;
+        }
+        restyling.asked = here;
+        let restyle = Restyle { group: id, view, style: restyling.style };
+        self.order(now, Ordered::Restyle(restyle));
+        true
+    }
+
+    /// A change of style at its place in the order.
+    pub(super) fn act_on_restyle(&mut self, now: Time, restyle: Restyle) {
+        let Restyle { group: id, view: asked, style: to } = restyle;
+        let Some(group) = self.directory.get(id).filter(|group| group.primary().is_some()) else {
+            return;
+        };
+        let (name, from) = (group.name.clone(), group.options.style);
+        let stranger = group.replica(self.me).is_none();
+        if stranger && self.planted.is(Bug::BystandersKeepStyle) {
+            return;
+        }
+        let change = self.directory.restyle(id, asked, to, self.planted);
+        if change != Change::View {
+            return;
+        }
+        // Votes are told anew if there are to be any.
+        self.tallies.remove(&id);
+        self.arrears.remove(&id);
+        self.park_reads_of(id);
+        let view = self.directory.get(id).map_or(asked, |group| group.view);
+        let (ring, sequence) = (self.membership.ring(), self.delivered);
+        self.event(Event::Restyled { group: id, name, ring, sequence, from, to, asked, view });
+        self.changed(now, id, change);
+    }
+
+    /// How reads are answered is another matter from here on.
+    fn park_reads_of(&mut self, id: GroupId) {
+        for call in self.callers.of_group(id) {
+            let stage = self.callers.get(&call).map(|waiting| &waiting.stage);
+            if matches!(stage, Some(Stage::Asking { .. } | Stage::Placed { .. })) {
+                self.callers.park(&call);
+            }
+        }
+    }
+
+    /// This node's replica goes on in the style that the table has.
+    pub(super) fn reconcile_style(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.directory.get(id) else { return };
+        let style = group.options.style;
+        let alone = group.synced().eq([self.me]);
+        let differs = |hosted: &&super::Hosted| hosted.replica.style() != style;
+        // One that the group would not have keeps what it was configured with.
+        if group.replica(self.me).is_some() && self.hosted.get(&id).is_some_and(|h| differs(&h)) {
+            self.with_replica(now, id, |replica, effects| replica.restyle(style, alone, effects));
+        }
+    }
+
+    /// Every replica that goes on in this component is in its group's style.
+    pub(super) fn check_styles(&self) {
+        if !self.membership.is_active() {
+            return;
+        }
+        for (id, hosted) in &self.hosted {
+            let group = self.directory.get(*id);
+            let goes_on = |group: &&Group| {
+                let state = group.replica(self.me).map(|replica| replica.state);
+                state == Some(State::Synced) && !hosted.lost && !hosted.abandoned
+            };
+            if let Some(group) = group.filter(goes_on) {
+                let (style, own) = (group.options.style, hosted.replica.style());
+                assert_eq!(style, own, "a replica is in its group's style");
+            }
+        }
+    }
+}
+
+/// Why this group cannot have that style.
+fn refusal(group: &Group, to: Style) -> Option<RestyleError> {
+    let from = group.options.style;
+    if !(from.executes_everywhere() && to.executes_everywhere()) {
+        return Some(RestyleError::Apart { from, to });
+    }
+    if group.options.durability == Durability::Disk && !to.can_be_on_disk() {
+        return Some(RestyleError::NotOnDisk(to));
+    }
+    group.primary().is_none().then_some(RestyleError::NoPrimary)
+}

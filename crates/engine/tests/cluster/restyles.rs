@@ -1,0 +1,170 @@
+//! Groups that get another style while they run.
+
+use steadfast_engine::{Event, RestyleError};
+use wire::client::Outcome;
+use wire::ordered::{Durability, GroupOptions, Hold, Style};
+
+use crate::base::Base;
+use crate::harness::{Cluster, ms};
+
+fn style<O: Base>(cluster: &Cluster<O>, node: u32, group: &str) -> Style {
+    let status = cluster.node(node).status();
+    let group = status.groups.into_iter().find(|known| known.name == group);
+    group.expect("the group").options.style
+}
+
+pub fn a_group_goes_through_its_styles_while_it_is_called<O: Base>(mut cluster: Cluster<O>) {
+    cluster.host_on("log", &[1, 2, 3]);
+    let (at_1, at_3) = (cluster.client(1), cluster.client(3));
+    let mut number = 0;
+    for to in [Style::Active, Style::Voting, Style::SemiActive, Style::Voting, Style::Active] {
+        let from = style(&cluster, 2, "log");
+        cluster.learn_view(at_1, "log");
+        // One is under way when the style changes, one comes after that by the old view, and one by the new.
+        let before = cluster.call(at_1, "log", 3 * number + 1, "a");
+        cluster.restyle(4, "log", to).expect("begun");
+        let view = cluster.restyled(4).expect("changed");
+        let late = cluster.call(at_1, "log", 3 * number + 2, "a");
+        assert!(matches!(cluster.reply(before), Outcome::Ok(_)), "{from} to {to}");
+        let reply = cluster.whole_reply(late);
+        assert!(matches!(reply.outcome, Outcome::Ok(_)), "{from} to {to}: {reply:?}");
+        let targets = reply.targets.expect("the new style is news");
+        assert_eq!((targets.style, targets.view), (to, view));
+        cluster.learn_view(at_3, "log");
+        let next = cluster.call(at_3, "log", number + 1, "a");
+        assert!(matches!(cluster.reply(next), Outcome::Ok(_)), "{from} to {to}");
+        number += 1;
+        cluster.run_for(ms(5));
+        for node in 1..=5 {
+            assert_eq!(style(&cluster, node, "log"), to, "at {node}");
+            let tells = |event: &Event| matches!(event, Event::Restyled { from: f, to: t, .. } if (*f, *t) == (from, to));
+            assert_eq!(cluster.times(node, tells), 1, "everybody is told: {node}, {from} to {to}");
+        }
+        assert_eq!(cluster.replicas("log"), [1, 2, 3], "nobody is given the state anew");
+    }
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log").len() as u64, 3 * number);
+    }
+    let given = |event: &Event| matches!(event, Event::TransferStarted { .. });
+    let given: usize = (1..=3).map(|node| cluster.times(node, given)).sum();
+    assert_eq!(given, 2, "but when the replicas joined");
+}
+
+pub fn a_change_that_cannot_be_is_refused_with_what_to_do<O: Base>(mut cluster: Cluster<O>) {
+    cluster.host_on("log", &[1, 2]);
+    let view = cluster.node(1).status().groups[0].view;
+    let mut ask = |group, style| {
+        cluster.restyle(2, group, style).expect("begun");
+        cluster.restyled(2)
+    };
+    assert_eq!(ask("log", Style::SemiActive), Ok(view), "it has it already");
+    assert_eq!(ask("lag", Style::Active), Err(RestyleError::NoSuchGroup));
+    for to in [Style::Stateless, Style::ColdPassive, Style::WarmPassive] {
+        let apart = RestyleError::Apart { from: Style::SemiActive, to };
+        assert!(apart.to_string().contains(&format!("style = \"{to}\"")), "{apart}");
+        assert_eq!(ask("log", to), Err(apart));
+    }
+    assert_eq!(style(&cluster, 1, "log"), Style::SemiActive);
+    // A node that is configured with the style of before joins; one with a style that it cannot have had does not.
+    cluster.restyle(1, "log", Style::Active).expect("begun");
+    cluster.restyled(1).expect("changed");
+    cluster.host_on_later("log", 3);
+    cluster.run_until_synced("log", 3);
+    cluster.host_with(
+        "log",
+        4,
+        GroupOptions { style: Style::WarmPassive, ..GroupOptions::default() },
+    );
+    cluster.host_with("log", 5, GroupOptions { hold: Hold::All, ..GroupOptions::default() });
+    cluster.run_for(ms(20));
+    assert!(cluster.was_refused(4, "log") && cluster.was_refused(5, "log"));
+    cluster.partition(&[4, 5]);
+    cluster.run_for(ms(2_000));
+    cluster.restyle(4, "log", Style::SemiActive).expect("begun");
+    assert_eq!(cluster.restyled(4), Err(RestyleError::NoQuorum));
+}
+
+pub fn changes_at_the_same_time_take_place_one_after_the_other<O: Base>(mut cluster: Cluster<O>) {
+    cluster.host_on("log", &[1, 2, 3]);
+    cluster.restyle(4, "log", Style::Active).expect("begun");
+    let again = cluster.restyle(4, "log", Style::Voting);
+    assert_eq!(again, Err(RestyleError::UnderWay(Style::Active)));
+    cluster.restyle(5, "log", Style::Voting).expect("begun");
+    cluster.move_primary(3, "log", 3).expect("begun");
+    let (first, second) =
+        (cluster.restyled(4).expect("changed"), cluster.restyled(5).expect("changed"));
+    cluster.moved(3).expect("moved");
+    assert_ne!(first, second, "each has a view of its own");
+    cluster.run_for(ms(2));
+    let last = if first > second { Style::Active } else { Style::Voting };
+    assert!((1..=5).all(|node| style(&cluster, node, "log") == last));
+    assert!((1..=5).all(|node| cluster.primary(node, "log") == Some(3)));
+}
+
+pub fn a_style_outlives_the_death_of_who_ordered_it<O: Base>(mut cluster: Cluster<O>) {
+    cluster.host_on("log", &[1, 2, 3]);
+    let client = cluster.client(2);
+    cluster.learn_view(client, "log");
+    let call = cluster.call(client, "log", 1, "a");
+    cluster.restyle(4, "log", Style::Active).expect("begun");
+    cluster.kill(1);
+    cluster.restyled(4).expect("changed");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    // Its file says the style of before: it joins, and goes by what the group has.
+    cluster.restart(1);
+    cluster.host_on_later("log", 1);
+    cluster.run_until_synced("log", 3);
+    let client = cluster.client(1);
+    cluster.learn_view(client, "log");
+    let call = cluster.call(client, "log", 1, "b");
+    assert_eq!(cluster.reply(call), Outcome::Ok("2:b".into()), "it is an entry like any other");
+    assert!((1..=5).all(|node| style(&cluster, node, "log") == Style::Active));
+}
+
+/// A voting group whose primary lies is given another style: what is settled by then counts.
+#[test]
+fn who_has_deviated_does_not_go_on_when_the_votes_end() {
+    let mut cluster = Cluster::new(5);
+    let options = GroupOptions { style: Style::Voting, ..GroupOptions::default() };
+    cluster.host_on_with("log", &[1, 2, 3], options);
+    let client = cluster.client(1);
+    cluster.learn_view(client, "log");
+    cluster.spoil(3, crate::voting::Fault::Lies);
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    cluster.restyle(4, "log", Style::Active).expect("begun");
+    cluster.restyled(4).expect("changed");
+    cluster.run_until_synced("log", 3);
+    let next = cluster.call(client, "log", 2, "b");
+    assert_eq!(cluster.reply(next), Outcome::Ok("2:b".into()));
+    cluster.run_for(ms(5));
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log"), ["a", "b"], "at {node}");
+    }
+}
+
+#[test]
+fn a_group_on_disk_keeps_its_style_when_all_lives_end() {
+    let mut cluster = Cluster::new_on_disk(3);
+    let options = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
+    cluster.host_on_with("log", &[1, 2, 3], options);
+    cluster.restyle(2, "log", Style::Voting).expect("begun");
+    assert_eq!(cluster.restyled(2), Err(RestyleError::NotOnDisk(Style::Voting)));
+    cluster.restyle(2, "log", Style::Active).expect("begun");
+    cluster.restyled(2).expect("changed");
+    let client = cluster.client(3);
+    cluster.learn_view(client, "log");
+    let call = cluster.call(client, "log", 1, "a");
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    (1..=3).for_each(|node| cluster.kill(node));
+    (1..=3).for_each(|node| cluster.restart(node));
+    for node in 1..=3 {
+        cluster.host_with("log", node, options);
+    }
+    cluster.run_until_synced("log", 3);
+    let client = cluster.client(3);
+    cluster.learn_view(client, "log");
+    let call = cluster.call(client, "log", 1, "b");
+    assert_eq!(cluster.reply(call), Outcome::Ok("2:b".into()));
+    assert!((1..=3).all(|node| style(&cluster, node, "log") == Style::Active));
+}

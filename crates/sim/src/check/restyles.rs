@@ -1,0 +1,186 @@
+//! A group's style changes only as it was wished, everywhere in the same view, and whoever wished it hears what came of it.
+//!
+//! Source: docs/protocol/group.md, "Change of style": a wish is of one view, and void in another; nothing else changes a style;
+//! whoever asked is told within three seconds.
+
+use super::hashed::HashMap;
+
+use wire::ordered::Style;
+use wire::{Duration, GroupId, Member, RingId, Time, ViewNumber};
+
+use super::{Verdict, demand};
+
+const PROPERTY: &str = "change of style";
+
+/// Whoever asked hears of it within three seconds of its own, and may have been stopped meanwhile.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A change as a node tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The style until here.
+    pub from: Style,
+    /// The style from here on.
+    pub to: Style,
+    /// The view that the wish named.
+    pub asked: ViewNumber,
+}
+
+/// What every node said last of every group's style.
+#[derive(Default)]
+pub struct Restyles {
+    seen: HashMap<(RingId, GroupId, ViewNumber), (Style, Member)>,
+    last: HashMap<(Member, GroupId), Known>,
+    wishes: HashMap<(Member, GroupId), Time>,
+}
+
+struct Known {
+    component: RingId,
+    view: ViewNumber,
+    style: Style,
+    /// The style that must come with the next view.
+    next: Option<Style>,
+}
+
+impl Restyles {
+    /// A node says that a group's style has changed. Of a group that has come into its component as it was, it has said nothing.
+    pub fn restyled(
+        &mut self,
+        by: Member,
+        component: RingId,
+        group: GroupId,
+        told: Told,
+    ) -> Verdict {
+        let known = self.last.get_mut(&(by, group));
+        let Some(known) = known.filter(|known| known.component == component) else {
+            return Ok(());
+        };
+        let (view, style) = (known.view, known.style);
+        demand(told.asked == view, PROPERTY, || {
+            format!("{by} obeys a change of {group} that was wished in {}, in {view}", told.asked)
+        })?;
+        demand(told.from == style && told.to != style, PROPERTY, || {
+            format!("{by} changes {group} from {} to {}, and it is {style}", told.from, told.to)
+        })?;
+        known.next = Some(told.to);
+        Ok(())
+    }
+
+    /// A node installs a view of a group in this style.
+    pub fn installed(
+        &mut self,
+        by: Member,
+        component: RingId,
+        (group, view): (GroupId, ViewNumber),
+        style: Style,
+    ) -> Verdict {
+        let (first, who) = *self.seen.entry((component, group, view)).or_insert((style, by));
+        demand(first == style, PROPERTY, || {
+            format!("{view} of {group} in {component} is {style} at {by}, {first} at {who}")
+        })?;
+        let known = Known { component, view, style, next: None };
+        let Some(last) = self.last.insert((by, group), known) else { return Ok(()) };
+        let right = last.next.unwrap_or(last.style);
+        demand(last.component != component || style == right, PROPERTY, || {
+            format!("{view} of {group} at {by} is {style} instead of {right}")
+        })
+    }
+
+    /// A node is asked for a change.
+    pub fn wished(&mut self, now: Time, by: Member, group: GroupId) {
+        self.wishes.insert((by, group), now);
+    }
+
+    /// Whoever asked is told that the group has this style in this view, or that it could not be done.
+    pub fn ended(
+        &mut self,
+        now: Time,
+        (by, component): (Member, RingId),
+        (group, style): (GroupId, Style),
+        done: Option<ViewNumber>,
+    ) -> Verdict {
+        let wished = self.wishes.remove(&(by, group));
+        let took = wished.map(|wished| now.since(wished));
+        demand(took.is_some_and(|took| took <= PATIENCE), PROPERTY, || {
+            format!("{by} ends a wish for {group} after {took:?}")
+        })?;
+        let known = self.last.get(&(by, group)).filter(|known| known.component == component);
+        let (Some(view), Some(known)) = (done, known) else { return Ok(()) };
+        demand((known.view, known.style) == (view, style), PROPERTY, || {
+            format!(
+                "{by} says that {group} is {style} in {view}, and it is {} in {}",
+                known.style, known.view
+            )
+        })
+    }
+
+    /// A node's life is over, and its wishes with it.
+    pub fn died(&mut self, by: Member) {
+        self.wishes.retain(|(member, _), _| *member != by);
+    }
+
+    /// At the end: nobody waits for longer than it may.
+    pub fn finish(&self, now: Time) -> Verdict {
+        let late = self.wishes.iter().find(|(_, wished)| now.since(**wished) > PATIENCE);
+        demand(late.is_none(), PROPERTY, || format!("nothing came of a wish: {late:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Incarnation, NodeId};
+
+    fn member(node: u32) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(1) }
+    }
+
+    const GROUP: GroupId = GroupId(1);
+    const RING: RingId = RingId { sequence: 4, representative: NodeId(1) };
+
+    fn seen(restyles: &mut Restyles, by: u32, view: u64, style: Style) -> Verdict {
+        restyles.installed(member(by), RING, (GROUP, ViewNumber(view)), style)
+    }
+
+    fn told(from: Style, to: Style, asked: u64) -> Told {
+        Told { from, to, asked: ViewNumber(asked) }
+    }
+
+    #[test]
+    fn a_change_that_was_not_wished_or_of_an_old_view_or_not_by_all_is_seen() {
+        let (semi, active) = (Style::SemiActive, Style::Active);
+        let mut restyles = Restyles::default();
+        seen(&mut restyles, 1, 5, semi).unwrap();
+        seen(&mut restyles, 2, 5, active).unwrap_err();
+        seen(&mut restyles, 1, 6, active).unwrap_err();
+
+        let mut restyles = Restyles::default();
+        seen(&mut restyles, 1, 5, semi).unwrap();
+        restyles.restyled(member(1), RING, GROUP, told(semi, active, 4)).unwrap_err();
+        restyles.restyled(member(1), RING, GROUP, told(active, semi, 5)).unwrap_err();
+        restyles.restyled(member(1), RING, GROUP, told(semi, active, 5)).unwrap();
+        seen(&mut restyles, 1, 6, semi).unwrap_err();
+
+        let mut restyles = Restyles::default();
+        seen(&mut restyles, 1, 5, semi).unwrap();
+        restyles.restyled(member(1), RING, GROUP, told(semi, active, 5)).unwrap();
+        seen(&mut restyles, 1, 6, active).unwrap();
+    }
+
+    #[test]
+    fn a_wish_of_which_nothing_comes_is_seen() {
+        let (wish, start) = ((GROUP, Style::Active), Time::ZERO + Duration::from_secs(1));
+        let late = start + Duration::from_secs(6);
+        let mut restyles = Restyles::default();
+        restyles.wished(start, member(1), GROUP);
+        restyles.finish(start + Duration::from_secs(3)).unwrap();
+        restyles.finish(late).unwrap_err();
+        restyles.ended(late, (member(1), RING), wish, None).unwrap_err();
+        restyles.wished(start, member(1), GROUP);
+        restyles.died(member(1));
+        restyles.finish(late).unwrap();
+        seen(&mut restyles, 1, 5, Style::SemiActive).unwrap();
+        restyles.wished(start, member(1), GROUP);
+        restyles.ended(start, (member(1), RING), wish, Some(ViewNumber(5))).unwrap_err();
+    }
+}

@@ -1,0 +1,49 @@
+//! Groups get other styles while they serve, and while faults happen.
+
+use wire::{Duration, GroupId};
+
+use super::{Cluster, Extra};
+use crate::check::Verdict;
+
+impl Cluster {
+    pub(super) fn plan_restyle(&mut self) {
+        if let Some(every) = self.options.restyles {
+            let wait = self.restyles.span(Duration::from_millis(1), every * 2);
+            self.fabric.later(wait, Extra::Restyle);
+        }
+    }
+
+    /// Somebody is asked for another style; now and then two at once, who need not want the same.
+    pub(super) fn restyle_some(&mut self) -> Verdict {
+        if self.calm.is_some() {
+            return Ok(());
+        }
+        self.plan_restyle();
+        let group = self.restyles.count(0, self.options.groups.len() - 1);
+        let times = if self.restyles.one_in(4) { 2 } else { 1 };
+        (0..times).try_for_each(|_| self.restyle_one(group))
+    }
+
+    fn restyle_one(&mut self, group: usize) -> Verdict {
+        let asked = self.restyles.count(0, self.options.nodes - 1);
+        let plan = &self.options.groups[group];
+        if plan.styles.is_empty() {
+            return Ok(());
+        }
+        let style = self.restyles.pick(&plan.styles);
+        let id = GroupId::of(&plan.name);
+        if !self.fabric.hosts[asked].runs() {
+            return Ok(());
+        }
+        let now = self.fabric.local(asked);
+        let process = self.fabric.hosts[asked].process.as_mut().expect("it runs");
+        let begun = process.restyle(now, id, style);
+        self.fabric.trace.say(self.fabric.now(), || {
+            format!("node {} is asked to make {id} {style}: {begun:?}", asked + 1)
+        });
+        if begun.is_ok() {
+            self.watch.restyles.wished(self.fabric.now(), self.fabric.member(asked), id);
+        }
+        self.drain(asked)
+    }
+}

@@ -1,0 +1,81 @@
+//! A group gets other styles while clients call it.
+
+mod cluster;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use steadfast::{Client, HostOptions, Node, Style};
+
+const GROUP: &str = "tally";
+const LONG: Duration = Duration::from_secs(60);
+
+#[steadfast::service]
+trait Tally {
+    fn count(&mut self) -> u64;
+    fn counted(&self) -> u64;
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Count(u64);
+
+impl Tally for Count {
+    fn count(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+
+    fn counted(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Calls until it is told to stop. What its calls were answered.
+fn calls(nodes: &[Node], stop: &AtomicBool) -> Vec<u64> {
+    let client = Client::connect(cluster::addresses(nodes)).expect("the nodes are up");
+    let tally = TallyClient::new(&client, GROUP).within(LONG);
+    let mut answers = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        answers.push(tally.count().expect("no call is lost"));
+    }
+    answers
+}
+
+#[test]
+fn a_group_goes_through_its_styles_under_load_and_counts_each_call_once() {
+    let nodes = cluster::start(3);
+    for node in &nodes {
+        let host = || TallyService::new(Count::default());
+        node.host(GROUP, HostOptions::default(), host).expect("a new group");
+    }
+    for node in &nodes {
+        cluster::wait_for_replicas(node, GROUP, 3);
+    }
+    let stop = AtomicBool::new(false);
+    let mut answers = thread::scope(|scope| {
+        let callers: Vec<_> = (0..4).map(|_| scope.spawn(|| calls(&nodes, &stop))).collect();
+        let styles =
+            [Style::Active, Style::Voting, Style::SemiActive, Style::Voting, Style::Active];
+        for (round, style) in styles.into_iter().cycle().take(20).enumerate() {
+            let asked = &nodes[round % nodes.len()];
+            let view = asked.restyle(GROUP, style).expect("it can");
+            let group = cluster::wait_for(asked, GROUP, |group| group.view >= view);
+            assert_eq!(group.style, style);
+        }
+        stop.store(true, Ordering::Relaxed);
+        let joined = callers.into_iter().flat_map(|caller| caller.join().expect("it calls"));
+        joined.collect::<Vec<u64>>()
+    });
+    answers.sort_unstable();
+    let each_once: Vec<u64> = (1..=answers.len() as u64).collect();
+    assert_eq!(answers, each_once, "nothing is lost, and nothing is executed twice");
+    let client = Client::connect(cluster::addresses(&nodes)).expect("the nodes are up");
+    let tally = TallyClient::new(&client, GROUP).within(LONG);
+    assert_eq!(tally.counted(), Ok(answers.len() as u64));
+    for node in &nodes {
+        let group = cluster::wait_for_replicas(node, GROUP, 3);
+        assert_eq!(group.style, Style::Active);
+    }
+}

@@ -1,0 +1,71 @@
+//! Another style for a group that runs (`docs/protocol/group.md`, "Change of style").
+
+use serde::{Deserialize, Serialize};
+
+use super::{Durability, GroupOptions, Style};
+use crate::{GroupId, ViewNumber};
+
+/// The group has this style from here on, if it is still in this view and its style [may change so](GroupOptions::may_become).
+/// | group | view | style |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restyle {
+    /// Which group.
+    pub group: GroupId,
+    /// The view that is to be changed.
+    pub view: ViewNumber,
+    /// The new style.
+    pub style: Style,
+}
+
+impl Style {
+    /// Every replica executes every request: it needs nothing but the order to go on in another of these styles.
+    pub const fn executes_everywhere(self) -> bool {
+        match self {
+            Style::SemiActive | Style::Active | Style::Voting => true,
+            Style::Stateless | Style::ColdPassive | Style::WarmPassive => false,
+        }
+    }
+
+    /// Whether a group on disk may have it: all that it took is in the order, and each replica is believed what it has executed.
+    pub const fn can_be_on_disk(self) -> bool {
+        matches!(self, Style::SemiActive | Style::Active)
+    }
+}
+
+impl GroupOptions {
+    /// Whether a group with these options may get this style while it runs.
+    pub fn may_become(self, style: Style) -> bool {
+        let alike = self.style.executes_everywhere() && style.executes_everywhere();
+        alike && (self.durability == Durability::Memory || style.can_be_on_disk())
+    }
+
+    /// Whether a replica that was configured with `begun` may be one of a group with these options: they are the same, but for a
+    /// style that may have changed since the group began.
+    pub fn may_have_been(self, begun: GroupOptions) -> bool {
+        let same_but_for_style = GroupOptions { style: self.style, ..begun } == self;
+        same_but_for_style && (begun.style == self.style || begun.may_become(self.style))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ordered::Hold;
+
+    #[test]
+    fn what_executes_everywhere_may_change_into_each_other_and_nothing_else() {
+        let of = |style| GroupOptions { style, ..GroupOptions::default() };
+        for from in Style::ALL {
+            for to in Style::ALL {
+                let allowed = from.executes_everywhere() && to.executes_everywhere();
+                assert_eq!(of(from).may_become(to), allowed, "{from} to {to}");
+                assert_eq!(of(to).may_have_been(of(from)), allowed || from == to);
+            }
+        }
+        let disk = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
+        assert!(disk.may_become(Style::Active) && !disk.may_become(Style::Voting));
+        assert!(!disk.may_have_been(GroupOptions::default()));
+        let all = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
+        assert!(!all.may_have_been(GroupOptions::default()));
+    }
+}
