@@ -8,7 +8,6 @@ use client::{CallError, CallId, Config, Output, Reading, Session};
 use history::Model;
 use history::models::{Register, RegisterCall};
 use wire::client::{Access, Refusal};
-use wire::ordered::Style;
 use wire::{ClientId, Duration, GroupId, MethodId, Time};
 
 use crate::check::linearizable::Begun;
