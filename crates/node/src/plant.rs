@@ -9,8 +9,12 @@ const VARIABLE: &str = "STEADFAST_PLANTED_BUG";
 /// If there is no such mistake.
 pub(crate) fn into(config: &mut engine::Config) {
     let Ok(name) = std::env::var(VARIABLE) else { return };
-    let bug = engine::Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
-    assert!(bug.is_some(), "{VARIABLE}={name}: the mistakes are {:?}", engine::Bug::ALL);
+    let bug = engine::Bug::all().find(|bug| format!("{bug:?}") == name);
+    assert!(
+        bug.is_some(),
+        "{VARIABLE}={name}: the mistakes are {:?}",
+        engine::Bug::all().collect::<Vec<_>>()
+    );
     eprintln!("{VARIABLE}: {name} is planted in this node");
     config.bug = bug;
 }

@@ -20,9 +20,8 @@ pub fn all() -> Vec<(String, Plant)> {
         .chain(&ring::Bug::OF_IDLENESS)
         .chain(&ring::Bug::OF_READS)
         .map(|&bug| (format!("ring::{bug:?}"), Plant { ring: Some(bug), ..Plant::default() }));
-    let engine = engine::Bug::ALL
-        .iter()
-        .map(|&bug| (format!("engine::{bug:?}"), Plant { engine: Some(bug), ..Plant::default() }));
+    let engine = engine::Bug::all()
+        .map(|bug| (format!("engine::{bug:?}"), Plant { engine: Some(bug), ..Plant::default() }));
     let seal = seal::Bug::ALL
         .iter()
         .map(|&bug| (format!("seal::{bug:?}"), Plant { seal: Some(bug), ..Plant::default() }));

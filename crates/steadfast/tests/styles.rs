@@ -2,12 +2,13 @@
 
 mod cluster;
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast::{Client, HostOptions, Node, Style};
+use steadfast::{Client, HostOptions, Style};
 
 const GROUP: &str = "tally";
 const LONG: Duration = Duration::from_secs(60);
@@ -33,8 +34,8 @@ impl Tally for Count {
 }
 
 /// Calls until it is told to stop. What its calls were answered.
-fn calls(nodes: &[Node], stop: &AtomicBool) -> Vec<u64> {
-    let client = Client::connect(cluster::addresses(nodes)).expect("the nodes are up");
+fn calls(addresses: Vec<SocketAddr>, stop: &AtomicBool) -> Vec<u64> {
+    let client = Client::connect(addresses).expect("the nodes are up");
     let tally = TallyClient::new(&client, GROUP).within(LONG);
     let mut answers = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -53,9 +54,10 @@ fn a_group_goes_through_its_styles_under_load_and_counts_each_call_once() {
     for node in &nodes {
         cluster::wait_for_replicas(node, GROUP, 3);
     }
-    let stop = AtomicBool::new(false);
+    let (addresses, stop) = (cluster::addresses(&nodes), AtomicBool::new(false));
     let mut answers = thread::scope(|scope| {
-        let callers: Vec<_> = (0..4).map(|_| scope.spawn(|| calls(&nodes, &stop))).collect();
+        let call = || scope.spawn(|| calls(addresses.clone(), &stop));
+        let callers: Vec<_> = (0..4).map(|_| call()).collect();
         let styles =
             [Style::Active, Style::Voting, Style::SemiActive, Style::Voting, Style::Active];
         for (round, style) in styles.into_iter().cycle().take(20).enumerate() {
