@@ -194,6 +194,8 @@ fn ordered_messages() {
               07 a1 01 06
             recalled: 8 bytes
               0f a1 01 04 81 14 02 54
+            restyle: 5 bytes
+              13 a1 01 06 05
             move: 7 bytes
               0b a1 01 02 82 02 06
             ballot: 38 bytes
