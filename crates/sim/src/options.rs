@@ -75,6 +75,15 @@ impl GroupPlan {
         self.options.style != Style::Stateless && !self.styles.contains(&Style::Voting)
     }
 
+    /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little. Where a group votes
+    /// now and then, nobody reads without a change.
+    pub fn orders_reads(&self) -> bool {
+        let (style, hold) = (self.options.style, self.options.hold);
+        matches!(style, Style::Voting | Style::ColdPassive)
+            || self.styles.contains(&Style::Voting)
+            || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
+    }
+
     /// In a style that was tried on disk.
     fn settle(&mut self) {
         self.options.style = match self.options.style {
