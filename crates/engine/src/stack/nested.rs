@@ -8,7 +8,7 @@ use wire::client::Refusal;
 use wire::histogram::Histogram;
 use wire::limits::MAX_NESTED_OWED;
 use wire::ordered::{
-    Durability, End, GroupOptions, KeptReply, NestedEnd, Ordered, Request, nested_parts,
+    Durability, End, KeptReply, NestedEnd, Ordered, Request, nested_parts,
 };
 use wire::{Duration, GroupId, Member, Time};
 
