@@ -7,9 +7,7 @@ use bytes::Bytes;
 use wire::client::Refusal;
 use wire::histogram::Histogram;
 use wire::limits::MAX_NESTED_OWED;
-use wire::ordered::{
-    Durability, End, KeptReply, NestedEnd, Ordered, Request, nested_parts,
-};
+use wire::ordered::{Durability, End, KeptReply, NestedEnd, Ordered, Request, nested_parts};
 use wire::{Duration, GroupId, Member, Time};
 
 use super::Stack;
