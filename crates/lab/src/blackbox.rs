@@ -70,6 +70,9 @@ pub struct Options {
     /// Where histories and logs are left if something is wrong.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Where nodes keep groups on disk: a folder of its own is made there and removed.
+    #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
+    storage: PathBuf,
     #[command(flatten)]
     at: Where,
     /// One JSON object a line instead of a table.
@@ -101,25 +104,47 @@ impl<T: std::fmt::Display> From<T> for Finding {
 }
 
 pub fn run(options: &Options) -> Outcome<()> {
-    let kinds = kinds(options)?;
+    if options.nodes < 3 || options.replicas < 2 {
+        return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
+    }
+    if options.kinds.is_empty() && options.at.placement() == Placement::Loopback {
+        let missing = hosts::missing();
+        let why = missing
+            .map_or("--hosts was not given".into(), |missing| format!("hosts need {missing}"));
+        eprintln!("no cables are cut, only processes are struck: {why}");
+    }
     let seed = options.seed.unwrap_or_else(wall);
     eprintln!("on {}; seed {seed}", machine::description());
-    let mut left = options.faults;
+    let (mut left, mut undecided) = (options.faults, Vec::new());
     for (number, style) in options.style.iter().enumerate() {
         let faults = left / (options.style.len() - number);
         left -= faults;
-        one(options, *style, faults, &kinds, seed)?;
+        let of_this = one(options, *style, faults, &kinds(options, *style)?, seed)?;
+        undecided.extend(of_this.into_iter().map(|history| format!("{style}: {history}")));
     }
-    Ok(())
+    match undecided.first() {
+        None => Ok(()),
+        Some(first) => {
+            let count = undecided.len();
+            Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}").into())
+        }
+    }
 }
 
-/// A cluster and its faults.
-fn one(options: &Options, style: By, faults: usize, kinds: &[Kind], seed: u64) -> Outcome<()> {
+/// A cluster and its faults. What cannot be judged is told.
+fn one(
+    options: &Options,
+    style: By,
+    faults: usize,
+    kinds: &[Kind],
+    seed: u64,
+) -> Outcome<Vec<String>> {
     let plan = Plan {
         nodes: options.nodes,
         replicas: options.replicas.min(options.nodes),
         groups: style.objects(),
         placement: options.at.placement(),
+        storage: style.is_on_disk().then(|| options.storage.clone()),
         keep_logs: true,
         ..Plan::default()
     };
@@ -135,35 +160,24 @@ fn one(options: &Options, style: By, faults: usize, kinds: &[Kind], seed: u64) -
     if let Some(finding) = found {
         return Err(run.report(seed, &finding)?.into());
     }
-    match run.tally.undecided.first() {
-        None => Ok(()),
-        Some(first) => {
-            let count = run.tally.undecided.len();
-            Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}").into())
-        }
-    }
+    Ok(run.tally.undecided)
 }
 
-/// The kinds of fault that are drawn from. Without hosts of their own only processes are struck, and it is said.
-fn kinds(options: &Options) -> Outcome<Vec<Kind>> {
-    let on_hosts = options.at.placement() != Placement::Loopback;
-    let permitted: Vec<Kind> = match on_hosts {
-        true => Kind::OF_PROCESSES.into_iter().chain(Kind::OF_HOSTS).collect(),
-        false => Kind::OF_PROCESSES.to_vec(),
-    };
-    if options.nodes < 3 || options.replicas < 2 {
-        return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
+/// The kinds of fault that are drawn from for a group of this style.
+fn kinds(options: &Options, style: By) -> Outcome<Vec<Kind>> {
+    let mut permitted = Kind::OF_PROCESSES.to_vec();
+    permitted.extend(style.is_on_disk().then_some(Kind::Everybody));
+    if options.at.placement() != Placement::Loopback {
+        permitted.extend(Kind::OF_HOSTS);
     }
     if options.kinds.is_empty() {
-        if !on_hosts {
-            let missing = hosts::missing();
-            let why = missing
-                .map_or("--hosts was not given".into(), |missing| format!("hosts need {missing}"));
-            eprintln!("no cables are cut, only processes are struck: {why}");
-        }
         return Ok(permitted);
     }
     match options.kinds.iter().find(|kind| !permitted.contains(kind)) {
+        Some(Kind::Everybody) => Err(format!(
+            "`everybody` is more than a {style} group in memory bears: add --style on-disk"
+        )
+        .into()),
         Some(kind) => Err(format!("`{}` needs --hosts", kind.name()).into()),
         None => Ok(options.kinds.clone()),
     }

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use node::{EventRecord, Interest};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
-use steadfast::{Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, Style};
+use steadfast::{Durability, Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, Style};
 
 use crate::allocator::{Allocated, allocated};
 use crate::blackbox::objects::Objects;
@@ -182,7 +182,7 @@ fn options_of(group: &str) -> Outcome<HostOptions> {
     let how = group.split_once('-').map_or(group, |(how, _)| how);
     let (style, hold, execution) = match how {
         "thread" => (Style::SemiActive, Hold::Majority, Execution::Thread),
-        "inline" => (Style::SemiActive, Hold::Majority, Execution::Inline),
+        "inline" | "disk" => (Style::SemiActive, Hold::Majority, Execution::Inline),
         "agreed" => (Style::SemiActive, Hold::One, Execution::Inline),
         "safe" => (Style::SemiActive, Hold::All, Execution::Inline),
         "cold" => (Style::ColdPassive, Hold::Majority, Execution::Inline),
@@ -192,7 +192,9 @@ fn options_of(group: &str) -> Outcome<HostOptions> {
         "stateless" => (Style::Stateless, Hold::Majority, Execution::Inline),
         other => return Err(format!("no group is called {other}").into()),
     };
-    Ok(HostOptions { group: GroupOptions { style, hold, ..GroupOptions::default() }, execution })
+    let durability = if how == "disk" { Durability::Disk } else { Durability::Memory };
+    let group = GroupOptions { style, hold, durability };
+    Ok(HostOptions { group, execution })
 }
 
 /// Starts this program as `role`, with its arguments.

@@ -49,6 +49,8 @@ pub struct View {
 pub struct Cluster {
     plan: Plan,
     folder: TempDir,
+    /// What nodes keep on disk.
+    disks: Option<TempDir>,
     keys: Keys,
     /// Each node's address on each link.
     rings: Vec<Vec<SocketAddr>>,
@@ -127,10 +129,13 @@ impl Cluster {
             }
         };
         let folder = TempDir::new()?;
+        let on_disk = |folder| tempfile::Builder::new().prefix("steadfast-lab-").tempdir_in(folder);
+        let disks = plan.storage.as_ref().map(on_disk).transpose()?;
         Ok(Cluster {
             plan,
             keys: Keys::new(folder.path())?,
             folder,
+            disks,
             rings,
             seen: None,
             processes: BTreeMap::new(),
@@ -158,6 +163,15 @@ impl Cluster {
             // Nobody but this cluster is on these networks.
             config.insecure = true;
             config.client = Some((hosts.address(place, hosts.clients_link()), 0).into());
+        } else {
+            // An address from which nobody connects: its port is free as long as the cluster lives.
+            config.client = Some(([127, 0, 1, u8::try_from(place)?], 0).into());
+        }
+        // A node that starts again is where its clients knew it.
+        config.client = self.clients.remove(&id).or(config.client);
+        if let Some(disks) = &self.disks {
+            let of_node = |what| Some(disks.path().join(format!("node-{place}-{what}")));
+            (config.data_dir, config.storage) = (of_node("data"), of_node("store"));
         }
         config.ring.parking = self.plan.parking;
         config.ring.accelerated = self.plan.accelerated.unwrap_or(config.ring.accelerated);
@@ -198,7 +212,6 @@ impl Cluster {
                 }
             }
         });
-        self.clients.remove(&id);
         self.processes.insert(id, process);
         self.wait("a node to be ready", |cluster| cluster.clients.contains_key(&id))?;
         // It may have joined the ring before anybody listened to its events.
@@ -297,7 +310,7 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, on_last, .. } = self.plan;
+        let Plan { replicas, groups, on_last, .. } = self.plan.clone();
         self.wait("every group to have all its replicas", |cluster| {
             groups
                 .iter()

@@ -1,5 +1,7 @@
 //! The gap that a client sees when the node of the primary goes.
 
+use std::path::PathBuf;
+
 use node::{EventKind, EventRecord};
 use rustix::process::Signal;
 use serde_json::json;
@@ -30,6 +32,9 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
+    /// Where nodes keep a group on disk: a folder of its own is made there and removed.
+    #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
+    storage: PathBuf,
     #[command(flatten)]
     at: Where,
     /// One JSON object a line instead of a table.
@@ -103,6 +108,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         replicas: options.replicas,
         groups: options.style.echo(),
         placement,
+        storage: options.style.is_on_disk().then(|| options.storage.clone()),
         ..Plan::default()
     };
     let mut cluster = Cluster::start(plan)?;

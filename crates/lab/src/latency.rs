@@ -12,6 +12,7 @@
 //! a datagram to as many others, waits for the answers of all, and answers. All of them are processes that sleep while
 //! they wait, placed by the scheduler, as the nodes are.
 
+use std::path::PathBuf;
 use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -66,6 +67,9 @@ pub struct Options {
     /// sealed too (`all`).
     #[arg(long, value_enum, default_value_t = Protect::None)]
     protect: Protect,
+    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
+    #[arg(long, value_name = "FOLDER")]
+    storage: Option<PathBuf>,
     #[command(flatten)]
     at: Where,
     /// One JSON object a line instead of a table.
@@ -153,7 +157,7 @@ impl<'a> Kind<'a> {
 }
 
 /// What is called: title, group, style.
-const GROUPS: [(&str, &str, Style); 9] = [
+const GROUPS: [(&str, &str, Style); 10] = [
     ("stateless", "stateless", Style::Stateless),
     ("active, majority", "active", Style::Active),
     ("voting, majority", "voting", Style::Voting),
@@ -163,7 +167,11 @@ const GROUPS: [(&str, &str, Style); 9] = [
     ("cold passive, majority", "cold", Style::ColdPassive),
     ("warm passive, majority", "warm", Style::WarmPassive),
     ("majority, on a thread", "thread", Style::SemiActive),
+    ("semi-active, on disk", ON_DISK, Style::SemiActive),
 ];
+
+/// The group that needs a folder, the last one.
+const ON_DISK: &str = "disk";
 
 /// The groups' names.
 const NAMES: [&str; GROUPS.len()] = {
@@ -178,7 +186,8 @@ const NAMES: [&str; GROUPS.len()] = {
 
 pub fn run(options: &Options) -> Outcome<()> {
     let machine = machine::description();
-    let groups = &NAMES;
+    let kept = NAMES.len() - usize::from(options.storage.is_none());
+    let groups = &NAMES[..kept];
     if options.at.hosts && options.protect != Protect::None {
         return Err(
             "--protect measures two clusters in turns, and one thread is on one host".into()
@@ -190,9 +199,10 @@ pub fn run(options: &Options) -> Outcome<()> {
         groups,
         placement: options.at.placement(),
         awake: options.awake,
+        storage: options.storage.clone(),
         ..Plan::default()
     };
-    let (_cluster, processes, client) = start(plan)?;
+    let (_cluster, processes, client) = start(plan.clone())?;
     let protected = match options.protect {
         Protect::None => None,
         protect => Some(start(Plan { groups: &["inline"], protect, ..plan })?),
@@ -224,7 +234,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         kinds.push(kind);
     }
     kinds.extend(fans(options, &mut fan, &mut behind));
-    for (title, group, style) in GROUPS {
+    for (title, group, style) in GROUPS.into_iter().take(kept) {
         let names = json!({
             "peer": "steadfast", "measure": "invocation", "style": style,
             "k": options.replicas, "nodes": options.nodes, "group": group, "cores": "free",
@@ -285,8 +295,9 @@ fn fans<'a>(options: &Options, fan: &'a mut Fan, behind: &'a mut EchoProcess) ->
 
 /// A cluster with its processes and a client.
 fn start(plan: Plan) -> Outcome<(Cluster, Vec<u32>, Client)> {
+    let nodes = plan.nodes;
     let cluster = Cluster::start(plan)?;
-    let processes = (1..=plan.nodes).filter_map(|id| cluster.process(NodeId(id))).collect();
+    let processes = (1..=nodes).filter_map(|id| cluster.process(NodeId(id))).collect();
     let client = cluster.connect()?;
     Ok((cluster, processes, client))
 }

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -23,14 +24,18 @@ use crate::{Outcome, machine};
 const WARM: Duration = Duration::from_millis(500);
 const DEADLINE: Duration = Duration::from_secs(10);
 /// What is called: title, group.
-const GROUPS: [(&str, &str); 6] = [
+const GROUPS: [(&str, &str); 7] = [
     ("stateless", "stateless"),
     ("active", "active"),
     ("agreed", "agreed"),
     ("held by majority", "inline"),
     ("safe", "safe"),
     ("majority, on a thread", "thread"),
+    ("majority, on disk", "disk"),
 ];
+/// The groups' names. The last one needs a folder.
+const NAMES: [&str; GROUPS.len()] =
+    ["stateless", "active", "agreed", "inline", "safe", "thread", "disk"];
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -56,6 +61,9 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
+    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
+    #[arg(long, value_name = "FOLDER")]
+    storage: Option<PathBuf>,
     #[command(flatten)]
     at: Where,
     /// One JSON object a line instead of a table.
@@ -74,11 +82,13 @@ struct Meter {
 }
 
 pub fn run(options: &Options) -> Outcome<()> {
+    let kept = NAMES.len() - usize::from(options.storage.is_none());
     let cluster = Cluster::start(Plan {
         nodes: options.nodes,
         replicas: options.replicas,
-        groups: &["stateless", "active", "agreed", "inline", "safe", "thread"],
+        groups: &NAMES[..kept],
         placement: options.at.placement(),
+        storage: options.storage.clone(),
         ..Plan::default()
     })?;
     if options.json {
@@ -100,7 +110,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     for _ in 0..options.rounds {
         for &depth in &options.depth {
-            for (title, group) in GROUPS {
+            for (title, group) in GROUPS.into_iter().take(kept) {
                 let summary = measure(options, cluster.clients(), group, depth)?;
                 tell(options, title, group, depth, &summary);
             }

@@ -1,10 +1,10 @@
-//! The styles that an experiment may choose among.
+//! How a group is replicated in an experiment that may choose: by its style, and on disk.
 
 use std::fmt;
 
 use clap::ValueEnum;
 
-/// The styles in which a group has a state, and a primary or entries that others succeed.
+/// The styles in which a group has a state, and a primary or entries that others succeed. In memory, if it does not say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     SemiActive,
@@ -12,12 +12,14 @@ pub enum By {
     Voting,
     WarmPassive,
     ColdPassive,
+    /// Semi-active, on disk: it survives the death of all nodes at once.
+    OnDisk,
 }
 
 impl By {
     /// All of them.
-    pub const ALL: [By; 5] =
-        [By::SemiActive, By::Active, By::Voting, By::WarmPassive, By::ColdPassive];
+    pub const ALL: [By; 6] =
+        [By::SemiActive, By::Active, By::Voting, By::WarmPassive, By::ColdPassive, By::OnDisk];
 
     /// The group of echoes that is replicated so: its name says how it is hosted.
     pub fn echo(self) -> &'static [&'static str] {
@@ -27,6 +29,7 @@ impl By {
             By::Voting => &["voting"],
             By::WarmPassive => &["warm"],
             By::ColdPassive => &["cold"],
+            By::OnDisk => &["disk"],
         }
     }
 
@@ -38,6 +41,7 @@ impl By {
             By::Voting => &["voting-objects"],
             By::WarmPassive => &["warm-objects"],
             By::ColdPassive => &["cold-objects"],
+            By::OnDisk => &["disk-objects"],
         }
     }
 
@@ -49,7 +53,13 @@ impl By {
             By::Voting => "voting",
             By::WarmPassive => "warm-passive",
             By::ColdPassive => "cold-passive",
+            By::OnDisk => "on-disk",
         }
+    }
+
+    /// It is kept on disk.
+    pub fn is_on_disk(self) -> bool {
+        self == By::OnDisk
     }
 
     /// Its primary's service alone runs: the others have no state that could be looked at.

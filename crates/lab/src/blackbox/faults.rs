@@ -24,6 +24,8 @@ pub enum Kind {
     Pincer,
     /// Each node in turn leaves as it should, and starts again.
     Rolling,
+    /// All processes are killed at once, and start again together. Only groups on disk are to bear it.
+    Everybody,
     /// All cables of a host are cut.
     Cut,
     /// A host hears nothing.
@@ -39,7 +41,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What can be done to processes alone.
+    /// What can be done to processes alone, to groups of any durability.
     pub const OF_PROCESSES: [Kind; 5] =
         [Kind::Kill, Kind::Stop, Kind::Burst, Kind::Pincer, Kind::Rolling];
     /// What needs hosts of their own.
@@ -101,7 +103,7 @@ impl Reach {
                 let killed = (0..100).map(|_| victim(random)).find(|other| *other != stopped);
                 std::iter::once(stopped).chain(killed).collect()
             }
-            Kind::Rolling => (1..=self.nodes).map(NodeId).collect(),
+            Kind::Rolling | Kind::Everybody => (1..=self.nodes).map(NodeId).collect(),
             _ => vec![victim(random)],
         };
         let spans = [5, 30, 80, 150, 400];
@@ -132,10 +134,8 @@ impl Fault {
     pub fn strike(&self, cluster: &mut Cluster) -> Outcome<()> {
         let first = self.nodes[0];
         match self.kind {
-            Kind::Kill | Kind::Burst => {
-                for &node in &self.nodes {
-                    cluster.signal(node, Signal::KILL)?;
-                }
+            Kind::Kill | Kind::Burst | Kind::Everybody => {
+                cluster.kill_at_once(&self.nodes)?;
                 thread::sleep(self.span);
                 self.nodes.iter().try_for_each(|node| cluster.start_node(*node))
             }

@@ -92,6 +92,18 @@ impl Cluster {
         Ok(())
     }
 
+    /// Kills these nodes, each before any of the others is seen to have ended.
+    pub fn kill_at_once(&mut self, nodes: &[NodeId]) -> Outcome<()> {
+        for id in nodes {
+            self.processes.get_mut(id).ok_or("this node does not run")?.kill()?;
+        }
+        for id in nodes {
+            self.processes.remove(id).ok_or("it was killed twice")?.wait()?;
+            self.members.remove(id);
+        }
+        Ok(())
+    }
+
     /// Where what a node tells is kept, if it is.
     pub(super) fn log(&self, id: NodeId) -> Outcome<Option<File>> {
         let open = |path| File::options().create(true).append(true).open(path);

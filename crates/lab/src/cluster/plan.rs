@@ -1,11 +1,12 @@
 //! What a cluster consists of, and where its nodes are.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::protect::Protect;
 
 /// What a cluster consists of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// Node processes.
     pub nodes: u32,
@@ -31,6 +32,8 @@ pub struct Plan {
     pub slow_share: Option<u32>,
     /// The ring's `token_timeout`, if not that by default.
     pub token_timeout: Option<Duration>,
+    /// In a folder of its own here nodes keep what is on disk. Groups on disk need it.
+    pub storage: Option<PathBuf>,
     /// What the nodes tell is kept: see [`Cluster::copy_logs`](crate::cluster::Cluster::copy_logs).
     pub keep_logs: bool,
 }
@@ -50,6 +53,7 @@ impl Default for Plan {
             accelerated: None,
             slow_share: None,
             token_timeout: None,
+            storage: None,
             keep_logs: false,
         }
     }
