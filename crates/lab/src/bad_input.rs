@@ -106,7 +106,7 @@ fn feed(
     let after = status(&cluster.admin(VICTIM))?;
     let refused = sweep.refused(&after["counters"]) - sweep.refused(&before["counters"]);
     let (good, failed) = (caller.good() - good, caller.failed().len() - failed);
-    let gap = caller.gap(at).unwrap_or(0.0);
+    let gap = caller.gap(at..).unwrap_or(0.0);
     let seconds = started.elapsed().as_secs_f64();
     if options.json {
         println!(

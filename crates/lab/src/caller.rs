@@ -1,5 +1,6 @@
 //! A client that calls on time.
 
+use std::ops::RangeBounds;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -117,17 +118,19 @@ impl Caller {
         }
     }
 
-    /// The first good reply after a time.
-    pub fn first_after(&self, time: u64) -> Option<u64> {
-        self.with(|log| log.replies.get(log.replies.partition_point(|at| *at < time)).copied())
+    /// A good reply after a time: the first is 0.
+    pub fn after(&self, time: u64, number: usize) -> Option<u64> {
+        self.with(|log| {
+            log.replies.get(log.replies.partition_point(|at| *at < time) + number).copied()
+        })
     }
 
-    /// The longest time between two good replies that ended after `time`, in milliseconds.
-    pub fn gap(&self, time: u64) -> Option<f64> {
+    /// The longest time between two good replies, the second of which was within this span, in milliseconds.
+    pub fn gap(&self, span: impl RangeBounds<u64>) -> Option<f64> {
         self.with(|log| {
-            let first = log.replies.partition_point(|at| *at < time).saturating_sub(1);
-            let gaps = log.replies[first..].windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-            gaps.max().map(|gap| gap as f64 / 1e6)
+            let pairs = log.replies.windows(2).filter(|pair| span.contains(&pair[1]));
+            let longest = pairs.map(|pair| pair[1].saturating_sub(pair[0])).max();
+            longest.map(|gap| gap as f64 / 1e6)
         })
     }
 }

@@ -15,6 +15,9 @@ use crate::hosts::Way;
 use crate::style::By;
 use crate::{Outcome, machine};
 
+/// The replies after a fault that count as those around it: 20 ms of them.
+const AROUND: usize = 20;
+
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How often the primary's node is struck.
@@ -57,8 +60,10 @@ enum Fault {
 /// What happened when, in milliseconds after the fault.
 struct Timeline {
     node: NodeId,
-    /// The longest time between two good replies, from the fault until calls are steady again.
+    /// The longest time between two good replies, from the fault until [`AROUND`] more under the new view.
     gap: f64,
+    /// From there until calls are steady: what the fault does later, and what the machine does without one.
+    later_gap: f64,
     /// The same while the node comes back and gets the state.
     return_gap: f64,
     detected: Option<f64>,
@@ -86,13 +91,16 @@ fn timeline(
     let detected =
         first(&|kind| matches!(kind, EventKind::Unreachable { .. } | EventKind::TokenLost { .. }));
     let ring = first(&|kind| matches!(kind, EventKind::Installed { .. }));
+    let around = view.and_then(|view| caller.after(view, AROUND)).unwrap_or(u64::MAX);
+    let none = "no replies around the fault";
     Ok(Timeline {
         node,
         detected: detected.map(after),
         ring: ring.map(after),
         view: view.map(after),
-        reply: view.and_then(|view| caller.first_after(view)).map(after),
-        gap: caller.gap(fault).ok_or("no replies around the fault")?,
+        reply: view.and_then(|view| caller.after(view, 0)).map(after),
+        gap: caller.gap(fault..=around).ok_or(none)?,
+        later_gap: caller.gap(around..).ok_or(none)?,
         return_gap: 0.0,
     })
 }
@@ -123,8 +131,8 @@ pub fn run(options: &Options) -> Outcome<()> {
             options.style.name()
         );
         println!(
-            "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>13}",
-            "fault", "node", "detected", "ring", "view", "reply", "gap", "on return"
+            "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>9}{:>13}",
+            "fault", "node", "detected", "ring", "view", "reply", "gap", "later", "on return"
         );
     }
     let mut timelines = Vec::new();
@@ -179,25 +187,26 @@ fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<
     };
     cluster.wait_until_whole()?;
     caller.wait_steady(wall())?;
-    timeline.return_gap = caller.gap(back).ok_or("no replies around the return")?;
+    timeline.return_gap = caller.gap(back..).ok_or("no replies around the return")?;
     Ok(timeline)
 }
 
 fn show(options: &Options, number: usize, timeline: &Timeline) {
-    let Timeline { node, gap, return_gap, detected, ring, view, reply } = timeline;
+    let Timeline { node, gap, later_gap, return_gap, detected, ring, view, reply } = timeline;
     if options.json {
         println!(
             "{}",
             json!({
                 "peer": "steadfast", "measure": "fault", "fault": format!("{:?}", options.fault).to_lowercase(),
                 "number": number, "node": node.0, "detected_ms": detected, "ring_ms": ring,
-                "view_ms": view, "reply_ms": reply, "gap_ms": gap, "return_gap_ms": return_gap,
+                "view_ms": view, "reply_ms": reply, "gap_ms": gap, "later_gap_ms": later_gap,
+                "return_gap_ms": return_gap,
             })
         );
     } else {
         let tell = |time: &Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.1}"));
         println!(
-            "{number:6}{:>7}{:>11}{:>8}{:>8}{:>8}{gap:9.1}{return_gap:13.1}",
+            "{number:6}{:>7}{:>11}{:>8}{:>8}{:>8}{gap:9.1}{later_gap:9.1}{return_gap:13.1}",
             node.to_string(),
             tell(detected),
             tell(ring),
@@ -212,8 +221,10 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
         median_and_worst(timelines.iter().filter_map(figure).collect())
     };
     let (gap, worst) = middle(|timeline| Some(timeline.gap)).unwrap_or_default();
-    let gaps = timelines.iter().map(|timeline| timeline.gap);
-    let p99 = quantile(gaps.collect(), 0.99).unwrap_or_default();
+    let p99 = |figure: fn(&Timeline) -> f64| {
+        quantile(timelines.iter().map(figure).collect(), 0.99).unwrap_or_default()
+    };
+    let (p99, later) = (p99(|timeline| timeline.gap), p99(|timeline| timeline.later_gap));
     let (_, worst_return) = middle(|timeline| Some(timeline.return_gap)).unwrap_or_default();
     let median = |figure| middle(figure).map(|(median, _)| median);
     if options.json {
@@ -223,7 +234,8 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
                 "peer": "steadfast", "measure": "blackout", "style": options.style.name(),
                 "fault": format!("{:?}", options.fault).to_lowercase(),
                 "k": options.replicas, "nodes": options.nodes, "n": timelines.len(),
-                "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "worst_return_gap_ms": worst_return,
+                "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "p99_later_gap_ms": later,
+                "worst_return_gap_ms": worst_return,
                 "detected_ms": median(|timeline| timeline.detected),
                 "ring_ms": median(|timeline| timeline.ring),
                 "view_ms": median(|timeline| timeline.view),
@@ -234,7 +246,7 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
     } else {
         println!(
             "gap of the client over {} faults: median {gap:.1} ms, p99 {p99:.1} ms, worst {worst:.1} ms; \
-             worst while a node returns {worst_return:.1} ms; {} calls failed",
+             later, without a fault, p99 {later:.1} ms; worst while a node returns {worst_return:.1} ms; {} calls failed",
             timelines.len(),
             failed.len()
         );

@@ -132,7 +132,7 @@ impl Stage {
     /// Notes the gap since a fault, which must be within the bound.
     fn check_gap(&mut self, fault: u64, bound: f64) -> Outcome<()> {
         self.caller.wait_steady(wall())?;
-        let gap = self.caller.gap(fault).ok_or("no replies around the fault")?;
+        let gap = self.caller.gap(fault..).ok_or("no replies around the fault")?;
         self.gap = self.gap.max(gap);
         if gap > bound {
             return Err(format!("a gap of {gap:.1} ms, at most {bound} are allowed").into());

@@ -157,7 +157,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         }
     }
     let longest = standstills.iter().copied().fold(0.0, f64::max);
-    let gap = caller.gap(start).ok_or("no replies")?;
+    let gap = caller.gap(start..).ok_or("no replies")?;
     let (good, failed) = caller.finish();
     if options.json {
         eprintln!("on {machine}");
