@@ -17,7 +17,7 @@ use crate::pulse::Heart;
 use crate::stalls::Stalls;
 use crate::timers::earlier;
 use crate::wants::Wish;
-use crate::{Config, Output, Route};
+use crate::{Config, Route};
 
 /// What a node remembers of the present turn, its own or another's.
 #[derive(Debug)]
@@ -141,9 +141,8 @@ impl Operational<'_> {
 
     /// What a member has on its disk; or it asks what this one has.
     pub fn stored(&mut self, from: usize, stored: Stored) {
-        if self.order.learn_stored(from, stored.stored) {
-            self.out.push(Output::Stored { ring: self.order.id });
-        }
+        self.order.learn_stored(from, stored.stored);
+        self.progress();
         let mine = self.order.stored[self.order.mine];
         if stored.question && mine > 0 {
             let answer = Stored { ring: self.order.id, stored: mine, question: false };

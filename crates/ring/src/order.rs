@@ -3,6 +3,8 @@
 //! The same for a ring that is being recovered and for one that is installed; what to send and
 //! where the token goes next is decided by `recovery.rs` and `operational.rs`.
 
+mod claims;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -17,6 +19,7 @@ use crate::packing::Assembly;
 use crate::watch::Watch;
 use crate::window::{Kept, Window};
 use crate::{Config, Delivery, Event, Output, Route};
+use claims::Claims;
 
 /// Passes of the token that one datagram may be ahead of what a node has seen. Beyond any real
 /// one, and far below the end of the numbers.
@@ -46,8 +49,14 @@ pub(crate) struct Order {
     pub window: Window,
     /// How far each member is, as far as known.
     pub arus: Vec<u64>,
+    /// How far they say to be beyond that.
+    claims: Claims,
     /// What each member is known to have on its disk, of that which it has to keep.
     pub stored: Vec<u64>,
+    /// What they say to have there beyond that.
+    stored_claims: Claims,
+    /// More is known of others' disks than was told upwards.
+    stored_more: bool,
     /// Delivered up to here.
     pub delivered: u64,
     /// The newest datagram with safe messages, anybody's and this node's own.
@@ -89,7 +98,10 @@ impl Order {
             mine,
             window: Window::default(),
             arus: vec![0; members.len()],
+            claims: Claims::new(members.len()),
             stored: vec![0; members.len()],
+            stored_claims: Claims::new(members.len()),
+            stored_more: false,
             delivered: 0,
             last_safe: 0,
             my_safe: 0,
@@ -145,23 +157,6 @@ impl Order {
         self.token.as_ref().is_some_and(|token| {
             token.missing.is_empty() && self.arus.iter().all(|aru| *aru == token.sequence)
         })
-    }
-
-    /// Takes a member's word for how far it is. Nobody can have what was not sent.
-    pub fn learn(&mut self, member: usize, aru: u64) {
-        let sent = self.token.as_ref().map_or(0, |token| token.sequence);
-        if aru <= self.window.high().max(sent) {
-            self.arus[member] = self.arus[member].max(aru);
-        }
-    }
-
-    /// A member says what it has on its disk. True if that is news. Nobody can have kept what was not sent.
-    pub fn learn_stored(&mut self, member: usize, stored: u64) -> bool {
-        let sent = self.token.as_ref().map_or(0, |token| token.sequence);
-        let stored = stored.min(self.window.high().max(sent));
-        let grown = stored > self.stored[member];
-        self.stored[member] = self.stored[member].max(stored);
-        grown
     }
 
     /// Everybody has everything up to here, says a datagram; true only if this node has it too.
@@ -232,6 +227,7 @@ impl Order {
         let (sequence, safe) = (data.sequence, data.level() == Level::Safe);
         let new = self.window.insert(Kept { sender, data });
         self.arus[self.mine] = self.window.aru();
+        self.believe();
         if new && safe {
             self.last_safe = self.last_safe.max(sequence);
         }
@@ -375,6 +371,10 @@ impl Order {
         token.following = 0;
         self.stream = (token.hop, token.sequence + 1);
         self.token = Some(token);
+        self.believe();
+        // Nobody else has given out a number beyond these.
+        self.claims.refute();
+        self.stored_claims.refute();
         if planted!(config, SkipRetransmission) {
             return 0;
         }
@@ -522,8 +522,11 @@ impl Order {
         out.fan(&self.members, stable, Route::Best);
     }
 
-    /// Tells upwards when more is known to be held by others. True when more is held by all.
+    /// Tells upwards when more is known to be held by others, or to be on their disks. True when more is held by all.
     pub fn tell(&mut self, out: &mut Out) -> bool {
+        if core::mem::take(&mut self.stored_more) {
+            out.push(Output::Stored { ring: self.id });
+        }
         let others = self.arus.iter().sum::<u64>() - self.arus[self.mine];
         let held = (self.majority(), self.all(), others);
         let grown = held.1 > self.told.1;

@@ -83,6 +83,8 @@ pub struct Cluster<O: Base = Ring> {
     nodes: BTreeMap<u32, Node<O>>,
     flights: BinaryHeap<Flight>,
     sent: u64,
+    /// What each byte adds to a datagram's delay: with more than nothing the short overtake the long.
+    pub per_byte: Duration,
     island: BTreeSet<u32>,
     views: BTreeMap<Caller, ViewNumber>,
     replies: BTreeMap<(Caller, u64), (Time, Reply)>,
@@ -170,6 +172,7 @@ impl<O: Base> Cluster<O> {
             nodes: BTreeMap::new(),
             flights: BinaryHeap::new(),
             sent: 0,
+            per_byte: Duration::ZERO,
             island: BTreeSet::new(),
             views: BTreeMap::new(),
             replies: BTreeMap::new(),
@@ -528,7 +531,7 @@ impl<O: Base> Cluster<O> {
 
     fn send(&mut self, from: u32, to: u32, datagram: Bytes) {
         self.sent += 1;
-        let arrival = self.now + DELAY;
+        let arrival = self.now + DELAY + self.per_byte * datagram.len() as u32;
         let datagram = (self.vaults[&from].sealing(), datagram);
         self.flights.push(Flight(std::cmp::Reverse((arrival, self.sent, from, to, datagram))));
     }

@@ -2,9 +2,10 @@
 
 use steadfast_engine::Event;
 use steadfast_engine::ordering::InProcess;
+use wire::Duration;
 use wire::client::{Access, Outcome};
 use wire::histogram::Times;
-use wire::ordered::{GroupOptions, Style};
+use wire::ordered::{GroupOptions, Hold, Style};
 
 use crate::base::Base;
 use crate::harness::{Cluster, ms};
@@ -50,6 +51,33 @@ fn a_group_calls_another_and_every_replica_takes_the_same_reply() {
             _ => [0; 3],
         };
         assert_eq!(told, expected, "node {node}");
+    }
+}
+
+/// Of two replicas both have to hold a call before its end is ordered. That the one that sent it has it comes sooner than the call,
+/// where short datagrams overtake long ones: nothing waits for the ring's next sign of life because of that.
+#[test]
+fn a_call_takes_round_trips_and_no_time_out_where_acknowledgements_overtake() {
+    for options in [
+        GroupOptions::default(),
+        GroupOptions { hold: Hold::All, ..GroupOptions::default() },
+        GroupOptions { style: Style::WarmPassive, ..GroupOptions::default() },
+        GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() },
+        GroupOptions { style: Style::Active, ..GroupOptions::default() },
+    ] {
+        let mut cluster = Cluster::new(2);
+        cluster.host_on_with("front", &[1, 2], options);
+        cluster.host_on_with("back", &[2, 1], options);
+        cluster.per_byte = Duration::from_nanos(300);
+        let client = cluster.client(1);
+        for number in 1..=20 {
+            let call = cluster.call(client, "front", number, "back>a");
+            assert_eq!(cluster.reply(call), ok(&format!("{number}:back>a={number}:a")));
+            let waited = cluster.waited(call);
+            // Requests, updates and ends: each waits for the token, and for its receipt.
+            assert!(waited < ms(2), "{:?}, call {number}: {waited:?}", options.style);
+            cluster.run_for(ms(number));
+        }
     }
 }
 
@@ -103,7 +131,7 @@ fn whichever_side_dies_the_call_is_executed_once() {
             let first = cluster.call(at, "front", number, &text);
             if number == 5 {
                 // Somewhere on its way.
-                cluster.run_for(wire::Duration::from_micros(100));
+                cluster.run_for(Duration::from_micros(100));
                 cluster.kill(victim);
             }
             let last = match victim {

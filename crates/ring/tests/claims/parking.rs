@@ -174,3 +174,39 @@ fn a_modest_sender_waits_no_longer_than_the_formula() {
         }
     }
 }
+
+/// Acknowledgements leave before all else, and what they say holds for what leaves behind them: a member that waits to know who
+/// has a message needs no further word when the message itself comes last.
+#[test]
+fn what_overtakes_the_message_that_it_is_about_counts_when_that_comes() {
+    let mut cluster = Cluster::started(3, Tune::default());
+    cluster.multicast_at(Level::Held, 0, 0);
+    cluster.run(millis(1));
+    let (ring, members) = (cluster.ring(0).id(), cluster.ring(0).members().to_vec());
+    let before = cluster.ring(0).delivered();
+    let known = |cluster: &Cluster| {
+        let of = |node: usize| {
+            let ring_1 = cluster.ring(1);
+            (ring_1.reached(ring, members[node]), ring_1.stored(ring, members[node]))
+        };
+        [of(0), of(2)]
+    };
+    cluster.keep = Some(Vec::new());
+    cluster.filter =
+        |from, to, message| (from, to) == (0, 1) && matches!(message, Message::Data(_));
+    cluster.multicast_at(Level::Held, 0, 0);
+    cluster.run(cluster.delay);
+    for node in [0, 2] {
+        cluster.acknowledge(node, members[1]);
+        cluster.tell_stored(node, before + 1);
+    }
+    cluster.run(cluster.delay);
+    assert_eq!(known(&cluster), [(before, before); 2], "node 1 has not seen it");
+    let sent = cluster.keep.take().expect("kept").into_iter().filter(|(to, _)| *to == 1);
+    let mut sent = sent.map(|(_, bytes)| Datagram::decode(CLUSTER, &bytes).expect("it was sent"));
+    let late = sent.find(|late| matches!(late.message, Message::Data(_))).expect("data");
+    cluster.inject(1, late);
+    assert_eq!(known(&cluster), [(before + 1, before + 1); 2]);
+    let told = cluster.life(1).seen.iter().rev().find(|seen| matches!(seen, Seen::Held { .. }));
+    assert!(matches!(told, Some(Seen::Held { all, .. }) if *all == before + 1), "{told:?}");
+}

@@ -253,6 +253,12 @@ impl Cluster {
         self.collect(node);
     }
 
+    /// This node says to another how far it is.
+    pub fn acknowledge(&mut self, node: usize, to: Member) {
+        self.ring_mut(node).acknowledge(to);
+        self.collect(node);
+    }
+
     /// The disk of `node` has all that was ordered up to here.
     pub fn tell_stored(&mut self, node: usize, upto: u64) {
         let (now, ring) = (self.now, self.ring(node).id());
