@@ -479,19 +479,24 @@ impl<O: Ordering> Stack<O> {
         groups.sort_by(|a, b| a.name.cmp(&b.name));
         Status {
             me: self.me,
-            ring: RingStatus {
-                state: self.ordering.state_name(),
-                id: self.ordering.id(),
-                members: self.ordering.members().to_vec(),
-                quorate: self.membership.quorate(),
-                epoch: self.membership.epoch(),
-                delivered: self.delivered,
-                buffers: self.ordering.buffers(),
-                rotations: self.ordering.rotations(),
-            },
+            ring: self.ring_status(),
             groups,
             keys: self.keys.status(&self.present()),
             nested: self.nested.status(),
+        }
+    }
+
+    /// The part of [`status`](Stack::status) that tells of the ring.
+    pub fn ring_status(&self) -> RingStatus {
+        RingStatus {
+            state: self.ordering.state_name(),
+            id: self.ordering.id(),
+            members: self.ordering.members().to_vec(),
+            quorate: self.membership.quorate(),
+            epoch: self.membership.epoch(),
+            delivered: self.delivered,
+            buffers: self.ordering.buffers(),
+            rotations: self.ordering.rotations(),
         }
     }
 

@@ -137,7 +137,7 @@ impl Cluster {
     /// All who run are in one ring. A network that is whole again has not yet brought everybody back (seed 4324).
     pub(super) fn is_one_ring(&self) -> bool {
         let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
-        let rings: Vec<_> = running.map(|process| process.status().ring).collect();
+        let rings: Vec<_> = running.map(|process| process.ring_status()).collect();
         rings.iter().all(|ring| {
             ring.state == "operational"
                 && ring.id == rings[0].id

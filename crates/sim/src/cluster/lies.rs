@@ -109,7 +109,7 @@ impl Cluster {
     /// Messages of this node wait for the ring: votes wait behind whatever else it has to say.
     pub(super) fn has_to_say(&self, node: usize) -> bool {
         let stack = self.fabric.hosts[node].process.as_ref();
-        let buffers = stack.and_then(|stack| stack.status().ring.buffers);
+        let buffers = stack.and_then(|stack| stack.ring_status().buffers);
         buffers.is_some_and(|buffers| buffers.messages.now > 0)
     }
 }
