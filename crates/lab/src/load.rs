@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use steadfast::AsyncClient;
 use tokio::runtime::Builder;
@@ -46,6 +47,9 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16],
           value_parser = clap::value_parser!(u64).range(1..=wire::limits::MAX_SESSION_WINDOW))]
     depth: Vec<u64>,
+    /// Only these groups, by name; all if none is named.
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES))]
+    group: Vec<String>,
     /// Bytes of request and reply.
     #[arg(long, default_value_t = 64)]
     size: usize,
@@ -110,7 +114,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
     for _ in 0..options.rounds {
         for &depth in &options.depth {
-            for (title, group) in GROUPS.into_iter().take(kept) {
+            let wanted = |group: &str| {
+                options.group.is_empty() || options.group.iter().any(|name| name == group)
+            };
+            for (title, group) in GROUPS.into_iter().take(kept).filter(|(_, group)| wanted(group)) {
                 let summary = measure(options, cluster.clients(), group, depth)?;
                 tell(options, title, group, depth, &summary);
             }
