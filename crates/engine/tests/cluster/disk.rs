@@ -82,6 +82,55 @@ fn a_majority_of_the_nodes_goes_on_with_its_disks() {
     assert_eq!(cluster.state(primary, "log"), ["a"]);
 }
 
+/// 1, 2 and 3 are a component while 4 and 5 are cut off, and then all lives end; 3, 4 and 5 are the first who are back.
+/// Whether 3's disk knows that component is all that keeps them from going on without it, for a majority of its own members'
+/// disks is not among theirs.
+fn the_smaller_side_comes_back_first(stored: bool) -> Cluster {
+    let mut cluster = Cluster::new_on_disk(5);
+    cluster.host_on_with("log", &[1, 2, 4, 5], on_disk());
+    cluster.run_for(ms(50));
+    cluster.shelf(3).stuck = !stored;
+    cluster.partition(&[4, 5]);
+    cluster.run_for(ms(500));
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    cluster.run_for(ms(500));
+    assert_eq!(cluster.is_answered(call), stored, "all members' disks have to know of it");
+    for node in 1..=5 {
+        cluster.kill(node);
+    }
+    cluster.heal();
+    cluster.shelf(3).stuck = false;
+    for node in 3..=5 {
+        cluster.restart(node);
+    }
+    for node in [4, 5] {
+        cluster.host_with("log", node, on_disk());
+    }
+    cluster.run_for(ms(2_000));
+    cluster
+}
+
+#[test]
+fn nothing_is_answered_in_a_component_that_not_all_its_disks_know() {
+    let cluster = the_smaller_side_comes_back_first(false);
+    assert!(cluster.primary(3, "log").is_some(), "they know of nothing else");
+    assert!(cluster.state(4, "log").is_empty());
+}
+
+#[test]
+fn who_knows_of_a_later_component_waits_for_its_members() {
+    let mut cluster = the_smaller_side_comes_back_first(true);
+    let quorate = cluster.node(3).status().ring.quorate;
+    assert_eq!(quorate, Some(false), "1 and 2 may have answered");
+    for node in [1, 2] {
+        cluster.restart(node);
+        cluster.host_with("log", node, on_disk());
+    }
+    cluster.run_until_synced("log", 4);
+    assert_eq!(cluster.state(4, "log"), ["a"]);
+}
+
 #[test]
 fn while_there_may_be_groups_in_memory_all_nodes_are_waited_for() {
     let mut cluster = Cluster::new_on_disk(3);
