@@ -11,6 +11,7 @@ use wire::{GroupId, Member, NodeId, RingId};
 
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
+use crate::chronology::Chronology;
 use crate::quorum::{Gathering, Verdict, verdict};
 
 /// Where this node stands with the configuration that the ring delivered last.
@@ -59,6 +60,8 @@ pub(crate) struct Membership {
     phase: Phase,
     /// What the members of the last complete round of announcements said.
     announces: BTreeMap<Member, Announce>,
+    /// How what they name is ordered.
+    chronology: Chronology,
     /// Some of them have a disk.
     disks: bool,
     /// No component was installed in this life: what is known of any comes from the disk.
@@ -71,7 +74,7 @@ pub(crate) struct Passage<'a> {
     pub(crate) installer: Member,
     /// No table need be complete: see [`Verdict::Quorate`].
     pub(crate) recalled: bool,
-    pub(crate) gathering: Gathering,
+    pub(crate) gathering: Gathering<'a>,
 }
 
 impl Membership {
@@ -97,6 +100,7 @@ impl Membership {
             // Nothing is known yet: whoever asks is to wait, as while announcing.
             phase: Phase::Announcing { members: Vec::new(), announces: BTreeMap::new() },
             announces: BTreeMap::new(),
+            chronology: Chronology::new(),
             disks: false,
             restarted: true,
         }
@@ -113,9 +117,9 @@ impl Membership {
     }
 
     /// Who is gathered in the configuration.
-    pub(crate) fn gathering(&self) -> Gathering {
+    pub(crate) fn gathering(&self) -> Gathering<'_> {
         let whole = self.has_all_nodes() || self.planted.is(Bug::BeginWithoutAll);
-        Gathering { rule: self.rule, whole }
+        Gathering { rule: self.rule, whole, chronology: &self.chronology }
     }
 
     /// Some of the members have a disk.
@@ -249,7 +253,12 @@ impl Membership {
         self.announces = core::mem::take(announces);
         self.disks = self.announces.values().any(|announce| announce.recall.is_some());
         let rule = if self.planted.is(Bug::IgnoreQuorum) { Quorum::Off } else { self.rule };
-        match verdict(rule, &self.configured, &self.announces) {
+        self.chronology = match rule {
+            Quorum::Majority => Chronology::of(&self.announces),
+            // Histories fork: of two that do not know of each other neither is void.
+            Quorum::Off => Chronology::new(),
+        };
+        match verdict(rule, &self.configured, &self.announces, &self.chronology) {
             Verdict::Minority => {
                 self.phase = Phase::Minority;
                 Some((false, false))

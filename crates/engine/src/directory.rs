@@ -347,7 +347,7 @@ impl Directory {
         &mut self,
         entries: &[GroupEntry],
         announces: &BTreeMap<Member, Announce>,
-        gathering: Gathering,
+        gathering: Gathering<'_>,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
         let before = core::mem::take(&mut self.groups);
@@ -372,7 +372,7 @@ impl Directory {
         &mut self,
         id: GroupId,
         announces: &BTreeMap<Member, Announce>,
-        gathering: Gathering,
+        gathering: Gathering<'_>,
     ) -> Change {
         let Some(group) = self.groups.get_mut(&id).filter(|group| !group.asleep.is_empty()) else {
             return Change::None;

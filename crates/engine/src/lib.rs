@@ -13,6 +13,7 @@ mod bench;
 mod bug;
 mod callers;
 mod changes;
+mod chronology;
 mod component;
 mod directory;
 mod disk;

@@ -9,9 +9,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place};
-use wire::{Member, NodeId, RingId};
+use wire::{Member, NodeId};
 
 use crate::api::Quorum;
+use crate::chronology::{Chronology, age};
 
 /// What the announcements of a configuration amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +33,13 @@ pub(crate) enum Verdict {
 
 /// Who is gathered in a new component, beside what they announce.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gathering {
+pub(crate) struct Gathering<'a> {
     /// By which it may act.
     pub(crate) rule: Quorum,
     /// Every configured node is here, in whatever life.
     pub(crate) whole: bool,
+    /// Which of two places that they name is the later one.
+    pub(crate) chronology: &'a Chronology,
 }
 
 /// How far a member has executed, in the newest component that it acted in. Of two members in one
@@ -44,11 +47,6 @@ pub(crate) struct Gathering {
 pub(crate) fn reached(announce: &Announce) -> Place {
     let newest = newest(announce);
     Place { epoch: newest.epoch, ring: newest.ring, sequence: announce.position }
-}
-
-/// Later components compare as larger.
-fn age(component: &Component) -> (u64, RingId) {
-    (component.epoch, component.ring)
 }
 
 /// The verdict over the configuration whose members announced this.
@@ -59,9 +57,10 @@ pub(crate) fn verdict(
     rule: Quorum,
     configured: &[NodeId],
     announces: &BTreeMap<Member, Announce>,
+    chronology: &Chronology,
 ) -> Verdict {
     assert!(!announces.is_empty(), "a configuration has members");
-    let recalled = match basis(configured, announces) {
+    let recalled = match basis(configured, announces, chronology) {
         Basis::Lives => false,
         Basis::Recalled => true,
         Basis::Nothing if rule == Quorum::Majority => return Verdict::Minority,
@@ -72,12 +71,13 @@ pub(crate) fn verdict(
     // Who lives on knows of groups in memory, too; what disks know is in the announcements.
     let lives = |announce: &Announce| !is_restarted(announce) && reached(announce).epoch > 0;
     let authority = match rule {
-        Quorum::Majority => {
-            bringing_most(announces, |(_, announce)| (lives(announce), reached(announce)))
-        }
+        Quorum::Majority => bringing_most(announces, |(_, announce)| {
+            (lives(announce), chronology.moment(reached(announce)))
+        }),
         Quorum::Off => bringing_most(announces, |member| {
             let lives = lives(member.1);
-            (lives, is_head(member, announces), weight(member, announces), reached(member.1))
+            let reached = chronology.moment(reached(member.1));
+            (lives, is_head(member, announces), weight(member, announces), reached)
         }),
     };
     Verdict::Quorate { epoch, authority, recalled }
@@ -141,11 +141,15 @@ enum Basis {
     Nothing,
 }
 
-fn basis(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> Basis {
+fn basis(
+    configured: &[NodeId],
+    announces: &BTreeMap<Member, Announce>,
+    chronology: &Chronology,
+) -> Basis {
     let nodes: BTreeSet<NodeId> = announces.keys().map(|member| member.node).collect();
     let present = configured.iter().filter(|node| nodes.contains(node)).count();
     let most = present * 2 > configured.len();
-    if most && has_quorum(announces, |member| announces.contains_key(member)) {
+    if most && has_quorum(announces, chronology, |member| announces.contains_key(member)) {
         return Basis::Lives;
     }
     // What groups in memory answered no disk recalls: while there may be any, all nodes have to be here.
@@ -155,7 +159,8 @@ fn basis(configured: &[NodeId], announces: &BTreeMap<Member, Announce>) -> Basis
     };
     let recalled = |member: &Member| announces.iter().any(|(here, a)| recalls(*here, a, *member));
     let kept = announces.values().all(knows_all);
-    if present == configured.len() || (most && kept && has_quorum(announces, recalled)) {
+    if present == configured.len() || (most && kept && has_quorum(announces, chronology, recalled))
+    {
         // Every node is here, in whatever life: nobody elsewhere can know better.
         return Basis::Recalled;
     }
@@ -168,8 +173,12 @@ pub(crate) fn recalls(here: Member, announce: &Announce, life: Member) -> bool {
     here.node == life.node && (since..=here.incarnation).contains(&life.incarnation)
 }
 
-/// A majority of the lives of the last component, and of every later attempt, is here.
-fn has_quorum(announces: &BTreeMap<Member, Announce>, is_here: impl Fn(&Member) -> bool) -> bool {
+/// A majority of the lives of the last component, and of every later attempt that is not void, is here.
+fn has_quorum(
+    announces: &BTreeMap<Member, Announce>,
+    chronology: &Chronology,
+    is_here: impl Fn(&Member) -> bool,
+) -> bool {
     let last = announces.values().map(|announce| &announce.last).max_by_key(|last| age(last));
     let last = last.expect("a configuration has members");
     if last.epoch == 0 && !announces.values().all(|announce| announce.first_life) {
@@ -177,8 +186,8 @@ fn has_quorum(announces: &BTreeMap<Member, Announce>, is_here: impl Fn(&Member) 
         return false;
     }
     let full = announces.values().any(|announce| announce.attempts.len() >= MAX_ATTEMPTS);
-    let mut later =
-        announces.values().flat_map(|a| &a.attempts).filter(|attempt| age(attempt) > age(last));
+    let counts = |attempt: &&Component| age(attempt) > age(last) && !chronology.is_void(attempt);
+    let mut later = announces.values().flat_map(|a| &a.attempts).filter(counts);
     !full && has_majority_of(last, &is_here) && later.all(|a| has_majority_of(a, &is_here))
 }
 
@@ -196,7 +205,8 @@ fn has_majority_of(component: &Component, is_here: impl Fn(&Member) -> bool) -> 
 mod tests {
     use super::*;
     use alloc::vec;
-    use wire::Incarnation;
+    use wire::ordered::Recall;
+    use wire::{Incarnation, RingId};
 
     fn member(node: u32, life: u64) -> Member {
         Member { node: NodeId(node), incarnation: Incarnation(life) }
@@ -228,7 +238,9 @@ mod tests {
     }
 
     fn judge(n: u32, announces: &[(Member, Announce)]) -> Verdict {
-        verdict(Quorum::Majority, &nodes(n), &announces.iter().cloned().collect())
+        let announces = announces.iter().cloned().collect();
+        let chronology = Chronology::of(&announces);
+        verdict(Quorum::Majority, &nodes(n), &announces, &chronology)
     }
 
     fn is_quorate(n: u32, announces: &[(Member, Announce)]) -> bool {
@@ -295,8 +307,40 @@ mod tests {
         assert_eq!(authority(5, &[tried(1), tried(2), plain(3)]), (4, vec![2, 3]));
     }
 
+    /// The simulator's seed 622 of the world of disks: all lives ended when one disk alone had the attempt, and the others
+    /// have gone on from what they had, with a smaller ring.
+    #[test]
+    fn an_attempt_that_others_had_forgotten_is_not_believed() {
+        let first = [1, 2, 3].map(|n| member(n, 1));
+        let last = component(5, &first);
+        let attempt = component(6, &first);
+        let mut others = component(6, &[member(2, 2), member(3, 2)]);
+        others.ring.sequence = 3;
+        let back = |n: u32, last: &Component, attempts: &[Component]| {
+            let recall = Recall {
+                since: Incarnation(1),
+                restarted: true,
+                volatile: false,
+                groups: Vec::new(),
+                waiting: Vec::new(),
+            };
+            let announce = announce(last.clone(), attempts.to_vec(), 9);
+            (member(n, 3), Announce { recall: Some(recall), ..announce })
+        };
+        let all = [
+            back(1, &last, core::slice::from_ref(&attempt)),
+            back(2, &others, &[]),
+            back(3, &others, &[]),
+        ];
+        assert_eq!(authority(3, &all), (7, vec![2, 3]));
+        assert_eq!(authority(3, &all[..2]), (7, vec![2]));
+        // As long as nobody tells of the others it may have been effective.
+        assert_eq!(authority(3, &[all[0].clone(), back(2, &last, &[])]), (7, vec![1]));
+    }
+
     fn authority_without_quorum(announces: &[(Member, Announce)]) -> Vec<u32> {
-        match verdict(Quorum::Off, &nodes(5), &announces.iter().cloned().collect()) {
+        let announces = announces.iter().cloned().collect();
+        match verdict(Quorum::Off, &nodes(5), &announces, &Chronology::new()) {
             Verdict::Minority => panic!("every configuration has the quorum"),
             Verdict::Quorate { authority, .. } => authority.iter().map(|m| m.node.0).collect(),
         }

@@ -11,7 +11,7 @@ const ENGINE: &str = "crates/engine/src/";
 /// From the ground up. Rooms on one floor do not see each other.
 const FLOORS: &[&[&str]] = &[
     &["bug", "changes", "disk", "ordering", "pace", "style"],
-    &["api"],
+    &["api", "chronology"],
     &["bench", "callers", "faults", "keys", "quorum", "session", "tally"],
     &["component", "directory", "replica"],
     &["stack"],

@@ -11,6 +11,7 @@ use wire::{GroupId, Member, ViewNumber};
 use super::{Group, Replica, State};
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
+use crate::chronology::Chronology;
 use crate::quorum::{Gathering, is_restarted, reached, recalls};
 use crate::style::Conduct;
 
@@ -31,7 +32,7 @@ fn enough(hold: Hold, replicas: usize) -> usize {
 pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
-    gathering: Gathering,
+    gathering: Gathering<'_>,
 ) -> (Group, bool) {
     let Brought { had_state, synced, last, floor } = if entry.options.style.has_state() {
         brought(entry, announces, gathering)
@@ -90,17 +91,17 @@ impl Group {
 }
 
 /// The table that a component begins with: the installer's, and of groups on disk, where its own need not be complete
-/// (`incomplete`), the newest entry that anybody's disk has. Which request was the last is then known to nobody.
+/// (then there is a `chronology`), the newest entry that anybody's disk has. Which request was the last is then known to nobody.
 pub(crate) fn recalled(
     entries: &[GroupEntry],
     announces: &BTreeMap<Member, Announce>,
     installer: Member,
-    incomplete: bool,
+    chronology: Option<&Chronology>,
     planted: Planted,
 ) -> Vec<GroupEntry> {
-    if !incomplete {
+    let Some(chronology) = chronology else {
         return entries.iter().map(|entry| recalled_entry(entry, announces)).collect();
-    }
+    };
     let mut newest: BTreeMap<&str, (Place, &GroupEntry)> = BTreeMap::new();
     let own = &announces[&installer];
     let table = entries.iter().map(|entry| (entry, reached(own)));
@@ -110,7 +111,7 @@ pub(crate) fn recalled(
     let disks = recalls.filter(|recall| recall.restarted).flat_map(|recall| &recall.groups);
     for (entry, at) in table.chain(disks.map(|(entry, at)| (entry, *at))) {
         let known = newest.entry(&entry.name).or_insert((at, entry));
-        if at > known.0 {
+        if chronology.is_after(at, known.0) {
             *known = (at, entry);
         }
     }
@@ -190,7 +191,7 @@ struct Brought {
 fn brought(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
-    gathering: Gathering,
+    gathering: Gathering<'_>,
 ) -> Brought {
     let group = GroupId::of(&entry.name);
     let taken = |member: &Member| taken(entry, announces, member);
@@ -210,7 +211,8 @@ fn brought(
     if !exact.is_empty() {
         return Brought { had_state, synced: exact, last: entry.last, floor: entry.last };
     }
-    if known.iter().filter_map(taken).max() <= Some(entry.last)
+    let is_after = |one, other| gathering.chronology.is_after(one, other);
+    if !known.iter().filter_map(taken).any(|place| is_after(place, entry.last))
         && let Some((synced, last)) = struck_out(entry.last, announces, taken)
     {
         return Brought { had_state, synced, last, floor: last };
@@ -237,20 +239,20 @@ fn brought(
     };
     let here = had_state.iter().filter(|member| taken(member).is_some()).count();
     let enough = enough(entry.options.hold, had_state.len());
-    if let Some(furthest) = known.iter().filter_map(taken).max() {
-        let has_all = furthest >= entry.floor;
+    if let Some(furthest) = gathering.chronology.latest(known.iter().filter_map(taken)) {
+        let has_all = !is_after(entry.floor, furthest);
         // Who has less than the floor never had on its disk what the table says of it: others may have more.
         let nobody_else = nobody_else && (has_all || !is_on_disk(entry));
         // Beyond the last request: what it took went into no history, so none of it was answered, and
         // clients' retries find it executed.
-        if furthest > entry.last || here >= enough && has_all || nobody_else {
+        if is_after(furthest, entry.last) || here >= enough && has_all || nobody_else {
             let synced = at(&known, furthest);
             return Brought { had_state, synced, last: furthest, floor: furthest };
         }
     }
     let nobody = Brought { had_state, synced: Vec::new(), last: entry.last, floor: entry.floor };
     match gathering.whole && is_on_disk(entry) && announces.values().all(brings) {
-        true => brought_by_all(nobody, &known, announces, taken),
+        true => brought_by_all(nobody, &known, announces, gathering.chronology, taken),
         false => nobody,
     }
 }
@@ -260,10 +262,11 @@ fn brought_by_all(
     nobody: Brought,
     known: &[Member],
     announces: &BTreeMap<Member, Announce>,
+    chronology: &Chronology,
     taken: impl Fn(&Member) -> Option<Place>,
 ) -> Brought {
     let mut all: Vec<Member> = announces.keys().copied().collect();
-    if let Some(last) = all.iter().filter_map(&taken).max() {
+    if let Some(last) = chronology.latest(all.iter().filter_map(&taken)) {
         all.retain(|member| taken(member) == Some(last));
         all.sort_by_key(|member| !known.contains(member));
         all.truncate(MAX_REPLICAS);

@@ -4,10 +4,13 @@ mod disk;
 
 use super::*;
 use crate::api::Quorum;
+use crate::chronology::Chronology;
 use wire::ordered::{Component, Style};
 use wire::{Incarnation, NodeId, RingId};
 
-const MAJORITY: Gathering = Gathering { rule: Quorum::Majority, whole: false };
+const NONE_VOID: &Chronology = &Chronology::new();
+const MAJORITY: Gathering<'static> =
+    Gathering { rule: Quorum::Majority, whole: false, chronology: NONE_VOID };
 
 /// Members, each with the last request that its replica took: in ring 1, at this place.
 fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
@@ -258,7 +261,11 @@ fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
     announces.extend([1, 2].map(|node| (member(node), nothing.clone())));
     let install = |announces: &BTreeMap<Member, Announce>, rule| {
         let mut next = Directory::default();
-        next.install(&directory.entries(), announces, Gathering { rule, whole: false });
+        next.install(
+            &directory.entries(),
+            announces,
+            Gathering { rule, whole: false, chronology: NONE_VOID },
+        );
         next.check_invariants();
         next.get(GroupId::of("bank")).unwrap().synced().collect::<Vec<_>>()
     };

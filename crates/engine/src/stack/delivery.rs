@@ -167,7 +167,8 @@ impl<O: Ordering> Stack<O> {
             return;
         };
         let planted = self.planted;
-        let entries = recalled(&install.groups, announces, installer, incomplete, planted);
+        let chronology = incomplete.then_some(gathering.chronology);
+        let entries = recalled(&install.groups, announces, installer, chronology, planted);
         let changed = self.directory.install(&entries, announces, gathering);
         // What was ordered before counts from here on, and is not there before this is.
         let first = self.deferred.front().map_or(delivery.sequence, |first| first.sequence);

@@ -15,9 +15,9 @@ use crate::{GroupId, Malformed, Member, NodeId, RingId, ViewNumber};
 /// A configuration that had the quorum: its number, and who was in it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Component {
-    /// Grows by one from each component to the next. 0: there was none.
+    /// One more than all that its members named. 0: there was none.
     pub epoch: u64,
-    /// Its ring. Of two components with one epoch, that of the larger ring came later.
+    /// Its ring. Of two components with one epoch that of the larger ring came later, as long as nobody has forgotten one of them.
     pub ring: RingId,
     /// Its members, in order of id.
     pub members: Vec<Member>,

@@ -32,7 +32,8 @@ fn back(places: &[(u32, Option<u64>)]) -> BTreeMap<Member, Announce> {
 }
 
 fn woken(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, whole: bool) -> Directory {
-    let gathering = Gathering { rule: Quorum::Majority, whole };
+    let chronology = &Chronology::of(announces);
+    let gathering = Gathering { rule: Quorum::Majority, whole, chronology };
     let mut directory = Directory::default();
     directory.install(&[recalled_entry(entry, announces)], announces, gathering);
     directory.check_invariants();
@@ -87,4 +88,50 @@ fn who_brings_another_state_is_out_until_it_gives_that_up() {
     let group = directory.get(GroupId::of("bank")).unwrap();
     assert_eq!(group.replicas.len(), 1, "2 keeps its state, 3 has to join anew in any case");
     assert_eq!(serving(&directory), [reborn(1)]);
+}
+
+/// 1 took 12 in an attempt that only its disk knows, 2 and 3 have answered since what they took in a component of the same
+/// number with a smaller ring.
+#[test]
+fn what_was_taken_in_a_void_attempt_is_not_the_furthest() {
+    let ring = |sequence| RingId { sequence, representative: NodeId(1) };
+    let component = |sequence, members: &[Member]| Component {
+        epoch: 2,
+        ring: ring(sequence),
+        members: members.to_vec(),
+    };
+    let attempt = component(100, &[member(1), member(2), member(3)]);
+    let others = component(10, &[reborn(2), reborn(3)]);
+    let at = |component: &Component, sequence| Place { epoch: 2, ring: component.ring, sequence };
+    let mut announces = back(&[(1, Some(0)), (2, Some(0)), (3, Some(0))]);
+    for (life, announce) in &mut announces {
+        let (component, sequence) =
+            if life.node == NodeId(1) { (&attempt, 12) } else { (&others, 4) };
+        announce.replicas[0].1 = at(component, sequence);
+        (announce.last, announce.attempts) = match life.node {
+            NodeId(1) => {
+                (Component { epoch: 1, ..Component::default() }, [attempt.clone()].to_vec())
+            }
+            _ => (others.clone(), Vec::new()),
+        };
+    }
+    let replica = |node| ReplicaEntry { member: member(node), synced: true };
+    let floor = at(&others, 4);
+    let entry = GroupEntry { floor, replicas: [1, 2, 3].map(replica).to_vec(), ..stored(0) };
+    for whole in [false, true] {
+        assert_eq!(serving(&woken(&entry, &announces, whole)), [reborn(2), reborn(3)]);
+    }
+
+    // The same with the tables on the disks.
+    let told = |life: &Member| match life.node {
+        NodeId(1) => (GroupEntry { view: ViewNumber(7), ..entry.clone() }, at(&attempt, 9)),
+        _ => (GroupEntry { view: ViewNumber(5), ..entry.clone() }, at(&others, 2)),
+    };
+    for (life, announce) in &mut announces {
+        announce.recall.as_mut().unwrap().groups.push(told(life));
+    }
+    let chronology = Chronology::of(&announces);
+    let planted = Planted::default();
+    let table = recalled(&[], &announces, reborn(1), Some(&chronology), planted);
+    assert_eq!(table[0].view, ViewNumber(5));
 }

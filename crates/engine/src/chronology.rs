@@ -1,0 +1,202 @@
+//! Which of two places in the history of components is the later one.
+//!
+//! Epoch and ring say it where all know of each other. A disk alone may know of an attempt; those who had it not on theirs
+//! begin anew with small epochs and rings, and answer. Such an attempt is **void**: it was never effective, and never
+//! will be (`docs/protocol/store.md`, "Attempts that only some disks know").
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use wire::ordered::{Announce, Component, Place};
+use wire::{Member, RingId};
+
+/// A component, by what tells it from all others. Later ones compare as larger, if neither is void.
+type Age = (u64, RingId);
+
+pub(crate) fn age(component: &Component) -> Age {
+    (component.epoch, component.ring)
+}
+
+/// A place among all that are known of: a later one compares as larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment {
+    /// The component, or the one from which a void attempt went out.
+    component: Age,
+    /// The void attempt: after all that was ordered in the component, and before all others.
+    branch: Age,
+    sequence: u64,
+}
+
+/// How the components are ordered that the members of a configuration name.
+#[derive(Clone, Debug)]
+pub(crate) struct Chronology {
+    /// Void attempts, each with the last component before it that is not.
+    void: BTreeMap<Age, Age>,
+}
+
+impl Chronology {
+    /// Nothing is void.
+    pub(crate) const fn new() -> Chronology {
+        Chronology { void: BTreeMap::new() }
+    }
+
+    /// What these announcements tell of it, if all that they name had the quorum.
+    pub(crate) fn of(announces: &BTreeMap<Member, Announce>) -> Chronology {
+        let mut chronology = Chronology::new();
+        if announces.values().all(|announce| announce.attempts.is_empty()) {
+            return chronology;
+        }
+        let named: BTreeMap<Age, &Component> =
+            announces.values().flat_map(components).map(|named| (age(named), named)).collect();
+        let lasts: BTreeSet<Age> = announces.values().map(|announce| age(&announce.last)).collect();
+        let is_void = |attempt: &Component| {
+            let contradicts = |other: &Component| is_later_in_ignorance(other, attempt);
+            !lasts.contains(&age(attempt)) && named.values().any(|other| contradicts(other))
+        };
+        for announce in announces.values() {
+            let mut base = age(&announce.last);
+            for attempt in &announce.attempts {
+                if !is_void(attempt) {
+                    base = age(attempt);
+                    continue;
+                }
+                // Who installed it had, like all its members, what the furthest of them brought.
+                let known = chronology.void.entry(age(attempt)).or_insert(base);
+                *known = base.max(*known);
+            }
+        }
+        chronology
+    }
+
+    /// It was never effective: nothing was answered in it, and nobody has to be outvoted who was in it.
+    pub(crate) fn is_void(&self, component: &Component) -> bool {
+        self.void.contains_key(&age(component))
+    }
+
+    pub(crate) fn moment(&self, place: Place) -> Moment {
+        let Place { epoch, ring, sequence } = place;
+        match self.void.get(&(epoch, ring)) {
+            Some(base) => Moment { component: *base, branch: (epoch, ring), sequence },
+            None => Moment { component: (epoch, ring), branch: Age::default(), sequence },
+        }
+    }
+
+    /// Whether `one` is later than `other`.
+    pub(crate) fn is_after(&self, one: Place, other: Place) -> bool {
+        self.moment(one) > self.moment(other)
+    }
+
+    /// The latest of these.
+    pub(crate) fn latest(&self, places: impl Iterator<Item = Place>) -> Option<Place> {
+        places.max_by_key(|place| self.moment(*place))
+    }
+}
+
+/// All that a member names.
+fn components(announce: &Announce) -> impl Iterator<Item = &Component> {
+    core::iter::once(&announce.last).chain(&announce.attempts)
+}
+
+/// `other` was installed after `attempt`, and nobody who announced himself for it knew of that: its number would be larger.
+fn is_later_in_ignorance(other: &Component, attempt: &Component) -> bool {
+    other.epoch <= attempt.epoch && age(other) != age(attempt) && came_after(other, attempt)
+}
+
+/// A node that was in both was in `other` in a later life, or in a later ring of the same life.
+fn came_after(other: &Component, attempt: &Component) -> bool {
+    let later = |now: &Member, then: &Member| {
+        let (life, ring) = (now.incarnation.cmp(&then.incarnation), other.ring.sequence);
+        now.node == then.node && (life.is_gt() || life.is_eq() && ring > attempt.ring.sequence)
+    };
+    other.members.iter().any(|now| attempt.members.iter().any(|then| later(now, then)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use wire::{Incarnation, NodeId};
+
+    /// Of these nodes, each in this life.
+    fn component(epoch: u64, ring: u64, members: &[(u32, u64)]) -> Component {
+        let member = |(node, life): &(u32, u64)| Member {
+            node: NodeId(*node),
+            incarnation: Incarnation(*life),
+        };
+        let members: Vec<Member> = members.iter().map(member).collect();
+        let ring = RingId { sequence: ring, representative: members[0].node };
+        Component { epoch, ring, members }
+    }
+
+    fn at(component: &Component, sequence: u64) -> Place {
+        Place { epoch: component.epoch, ring: component.ring, sequence }
+    }
+
+    /// What these nodes know, the first of them node 1.
+    fn known(announced: &[(&Component, &[&Component])]) -> Chronology {
+        let announces = announced.iter().zip(1..).map(|((last, attempts), node)| {
+            let attempts = attempts.iter().map(|attempt| (*attempt).clone()).collect();
+            let announce = Announce {
+                ring: RingId::default(),
+                first_life: false,
+                last: (*last).clone(),
+                attempts,
+                position: 0,
+                replicas: Vec::new(),
+                ahead: Vec::new(),
+                address: None,
+                recall: None,
+            };
+            (Member { node: NodeId(node), incarnation: Incarnation(9) }, announce)
+        });
+        Chronology::of(&announces.collect())
+    }
+
+    /// The simulator's seed 622 of the world of disks.
+    #[test]
+    fn what_others_did_after_they_had_forgotten_an_attempt_is_later() {
+        let first = component(5, 90, &[(1, 1), (2, 1), (3, 1)]);
+        let attempt = component(6, 100, &[(1, 1), (2, 1), (3, 1)]);
+        let next = component(7, 110, &[(1, 1), (2, 1)]);
+        let others = component(6, 10, &[(2, 2), (3, 2)]);
+        let announced: [(&Component, &[&Component]); 3] =
+            [(&first, &[&attempt, &next]), (&others, &[]), (&others, &[])];
+        let chronology = known(&announced);
+        let in_order = [at(&first, 80), at(&attempt, 3), at(&attempt, 9), at(&next, 2)];
+        let in_order = [&in_order[..], &[at(&others, 1), Place::UNKNOWN]].concat();
+        assert!(in_order.is_sorted_by(|one, other| chronology.is_after(*other, *one)));
+        assert_eq!(chronology.latest(in_order.iter().copied().take(5)), Some(at(&others, 1)));
+        assert!(chronology.is_void(&attempt) && chronology.is_void(&next));
+        assert!(!chronology.is_void(&others) && !chronology.is_void(&first));
+    }
+
+    #[test]
+    fn an_attempt_that_may_have_been_effective_is_not_void() {
+        let first = component(5, 90, &[(1, 1), (2, 1), (3, 1)]);
+        let attempt = component(6, 100, &[(1, 1), (2, 1), (3, 1)]);
+        // Those who were here later knew of it,
+        let later = component(7, 10, &[(2, 2), (3, 2)]);
+        assert!(!known(&[(&first, &[&attempt]), (&later, &[])]).is_void(&attempt));
+        // or were here before.
+        let before = component(6, 95, &[(2, 1), (3, 1)]);
+        let chronology = known(&[(&first, &[&attempt]), (&first, &[&before])]);
+        assert!(!chronology.is_void(&attempt));
+        assert!(chronology.is_after(at(&attempt, 1), at(&before, 50)));
+        // Of two that only some know, the later one says that the other is void, too.
+        let after = component(6, 4, &[(2, 2), (3, 2)]);
+        let chronology = known(&[(&first, &[&attempt]), (&first, &[&after])]);
+        assert!(chronology.is_void(&attempt) && !chronology.is_void(&after));
+    }
+
+    /// A void attempt comes after all that any of its members brought to it.
+    #[test]
+    fn a_void_attempt_counts_from_the_last_that_is_not() {
+        let first = component(4, 80, &[(1, 1), (2, 1), (3, 1)]);
+        let second = component(5, 90, &[(2, 1), (3, 1)]);
+        let attempt = component(6, 100, &[(1, 1), (2, 1), (3, 1)]);
+        let others = component(6, 10, &[(2, 2), (3, 2)]);
+        let announced: [(&Component, &[&Component]); 3] =
+            [(&first, &[&attempt]), (&second, &[&attempt]), (&others, &[])];
+        let chronology = known(&announced);
+        assert!(chronology.is_after(at(&attempt, 1), at(&second, 99)));
+    }
+}
