@@ -335,7 +335,9 @@ impl Ring {
             return;
         }
         let stranger = gather.sets.life_of(sender.node) != Some(sender);
-        if stranger && self.neighbours.holds_off(now, sender) {
+        let timing = &self.config.timing;
+        let late = self.neighbours.is_late(now, timing, sender, join.ring_sequence);
+        if late || stranger && self.neighbours.holds_off(now, sender) {
             return;
         }
         let heard = gather.hear(&self.config.nodes, sender, &join);

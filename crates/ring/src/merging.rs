@@ -51,6 +51,9 @@ impl Ring {
             return self.on_stranger(now, sender, beacon.ring);
         }
         let timing = &self.config.timing;
+        if self.neighbours.is_late(now, timing, sender, beacon.ring.sequence) {
+            return;
+        }
         if self.neighbours.said(now, timing, sender, beacon) {
             self.neighbours.show_soon(now, timing);
         }
@@ -76,7 +79,8 @@ impl Ring {
     }
 
     /// Whether a join of a stranger may make this ring gather: it names only nodes that are
-    /// welcome, and accuses none of ours (that would tear a ring apart that works).
+    /// welcome, and accuses none of ours (that would tear a ring apart that works); and it is not one
+    /// from before the ring that the stranger has now.
     pub(crate) fn admits(&mut self, now: Time, sender: Member, join: &Join) -> bool {
         let ours = |member: Member| self.order.index_of(member).is_some();
         if join.those(join.failed).any(|member| ours(member) || member == sender) {
@@ -84,6 +88,9 @@ impl Ring {
         }
         if self.is_new_life(sender) {
             return true;
+        }
+        if self.neighbours.is_late(now, &self.config.timing, sender, join.ring_sequence) {
+            return false;
         }
         self.hear_outside(now, sender);
         let ours = |member: &Member| self.order.index_of(*member).is_some();

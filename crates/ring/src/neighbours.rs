@@ -135,6 +135,18 @@ impl Neighbours {
         heard || news
     }
 
+    /// Whether this life said this before what it said last: within a life the numbers of rings only grow, and it has shown a
+    /// ring with a larger one than it names here. What it showed long ago counts no more: a number that was never given out, which
+    /// a confused node may tell of itself, must not make it unheard for ever.
+    pub fn is_late(&self, now: Time, timing: &Timing, sender: Member, sequence: u64) -> bool {
+        let place = self.nodes.binary_search(&sender.node);
+        place.is_ok_and(|place| {
+            let neighbour = &self.all[place];
+            let shown = neighbour.statement(now, timing).map(|said| said.ring.sequence);
+            neighbour.life == Some(sender) && shown.is_some_and(|shown| sequence < shown)
+        })
+    }
+
     /// What this node says to those outside its ring of `members`.
     pub fn beacon(&self, now: Time, timing: &Timing, ring: RingId, members: Vec<NodeId>) -> Beacon {
         let inside = self.places(members.iter().copied());

@@ -4,8 +4,9 @@
 
 mod cluster;
 
-use cluster::{Cluster, Seen, Tune, check, micros, millis};
+use cluster::{CLUSTER, Cluster, Seen, Tune, check, micros, millis};
 use steadfast_ring::{ConfigurationKind, Event};
+use wire::ring::{Datagram, Message};
 use wire::NodeId;
 
 /// Regular configurations that the lives have seen, at the one that saw most.
@@ -150,6 +151,42 @@ fn a_link_that_flaps_is_held_off() {
     );
     assert!(reasons.count() > 5, "and it says why");
     cluster.run_until(1_000, Cluster::is_one_ring);
+}
+
+/// What was said on the way to a ring may come when that ring stands, or a later one (simulator seed 79611: a sealed datagram that
+/// had been held back for seconds). It tears nothing apart, whoever of those that are in different rings gets it.
+#[test]
+fn what_was_said_before_the_rings_that_stand_changes_nothing() {
+    for (n, cuts) in [(3, vec![(2, 0)]), (3, vec![(0, 2), (2, 0)]), (5, vec![(4, 0)])] {
+        let mut cluster = Cluster::new(n, 7, Tune::default());
+        cluster.keep = Some(Vec::new());
+        cluster.cut.extend(cuts.iter().copied());
+        for node in 0..n {
+            cluster.start(node);
+        }
+        cluster.run(millis(1_500));
+        let settled = views(&cluster);
+        let sequence = (0..n).map(|node| cluster.ring(node).id().sequence).min().unwrap();
+        let said = cluster.keep.take().unwrap();
+        let mut late = 0;
+        for (to, bytes) in said {
+            let datagram = Datagram::decode(CLUSTER, &bytes).expect("as it was sent");
+            let from = datagram.sender.node.0 as usize;
+            let before = match &datagram.message {
+                Message::Join(join) => join.ring_sequence < sequence,
+                Message::Beacon(beacon) => beacon.ring.sequence < sequence,
+                _ => false,
+            };
+            if before && !cluster.cut.contains(&(from, to)) {
+                late += 1;
+                cluster.inject(to, datagram);
+                cluster.run(millis(20));
+                assert_eq!(views(&cluster), settled, "{n} nodes, {cuts:?}: {from} said so to {to}");
+            }
+        }
+        assert!(late > n, "{n} nodes, {cuts:?}: {late} late ones");
+        check::all(&cluster);
+    }
 }
 
 /// One partition, however long, costs nobody a hold-off.
