@@ -50,6 +50,10 @@ pub const MAX_BENCH_SPAN: Duration = Duration::from_secs(600);
 /// half is for what the node is there for.
 pub const MAX_BENCH_WINDOW: u32 = MAX_SEND_QUEUE as u32 / 2;
 
+/// Bytes of a sender's messages in a benchmark that wait to be sent, where it keeps a pace: if the ring is slower than that, the
+/// sender is late, and neither what the node orders besides nor the benchmark's end waits for all that was due.
+pub const MAX_BENCH_BACKLOG: u64 = 64 * 1024;
+
 /// A sender's messages in a benchmark of which something is still to be measured: at the limit it
 /// sends no more until that has come.
 pub const MAX_BENCH_MEASURED: usize = 1 << 16;

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use wire::bench::{Load, Measured, Pacing, Plan, Until};
 use wire::histogram::Histogram;
-use wire::limits::{MAX_BENCH_MEASURED, MAX_BENCH_WINDOW};
+use wire::limits::{MAX_BENCH_BACKLOG, MAX_BENCH_MEASURED, MAX_BENCH_WINDOW};
 use wire::{Duration, Time};
 
 /// A message of which something is still to be measured.
@@ -105,7 +105,12 @@ impl Sending {
         };
         let in_window = match self.pacing {
             Pacing::Window(window) => self.sent - complete < u64::from(window),
-            Pacing::Every(_) => true,
+            // The token may be away for a while, but a ring that is slower than the pace is not to be loaded for long after.
+            Pacing::Every(_) => {
+                let waiting = self.sent - self.left;
+                let bytes = waiting.saturating_mul(self.size as u64);
+                waiting < u64::from(MAX_BENCH_WINDOW) && (waiting == 0 || bytes < MAX_BENCH_BACKLOG)
+            }
         };
         self.sent < self.count && in_window && self.flights.len() < MAX_BENCH_MEASURED
     }

@@ -114,6 +114,25 @@ fn a_pace_is_kept_and_the_span_ends_it() {
     assert!(took >= ms(97) && took <= ms(99), "{took:?}");
 }
 
+/// A pace that the ring cannot keep makes its senders late. It does not fill the queue behind which the nodes' own messages
+/// wait, and the benchmark's end with them (simulator seed 71260).
+#[test]
+fn a_pace_that_is_too_quick_leaves_nothing_to_be_sent_after_its_span() {
+    let mut cluster = Cluster::new(3);
+    let (span, pace) = (ms(1), Pacing::Every(ms(1) / 1_000));
+    let (size, count) = (12_000, 1_000);
+    let much = BenchRequest { size, count, span, ..request(&[1, 2], pace, Until::Own) };
+    let result = run(&mut cluster, 3, much);
+    assert!(is_right(&result));
+    assert!(result.sent.iter().all(|sent| (20..count / 2).contains(sent)), "{:?}", result.sent);
+    let took = result.reports[2].1.span;
+    assert!(took <= span + span / 2, "{took:?}");
+    for (_, report) in &result.reports[..2] {
+        let late = report.measured.as_ref().expect("it sends").late;
+        assert!(late >= span / 2, "it says so: {late:?}");
+    }
+}
+
 fn with_one_mistake(wrong: Wrong) -> BenchResult {
     let mut cluster = Cluster::<Tampered>::tampered(3);
     cluster.plant(3, wrong);
