@@ -50,6 +50,18 @@ pub fn group(name: &str, hosts: usize, synced: usize, members: usize) -> Option<
         .then(|| format!("{name}: {synced} of {members} replicas have the state, {hosts} hosted"))
 }
 
+/// A group's views at the nodes, whether each node is the primary's, and, where only the primary runs the service, whether it runs
+/// there. A hand-over comes to its place at one node after the other: in between nobody runs it.
+pub fn handed_over(name: &str, nodes: &[(u64, bool, Option<bool>)]) -> Option<String> {
+    let view = nodes.first().map(|(view, ..)| *view);
+    let well = nodes.iter().all(|(at, is_primary, runs)| {
+        Some(*at) == view && runs.is_none_or(|runs| runs == *is_primary)
+    });
+    (!well).then(|| {
+        format!("{name}: each node's view, whether it is the primary, and runs: {nodes:?}")
+    })
+}
+
 /// Time is up: objects if something is still not right.
 pub fn finish(missing: Option<String>) -> Verdict {
     let text = || format!("{WITHIN:?} after all healed, {}", missing.clone().unwrap_or_default());
@@ -84,6 +96,11 @@ mod tests {
         assert!(rings(&[Some(well), Some(silent)]).is_some());
         assert_eq!(group("g", 3, 3, 3), None);
         assert!(group("g", 3, 2, 3).is_some());
+        let primary = (4, true, Some(true));
+        assert_eq!(handed_over("g", &[primary, (4, false, Some(false)), (4, false, None)]), None);
+        assert!(handed_over("g", &[primary, (5, false, Some(false))]).is_some());
+        assert!(handed_over("g", &[(4, true, Some(false)), (4, false, None)]).is_some());
+        assert!(handed_over("g", &[primary, (4, false, Some(true))]).is_some());
         assert!(finish(None).is_ok() && finish(Some("x".into())).is_err());
         assert!(ended("x", LATE * 2).is_err() && ended("x", LATE).is_ok());
         assert!(answered("x", Some("refused".into())).is_err());

@@ -391,6 +391,18 @@ impl Cluster {
                 return missing;
             }
         }
+        let known = statuses.iter().flatten();
+        let nodes: Vec<_> = known
+            .filter_map(|status| {
+                let group = find(status, &plan.name)?;
+                let is_primary = group.primary == Some(status.me);
+                Some((group.view.0, is_primary, group.log.map(|log| log.runs)))
+            })
+            .collect();
+        let under_way = liveness::handed_over(&plan.name, &nodes);
+        if under_way.is_some() {
+            return under_way;
+        }
         let id = GroupId::of(&plan.name);
         let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
         let busy = plan.hosts.iter().find(|node| !idle(node));
