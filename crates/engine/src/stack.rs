@@ -89,6 +89,9 @@ struct Hosted {
     stays: bool,
     /// Its service executes nothing any more: it only waits to be out of the table.
     abandoned: bool,
+    /// A component that was over when it was installed would have given it another state: it keeps what it has, and takes nothing
+    /// more of what was ordered there.
+    spared: bool,
     /// It lost the state that the table says it has: it only waits to be out of the table, and comes anew.
     lost: bool,
     /// What is particular to cold passive groups.
@@ -138,6 +141,8 @@ pub struct Stack<O = Ring> {
     answered: u64,
     pace: Pace,
     held: Held,
+    /// What is delivered now was ordered in a ring that has ended.
+    transitional: bool,
     /// All that was answered by this time was delivered here.
     current: Option<Time>,
     /// Reads that replicas here were given.
@@ -223,6 +228,7 @@ impl<O: Ordering> Stack<O> {
             answered: 0,
             pace: Pace::default(),
             held: Held::default(),
+            transitional: false,
             current: None,
             executions: 0,
             deferred: VecDeque::new(),

@@ -52,9 +52,12 @@ impl<O: Ordering> Stack<O> {
 
     /// Groups stop acting; every member says what it brings along.
     fn configure(&mut self, now: Time, configuration: Configuration) {
-        if configuration.kind == ConfigurationKind::Transitional {
-            return; // the last messages of the old ring follow, each says if it is contiguous
+        // Before it, the last messages of the old ring follow the transitional one: each says if it is contiguous.
+        self.transitional = configuration.kind == ConfigurationKind::Transitional;
+        if self.transitional {
+            return;
         }
+        self.hosted.values_mut().for_each(|hosted| hosted.spared = false);
         let Configuration { ring, members, .. } = configuration;
         self.settle_reads();
         self.configured_at = now;
@@ -320,7 +323,7 @@ impl<O: Ordering> Stack<O> {
         // A replica that has left answers what was ordered before, and takes nothing more.
         let known = self.directory.get(group);
         if known.is_some_and(|group| group.options.style.executes(group.standing(self.me))) {
-            if let Some(hosted) = self.hosted.get_mut(&group) {
+            if let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| !hosted.spared) {
                 hosted.taken = place;
                 let on_disk = is_on_disk(hosted);
                 // Only a replica with the state can answer; others leave the call to who has it.

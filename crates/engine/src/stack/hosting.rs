@@ -57,6 +57,7 @@ impl<O: Ordering> Stack<O> {
             leaving: false,
             stays: false,
             abandoned: false,
+            spared: false,
             lost: false,
             cold: ColdTimes::default(),
             yields: None,
@@ -136,7 +137,9 @@ impl<O: Ordering> Stack<O> {
         group: GroupId,
         act: impl FnOnce(&mut Replica, &mut Vec<Effect>),
     ) {
-        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| !hosted.spared) else {
+            return;
+        };
         // What these lead to may come here again, and then finds no room kept.
         let mut effects = mem::take(&mut self.effects);
         act(&mut hosted.replica, &mut effects);
@@ -288,6 +291,7 @@ impl<O: Ordering> Stack<O> {
         let asleep = group.is_some_and(|group| group.primary().is_none());
         let awake = group.is_some_and(|group| group.primary().is_some());
         let effective = self.membership.is_effective();
+        let is_over = self.transitional;
         let waits = group.is_some_and(|group| group.asleep.contains(&self.me));
         let last = group.map_or(Place::default(), |group| group.last);
         let Some(hosted) = self.hosted.get_mut(&id) else {
@@ -347,6 +351,10 @@ impl<O: Ordering> Stack<O> {
             }
             // What it has may be all that was answered: others will tell when they are back.
             Some(State::Unsynced { .. }) if asleep && hosted.replica.has_state() => {}
+            // Who has more may be gone before it could act, and then this is what goes on.
+            Some(State::Unsynced { .. }) if is_over && hosted.replica.has_state() => {
+                hosted.spared = true;
+            }
             Some(State::Unsynced { transfer, .. }) => {
                 if hosted.replica.transfer() != Some(transfer) {
                     hosted.taken = last;

@@ -437,7 +437,7 @@ impl<O: Ordering> Stack<O> {
             return; // the group sleeps
         }
         if let Some(hosted) = self.hosted.get_mut(&caller) {
-            if together && there {
+            if together && there && !hosted.spared {
                 hosted.taken = place;
             }
             self.with_replica(now, caller, |replica, fx| {

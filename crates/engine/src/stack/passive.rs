@@ -53,7 +53,7 @@ impl<O: Ordering> Stack<O> {
             if !self.directory.requested(id, place) {
                 return;
             }
-            if let Some(hosted) = self.hosted.get_mut(&id) {
+            if let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| !hosted.spared) {
                 hosted.taken = place;
             }
         }

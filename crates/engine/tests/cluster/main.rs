@@ -9,6 +9,7 @@ mod harness;
 mod keys;
 mod moves;
 mod nested;
+mod passage;
 mod passive;
 mod reads;
 mod restyles;
