@@ -230,6 +230,15 @@ impl Callers {
         self.calls.range(range).map(|(call, _)| *call).collect()
     }
 
+    /// The client has what it wants of its calls below this number, from wherever, or has given them up.
+    pub(crate) fn forget_ended(&mut self, group: GroupId, client: ClientId, unanswered: u64) {
+        let ended = self.calls.range((group, client, 0)..(group, client, unanswered));
+        let ended: Vec<Call> = ended.map(|(call, _)| *call).collect();
+        for call in ended {
+            self.remove(&call);
+        }
+    }
+
     /// Every call.
     pub(crate) fn all(&self) -> Vec<Call> {
         self.calls.keys().copied().collect()

@@ -153,6 +153,7 @@ impl<O: Ordering> Stack<O> {
             let reason = window_exceeded(under_way);
             return self.refuse(caller, &request, Refusal::Window, reason);
         }
+        self.callers.forget_ended(request.group, request.client, request.unanswered);
         if self.callers.len() >= self.room && self.callers.get(&call).is_none() {
             let reason = format!(
                 "{} calls wait at this node, the limit: ask again when there is room",

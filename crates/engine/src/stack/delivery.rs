@@ -305,6 +305,8 @@ impl<O: Ordering> Stack<O> {
         payload: &Bytes,
     ) {
         let group = request.group;
+        // What its client has been answered elsewhere keeps no place here, where nobody could take it.
+        self.callers.forget_ended(group, request.client, request.unanswered);
         let style = self.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(Conduct::executes_on_arrival) {
             if self.hosted.contains_key(&group) {

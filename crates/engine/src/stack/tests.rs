@@ -262,6 +262,22 @@ fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
     }
 }
 
+/// A node without a replica cannot take a call, and keeps it for a client that knows as much as the node. The client is answered
+/// elsewhere, and its next calls say so (simulator seeds 5989 and 11782: others were refused for want of room).
+#[test]
+fn a_call_whose_client_was_answered_elsewhere_waits_no_longer() {
+    let mut room = Room::active(Vec::new());
+    room.join(2);
+    for number in 1..=3 {
+        room.call(number);
+    }
+    room.request(2, 1);
+    assert_eq!(room.stack.callers.len(), 3, "it is executed, and nobody says that it is answered");
+    room.deliver(2, Ordered::Request(wire::ordered::Request { unanswered: 3, ..a_request(3) }));
+    assert_eq!(room.stack.callers.len(), 1, "the third is still wanted");
+    assert_eq!(room.replies(), [], "and nobody is told anything");
+}
+
 #[test]
 fn an_installation_after_a_gap_is_not_taken() {
     let mut room = Room::new();

@@ -88,6 +88,9 @@ pub struct Cluster<O: Base = Ring> {
     island: BTreeSet<u32>,
     views: BTreeMap<Caller, ViewNumber>,
     replies: BTreeMap<(Caller, u64), (Time, Reply)>,
+    clients: BTreeMap<Caller, ClientId>,
+    /// Calls that have not been answered.
+    under_way: BTreeSet<(GroupId, ClientId, u64)>,
     callers: u64,
     life: u64,
     size: u32,
@@ -176,6 +179,8 @@ impl<O: Base> Cluster<O> {
             island: BTreeSet::new(),
             views: BTreeMap::new(),
             replies: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            under_way: BTreeSet::new(),
             callers: 0,
             life: 1,
             size,
@@ -487,6 +492,8 @@ impl<O: Base> Cluster<O> {
                 Output::Probe(node) => self.send(id, node.0, Bytes::from_static(b"?")),
                 Output::Frame { caller, frame } => {
                     if let Frame::Reply(reply) = frame {
+                        let client = self.clients[&caller];
+                        self.under_way.remove(&(reply.group, client, reply.number));
                         self.replies.insert((caller, reply.number), (now, reply));
                     }
                 }

@@ -25,6 +25,7 @@ impl<O: Base> Cluster<O> {
         self.callers += 1;
         let caller = Caller(self.callers);
         let connection = Connection { node, caller, client };
+        self.clients.insert(caller, client);
         self.frame(connection, Frame::Hello(Hello::new(client)));
         self.views.insert(caller, ViewNumber(u64::MAX));
         connection
@@ -79,11 +80,15 @@ impl<O: Base> Cluster<O> {
         body: &str,
         (access, patience): (Access, Duration),
     ) -> Pending {
+        let (group, client) = (GroupId::of(group), connection.client);
+        self.under_way.insert((group, client, number));
+        let mut under_way = self.under_way.range((group, client, 0)..=(group, client, number));
+        let (.., unanswered) = *under_way.next().expect("this one is");
         let request = Request {
-            group: GroupId::of(group),
-            client: connection.client,
+            group,
+            client,
             number,
-            unanswered: number,
+            unanswered,
             view: self.views[&connection.caller],
             method: MethodId::of("append"),
             patience_us: patience.as_micros() as u32,
