@@ -6,8 +6,8 @@ mod cluster;
 
 use cluster::{CLUSTER, Cluster, Seen, Tune, check, micros, millis};
 use steadfast_ring::{ConfigurationKind, Event};
-use wire::ring::{Datagram, Message};
 use wire::NodeId;
+use wire::ring::{Datagram, Message};
 
 /// Regular configurations that the lives have seen, at the one that saw most.
 fn views(cluster: &Cluster) -> usize {
