@@ -109,6 +109,14 @@ pub enum Bug {
     BystandersKeepStyle,
     /// A replica that joins brings the style of its configuration along.
     StyleOfJoiner,
+    /// A warm passive group gets another style wherever that is wished, and not when its primary has ordered what it has executed.
+    ChangeUnasked,
+    /// A replica's service is not told that its group has become, or is no more, warm passive.
+    ServiceKeepsStyle,
+    /// Who was a warm passive group's primary keeps its own ordered time, which moved by retries.
+    KeepOwnTime,
+    /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
+    EndsToPrimaryOnly,
 }
 
 impl Bug {
@@ -169,6 +177,10 @@ impl Bug {
         Bug::ForgetSessionsOfStyle,
         Bug::BystandersKeepStyle,
         Bug::StyleOfJoiner,
+        Bug::ChangeUnasked,
+        Bug::ServiceKeepsStyle,
+        Bug::KeepOwnTime,
+        Bug::EndsToPrimaryOnly,
     ];
 
     /// Those of cold passive groups.

@@ -309,6 +309,9 @@ impl Directory {
             return Change::None;
         }
         group.options.style = style;
+        if style.keeps_its_primary() {
+            group.put_synced_first();
+        }
         group.advance();
         Change::View
     }

@@ -186,6 +186,8 @@ pub(crate) struct Replica {
     planted: Planted,
     /// The group's, when all that waits is done.
     style: Style,
+    /// What its service was told, or began with.
+    told: Style,
     mode: Mode,
     /// Of what waits, so much came from the disk.
     recalled: usize,
@@ -229,6 +231,7 @@ impl Replica {
             on_disk,
             planted,
             style,
+            told: style,
             mode: Mode::Idle,
             recalled: 0,
             used: false,
@@ -321,7 +324,7 @@ impl Replica {
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.primary.forget();
-        self.updates.taken = 0;
+        (self.updates.taken, self.updates.clock) = (0, Time::ZERO);
         self.cold = self.cold.take().map(|_| Cold::default());
         self.outgoing.clear();
         self.recalled = 0;
@@ -338,6 +341,7 @@ impl Replica {
         if core::mem::take(&mut self.used) {
             effects.push(Effect::Run(Command::Reset));
         }
+        self.tell_style(self.style, effects);
     }
 
     /// A request is delivered. `elsewhere`: another node had it ordered, for a client of its own.
@@ -420,6 +424,13 @@ impl Replica {
         let asked = request.origin.is_some().then(|| asked_of(request));
         let told = (window, asked);
         (asked, self.sessions.begin((client, number), unanswered, self.clock, told))
+    }
+
+    /// The same of a request that its session knows already.
+    fn known_in_session(&self, request: &Request) -> Option<(Option<u64>, Decision)> {
+        let asked = request.origin.is_some().then(|| asked_of(request));
+        let decision = self.sessions.decided((request.client, request.number), asked)?;
+        Some((asked, decision))
     }
 
     /// Gives the service a request.
@@ -585,6 +596,11 @@ impl Replica {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
         }
         self.primary.check_invariants();
+        let may_be_ahead = self.style.executes_on_arrival() || !self.is_ahead();
+        assert!(
+            may_be_ahead,
+            "a primary orders what it has executed before its group gets another style"
+        );
         self.check_cold();
     }
 }

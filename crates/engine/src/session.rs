@@ -50,6 +50,20 @@ struct Session {
     asked: BTreeMap<u64, u64>,
 }
 
+impl Session {
+    /// What is decided of a call that was begun before.
+    fn decided(&self, number: u64, asked: Option<u64>) -> Option<Decision> {
+        let reply = self.replies.get(&number)?;
+        if asked.is_some() && self.asked.get(&number) != asked.as_ref() {
+            return Some(Decision::Diverged);
+        }
+        Some(match reply {
+            Reply::Running(_) => Decision::Running,
+            Reply::Done(_, outcome) => Decision::Done(outcome.clone()),
+        })
+    }
+}
+
 /// The sessions of one group at one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sessions {
@@ -123,20 +137,29 @@ impl Sessions {
         if number < session.unanswered || number - session.unanswered >= window {
             return Decision::Stale;
         }
-        match session.replies.get(&number) {
-            Some(_) if asked.is_some() && session.asked.get(&number) != asked.as_ref() => {
-                Decision::Diverged
-            }
-            None if session.replies.len() >= MAX_SESSION_REPLIES => Decision::Full,
-            Some(Reply::Running(_)) => Decision::Running,
-            Some(Reply::Done(_, outcome)) => Decision::Done(outcome.clone()),
-            None => {
-                self.begun += 1;
-                session.replies.insert(number, Reply::Running(self.begun));
-                session.asked.extend(asked.map(|asked| (number, asked)));
-                Decision::Execute(self.begun)
-            }
+        if let Some(decided) = session.decided(number, asked) {
+            return decided;
         }
+        if session.replies.len() >= MAX_SESSION_REPLIES {
+            return Decision::Full;
+        }
+        self.begun += 1;
+        session.replies.insert(number, Reply::Running(self.begun));
+        session.asked.extend(asked.map(|asked| (number, asked)));
+        Decision::Execute(self.begun)
+    }
+
+    /// What is decided of a call that was begun before. Nothing changes by it.
+    pub(crate) fn decided(
+        &self,
+        (client, number): (ClientId, u64),
+        asked: Option<u64>,
+    ) -> Option<Decision> {
+        let session = self.sessions.get(&client)?;
+        if number < session.unanswered {
+            return Some(Decision::Stale);
+        }
+        session.decided(number, asked)
     }
 
     /// The client's replies below `unanswered` are not wanted any more.

@@ -36,7 +36,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_SEND_QUEUE, MAX_WAITING};
-use wire::ordered::{GroupOptions, Hold, Move, Ordered, Place, Told};
+use wire::ordered::{GroupOptions, Hold, Ordered, Place, Told};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
 use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
@@ -55,6 +55,7 @@ use crate::tally::Tally;
 use cold::ColdTimes;
 use moves::{Motive, Moving};
 use nested::Nested;
+use passive::Yield;
 use restyle::Restyling;
 use storage::{Logged, is_on_disk};
 use votes::{Arrears, Penance};
@@ -96,8 +97,8 @@ struct Hosted {
     lost: bool,
     /// What is particular to cold passive groups.
     cold: ColdTimes,
-    /// As a passive group's primary, it hands over as soon as what it has taken is ordered; and whether that is said.
-    yields: Option<(Move, bool)>,
+    /// As a passive group's primary, it says this as soon as what it has taken is ordered; and whether it has.
+    yields: Option<(Yield, bool)>,
     /// The group would not have it: it is not tried again.
     refused: bool,
     /// The ring on which its coming or going was ordered last.

@@ -217,7 +217,7 @@ impl Executor {
             self.stand_by();
             return Ok(None);
         }
-        if !matches!(command, Command::Start | Command::Reset) {
+        if !matches!(command, Command::Start | Command::Style(_) | Command::Reset) {
             self.waiting += 1;
             self.waiting_bytes += bytes_of(&command);
         }

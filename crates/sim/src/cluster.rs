@@ -25,7 +25,6 @@ use engine::{Command, Event, Executed, NestedCall, NestedError, Output, Stack, T
 use ring::Ring;
 use wire::client::Frame;
 use wire::keys::KeyName;
-use wire::ordered::Style;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
 use crate::check::{Verdict, bounded, demand, served};
@@ -298,11 +297,10 @@ impl Cluster {
         self.drain(node)
     }
 
-    /// How the service of a replica of this group behaves, if the group is passive.
-    fn passive(me: Member, group: &GroupPlan) -> Option<Passive> {
+    /// How the service of a replica of this group behaves while the group is warm passive.
+    fn passive(me: Member, group: &GroupPlan) -> Passive {
         let random = mix(me.incarnation.0, u64::from(me.node.0));
-        let passive = group.options.style == Style::WarmPassive;
-        passive.then_some(Passive { random, tells: group.tells })
+        Passive { random, tells: group.tells }
     }
 
     /// What only this world understands comes to a node's process.

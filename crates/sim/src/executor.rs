@@ -6,6 +6,7 @@ use bytes::Bytes;
 use engine::{
     Applied, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
+use wire::ordered::Style;
 use wire::{Duration, RingId};
 
 use crate::draw::Draw;
@@ -34,7 +35,9 @@ pub struct Executor {
     pub log: Log,
     /// Of a passive group: what is remembered of the state.
     changes: Changes,
-    passive: Option<Passive>,
+    /// How it behaves while its group is warm passive.
+    passive: Passive,
+    is_passive: bool,
     /// Its group orders even what changes nothing: then it is in the history.
     counts_reads: bool,
     /// What is wrong with it.
@@ -102,12 +105,13 @@ pub enum Effect {
 
 impl Executor {
     /// An executor with an empty history.
-    pub fn new(plan: &GroupPlan, passive: Option<Passive>, serial: u64) -> Self {
+    pub fn new(plan: &GroupPlan, passive: Passive, serial: u64) -> Self {
         let (log, changes) = (Log::new(plan.padding), Changes::default());
         Executor {
             log,
             changes,
             passive,
+            is_passive: plan.options.style == Style::WarmPassive,
             counts_reads: plan.orders_reads(),
             lie: None,
             queue: VecDeque::new(),
@@ -176,7 +180,7 @@ impl Executor {
 
     /// Its group is warm passive: what it executes is in no order before.
     pub fn is_passive(&self) -> bool {
-        self.passive.is_some()
+        self.is_passive
     }
 
     /// The command that is being executed.
@@ -208,7 +212,7 @@ impl Executor {
         let (command, component) = self.queue.pop_front()?;
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
-                let seed = seed ^ self.passive.map_or(0, |passive| passive.random);
+                let seed = if self.is_passive { seed ^ self.passive.random } else { seed };
                 if read && !self.counts_reads {
                     let call = Call { client, number, now, seed, method, body: &body, came };
                     let answer = Some((ticket, Executed::Reply(self.log.look(&call))));
@@ -229,15 +233,15 @@ impl Executor {
                 Done { answer: Some((ticket, Executed::Reply(outcome))), effect }
             }
             Command::Snapshot { ticket } => {
-                let current = self.changes.current().filter(|_| self.passive.is_some()).cloned();
+                let current = self.changes.current().filter(|_| self.is_passive).cloned();
                 let state = current.unwrap_or_else(|| self.log.snapshot());
                 let executed = Executed::Snapshot(Ok(state));
                 Done { answer: Some((ticket, executed)), effect: Effect::None }
             }
             Command::Change { ticket } => {
-                let tells = self.passive.is_some_and(|passive| passive.tells);
-                let own = tells.then(|| self.log.told());
+                let own = self.passive.tells.then(|| self.log.told());
                 let change = self.changes.take(own, || Ok(self.log.snapshot().to_vec()));
+                let change = change.and_then(|change| self.only_if_passive(change));
                 Done { answer: Some((ticket, Executed::Change(change))), effect: Effect::None }
             }
             Command::Apply { ticket, change } => {
@@ -254,6 +258,12 @@ impl Executor {
                 let answer = Some((ticket, Executed::Restored(restored)));
                 Done { answer, effect: Effect::Replaced }
             }
+            Command::Style(style) => {
+                self.is_passive = style == Style::WarmPassive;
+                self.changes.reset();
+                self.log.told();
+                Done { answer: None, effect: Effect::None }
+            }
             Command::Start | Command::Reset => {
                 self.log.reset();
                 self.changes.reset();
@@ -262,9 +272,15 @@ impl Executor {
         })
     }
 
+    /// Who was not told that its group is warm passive remembers nothing of which it could say what has changed.
+    fn only_if_passive<T>(&self, change: T) -> Result<T, String> {
+        if self.is_passive { Ok(change) } else { Err("the group is not passive".into()) }
+    }
+
     /// Does what the primary says has changed. The new entries, each with the hash before it.
     fn update(&mut self, change: &Bytes) -> Result<Vec<(Entry, u64)>, String> {
         let (known, mut hash) = (self.log.entries.clone(), self.log.digest);
+        self.only_if_passive(())?;
         match self.changes.apply(change)? {
             Applied::State(state) => self.log.restore(&state)?,
             Applied::Own(words) => self.log.apply(&words)?,

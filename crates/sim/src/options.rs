@@ -72,7 +72,13 @@ pub struct GroupPlan {
 impl GroupPlan {
     /// Clients read without changing anything. Where reads are ordered only now and then, the history would have them so.
     pub fn reads(&self) -> bool {
-        self.options.style != Style::Stateless && !self.styles.contains(&Style::Voting)
+        self.options.style != Style::Stateless && !self.orders_some_reads()
+    }
+
+    /// Reads are ordered in some of its styles and not in others.
+    fn orders_some_reads(&self) -> bool {
+        let warm = self.styles.contains(&Style::WarmPassive);
+        self.styles.contains(&Style::Voting) || (warm && self.options.hold == Hold::One)
     }
 
     /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little. Where a group votes
@@ -80,8 +86,15 @@ impl GroupPlan {
     pub fn orders_reads(&self) -> bool {
         let (style, hold) = (self.options.style, self.options.hold);
         matches!(style, Style::Voting | Style::ColdPassive)
-            || self.styles.contains(&Style::Voting)
+            || self.orders_some_reads()
             || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
+    }
+
+    /// Where few calls at a time are taken, and each orders all of a large state, the others wait beyond their deadlines: seed 634.
+    fn pass_with(&mut self, waiting: usize) {
+        if waiting < MAX_WAITING {
+            self.padding = self.padding.min(1_000);
+        }
     }
 
     /// In a style that was tried on disk.
@@ -197,14 +210,6 @@ impl Options {
         self.groups.iter().filter(cold).map(|group| GroupId::of(&group.name)).collect()
     }
 
-    /// Groups whose primary alone executes.
-    pub fn passive(&self) -> Vec<GroupId> {
-        let passive = |group: &&GroupPlan| {
-            matches!(group.options.style, Style::WarmPassive | Style::ColdPassive)
-        };
-        self.groups.iter().filter(passive).map(|group| GroupId::of(&group.name)).collect()
-    }
-
     /// Groups whose replies leave when all hold the request.
     pub fn by_all(&self) -> Vec<GroupId> {
         let all = |group: &&GroupPlan| group.options.hold == Hold::All;
@@ -270,12 +275,10 @@ impl Options {
     /// Where each round of the token brings one datagram, and takes long, no state is transferred in the time that there
     /// is: seed 938 needed seven seconds for two states of 100,000 bytes.
     fn passable(mut self) -> Options {
-        if self.waiting < MAX_WAITING {
-            // Where one call at a time is taken, and each orders all of a large state, the others wait beyond their
-            // deadlines: seed 634.
-            let heavy = |group: &&mut GroupPlan| group.options.style == Style::WarmPassive;
-            let groups = self.groups.iter_mut().filter(heavy);
-            groups.for_each(|group| group.padding = group.padding.min(1_000));
+        for group in &mut self.groups {
+            if group.options.style == Style::WarmPassive {
+                group.pass_with(self.waiting);
+            }
         }
         let slow = !self.parking && self.turn == 1;
         // A benchmark that leaves one datagram at a time keeps calls waiting beyond their deadlines: seed 12921.
@@ -327,17 +330,22 @@ impl Options {
         self
     }
 
-    /// Groups in which every replica executes get other such styles. Where a replica lies, votes have to find it.
+    /// Groups whose replicas have the state get other such styles. Where a replica lies, votes have to find it.
     fn with_restyles(mut self, draw: &mut Draw) -> Options {
         let wanted = draw.one_in(3) && self.world.is_cluster() && !self.smooth;
         let every = draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis);
         let votes = self.world == World::Cluster && draw.one_in(2);
         for group in self.groups.iter_mut().filter(|_| wanted) {
             let GroupOptions { style, durability, .. } = group.options;
-            if group.lies.is_none() && style.executes_everywhere() {
+            if group.lies.is_none() && style.can_change() {
                 group.styles = vec![Style::SemiActive, Style::Active];
+                let in_memory = durability == Durability::Memory;
+                if in_memory {
+                    group.styles.push(Style::WarmPassive);
+                    group.pass_with(self.waiting);
+                }
                 // A group that votes cannot call.
-                let may_vote = durability == Durability::Memory && group.callee.is_none();
+                let may_vote = in_memory && group.callee.is_none();
                 if style == Style::Voting || (votes && may_vote) {
                     group.styles.push(Style::Voting);
                 }

@@ -94,7 +94,7 @@ impl Watch {
             component: HashMap::default(),
             views: Views::default(),
             primaries: Primaries::default(),
-            moves: Moves::new(options.passive()),
+            moves: Moves::default(),
             restyles: Restyles::default(),
             acknowledged: Acknowledged::default(),
             once: Once::default(),
@@ -135,7 +135,7 @@ impl Watch {
             Event::View { group, view, replicas, primary, style, .. } => {
                 let component = self.component(by);
                 self.views.installed(by, component, (*group, *view), replicas)?;
-                self.moves.installed(by, component, (*group, *view), replicas)?;
+                self.moves.installed(by, component, (*group, *view), (*style, replicas))?;
                 self.restyles.installed(by, component, (*group, *view), *style)?;
                 self.served.view(by, *group, replicas);
                 self.votes.view(*group, replicas);

@@ -4,13 +4,14 @@ use alloc::string::String;
 
 use bytes::Bytes;
 use wire::client::Refusal;
+use wire::ordered::Style;
 use wire::{ClientId, MethodId, Time};
 
 /// Tells which command a result belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// What a replica is told to do, strictly in the order given. Each but `Start` and `Reset` is answered by
+/// What a replica is told to do, strictly in the order given. Each but `Start`, `Style` and `Reset` is answered by
 /// [`Executed`] with its ticket, in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -63,6 +64,9 @@ pub enum Command {
     /// The service is to run from here on, from its initial state. Only to replicas of cold passive groups, before anything
     /// else; others' services run from the start.
     Start,
+    /// The group has this style from here on: that of a service which has begun in another, and which has executed all that was ordered
+    /// before. Where it is warm passive, what has changed is told from here on.
+    Style(Style),
     /// The replica's state is of no use any more: begin anew, as at the start. In a cold passive group: run no more.
     Reset,
 }

@@ -22,9 +22,10 @@ pub enum RestyleError {
     NoPrimary,
     /// There is no way from one to the other while the group runs.
     #[error(
-        "a group that runs does not change from {from} to {to}: only semi-active, active and voting, in which every replica \
-         executes every request, change into each other; for another style stop the group's replicas at all nodes, set \
-         `style = \"{to}\"` where they are configured, and start them again (what the group has in memory is gone then)"
+        "a group that runs does not change from {from} to {to}: {}; semi-active, active, voting and warm-passive, in which every \
+         replica's service has the state, change into each other; for another style stop the group's replicas at all nodes, set \
+         `style = \"{to}\"` where they are configured, and start them again (what the group has in memory is gone then)",
+        apart(*from, *to)
     )]
     Apart {
         /// The group's style.
@@ -49,4 +50,17 @@ pub enum RestyleError {
          group has, ask again if it is not {0}"
     )]
     Late(Style),
+}
+
+/// What keeps these two apart.
+fn apart(from: Style, to: Style) -> &'static str {
+    match (from, to) {
+        (Style::Stateless, _) => {
+            "each replica of a stateless group has what it was given itself, so there is no state with which the group could go on"
+        }
+        (_, Style::Stateless) => {
+            "a stateless group remembers no call, so a retry of one that was answered before would be executed again"
+        }
+        _ => "the service of a cold-passive group runs at its primary alone",
+    }
 }

@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
-use wire::ordered::{Announce, Durability, GroupEntry, Hold, Place};
+use wire::ordered::{Announce, Durability, GroupEntry, Hold, Place, Style};
 use wire::{GroupId, Member, ViewNumber};
 
 use super::{Group, Replica, State};
@@ -60,13 +60,15 @@ pub(super) fn installed(
     }
     let GroupEntry { name, options, view, .. } = entry.clone();
     let mut group = Group { name, options, view, last, floor, reign: None, replicas, asleep };
-    if options.style.keeps_its_primary() {
+    group.take_change_back(announces);
+    if group.options.style.keeps_its_primary() {
         group.put_synced_first();
-        group.take_back_what_is_ahead(announces);
     }
+    group.take_back_what_is_ahead(announces);
     group.begin_if_never_called();
     let back = |replica: &Replica| announces.get(&replica.member).is_some_and(is_restarted);
     let as_before = group.asleep == entry.asleep
+        && group.options == entry.options
         && !group.replicas.iter().any(back)
         && group.replicas.len() == entry.replicas.len()
         && group.replicas.iter().all(|replica| replica.state == State::Synced);
@@ -78,6 +80,15 @@ pub(super) fn installed(
 }
 
 impl Group {
+    /// A warm passive group's primary says that it gets another style, and takes calls again if another component begins before that is
+    /// delivered to it: what others have of that change is void then.
+    fn take_change_back(&mut self, announces: &BTreeMap<Member, Announce>) {
+        let id = GroupId::of(&self.name);
+        if self.primary().is_some_and(|primary| announces[&primary].ahead.contains(&id)) {
+            self.options.style = Style::WarmPassive;
+        }
+    }
+
     /// Who has executed what is in no order can only go on as primary: any other gets the state anew.
     fn take_back_what_is_ahead(&mut self, announces: &BTreeMap<Member, Announce>) {
         let id = GroupId::of(&self.name);
@@ -86,7 +97,9 @@ impl Group {
         for replica in synced.skip(1).filter(|replica| is_ahead(&replica.member)) {
             replica.state = State::Unsynced { transfer: ViewNumber(0), donor: None };
         }
-        self.put_synced_first();
+        if self.options.style.keeps_its_primary() {
+            self.put_synced_first();
+        }
     }
 }
 

@@ -371,6 +371,31 @@ fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
 }
 
 #[test]
+fn a_change_of_style_that_its_primary_has_not_seen_is_void_when_it_has_taken_calls_since() {
+    let (directory, id) = three_of(Style::SemiActive);
+    let mut announces = announced(&[(1, 9), (2, 9), (3, 9)]);
+    let mut other = Directory::default();
+    other.install(&directory.entries(), &announces, MAJORITY);
+    assert_eq!(other.get(id).unwrap().options.style, Style::SemiActive);
+    let view = other.get(id).unwrap().view;
+    for node in [1, 3] {
+        announces.get_mut(&member(node)).unwrap().ahead.push(id);
+    }
+    let mut other = Directory::default();
+    assert_eq!(other.install(&directory.entries(), &announces, MAJORITY), [id]);
+    let group = other.get(id).unwrap();
+    assert_eq!((group.options.style, group.primary()), (Style::WarmPassive, Some(member(1))));
+    assert!(group.view > view, "clients hear of it");
+    assert_eq!(synced_of(&other, id), [1, 2].map(member));
+    announces.get_mut(&member(1)).unwrap().ahead.clear();
+    let mut other = Directory::default();
+    other.install(&directory.entries(), &announces, MAJORITY);
+    let style = other.get(id).unwrap().options.style;
+    assert_eq!(style, Style::SemiActive, "who is ahead and not primary begins anew");
+    assert_eq!(synced_of(&other, id), [1, 2].map(member));
+}
+
+#[test]
 fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
     let (directory, id) = three_of(Style::WarmPassive);
     let mut announces = announced(&[(1, 9), (2, 9), (3, 9)]);

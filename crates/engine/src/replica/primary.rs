@@ -39,8 +39,6 @@ pub(super) struct Primary {
 
 #[derive(Debug)]
 struct Begun {
-    /// As the sessions count.
-    place: u64,
     client: ClientId,
     number: u64,
     unanswered: u64,
@@ -55,6 +53,8 @@ struct Begun {
 #[derive(Debug)]
 struct Sent {
     number: u64,
+    /// Ordered time, as it tells it.
+    clock: Time,
     /// It covers the first so many of those begun.
     calls: usize,
     bytes: Bytes,
@@ -150,20 +150,27 @@ impl Replica {
 
     fn begin_call(&mut self, request: Request, due: Time, effects: &mut Vec<Effect>) {
         let (client, number) = (request.client, request.number);
-        let (asked, decision) = self.enter_session(&request);
+        // Of a retry nobody else hears: it changes nothing in the sessions.
+        let hears = self.planted.is(Bug::KeepOwnTime);
+        let known = self.known_in_session(&request).filter(|_| !hears);
+        let (asked, decision) = known.unwrap_or_else(|| self.enter_session(&request));
         match decision {
-            Decision::Execute(place) => {
+            Decision::Execute(_) => {
                 // More than the request says, if one that overtook it said more.
                 let unanswered = self.sessions.unanswered(client);
                 let (time, outcome) = (self.clock, None);
                 let reads = Vec::new();
-                let begun =
-                    Begun { place, client, number, unanswered, time, asked, outcome, reads };
+                let begun = Begun { client, number, unanswered, time, asked, outcome, reads };
                 self.primary.begun.push_back(begun);
                 self.execute(Task::Call, request, due, effects);
             }
-            // Its update will be delivered.
-            Decision::Running => {}
+            // Its update will be delivered; or it was ordered itself, before the group got this style: then its place is before this one.
+            Decision::Running => {
+                let is_begun = |begun: &Begun| (begun.client, begun.number) == (client, number);
+                if !self.primary.begun.iter().any(is_begun) {
+                    effects.push(Effect::Placed { client, number });
+                }
+            }
             // It was; and what is refused is so by what the client said itself.
             decision => {
                 effects.push(Effect::Placed { client, number });
@@ -228,7 +235,7 @@ impl Replica {
         let entries = if forgetful { Vec::new() } else { begun.map(entry).collect() };
         let bytes = Update { head: UpdateHead { clock, entries }, change }.encode();
         let number = self.updates.taken + 1;
-        self.primary.sent = Some(Sent { number, calls, bytes, next: 0 });
+        self.primary.sent = Some(Sent { number, clock, calls, bytes, next: 0 });
         if self.primary.since.is_some() {
             self.order_chunk(effects);
         }
@@ -262,12 +269,15 @@ impl Replica {
         }
         let sent = self.primary.sent.take().expect("it was looked at");
         self.updates.taken = sent.number;
+        self.updates.clock = self.updates.clock.max(sent.clock);
         self.primary.executed -= sent.calls;
         for _ in 0..sent.calls {
             let begun = self.primary.begun.pop_front().expect("an update tells of what was begun");
-            let Begun { place, client, number, asked, outcome, reads, .. } = begun;
+            let Begun { client, number, unanswered, asked, outcome, reads, .. } = begun;
             let outcome = outcome.expect("it was executed");
-            self.sessions.finish(place, client, number, outcome.clone());
+            // As the others do, so that all have the same sessions when nothing is under way.
+            let told = (unanswered, asked);
+            self.sessions.record((client, number), told, self.updates.clock, outcome.clone());
             self.count(client, number, effects);
             effects.push(Effect::Placed { client, number });
             answer(client, number, asked, outcome, effects);

@@ -1,16 +1,18 @@
 //! The replica's part when its group gets another style (`docs/protocol/group.md`, "Change of style").
 //!
-//! Between styles in which every replica executes, its service goes on as if nothing had happened, with what it has under way and
-//! with what waits: only who answers, and when, is another matter from this place of the order on.
+//! Its service goes on as if nothing had happened, with what it has under way and with what waits: only who executes, who answers, and
+//! when, is another matter from this place of the order on. There all replicas have the same: each has been given all that was
+//! ordered before, and a warm passive group's primary does not say the change before it has ordered what it has executed.
 
 use alloc::vec::Vec;
 
-use wire::ClientId;
 use wire::limits::MAX_JOIN_BACKLOG;
 use wire::ordered::{Digest, Style};
+use wire::{ClientId, Time};
 
 use super::answering::answer;
 use super::{Effect, Mode, Replica, Task, Waiting};
+use crate::api::Command;
 use crate::bug::Bug;
 use crate::session::Sessions;
 use crate::style::Conduct;
@@ -25,7 +27,10 @@ impl Replica {
     /// The group has this style from this place of the order on. `alone`: no other replica has the state.
     pub(crate) fn restyle(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
         match self.mode {
-            Mode::Idle => self.votes = style.votes(),
+            Mode::Idle => {
+                self.votes = style.votes();
+                self.tell_style(style, effects);
+            }
             Mode::Live | Mode::Draining => self.take_style(style, alone, effects),
             Mode::Snapshotting
             | Mode::Joining { .. }
@@ -46,6 +51,14 @@ impl Replica {
         if self.planted.is(Bug::ForgetSessionsOfStyle) {
             self.sessions = Sessions::default();
         }
+        let passive = (self.told.executes_on_arrival(), style.executes_on_arrival());
+        match passive {
+            (false, true) => self.updates.clock = self.clock,
+            // What the primary was asked since, and did not execute, moved its own.
+            (true, false) if !self.planted.is(Bug::KeepOwnTime) => self.clock = self.updates.clock,
+            _ => {}
+        }
+        self.tell_style(style, effects);
         let voted = core::mem::replace(&mut self.votes, style.votes());
         match (voted, self.votes) {
             (false, true) => self.begin_to_vote(effects),
@@ -54,11 +67,29 @@ impl Replica {
         }
     }
 
+    /// Ordered time as all replicas have it.
+    pub(super) fn common_clock(&self) -> Time {
+        if self.told.executes_on_arrival() { self.updates.clock } else { self.clock }
+    }
+
+    /// Its service is told the group's style, behind what it has been given.
+    pub(super) fn tell_style(&mut self, style: Style, effects: &mut Vec<Effect>) {
+        if core::mem::replace(&mut self.told, style) != style
+            && !self.planted.is(Bug::ServiceKeepsStyle)
+        {
+            effects.push(Effect::Run(Command::Style(style)));
+        }
+    }
+
     /// The length of the history with all that the service was given. Every replica counts the same at a place of the order,
     /// however far its service is.
     pub(super) fn position(&self) -> u64 {
-        let calls = self.tasks.iter().filter(|(_, task)| matches!(task, Task::Execute { .. }));
-        self.executed + calls.count() as u64
+        let calls = self.tasks.iter().map(|(_, task)| match task {
+            Task::Execute { .. } => 1,
+            Task::Apply { calls } => calls.len() as u64,
+            _ => 0,
+        });
+        self.executed + calls.sum::<u64>()
     }
 
     /// What waits for votes is answered now: what this replica has is as good as what any other has. But for what was settled

@@ -3,6 +3,9 @@
 use super::*;
 use crate::tally::Verdict;
 use alloc::vec;
+use wire::ordered::{
+    Change, KeptReply, Place, PrimaryChunk, Told, Update, UpdateEntry, UpdateHead,
+};
 use wire::{Incarnation, Member, MethodId, NodeId};
 
 fn replica() -> Replica {
@@ -122,4 +125,54 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
         assert!(matches!(effects[0], Effect::Overflow), "{effects:?}");
         assert!(!replica.has_state());
     }
+}
+
+/// What the primary of a warm passive group tells: that it has executed this call, as the group's first update.
+fn first_update(number: u64, clock: Time) -> PrimaryChunk {
+    let reply = KeptReply::Ok(Vec::new());
+    let entry = UpdateEntry { client: ClientId(1), number, unanswered: number, asked: 0, reply };
+    let head = UpdateHead { clock, entries: vec![entry] };
+    let change = Change::Whole(Bytes::from_static(b"state")).encode();
+    let bytes = Update { head, change }.encode();
+    let (what, since) = (Told::Update, Place::default());
+    PrimaryChunk { group: GroupId(1), what, since, number: 1, index: 0, last: true, bytes }
+}
+
+#[test]
+fn a_backup_that_is_slow_counts_what_it_was_told_when_votes_begin() {
+    let (mut replica, mut effects) = (replica(), Vec::new());
+    replica.begin(&mut effects);
+    replica.restyle(Style::WarmPassive, false, &mut effects);
+    replica.update_chunk(&first_update(1, Time(9)), false, &mut effects);
+    replica.restyle(Style::Voting, false, &mut effects);
+    let commands = effects.iter().filter_map(|effect| match effect {
+        Effect::Run(command) => Some(command.clone()),
+        _ => None,
+    });
+    let commands: Vec<Command> = commands.collect();
+    let [Command::Style(Style::WarmPassive), Command::Apply { .. }, Command::Style(Style::Voting)] =
+        &commands[..]
+    else {
+        panic!("{commands:?}");
+    };
+    assert_eq!((replica.executed, replica.position()), (0, 1));
+    replica.check_invariants();
+}
+
+#[test]
+fn what_a_primary_heard_and_did_not_execute_leaves_ordered_time_as_it_is() {
+    let (mut replica, mut effects) = (replica(), Vec::new());
+    replica.begin(&mut effects);
+    replica.restyle(Style::WarmPassive, false, &mut effects);
+    replica.update_chunk(&first_update(1, Time(9)), false, &mut effects);
+    replica.reign(Some(Place::default()), &mut effects);
+    // A retry, and a call that is too far ahead.
+    for (number, unanswered) in [(1, 1), (1 << 40, 2)] {
+        let late = Request { time: Time(99), unanswered, ..request(number) };
+        replica.arrive(Time::ZERO, late, &mut effects);
+    }
+    assert!(!replica.is_ahead());
+    assert_eq!(replica.common_clock(), Time(9));
+    replica.restyle(Style::Active, false, &mut effects);
+    assert_eq!((replica.clock, replica.common_clock()), (Time(9), Time(9)));
 }

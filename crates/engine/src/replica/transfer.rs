@@ -180,7 +180,7 @@ impl Replica {
         StateHead {
             executed: self.executed,
             updates: self.updates.taken,
-            clock: self.clock,
+            clock: self.common_clock(),
             sessions,
         }
     }
@@ -190,6 +190,7 @@ impl Replica {
         self.executed = head.executed;
         self.updates.taken = head.updates;
         self.clock = head.clock;
+        self.updates.clock = head.clock;
         self.sessions = Sessions::import(head.sessions);
     }
 

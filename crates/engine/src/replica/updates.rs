@@ -4,9 +4,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::ClientId;
 use wire::limits::{MAX_JOIN_BACKLOG, MAX_UPDATE, MAX_UPDATE_BACKLOG};
 use wire::ordered::{Place, PrimaryChunk, Update};
+use wire::{ClientId, Time};
 
 use super::{Effect, Mode, Replica, Task, Waiting, answer};
 use crate::api::{Command, Event};
@@ -18,6 +18,8 @@ use crate::session::kept;
 pub(super) struct Updates {
     /// So many are in the group's history, as far as it is known here.
     pub(super) taken: u64,
+    /// Ordered time by what is in them, and was ordered before: as all have it. The primary's own goes on with what it executes.
+    pub(super) clock: Time,
     pieces: Pieces,
 }
 
@@ -141,6 +143,7 @@ impl Replica {
         };
         self.updates.taken = number;
         self.clock = self.clock.max(head.clock);
+        self.updates.clock = self.clock;
         let mut calls = Vec::with_capacity(head.entries.len());
         for entry in head.entries {
             let (client, number) = (entry.client, entry.number);

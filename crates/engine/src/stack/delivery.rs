@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::kept::NodeRecord;
-use wire::ordered::{Hold, Install, Ordered, Place, Request};
+use wire::ordered::{Hold, Install, Move, Ordered, Place, Request, Restyle};
 use wire::{GroupId, Member, RingId, Time};
 
 use super::storage::is_on_disk;
@@ -221,9 +221,11 @@ impl<O: Ordering> Stack<O> {
             // Votes are told anew.
             Ordered::Ballot(_) | Ordered::Absent(_) => true,
             // A passive primary said that all it had taken was ordered. It takes calls again since.
-            Ordered::Move(wish) => self.directory.get(wish.group).is_some_and(|group| {
-                group.options.style.keeps_its_primary() && group.primary() == Some(sender)
-            }),
+            Ordered::Move(Move { group, .. }) | Ordered::Restyle(Restyle { group, .. }) => {
+                self.directory.get(*group).is_some_and(|group| {
+                    group.options.style.keeps_its_primary() && group.primary() == Some(sender)
+                })
+            }
             _ => false,
         }
     }
@@ -283,7 +285,7 @@ impl<O: Ordering> Stack<O> {
                 });
             }
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
-            Ordered::Restyle(restyle) => self.act_on_restyle(now, restyle),
+            Ordered::Restyle(restyle) => self.act_on_restyle(now, sender, restyle),
             Ordered::PrimaryChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.act_on_relay(sender, relay),

@@ -12,6 +12,7 @@ use wire::ordered::{Move, Ordered};
 use wire::{Duration, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use super::Stack;
+use super::passive::Yield;
 use crate::api::{Event, MoveError, Output};
 use crate::bug::Bug;
 use crate::directory::{Change, State};
@@ -161,7 +162,7 @@ impl<O: Ordering> Stack<O> {
         }
         moving.asked = here;
         let wish = Move { group: key.0, to, view };
-        if !self.yield_to(&wish) {
+        if !self.yield_to(Yield::Move(wish)) {
             self.order(now, Ordered::Move(wish));
         }
         true
@@ -178,7 +179,7 @@ impl<O: Ordering> Stack<O> {
             if takes_over && self.can_take_over(&wish) {
                 self.order(now, Ordered::Move(wish));
             } else {
-                self.yield_to(&wish);
+                self.yield_to(Yield::Move(wish));
             }
             return;
         }

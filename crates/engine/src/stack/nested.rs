@@ -7,7 +7,7 @@ use bytes::Bytes;
 use wire::client::Refusal;
 use wire::histogram::Histogram;
 use wire::limits::MAX_NESTED_OWED;
-use wire::ordered::{Durability, End, KeptReply, NestedEnd, Ordered, Request, nested_parts};
+use wire::ordered::{Durability, End, KeptReply, NestedEnd, Ordered, Request, Style, nested_parts};
 use wire::{Duration, GroupId, Member, Time};
 
 use super::Stack;
@@ -430,8 +430,14 @@ impl<O: Ordering> Stack<O> {
         let caller = end.caller;
         let group = self.directory.get(caller);
         let there = group.is_some_and(|group| group.replica(self.me).is_some());
-        let together = group.is_some_and(|group| group.options.style.executes(Standing::Backup));
-        // As the calls themselves, it is part of what leads to the group's state.
+        // As the calls themselves, it is part of what leads to the group's state; of a warm passive group because there may be handlers
+        // that all its replicas execute, of calls from before it was one.
+        let alike = if self.planted.is(Bug::EndsToPrimaryOnly) {
+            |style: Style| style.executes(Standing::Backup)
+        } else {
+            Conduct::orders
+        };
+        let together = group.is_some_and(|group| alike(group.options.style));
         let place = self.place(sequence);
         if together && !self.directory.requested(caller, place) && there {
             return; // the group sleeps
@@ -441,7 +447,7 @@ impl<O: Ordering> Stack<O> {
                 hosted.taken = place;
             }
             self.with_replica(now, caller, |replica, fx| {
-                // A backup that is only told what its primary has done has no handler that asks.
+                // A stateless replica's calls are its own affair.
                 if together || replica.runs_handlers() {
                     replica.nested_end(end, sequence, fx);
                 }

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use wire::ordered::{Move, Ordered, PrimaryChunk, Request, Told};
+use wire::ordered::{Move, Ordered, PrimaryChunk, Request, Restyle, Told};
 use wire::{GroupId, Member, Time};
 
 use super::Stack;
@@ -11,6 +11,15 @@ use crate::bug::Bug;
 use crate::callers::{Call, Stage};
 use crate::ordering::Ordering;
 use crate::style::{Conduct, Standing};
+
+/// For what a passive group's primary takes nothing more.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Yield {
+    /// Another is to be primary.
+    Move(Move),
+    /// The group is to have another style.
+    Restyle(Restyle),
+}
 
 impl<O: Ordering> Stack<O> {
     /// A call comes to its group's primary, here.
@@ -109,22 +118,33 @@ impl<O: Ordering> Stack<O> {
         ahead.map(|(id, _)| *id).collect()
     }
 
-    /// This node's replica is a passive group's primary, and is to hand over in this view: it takes nothing more. False if it is
+    /// This node's replica is a passive group's primary, and is to say this in the present view: it takes nothing more. False if it is
     /// not, or cannot.
-    pub(super) fn yield_to(&mut self, wish: &Move) -> bool {
-        let Some(group) = self.directory.get(wish.group) else { return false };
-        let has_state = group.synced().any(|member| member == wish.to);
-        let mine = group.options.style.keeps_its_primary() && group.primary() == Some(self.me);
-        let yields = mine && has_state && group.view == wish.view;
-        if let Some(hosted) = self.hosted.get_mut(&wish.group).filter(|_| yields) {
-            hosted.yields = Some((*wish, false));
+    pub(super) fn yield_to(&mut self, wish: Yield) -> bool {
+        let (id, view) = match wish {
+            Yield::Move(Move { group, view, .. }) | Yield::Restyle(Restyle { group, view, .. }) => {
+                (group, view)
+            }
+        };
+        let Some(group) = self.directory.get(id) else { return false };
+        let style = group.options.style;
+        let can = match wish {
+            Yield::Move(Move { to, .. }) => group.synced().any(|member| member == to),
+            Yield::Restyle(Restyle { style: to, .. }) => {
+                style != to && group.options.may_become(to)
+            }
+        };
+        let mine = style.keeps_its_primary() && group.primary() == Some(self.me);
+        let yields = mine && can && group.view == view;
+        if let Some(hosted) = self.hosted.get_mut(&id).filter(|_| yields) {
+            hosted.yields = Some((wish, false));
             // So that the next has little to replay.
-            hosted.cold.last_one = group.options.style.logs();
+            hosted.cold.last_one = style.logs();
         }
         yields
     }
 
-    /// Who yields and has ordered what it took says that it hands over. True if anybody did.
+    /// Who yields and has ordered what it took says what it yields for. True if anybody did.
     pub(super) fn pump_yields(&mut self, now: Time) -> bool {
         if !self.membership.is_active() {
             return false;
@@ -140,7 +160,11 @@ impl<O: Ordering> Stack<O> {
         }
         let any = !ready.is_empty();
         for wish in ready {
-            self.order(now, Ordered::Move(wish));
+            let said = match wish {
+                Yield::Move(wish) => Ordered::Move(wish),
+                Yield::Restyle(wish) => Ordered::Restyle(wish),
+            };
+            self.order(now, said);
         }
         any
     }
@@ -152,10 +176,15 @@ impl<O: Ordering> Stack<O> {
             return self.park_relayed(id);
         }
         if group.is_some_and(|group| group.options.style.executes_on_arrival()) {
-            for call in self.callers.of_group(id) {
-                if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {
-                    self.callers.park(&call);
-                }
+            self.park_ordered(id);
+        }
+    }
+
+    /// Calls that were ordered and have no place begin anew.
+    pub(super) fn park_ordered(&mut self, id: GroupId) {
+        for call in self.callers.of_group(id) {
+            if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {
+                self.callers.park(&call);
             }
         }
     }

@@ -1,20 +1,23 @@
 //! Another style for a group that runs, on demand (`docs/protocol/group.md`, "Change of style").
 //!
-//! Whoever wishes it orders it, of the view that it knows. Between styles in which every replica executes nobody has to be
-//! ready: the first such message of a view is the change, at its place in the order.
+//! Whoever wishes it orders it, of the view that it knows. In a group whose replicas all execute nobody has to be ready: the first such
+//! message of a view is the change, at its place in the order. In a warm passive group the primary's is, who says it when what it
+//! has executed is ordered.
 
 use alloc::vec::Vec;
 
 use wire::limits::MAX_RESTYLES;
 use wire::ordered::{Durability, Ordered, Restyle, Style};
-use wire::{Duration, GroupId, RingId, Time, ViewNumber};
+use wire::{Duration, GroupId, Member, RingId, Time, ViewNumber};
 
 use super::Stack;
+use super::passive::Yield;
 use crate::api::{Event, Output, RestyleError};
 use crate::bug::Bug;
 use crate::callers::Stage;
 use crate::directory::{Change, Group, State};
 use crate::ordering::Ordering;
+use crate::style::Conduct;
 
 /// Whoever asked for a change of style hears of it within this time.
 const RESTYLE_PATIENCE: Duration = Duration::from_secs(3);
@@ -114,17 +117,24 @@ impl<O: Ordering> Stack<O> {
         }
         restyling.asked = here;
         let restyle = Restyle { group: id, view, style: restyling.style };
-        self.order(now, Ordered::Restyle(restyle));
+        if !self.yield_to(Yield::Restyle(restyle)) {
+            self.order(now, Ordered::Restyle(restyle));
+        }
         true
     }
 
     /// A change of style at its place in the order.
-    pub(super) fn act_on_restyle(&mut self, now: Time, restyle: Restyle) {
+    pub(super) fn act_on_restyle(&mut self, now: Time, sender: Member, restyle: Restyle) {
         let Restyle { group: id, view: asked, style: to } = restyle;
-        let Some(group) = self.directory.get(id).filter(|group| group.primary().is_some()) else {
-            return;
-        };
+        let Some(group) = self.directory.get(id) else { return };
+        let Some(primary) = group.primary() else { return };
         let (name, from) = (group.name.clone(), group.options.style);
+        // Only the primary knows when it has ordered what it has taken.
+        let waits = from.keeps_its_primary() && sender != primary;
+        if waits && !self.planted.is(Bug::ChangeUnasked) {
+            self.yield_to(Yield::Restyle(restyle));
+            return;
+        }
         let stranger = group.replica(self.me).is_none();
         if stranger && self.planted.is(Bug::BystandersKeepStyle) {
             return;
@@ -140,6 +150,10 @@ impl<O: Ordering> Stack<O> {
         let view = self.directory.get(id).map_or(asked, |group| group.view);
         let (ring, sequence) = (self.membership.ring(), self.delivered);
         self.event(Event::Restyled { group: id, name, ring, sequence, from, to, asked, view });
+        if from.executes_on_arrival() {
+            // What others had ordered for the primary, and came after that took its last, was executed by nobody.
+            self.park_ordered(id);
+        }
         self.changed(now, id, change);
     }
 
@@ -187,7 +201,7 @@ impl<O: Ordering> Stack<O> {
 /// Why this group cannot have that style.
 fn refusal(group: &Group, to: Style) -> Option<RestyleError> {
     let from = group.options.style;
-    if !(from.executes_everywhere() && to.executes_everywhere()) {
+    if !(from.can_change() && to.can_change()) {
         return Some(RestyleError::Apart { from, to });
     }
     if group.options.durability == Durability::Disk && !to.can_be_on_disk() {

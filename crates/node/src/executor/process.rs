@@ -180,6 +180,7 @@ impl Process {
                 (Outgoing::State { number, state, sent: 0 }, Expected::Restore(ticket))
             }
             Command::Start => return, // it begins with its initial state
+            Command::Style(style) => return self.take_style(style),
             Command::Reset => {
                 self.replaced += 1;
                 if let Some(changes) = &mut self.changes {
@@ -189,6 +190,15 @@ impl Process {
             }
         };
         self.expect(outgoing, expected);
+    }
+
+    /// From here on the primary alone executes, and what has changed is found here; or all do. The program need not know.
+    fn take_style(&mut self, style: Style) {
+        if style != Style::WarmPassive {
+            self.changes = None;
+        } else if self.changes.is_none() {
+            self.changes = Some(Changes::default());
+        }
     }
 
     /// Asks for the state, for `reply`.

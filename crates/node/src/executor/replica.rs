@@ -57,7 +57,7 @@ impl Replica {
         Replica { group, serial, make, line, service, on_demand, changes, quick: false }
     }
 
-    /// Executes a command; `Reset` has no outcome.
+    /// Executes a command; `Start`, `Style` and `Reset` have no outcome.
     pub fn run(&mut self, command: Command) -> Option<Done> {
         let bytes = bytes_of(&command);
         let (ticket, (executed, panicked)) = match command {
@@ -85,6 +85,10 @@ impl Replica {
             Command::Change { ticket } => (ticket, (Executed::Change(self.change()), false)),
             Command::Apply { ticket, change } => {
                 (ticket, (Executed::Applied(self.apply(&change)), false))
+            }
+            Command::Style(style) => {
+                self.take_style(style);
+                return None;
             }
             Command::Start => {
                 self.service = guarded("factory", || (self.make)()).ok();
@@ -161,6 +165,17 @@ impl Replica {
                     Err("the service panicked while it took what has changed".into())
                 })
             }
+        }
+    }
+
+    /// From here on the primary alone executes, and tells what has changed; or all do.
+    fn take_style(&mut self, style: Style) {
+        if style != Style::WarmPassive {
+            self.changes = None;
+        } else if self.changes.is_none() {
+            self.changes = Some(Changes::default());
+            // What the service would tell so far the others have done themselves. If it cannot tell it says so again when it is asked.
+            let _ = self.own_change();
         }
     }
 

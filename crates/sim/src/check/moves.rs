@@ -6,6 +6,7 @@
 
 use super::hashed::HashMap;
 
+use wire::ordered::Style;
 use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
 
 use super::views::Replicas;
@@ -27,14 +28,13 @@ pub struct Told {
 /// What every node said last of every group.
 #[derive(Default)]
 pub struct Moves {
-    /// Groups in which who gets the state comes after those who had it.
-    passive: Vec<GroupId>,
     last: HashMap<(Member, GroupId), Known>,
 }
 
 struct Known {
     component: RingId,
     view: ViewNumber,
+    style: Style,
     replicas: Replicas,
     /// The rank that must come with the next view.
     next: Option<Vec<Member>>,
@@ -48,12 +48,12 @@ fn primary(replicas: &Replicas) -> Option<Member> {
     replicas.iter().find(|(_, synced)| *synced).map(|(member, _)| *member)
 }
 
-impl Moves {
-    /// Of these groups, the given ones are passive.
-    pub fn new(passive: Vec<GroupId>) -> Moves {
-        Moves { passive, ..Moves::default() }
-    }
+/// Who gets the state comes after those who had it.
+fn is_passive(style: Style) -> bool {
+    matches!(style, Style::WarmPassive | Style::ColdPassive)
+}
 
+impl Moves {
     /// A node says that a primary has moved. Of a group that has come into its component as it was, it has said nothing.
     pub fn moved(&mut self, by: Member, component: RingId, group: GroupId, told: Told) -> Verdict {
         let Told { from, to, asked } = told;
@@ -80,9 +80,9 @@ impl Moves {
         by: Member,
         component: RingId,
         (group, view): (GroupId, ViewNumber),
-        replicas: &Replicas,
+        (style, replicas): (Style, &Replicas),
     ) -> Verdict {
-        let known = Known { component, view, replicas: replicas.clone(), next: None };
+        let known = Known { component, view, style, replicas: replicas.clone(), next: None };
         let Some(last) = self.last.insert((by, group), known) else { return Ok(()) };
         let (rank, before) = (members(replicas), members(&last.replicas));
         if let Some(next) = last.next {
@@ -91,7 +91,7 @@ impl Moves {
             });
         }
         let mut stayed: Vec<Member> = before.iter().filter(|m| rank.contains(m)).copied().collect();
-        if self.passive.contains(&group) {
+        if is_passive(last.style) || is_passive(style) {
             let has_state = |replicas: &Replicas, member| replicas.contains(&(member, true));
             // Stable: who had the state, who got it, who waits for it, each in the order of before.
             stayed.sort_by_key(|&m| (!has_state(&last.replicas, m), !has_state(replicas, m)));
@@ -141,7 +141,12 @@ mod tests {
     fn seen(ranks: &[(u32, bool)], view: u64, moves: &mut Moves) -> Verdict {
         let replicas = ranks.iter().map(|(node, synced)| (member(*node), *synced)).collect();
         let component = RingId::default();
-        moves.installed(member(9), component, (GROUP, ViewNumber(view)), &replicas)
+        moves.installed(
+            member(9),
+            component,
+            (GROUP, ViewNumber(view)),
+            (Style::SemiActive, &replicas),
+        )
     }
 
     fn told(from: u32, to: u32, asked: u64) -> Told {

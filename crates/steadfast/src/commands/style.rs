@@ -19,9 +19,11 @@ after in the new one. No call is lost by it, and none is executed twice.
   semi-active  the primary answers; the others are a step behind it, ready
   active       any replica answers, so no client waits for a node that fails; handlers must be deterministic
   voting       what a majority of the replicas has is answered; who has something else is replaced
+  warm-passive the primary alone executes, and tells the others what has changed: handlers need not be deterministic.
+               In the other styles they must be again
 
-What is refused: from and to stateless, cold-passive and warm-passive, whose replicas have not all executed the same:
-such a group is stopped and begun anew. A group on disk is semi-active or active.
+What is refused: from and to stateless, whose replicas have nothing in common, and cold-passive, whose service runs at
+the primary alone: such a group is stopped and begun anew. A group on disk is semi-active or active.
 
 The style in a node's configuration is the one with which a group begins: a node that says another joins all the
 same, and goes by what the group has. Set the new style there as well, for the day when all replicas have gone.
@@ -37,7 +39,7 @@ Exit codes:
 pub struct Args {
     /// The group.
     group: String,
-    /// The style: semi-active, active or voting.
+    /// The style: semi-active, active, voting or warm-passive.
     #[arg(value_parser = parse)]
     style: Style,
     #[command(flatten)]

@@ -26,6 +26,12 @@ impl Style {
         }
     }
 
+    /// A group gets it, and another instead, while it runs: what its replicas have at a place of the order is the same, or is made so by
+    /// what was ordered before.
+    pub const fn can_change(self) -> bool {
+        self.executes_everywhere() || matches!(self, Style::WarmPassive)
+    }
+
     /// Whether a group on disk may have it: all that it took is in the order, and each replica is believed what it has executed.
     pub const fn can_be_on_disk(self) -> bool {
         matches!(self, Style::SemiActive | Style::Active)
@@ -35,8 +41,8 @@ impl Style {
 impl GroupOptions {
     /// Whether a group with these options may get this style while it runs.
     pub fn may_become(self, style: Style) -> bool {
-        let alike = self.style.executes_everywhere() && style.executes_everywhere();
-        alike && (self.durability == Durability::Memory || style.can_be_on_disk())
+        let apart = !self.style.can_change() || !style.can_change();
+        !apart && (self.durability == Durability::Memory || style.can_be_on_disk())
     }
 
     /// Whether a replica that was configured with `begun` may be one of a group with these options: they are the same, but for a
@@ -53,17 +59,19 @@ mod tests {
     use crate::ordered::Hold;
 
     #[test]
-    fn what_executes_everywhere_may_change_into_each_other_and_nothing_else() {
+    fn what_executes_everywhere_and_warm_passive_may_change_into_each_other_and_nothing_else() {
         let of = |style| GroupOptions { style, ..GroupOptions::default() };
         for from in Style::ALL {
             for to in Style::ALL {
-                let allowed = from.executes_everywhere() && to.executes_everywhere();
+                let can = |style| !matches!(style, Style::Stateless | Style::ColdPassive);
+                let allowed = can(from) && can(to);
                 assert_eq!(of(from).may_become(to), allowed, "{from} to {to}");
                 assert_eq!(of(to).may_have_been(of(from)), allowed || from == to);
             }
         }
         let disk = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
         assert!(disk.may_become(Style::Active) && !disk.may_become(Style::Voting));
+        assert!(!disk.may_become(Style::WarmPassive));
         assert!(!disk.may_have_been(GroupOptions::default()));
         let all = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
         assert!(!all.may_have_been(GroupOptions::default()));

@@ -85,6 +85,7 @@ impl<O: Base> Cluster<O> {
                 node.starts += 1;
                 return log.clear();
             }
+            Command::Style(_) => return changes.reset(),
             Command::Reset => {
                 changes.reset();
                 node.fault = node.fault.filter(|fault| *fault == Fault::LiesAlways);
