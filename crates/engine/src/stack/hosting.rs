@@ -364,6 +364,7 @@ impl<O: Ordering> Stack<O> {
                 }
             }
         }
+        self.reconcile_style(now, id); // that of one that was ahead
         self.reconcile_reign(now, id);
         self.give_states(now, id);
         self.drop_if_done(id);

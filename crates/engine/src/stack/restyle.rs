@@ -172,7 +172,9 @@ impl<O: Ordering> Stack<O> {
         let Some(group) = self.directory.get(id) else { return };
         let style = group.options.style;
         let alone = group.synced().eq([self.me]);
-        let differs = |hosted: &&super::Hosted| hosted.replica.style() != style;
+        // Who is ahead in a group that sleeps goes on as it is, or is given the state anew: others will tell.
+        let differs =
+            |hosted: &&super::Hosted| hosted.replica.style() != style && !hosted.replica.is_ahead();
         // One that the group would not have keeps what it was configured with.
         if group.replica(self.me).is_some() && self.hosted.get(&id).is_some_and(|h| differs(&h)) {
             self.with_replica(now, id, |replica, effects| replica.restyle(style, alone, effects));
