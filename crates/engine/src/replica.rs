@@ -426,13 +426,6 @@ impl Replica {
         (asked, self.sessions.begin((client, number), unanswered, self.clock, told))
     }
 
-    /// The same of a request that its session knows already.
-    fn known_in_session(&self, request: &Request) -> Option<(Option<u64>, Decision)> {
-        let asked = request.origin.is_some().then(|| asked_of(request));
-        let decision = self.sessions.decided((request.client, request.number), asked)?;
-        Some((asked, decision))
-    }
-
     /// Gives the service a request.
     fn execute(&mut self, task: Task, request: Request, due: Time, effects: &mut Vec<Effect>) {
         let ticket = self.give(task);
@@ -596,11 +589,7 @@ impl Replica {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
         }
         self.primary.check_invariants();
-        let may_be_ahead = self.style.executes_on_arrival() || !self.is_ahead();
-        assert!(
-            may_be_ahead,
-            "a primary orders what it has executed before its group gets another style"
-        );
+        self.check_style();
         self.check_cold();
     }
 }

@@ -179,6 +179,13 @@ impl Replica {
         }
     }
 
+    /// What is decided of a request that its session knows already, and what it asks.
+    fn known_in_session(&self, request: &Request) -> Option<(Option<u64>, Decision)> {
+        let asked = request.origin.is_some().then(|| asked_of(request));
+        let decision = self.sessions.decided((request.client, request.number), asked)?;
+        Some((asked, decision))
+    }
+
     /// A read is given to the service: it sees all calls so far, and has its place with the last of them.
     pub(super) fn place_read(&mut self, told: Effect, effects: &mut Vec<Effect>) {
         match self.primary.begun.back_mut() {

@@ -92,6 +92,12 @@ impl Replica {
         self.executed + calls.sum::<u64>()
     }
 
+    /// What must hold whatever happened.
+    pub(super) fn check_style(&self) {
+        let may_be_ahead = self.style.executes_on_arrival() || !self.is_ahead();
+        assert!(may_be_ahead, "a primary orders what it has executed before another style begins");
+    }
+
     /// What waits for votes is answered now: what this replica has is as good as what any other has. But for what was settled
     /// while there were votes: who has something else goes, unless nobody else has the state.
     fn cease_to_vote(&mut self, alone: bool, effects: &mut Vec<Effect>) {
