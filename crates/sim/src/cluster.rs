@@ -443,7 +443,7 @@ impl Cluster {
         if let Some(Command::Execute { client, number, .. }) = executor.running() {
             self.watch.nested_ended(self.fabric.now(), group, (*client, *number), outcome);
         }
-        if executor.resume(ticket, outcome) {
+        if executor.resume(ticket, outcome, self.watch.history_of(me, group)) {
             self.summary.nested += 1;
             let serial = executor.serial;
             self.fabric.deliver(self.fabric.now(), node, Extra::Executed(group, serial));

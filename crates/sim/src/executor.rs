@@ -136,8 +136,13 @@ impl Executor {
         Some(NestedCall { ticket: *ticket, callee, method, json: *json, body, patience })
     }
 
-    /// The call that a handler waits for has ended. True if the handler goes on.
-    pub fn resume(&mut self, ticket: Ticket, outcome: &Result<Bytes, NestedError>) -> bool {
+    /// The call that a handler waits for has ended, in this component. True if the handler goes on.
+    pub fn resume(
+        &mut self,
+        ticket: Ticket,
+        outcome: &Result<Bytes, NestedError>,
+        component: RingId,
+    ) -> bool {
         if !matches!(self.calling, Calling::Waits(asked) if asked == ticket) {
             return false;
         }
@@ -151,6 +156,9 @@ impl Executor {
             return false;
         }
         self.calling = Calling::Came(came_of(outcome));
+        // How it ended is an input as its request is, and may be another one in another component, where the callee has gone
+        // another way: what is executed from here on rests on this component's order.
+        self.queue.iter_mut().for_each(|(_, given)| *given = component);
         true
     }
 
@@ -294,5 +302,70 @@ impl Executor {
             (*entry, before)
         };
         Ok(new.iter().map(step).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Checkpoints;
+    use wire::ordered::GroupOptions;
+    use wire::{ClientId, NodeId, Time};
+
+    fn plan() -> GroupPlan {
+        GroupPlan {
+            name: "caller".into(),
+            hosts: vec![0, 1],
+            options: GroupOptions::default(),
+            tells: false,
+            checkpoints: Checkpoints::default(),
+            padding: 0,
+            lies: None,
+            callee: Some(("callee".into(), false)),
+            styles: Vec::new(),
+        }
+    }
+
+    fn request(number: u64) -> Command {
+        Command::Execute {
+            ticket: Ticket(number),
+            method: if number == 1 { RELAY } else { APPEND },
+            json: false,
+            read: false,
+            body: arguments(5, b"body"),
+            now: Time(1),
+            seed: 1,
+            client: ClientId(1),
+            number,
+        }
+    }
+
+    /// The component of what is executed next, and the history's hash behind it.
+    fn executes(executor: &mut Executor) -> (RingId, u64) {
+        executor.begin(Duration::from_micros(1), &mut Draw::new(1));
+        match executor.end().map(|done| done.effect) {
+            Some(Effect::Executed { component, .. }) => (component, executor.log.digest),
+            _ => panic!("a call is executed"),
+        }
+    }
+
+    /// Seed 35616: without a quorum two sides go on from one place with the same requests, and a call that was under way there
+    /// ends differently on each.
+    #[test]
+    fn what_is_executed_with_an_end_of_another_component_belongs_to_that() {
+        let ring = |sequence| RingId { sequence, representative: NodeId(1) };
+        let [ours, theirs] = [(2, "ours"), (3, "theirs")].map(|(component, reply)| {
+            let mut executor = Executor::new(&plan(), Passive { random: 0, tells: false }, 0);
+            executor.push(request(1), ring(1));
+            executor.push(request(2), ring(1));
+            executor.begin(Duration::from_micros(1), &mut Draw::new(1));
+            let asks = executor.end().map(|done| done.effect);
+            assert!(matches!(asks, Some(Effect::Asks(_))));
+            assert!(executor.resume(Ticket(1), &Ok(reply.into()), ring(component)));
+            [executes(&mut executor), executes(&mut executor)]
+        });
+        assert_eq!(ours.map(|(component, _)| component), [ring(2); 2]);
+        assert_eq!(theirs.map(|(component, _)| component), [ring(3); 2]);
+        assert!((0..2).all(|place| ours[place].1 != theirs[place].1), "they are two histories");
     }
 }
