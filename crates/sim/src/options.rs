@@ -327,7 +327,18 @@ impl Options {
             // Who waits for another group holds its place at the node meanwhile: seed 2747 of the styles.
             self.waiting = self.waiting.max(8);
         }
+        // Who calls waits for all that its callee orders. If that is a large state with each call, those behind it wait beyond
+        // their deadlines: seed 6520.
+        let called: Vec<String> = self.callees().cloned().collect();
+        for group in self.groups.iter_mut().filter(|group| called.contains(&group.name)) {
+            group.padding = group.padding.min(1_000);
+        }
         self
+    }
+
+    /// The groups that others call.
+    fn callees(&self) -> impl Iterator<Item = &String> {
+        self.groups.iter().filter_map(|group| Some(&group.callee.as_ref()?.0))
     }
 
     /// Groups whose replicas have the state get other such styles. Where a replica lies, votes have to find it.
