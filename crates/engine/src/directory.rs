@@ -162,6 +162,9 @@ impl Group {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directory {
     groups: BTreeMap<GroupId, Group>,
+    /// The last views of groups that ended in this component: one that begins anew goes on from there, so that no view has
+    /// two meanings.
+    ended: BTreeMap<GroupId, ViewNumber>,
 }
 
 impl Directory {
@@ -188,7 +191,8 @@ impl Directory {
                 return Err(JoinRefused::Full(options));
             }
             let replicas = [Replica { member, state: State::Synced }].to_vec();
-            let (name, view) = (name.into(), ViewNumber(1));
+            let before = self.ended.remove(&id).unwrap_or(ViewNumber(0));
+            let (name, view) = (name.into(), ViewNumber(before.0.saturating_add(1)));
             let (last, floor, asleep) = (Place::default(), Place::default(), Vec::new());
             let reign = None;
             let group = Group { name, options, view, last, floor, reign, replicas, asleep };
@@ -227,7 +231,12 @@ impl Directory {
         }
         group.replicas.retain(|replica| replica.member != member);
         if group.replicas.is_empty() && group.asleep.is_empty() {
+            let last = group.view;
             self.groups.remove(&id);
+            if self.ended.len() >= MAX_GROUPS {
+                self.ended.pop_first();
+            }
+            self.ended.insert(id, last);
             return Change::Removed;
         }
         group.advance();
@@ -354,6 +363,7 @@ impl Directory {
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
         let before = core::mem::take(&mut self.groups);
+        self.ended.clear();
         for entry in entries {
             let id = GroupId::of(&entry.name);
             let (group, as_before) = installed(entry, announces, gathering);
@@ -399,6 +409,7 @@ impl Directory {
     /// What must hold whatever happened.
     pub(crate) fn check_invariants(&self) {
         assert!(self.groups.len() <= MAX_GROUPS, "the table is bounded");
+        assert!(self.ended.len() <= MAX_GROUPS, "what is remembered of groups is bounded");
         for (id, group) in &self.groups {
             assert_eq!(*id, GroupId::of(&group.name), "a group's id is its name's");
             assert!(group.replicas.len() <= MAX_REPLICAS, "a group is bounded");

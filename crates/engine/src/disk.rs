@@ -171,11 +171,14 @@ pub(crate) struct Disk {
     stored: u64,
     /// The node's own records since its last snapshot.
     own: u64,
+    /// Since which life it has forgotten nothing is there.
+    begun: bool,
 }
 
 impl Disk {
     pub(crate) fn new(recovery: Recovery) -> Disk {
         Disk {
+            begun: recovery.recollection.since != Incarnation::default(),
             recollection: recovery.recollection,
             strands: recovery.strands,
             appended: 0,
@@ -188,6 +191,11 @@ impl Disk {
     /// The life in which the store was made; before the first record is written, none.
     pub(crate) fn since(&self) -> Incarnation {
         self.recollection.since
+    }
+
+    /// A later life will know that it has forgotten nothing of this one.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.begun
     }
 
     pub(crate) fn recollection(&self) -> &Recollection {
@@ -244,6 +252,7 @@ impl Disk {
 
     /// All records up to this one are there. Tells up to where what was ordered is stored, if that has grown.
     pub(crate) fn persisted(&mut self, upto: u64) -> Option<u64> {
+        self.begun |= upto > 0; // the first record says since when
         let mut stored = self.stored;
         while let Some(first) = self.pending.front().filter(|first| first.number <= upto) {
             stored = stored.max(first.to);

@@ -416,3 +416,25 @@ fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
         "1 is behind: what it is ahead of is not the history"
     );
 }
+
+/// The simulator's seed 3549 of the world of disks: a stateless group's only replica left, another came.
+#[test]
+fn a_group_that_begins_anew_goes_on_with_its_views() {
+    let id = GroupId::of("log");
+    let join = |directory: &mut Directory, node| {
+        directory.join(member(node), "log", GroupOptions::default()).unwrap();
+        directory.get(id).unwrap().view
+    };
+    let mut directory = Directory::default();
+    assert_eq!(join(&mut directory, 1), ViewNumber(1));
+    assert_eq!(join(&mut directory, 2), ViewNumber(2));
+    directory.synced(member(2), id, ViewNumber(2));
+    directory.leave(member(1), id);
+    assert_eq!(directory.leave(member(2), id), Change::Removed);
+    assert_eq!(join(&mut directory, 3), ViewNumber(5));
+    assert_eq!(directory.leave(member(3), id), Change::Removed);
+
+    // In another component all know what its table says.
+    directory.install(&[], &announced(&[]), MAJORITY);
+    assert_eq!(join(&mut directory, 1), ViewNumber(1));
+}

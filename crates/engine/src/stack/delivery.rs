@@ -354,6 +354,7 @@ impl<O: Ordering> Stack<O> {
             Change::View | Change::Removed => {
                 if change == Change::Removed {
                     self.faults.forget(id);
+                    self.hosted.entry(id).and_modify(|hosted| hosted.led = None);
                 }
                 self.note_changed(id);
                 let is_another = self.directory.enthrone(id, self.place(self.delivered));

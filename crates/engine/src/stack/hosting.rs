@@ -201,6 +201,7 @@ impl<O: Ordering> Stack<O> {
             return false;
         }
         let (me, ring) = (self.me, self.membership.ring());
+        let new_disk = self.disk.as_ref().is_some_and(|disk| !disk.is_begun());
         let mut messages = Vec::new();
         for (id, hosted) in &mut self.hosted {
             let group = self.directory.get(*id);
@@ -209,8 +210,10 @@ impl<O: Ordering> Stack<O> {
                 || self.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.refused || (hosted.stays && hosted.leaving);
             let kept_out = hosted.penance.kept_out && !hosted.leaving;
+            // A replica of a life that no disk knows of could not say later that it had stored nothing.
+            let unknown = is_on_disk(hosted) && new_disk && !hosted.leaving;
             let done = hosted.asked == Some(ring) || hosted.kept || idle || there != hosted.leaving;
-            if done || needed || kept_out {
+            if done || needed || kept_out || unknown {
                 continue;
             }
             if hosted.leaving && hosted.replica.has_calls() {

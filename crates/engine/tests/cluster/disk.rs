@@ -289,3 +289,21 @@ fn a_cluster_that_stops_cleanly_comes_back_with_its_groups() {
     let retry = cluster.call(again, "log", 1, "a");
     assert_eq!(ok(cluster.reply(retry)), "1:a");
 }
+
+/// The simulator's seed 4344 of the world of disks: a group's first replica was gone before its disk knew of that life, and
+/// could never say that the life had stored nothing.
+#[test]
+fn a_node_with_a_new_disk_joins_its_groups_when_that_knows_of_its_life() {
+    let mut cluster: Cluster = Cluster::starting_on_disk(3);
+    cluster.shelf(1).stuck = true;
+    cluster.host_with("log", 1, on_disk());
+    cluster.run_for(ms(500));
+    let status = cluster.node(2).status();
+    assert_eq!(status.ring.quorate, Some(true));
+    assert!(status.groups.is_empty(), "its disk does not know of this life yet");
+    cluster.kill(1);
+    cluster.restart(1);
+    cluster.shelf(1).stuck = false;
+    cluster.host_with("log", 1, on_disk());
+    cluster.run_until_synced("log", 1);
+}

@@ -167,6 +167,11 @@ impl<O: Base> Cluster<O> {
         Cluster::begin(size, false)
     }
 
+    /// The same, with a disk each, on which nothing is yet.
+    pub fn starting_on_disk(size: u32) -> Cluster<O> {
+        Cluster::begin(size, true)
+    }
+
     fn begin(size: u32, disks: bool) -> Cluster<O> {
         let shelves = (1..=size).filter(|_| disks).map(|node| (node, Shelf::default()));
         let mut cluster = Cluster {
