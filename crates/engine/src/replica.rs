@@ -37,6 +37,7 @@ use cold::Cold;
 use primary::Primary;
 use transfer::Outgoing;
 use updates::Updates;
+pub(crate) use voting::Slip;
 use voting::Voting;
 
 /// Requests that came back from the disk are given to the service so many at a time.
@@ -77,6 +78,8 @@ pub(crate) enum Effect {
     Store { state: Bytes, transfer: Option<ViewNumber> },
     /// A voting replica may have something to tell.
     Cast,
+    /// It tells this.
+    Vote(Slip),
     /// It becomes primary, and its service is to begin with the checkpoint.
     Promoting,
     /// Its service has the checkpoint.

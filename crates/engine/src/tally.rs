@@ -62,6 +62,8 @@ impl Votes {
 /// The votes on the calls of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
+    /// Where in the order the group began to vote, or 0: it did when the component began.
+    since: u64,
     /// Up to here all is settled. `None` until every replica with the state has opened.
     settled: Option<u64>,
     votes: BTreeMap<Member, Votes>,
@@ -72,7 +74,17 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// A ballot of a replica in the table is delivered.
+    /// The group begins to vote at this place.
+    pub(crate) fn begin(since: u64) -> Tally {
+        Tally { since, ..Tally::default() }
+    }
+
+    /// Where in the order the group began to vote: ballots tell it, for those of an earlier vote may come late.
+    pub(crate) fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// A ballot of a replica in the table, of this vote, is delivered.
     pub(crate) fn take(&mut self, from: Member, ballot: &Ballot) {
         let digests = ballot.digests.iter().copied();
         match ballot.opening {
@@ -269,7 +281,7 @@ mod tests {
 
     fn ballot(opening: Option<u64>, first: u64, outcomes: &[u8]) -> Ballot {
         let digests = outcomes.iter().map(|outcome| Digest([*outcome; 16])).collect();
-        Ballot { group: GroupId(1), opening, first, digests }
+        Ballot { group: GroupId(1), since: 0, opening, first, digests }
     }
 
     fn all() -> Vec<Member> {

@@ -108,6 +108,12 @@ impl GroupPlan {
     }
 }
 
+/// Bytes that a datagram takes, about.
+const PAYLOAD: usize = 1_200;
+
+/// What a call may take at most where others wait for it.
+const QUICK: Duration = Duration::from_millis(50);
+
 /// What clients do.
 #[derive(Clone, Debug)]
 pub struct Load {
@@ -330,10 +336,20 @@ impl Options {
         // Who calls waits for all that its callee orders. If that is a large state with each call, those behind it wait beyond
         // their deadlines: seed 6520.
         let called: Vec<String> = self.callees().cloned().collect();
-        for group in self.groups.iter_mut().filter(|group| called.contains(&group.name)) {
-            group.padding = group.padding.min(1_000);
+        let slow: Vec<bool> =
+            self.groups.iter().map(|group| self.rotating_for(group.padding) > QUICK).collect();
+        for (group, slow) in self.groups.iter_mut().zip(slow) {
+            if slow && called.contains(&group.name) {
+                group.padding = group.padding.min(1_000);
+            }
         }
         self
+    }
+
+    /// How long a circulating token takes until a node has sent so many bytes.
+    fn rotating_for(&self, bytes: usize) -> Duration {
+        let rounds = if self.parking { 0 } else { bytes / (self.turn * PAYLOAD) };
+        self.weather.latency * (rounds * self.nodes) as u32
     }
 
     /// The groups that others call.

@@ -5,7 +5,7 @@ use crate::check::Violation;
 use crate::run::{Outcome, Plant, Settings, run_seed};
 
 /// A planted mistake must be found within so many seeds.
-pub const WITHIN: u64 = 2_000;
+pub const WITHIN: u64 = 4_000;
 
 /// All mistakes of ring, engine, seal, store and client by name.
 #[cfg(feature = "planted-bugs")]

@@ -67,6 +67,11 @@ impl Replica {
         }
     }
 
+    /// A change of style has its place, and this replica is not there yet: its vote until then is not what the others count now.
+    pub(super) fn style_will_change(&self) -> bool {
+        self.waiting.iter().any(|waiting| matches!(waiting, Waiting::Style { .. }))
+    }
+
     /// Ordered time as all replicas have it.
     pub(super) fn common_clock(&self) -> Time {
         if self.told.executes_on_arrival() { self.updates.clock } else { self.clock }

@@ -127,6 +127,32 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
     }
 }
 
+/// Where the group is by the order votes already, anew, and this replica is to be given what was ordered before: what it said now would be
+/// of another vote.
+#[test]
+fn who_is_behind_a_change_of_style_says_nothing_of_votes_before_it_is_there() {
+    let (mut replica, mut effects) = (replica(), Vec::new());
+    replica.begin(&mut effects);
+    replica.restyle(Style::Voting, false, &mut effects);
+    let said = |effects: &[Effect]| {
+        effects.iter().filter(|effect| matches!(effect, Effect::Vote(_))).count()
+    };
+    assert_eq!(said(&effects), 1, "it opens");
+    replica.ballot_delivered();
+    let joiner = Member { node: NodeId(2), incarnation: Incarnation(1) };
+    replica.give_states(&[(ViewNumber(2), joiner)], &mut effects);
+    let snapshot = *tickets(&effects).last().expect("it is asked for its state");
+    effects.clear();
+    replica.restyle(Style::Active, false, &mut effects);
+    replica.restyle(Style::Voting, false, &mut effects);
+    replica.deliver(Time::ZERO, request(1), false, &mut effects);
+    replica.open_votes(false, &mut effects);
+    assert!(replica.take_ballot().is_none());
+    assert_eq!(said(&effects), 0);
+    replica.answered(snapshot, Executed::Snapshot(Ok(Bytes::new())), &mut effects);
+    assert_eq!(said(&effects), 1, "of the vote that is");
+}
+
 /// What the primary of a warm passive group tells: that it has executed this call, as the group's first update.
 fn first_update(number: u64, clock: Time) -> PrimaryChunk {
     let reply = KeptReply::Ok(Vec::new());

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use sha2::{Digest as _, Sha256};
 use wire::client::Refusal;
 use wire::limits::{MAX_BALLOT, MAX_UNSETTLED};
-use wire::ordered::{Ballot, Digest, KeptReply, Ordered, StateHead};
+use wire::ordered::{Digest, KeptReply, StateHead};
 use wire::{ClientId, ViewNumber};
 
 use super::{Effect, Replica, answer};
@@ -26,6 +26,14 @@ struct Cast {
     number: u64,
 }
 
+/// A ballot, but for what its node adds.
+#[derive(Clone, Debug)]
+pub(crate) struct Slip {
+    pub opening: Option<u64>,
+    pub first: u64,
+    pub digests: Vec<Digest>,
+}
+
 /// A state that was taken, and is not given before all that led to it is settled.
 #[derive(Debug)]
 pub(super) struct Unsettled {
@@ -41,9 +49,9 @@ pub(super) struct Voting {
     /// The position of the first of these.
     first: u64,
     cast: VecDeque<Cast>,
-    /// Told up to here.
+    /// Slip up to here.
     told: u64,
-    /// Told, and not yet delivered.
+    /// Slip, and not yet delivered.
     in_flight: bool,
     /// Settled up to here.
     settled: u64,
@@ -100,7 +108,7 @@ pub(crate) fn digest(outcome: &ServiceOutcome) -> Digest {
 impl Replica {
     /// The replica has the state, and votes on what it is given from here on.
     pub(super) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
-        if self.votes {
+        if self.votes && !self.style_will_change() {
             // What it was given before is executed without a vote.
             self.voting = Some(Voting::from(self.position()));
             self.open_votes(true, effects);
@@ -110,13 +118,16 @@ impl Replica {
     /// A component has begun, or this replica's execution: it tells from where on it votes, and all that is not settled. What it
     /// told of settled calls is void: who deviates has to leave by itself, and of one that is `alone` nobody can say so.
     pub(crate) fn open_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) {
-        let group = self.group;
+        let silent = self.style_will_change();
         let Some(voting) = self.voting.as_mut() else { return };
         if voting.deviates && !alone {
             effects.push(Effect::Overflow);
             return self.idle(effects);
         }
         voting.deviates = false;
+        if silent {
+            return;
+        }
         let settled = voting.settled;
         voting.open.retain(|_, position| *position > settled);
         voting.told = voting.first - 1;
@@ -124,8 +135,8 @@ impl Replica {
             voting.cast.iter().take(MAX_BALLOT).map(|cast| cast.digest).collect();
         voting.told += digests.len() as u64;
         voting.in_flight = true;
-        let ballot = Ballot { group, opening: Some(voting.settled), first: voting.first, digests };
-        effects.push(Effect::Order(Ordered::Ballot(ballot)));
+        let (opening, first) = (Some(voting.settled), voting.first);
+        effects.push(Effect::Vote(Slip { opening, first, digests }));
     }
 
     /// Its last ballot has its place in the order.
@@ -137,8 +148,10 @@ impl Replica {
 
     /// What it has to tell now. While a ballot is on its way the next one gathers: so there is one message for many calls
     /// when there are many.
-    pub(crate) fn take_ballot(&mut self) -> Option<Ballot> {
-        let group = self.group;
+    pub(crate) fn take_ballot(&mut self) -> Option<Slip> {
+        if self.style_will_change() {
+            return None;
+        }
         let voting = self.voting.as_mut().filter(|voting| !voting.in_flight)?;
         let last = voting.first - 1 + voting.cast.len() as u64;
         let upto = last.min(voting.settled + MAX_UNSETTLED).min(voting.told + MAX_BALLOT as u64);
@@ -150,7 +163,7 @@ impl Replica {
         let digests = tell.collect();
         voting.told = upto;
         voting.in_flight = true;
-        Some(Ballot { group, opening: None, first, digests })
+        Some(Slip { opening: None, first, digests })
     }
 
     /// The call that has just been executed has this outcome. True if it is to be answered now.

@@ -182,12 +182,12 @@ impl<O: Ordering> Stack<O> {
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
         self.key_effects(effects);
+        self.tallies.clear();
+        self.arrears.clear();
         self.enthrone_all();
         for id in changed {
             self.view_changed(id);
         }
-        self.tallies.clear();
-        self.arrears.clear();
         let took = now.since(self.configured_at) * JOIN_ROUNDS;
         let whole = self.membership.has_all_nodes();
         let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };

@@ -147,6 +147,7 @@ impl<O: Ordering> Stack<O> {
             match effect {
                 Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),
                 Effect::Order(ordered) => self.order(now, ordered),
+                Effect::Vote(slip) => self.order_votes(now, group, slip),
                 Effect::Answer { client, number, outcome } => {
                     self.answer((group, client, number), outcome);
                 }

@@ -18,6 +18,7 @@ use crate::callers::Stage;
 use crate::directory::{Change, Group, State};
 use crate::ordering::Ordering;
 use crate::style::Conduct;
+use crate::tally::Tally;
 
 /// Whoever asked for a change of style hears of it within this time.
 const RESTYLE_PATIENCE: Duration = Duration::from_secs(3);
@@ -146,6 +147,9 @@ impl<O: Ordering> Stack<O> {
         // Votes are told anew if there are to be any.
         self.tallies.remove(&id);
         self.arrears.remove(&id);
+        if to.votes() {
+            self.tallies.insert(id, Tally::begin(self.delivered));
+        }
         self.park_reads_of(id);
         let view = self.directory.get(id).map_or(asked, |group| group.view);
         let (ring, sequence) = (self.membership.ring(), self.delivered);

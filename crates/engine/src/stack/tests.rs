@@ -5,6 +5,7 @@ mod holding;
 mod reading;
 mod scripted;
 mod storing;
+mod voting;
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -11,8 +11,9 @@ use crate::api::{Deviation, Event};
 use crate::bug::Bug;
 use crate::callers::Stage;
 use crate::ordering::Ordering;
+use crate::replica::Slip;
 use crate::style::Conduct;
-use crate::tally::{Finding, Verdict};
+use crate::tally::{Finding, Tally, Verdict};
 
 /// The patience with missing votes is at least so many times what the slowest replica took of late.
 const PATIENCE_FACTOR: u32 = 8;
@@ -80,6 +81,9 @@ impl<O: Ordering> Stack<O> {
             return; // it was taken out after it had told this
         }
         let tally = self.tallies.entry(id).or_default();
+        if ballot.since != tally.since() {
+            return; // the group has ceased to vote since it was told, and votes anew
+        }
         tally.take(sender, ballot);
         if sender == self.me {
             // What was settled while its state was on the way: it has executed that since, or will.
@@ -184,13 +188,20 @@ impl<O: Ordering> Stack<O> {
         }
         let mut any = false;
         for id in core::mem::take(&mut self.ballots_due) {
-            let ballot = self.hosted.get_mut(&id).and_then(|hosted| hosted.replica.take_ballot());
-            if let Some(ballot) = ballot {
-                self.order(now, Ordered::Ballot(ballot));
+            let slip = self.hosted.get_mut(&id).and_then(|hosted| hosted.replica.take_ballot());
+            if let Some(slip) = slip {
+                self.order_votes(now, id, slip);
                 any = true;
             }
         }
         any
+    }
+
+    /// Orders what this node's replica tells, with the vote that it is about.
+    pub(super) fn order_votes(&mut self, now: Time, group: GroupId, slip: Slip) {
+        let since = self.tallies.get(&group).map_or(0, Tally::since);
+        let Slip { opening, first, digests } = slip;
+        self.order(now, Ordered::Ballot(Ballot { group, since, opening, first, digests }));
     }
 
     /// A component begins: whoever has the state tells anew what is not settled.

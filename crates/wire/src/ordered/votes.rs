@@ -29,12 +29,15 @@ impl fmt::Debug for Digest {
 /// The outcomes of calls that the sender's replica has executed, at these positions of the group's history.
 ///
 /// ```text
-/// | group | opening: 0, or 1 and settled | first | digests: count, each 16 bytes |
+/// | group | since | opening: 0, or 1 and settled | first | digests: count, each 16 bytes |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ballot {
     /// Which group.
     pub group: GroupId,
+    /// The place in the ring's order where the group began to vote by a [change of style](super::Restyle); 0: it votes since the component
+    /// began. A ballot of an earlier vote counts no more.
+    pub since: u64,
     /// The sender's first ballot in a component, or since it has the state: up to this position all is settled, as far as it
     /// knows.
     pub opening: Option<u64>,

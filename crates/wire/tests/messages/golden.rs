@@ -198,14 +198,14 @@ fn ordered_messages() {
               13 a1 01 06 05
             move: 7 bytes
               0b a1 01 02 82 02 06
-            ballot: 38 bytes
-              11 a1 01 00 11 02 e1 e1 e1 e1 e1 e1 e1 e1 e1 e1
-              e1 e1 e1 e1 e1 e1 e2 e2 e2 e2 e2 e2 e2 e2 e2 e2
-              e2 e2 e2 e2 e2 e2
-            opening ballot: 39 bytes
-              11 a1 01 01 10 11 02 e1 e1 e1 e1 e1 e1 e1 e1 e1
+            ballot: 39 bytes
+              11 a1 01 12 00 11 02 e1 e1 e1 e1 e1 e1 e1 e1 e1
               e1 e1 e1 e1 e1 e1 e1 e2 e2 e2 e2 e2 e2 e2 e2 e2
               e2 e2 e2 e2 e2 e2 e2
+            opening ballot: 40 bytes
+              11 a1 01 12 01 10 11 02 e1 e1 e1 e1 e1 e1 e1 e1
+              e1 e1 e1 e1 e1 e1 e1 e1 e2 e2 e2 e2 e2 e2 e2 e2
+              e2 e2 e2 e2 e2 e2 e2 e2
             absent: 7 bytes
               12 a1 01 02 82 02 12
             key offer: 43 bytes

@@ -391,7 +391,7 @@ pub fn replica_state() -> ReplicaState {
 
 fn ballot(opening: Option<u64>) -> Ballot {
     let digests = vec![Digest([0xe1; 16]), Digest([0xe2; 16])];
-    Ballot { group: GroupId(0xa1), opening, first: 0x11, digests }
+    Ballot { group: GroupId(0xa1), since: 0x12, opening, first: 0x11, digests }
 }
 
 /// A reply for a client at another node.

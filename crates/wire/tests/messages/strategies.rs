@@ -444,9 +444,10 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         })),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),
-        (any::<u64>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
-            .prop_map(|(group, (opening, first), digests)| Ordered::Ballot(Ballot {
+        (any::<[u64; 2]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
+            .prop_map(|([group, since], (opening, first), digests)| Ordered::Ballot(Ballot {
                 group: GroupId(group),
+                since,
                 opening,
                 first,
                 digests: digests.into_iter().map(Digest).collect(),

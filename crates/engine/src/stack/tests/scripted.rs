@@ -1,16 +1,19 @@
 //! An order that the test writes.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::{Malformed, Member, NodeId, RingId, Time};
 
 use crate::ordering::{Level, Ordering, Output, Refused};
 
-/// What the test says is ordered; what the node itself multicasts goes nowhere.
+/// What the test says is ordered; what the node itself multicasts is kept, and ordered by nobody.
 #[derive(Default)]
 pub(super) struct Scripted {
     pub script: VecDeque<Output>,
+    /// What the node has multicast.
+    pub multicast: Vec<Bytes>,
     /// How far those are that do not have all.
     pub reached: BTreeMap<NodeId, u64>,
     /// What they have on their disks; what this node told of its own, and how often it asked.
@@ -34,7 +37,8 @@ impl Ordering for Scripted {
         None
     }
 
-    fn multicast(&mut self, _: Time, _: Bytes, _: Level) -> Result<(), Refused> {
+    fn multicast(&mut self, _: Time, payload: Bytes, _: Level) -> Result<(), Refused> {
+        self.multicast.push(payload);
         Ok(())
     }
 
