@@ -4,6 +4,7 @@
 mod answering;
 mod calls;
 mod cold;
+mod effect;
 mod primary;
 mod recall;
 mod restyle;
@@ -12,7 +13,6 @@ mod transfer;
 mod updates;
 mod voting;
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -22,10 +22,10 @@ use wire::kept::{BEGUN, LOST};
 use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
-use wire::ordered::{End, NestedEnd, Ordered, Request, StateHead, Style, nested_window};
+use wire::ordered::{NestedEnd, Request, StateHead, Style, nested_window};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
-use crate::api::{Command, Event, Executed, NestedError, ServiceOutcome, Ticket};
+use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Decision, Sessions};
 use crate::style::Conduct;
@@ -34,6 +34,7 @@ use answering::{answer, fitting};
 pub(crate) use calls::{Ask, Child};
 use calls::{Calls, asked_of, due};
 use cold::Cold;
+pub(crate) use effect::Effect;
 use primary::Primary;
 use transfer::Outgoing;
 use updates::Updates;
@@ -42,57 +43,6 @@ use voting::Voting;
 
 /// Requests that came back from the disk are given to the service so many at a time.
 const RECALLED_AT_ONCE: usize = 64;
-
-/// What a replica asks for, in order.
-#[derive(Clone, Debug)]
-pub(crate) enum Effect {
-    /// Give the service this command.
-    Run(Command),
-    /// Order this message.
-    Order(Ordered),
-    /// This is the answer to this call, for whoever waits for it here.
-    Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
-    /// It has a place in the order, if somebody waits for it here: that of what is being delivered.
-    Placed { client: ClientId, number: u64 },
-    /// What this execution of a read saw has its place.
-    ReadPlaced { client: ClientId, number: u64, execution: u64 },
-    /// The answer to this call depends on what was ordered up to there.
-    Settled { client: ClientId, number: u64, sequence: u64 },
-    /// This is how a group's call ended, for its caller, which had asked this.
-    Owe { client: ClientId, number: u64, asked: u64, end: End },
-    /// A handler here calls another group.
-    Ask(Box<Ask>),
-    /// The handler that waits for its call goes on.
-    Resume { ticket: Ticket, outcome: Result<Bytes, NestedError> },
-    /// The joining replica cannot keep up: it must leave and join again.
-    Overflow,
-    /// It has none: the log had no room for it when it was delivered.
-    Unplaced { client: ClientId, number: u64 },
-    /// The primary's service cannot say what it has changed, or take up what it is to go on from, or what it has is not what
-    /// the others have: another must go on.
-    Unfit,
-    /// For a group on disk: the state begins, or is of no use any more ([`wire::kept`]).
-    Mark(u8),
-    /// For a group on disk: the state is to be kept. With a transfer it is the one that this brought, which is over
-    /// when the disk has it.
-    Store { state: Bytes, transfer: Option<ViewNumber> },
-    /// A voting replica may have something to tell.
-    Cast,
-    /// It tells this.
-    Vote(Slip),
-    /// It becomes primary, and its service is to begin with the checkpoint.
-    Promoting,
-    /// Its service has the checkpoint.
-    CheckpointRestored,
-    /// Its service has executed so many requests that the log had when it became primary.
-    Replayed { requests: u64 },
-    /// A checkpoint is here, and the log is cut.
-    Checkpointed,
-    /// No checkpoint could be taken.
-    CheckpointFailed,
-    /// Tell.
-    Event(Event),
-}
 
 /// How the replica stands to the group's state.
 #[derive(Debug)]

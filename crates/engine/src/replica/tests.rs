@@ -4,7 +4,7 @@ use super::*;
 use crate::tally::Verdict;
 use alloc::vec;
 use wire::ordered::{
-    Change, KeptReply, Place, PrimaryChunk, Told, Update, UpdateEntry, UpdateHead,
+    Change, KeptReply, Ordered, Place, PrimaryChunk, Told, Update, UpdateEntry, UpdateHead,
 };
 use wire::{Incarnation, Member, MethodId, NodeId};
 
