@@ -333,9 +333,13 @@ impl Cluster {
         self.members.iter().all(|(id, members)| *id == away || *members <= most)
     }
 
-    /// How often such a thing was told since the events were taken last.
-    pub fn count(&self, wanted: impl Fn(&EventKind) -> bool) -> usize {
-        self.events.iter().filter(|event| wanted(&event.kind)).count()
+    /// Who told such a thing of whom since the events were taken last.
+    pub fn told_of(
+        &self,
+        wanted: impl Fn(&EventKind) -> Option<NodeId>,
+    ) -> BTreeSet<(NodeId, NodeId)> {
+        let events = self.events.iter();
+        events.filter_map(|event| Some((event.node, wanted(&event.kind)?))).collect()
     }
 
     /// The nodes that told such a thing since the events were taken last.

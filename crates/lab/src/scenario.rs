@@ -222,17 +222,23 @@ impl Stage {
             for node in 1..=NODES {
                 self.cluster.hosts()?.lose(node as Place, network, Way::Both, 1_000)?;
             }
-            let gone = |kind: &EventKind| matches!(kind, EventKind::LinkLost { link, .. } if *link == network + 1);
-            let everybody = NODES as usize;
-            self.cluster.wait("all nodes to tell of the loss", |cluster| {
-                cluster.told(gone).len() == everybody
+            let gone = |kind: &EventKind| match kind {
+                EventKind::LinkLost { peer, link } if *link == network + 1 => Some(*peer),
+                _ => None,
+            };
+            let pairs = (NODES * (NODES - 1)) as usize;
+            self.cluster.wait("all nodes to tell of the loss of all others", |cluster| {
+                cluster.told_of(gone).len() == pairs
             })?;
             self.check_gap(fault, LOST_LINK)?;
             self.cluster.hosts()?.heal()?;
-            let back = |kind: &EventKind| matches!(kind, EventKind::LinkBack { link, .. } if *link == network + 1);
-            let pairs = everybody * (everybody - 1);
-            self.cluster
-                .wait("the network to be back for all", |cluster| cluster.count(back) == pairs)?;
+            let back = |kind: &EventKind| match kind {
+                EventKind::LinkBack { peer, link } if *link == network + 1 => Some(*peer),
+                _ => None,
+            };
+            self.cluster.wait("the network to be back for all", |cluster| {
+                cluster.told_of(back).len() == pairs
+            })?;
             self.no_ring()?;
         }
         Ok(())
