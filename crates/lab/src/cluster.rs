@@ -310,7 +310,7 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, on_last, .. } = self.plan.clone();
+        let Plan { replicas, groups, on_last, .. } = self.plan;
         self.wait("every group to have all its replicas", |cluster| {
             groups
                 .iter()

@@ -87,6 +87,13 @@ struct Meter {
 
 pub fn run(options: &Options) -> Outcome<()> {
     let kept = NAMES.len() - usize::from(options.storage.is_none());
+    if let Some(group) = options.group.iter().find(|group| !NAMES[..kept].contains(&group.as_str()))
+    {
+        return Err(format!(
+            "the group `{group}` is kept in a folder: say in which, with --storage"
+        )
+        .into());
+    }
     let cluster = Cluster::start(Plan {
         nodes: options.nodes,
         replicas: options.replicas,

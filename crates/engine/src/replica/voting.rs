@@ -49,9 +49,9 @@ pub(super) struct Voting {
     /// The position of the first of these.
     first: u64,
     cast: VecDeque<Cast>,
-    /// Slip up to here.
+    /// Told up to here.
     told: u64,
-    /// Slip, and not yet delivered.
+    /// Told, and not yet delivered.
     in_flight: bool,
     /// Settled up to here.
     settled: u64,

@@ -18,18 +18,13 @@ pub struct Restyle {
 }
 
 impl Style {
-    /// Every replica executes every request: it needs nothing but the order to go on in another of these styles.
-    pub const fn executes_everywhere(self) -> bool {
-        match self {
-            Style::SemiActive | Style::Active | Style::Voting => true,
-            Style::Stateless | Style::ColdPassive | Style::WarmPassive => false,
-        }
-    }
-
     /// A group gets it, and another instead, while it runs: what its replicas have at a place of the order is the same, or is made so by
     /// what was ordered before.
     pub const fn can_change(self) -> bool {
-        self.executes_everywhere() || matches!(self, Style::WarmPassive)
+        match self {
+            Style::SemiActive | Style::Active | Style::Voting | Style::WarmPassive => true,
+            Style::Stateless | Style::ColdPassive => false,
+        }
     }
 
     /// Whether a group on disk may have it: all that it took is in the order, and each replica is believed what it has executed.
