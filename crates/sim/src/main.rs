@@ -29,7 +29,7 @@ struct Arguments {
     /// Threads; one per processor if not given.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Only this kind of world; else three of four seeds are clusters, without disks.
+    /// Only this kind of world; else three of four seeds are clusters, one of 32 with disks.
     #[arg(long)]
     world: Option<WorldName>,
     /// After so many failures no further seed is begun.

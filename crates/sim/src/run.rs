@@ -227,12 +227,12 @@ impl Plant {
 }
 
 /// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings, and
-/// every eighth of those has two networks; every 32nd is one of a store. [`World::Disks`] is
-/// only run when it is named: docs/simulator.md, "Open", says why.
+/// every eighth of those has two networks; every 32nd is one of a store, and every 32nd a cluster with disks.
 pub fn world_of(seed: u64) -> World {
     match (seed % 4, seed % 32) {
         (_, 31) => World::Links,
         (_, 30) => World::Stores,
+        (_, 29) => World::Disks,
         (3, _) => World::Rings,
         _ => World::Cluster,
     }
