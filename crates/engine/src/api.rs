@@ -549,7 +549,7 @@ pub struct RingStatus {
     pub id: RingId,
     /// Its members, in order of id.
     pub members: Vec<Member>,
-    /// It has the quorum; `None` until the announcements are in.
+    /// It has the quorum, and groups act in it; `None` until that is decided.
     pub quorate: Option<bool>,
     /// The number of the last quorate component that this node was in.
     pub epoch: u64,

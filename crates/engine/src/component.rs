@@ -170,12 +170,13 @@ impl Membership {
         matches!(self.phase, Phase::Minority)
     }
 
-    /// Whether this configuration has the quorum, once that is known.
+    /// Whether groups act in this configuration, once that is decided. The verdict of the announcements is not enough:
+    /// whoever is told yes asks for something, and is to get it.
     pub(crate) fn quorate(&self) -> Option<bool> {
         match self.phase {
-            Phase::Announcing { .. } => None,
+            Phase::Announcing { .. } | Phase::Installing { .. } => None,
             Phase::Minority | Phase::Broken => Some(false),
-            Phase::Installing { .. } | Phase::Active { .. } => Some(true),
+            Phase::Active { .. } => Some(true),
         }
     }
 

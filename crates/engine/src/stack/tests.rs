@@ -9,8 +9,10 @@ mod voting;
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::Bytes;
+use wire::bench::{Pacing, Until};
 use wire::client::{Access, Frame, Hello, Outcome, Request};
 use wire::ordered::{
     Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup, Ordered,
@@ -21,7 +23,9 @@ use wire::{
 };
 
 use super::Stack;
-use crate::api::{Command, Config, Executed, Output, ServiceOutcome, Ticket};
+use crate::api::{
+    BenchError, BenchRequest, Command, Config, Executed, Output, ServiceOutcome, Ticket,
+};
 use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Level};
 use scripted::Scripted;
 
@@ -277,6 +281,33 @@ fn a_call_whose_client_was_answered_elsewhere_waits_no_longer() {
     room.deliver(2, Ordered::Request(wire::ordered::Request { unanswered: 3, ..a_request(3) }));
     assert_eq!(room.stack.callers.len(), 1, "the third is still wanted");
     assert_eq!(room.replies(), [], "and nobody is told anything");
+}
+
+#[test]
+fn quorate_is_who_takes_what_it_is_asked_for() {
+    let mut room = Room::new();
+    room.configure(1);
+    room.announce();
+    let asked = BenchRequest {
+        senders: vec![NodeId(1)],
+        size: 64,
+        count: 10,
+        warm: 0,
+        span: Duration::from_millis(10),
+        level: Level::Agreed,
+        pacing: Pacing::Window(1),
+        until: Until::Own,
+    };
+    assert_eq!(
+        room.stack.status().ring.quorate,
+        None,
+        "the verdict is there, the component is not"
+    );
+    assert_eq!(room.stack.bench(NOW, asked.clone()), Err(BenchError::NoQuorum));
+    let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
+    room.deliver_as(1, Ordered::Install(install), true);
+    assert_eq!(room.stack.status().ring.quorate, Some(true));
+    assert_ne!(room.stack.bench(NOW, asked), Err(BenchError::NoQuorum));
 }
 
 #[test]

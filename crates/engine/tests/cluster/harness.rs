@@ -157,8 +157,6 @@ impl<O: Base> Cluster<O> {
                 ring.members.len() == size as usize && ring.quorate == Some(true)
             })
         });
-        // The installation is on its way.
-        cluster.run_for(ms(1));
         cluster
     }
 
