@@ -1,0 +1,20 @@
+//! What the manager decides, as pure functions of what it knows (`flare.txt`, section 3): where clients go when a host is lost, and
+//! which primaries move when a host has more to do than it can do in time.
+//!
+//! - [`bound`]: can this host serve all these tasks in time?
+//! - [`flare`]: the ranking of the paper, Algorithm 1, as it stands there.
+//! - [`ranking`]: the one that is used: no loss of a host, and of a pair where there is room, overloads another.
+//! - [`relief`]: primaries leave a host that has too much to do.
+//!
+//! All is exact arithmetic in an order that depends on nothing but the input: every replica of the manager decides alike.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod bound;
+
+pub mod cluster;
+pub mod flare;
+pub mod ranking;
+pub mod relief;

@@ -1,0 +1,303 @@
+//! The order in which clients try a group's backups.
+//!
+//! Where the paper's ranking looks at one lost host at a time, and leaves two that are lost at once to relief afterwards
+//! (`flare.txt`, section 4.3), this one looks ahead:
+//!
+//! 1. the loss of no single host puts another past its bound, if any order of the lists can do that;
+//! 2. then the loss of no pair of hosts does, where capacity allows;
+//! 3. then the first target is the one whose host is expected to use the smallest share of what it can, as in Algorithm 1.
+//!
+//! Only the first two of a list decide these; the others follow by their hosts' use.
+//!
+//! **How.** What changed is ranked anew, the most expensive group first, each as is best for what stands. Where an overload remains,
+//! the groups that could have to do with it are searched together, exactly, up to [`EFFORT`] steps: an overload only grows with the
+//! groups that are placed, so a branch that is no better than the best so far is cut off.
+//!
+//! **Damping.** A list stays as it is unless that saves an overload, or its first target's host is expected to use less by more than
+//! [`DAMPING`]: measured use is noisy, and each change is told to every client.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use core::mem;
+
+use wire::{GroupId, NodeId};
+
+use crate::bound::{Policy, Share};
+use crate::cluster::{Cluster, Group, Host};
+
+mod search;
+
+/// Steps of the exact search for one overload.
+pub const EFFORT: usize = 20_000;
+
+/// Groups that are searched together at the most.
+pub const TOGETHER: usize = 16;
+
+/// What a host's expected use must be better by, of what it can do, for a list to change.
+pub const DAMPING: Share = Share::percent(5);
+
+/// Overload that an order of the lists would bring: when one host is lost, and when two are; each summed over all that may be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Overload {
+    /// By the loss of one.
+    pub one: Share,
+    /// By the loss of two.
+    pub two: Share,
+}
+
+impl core::ops::AddAssign for Overload {
+    fn add_assign(&mut self, more: Overload) {
+        self.one += more.one;
+        self.two += more.two;
+    }
+}
+
+/// The first two of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    first: NodeId,
+    second: Option<NodeId>,
+}
+
+/// The lists of all groups.
+#[derive(Clone, Debug, Default)]
+pub struct Ranking {
+    cluster: Cluster,
+    lists: BTreeMap<GroupId, Vec<NodeId>>,
+    /// What is to be ranked anew.
+    stale: BTreeSet<GroupId>,
+}
+
+impl Ranking {
+    /// Of nothing yet.
+    pub fn new(policy: Policy) -> Ranking {
+        Ranking { cluster: Cluster::new(policy), ..Ranking::default() }
+    }
+
+    /// What is known.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// In which order clients try a group's backups: as of the last [`Ranking::settle`].
+    pub fn targets(&self, id: GroupId) -> &[NodeId] {
+        self.lists.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// A host is there, or uses another share than before. What differs by less than [`DAMPING`] from what was told last is noise, and
+    /// forgotten, unless it makes or ends an overload.
+    pub fn set_host(&mut self, node: NodeId, host: Host) {
+        let known = self.cluster.host(node).copied();
+        if known == Some(host) {
+            return;
+        }
+        let before = self.cluster.excess(node, &[], &[]);
+        self.cluster.set_host(node, host);
+        if let Some(known) = known
+            && known.capacity == host.capacity
+            && relative(Share(known.other.0.abs_diff(host.other.0)), host.capacity) < DAMPING.0
+            && before == self.cluster.excess(node, &[], &[])
+        {
+            return self.cluster.set_host(node, known);
+        }
+        self.stale.extend(self.cluster.backups(node));
+    }
+
+    /// A host is lost: it is nobody's target from now on.
+    pub fn remove_host(&mut self, node: NodeId) {
+        self.cluster.remove_host(node);
+        self.stale.extend(self.cluster.backups(node));
+    }
+
+    /// A group is there, or has other replicas, another primary or another task than before.
+    ///
+    /// # Panics
+    /// If it has two replicas on one node.
+    pub fn set_group(&mut self, id: GroupId, group: Group) {
+        if self.cluster.group(id) != Some(&group) {
+            self.touch(id);
+            self.cluster.set_group(id, group);
+            self.touch(id);
+            self.stale.insert(id);
+        }
+    }
+
+    /// A group is gone.
+    pub fn remove_group(&mut self, id: GroupId) {
+        self.touch(id);
+        self.cluster.remove_group(id);
+        self.lists.remove(&id);
+        self.stale.remove(&id);
+    }
+
+    /// Whoever may come to a host of this group has more room or less.
+    fn touch(&mut self, id: GroupId) {
+        let Some(group) = self.cluster.group(id) else { return };
+        for node in group.backups.iter().chain([&group.primary]) {
+            self.stale.extend(self.cluster.backups(*node));
+        }
+    }
+
+    /// Ranks anew what changed. Returns the groups whose lists are others now.
+    pub fn settle(&mut self) -> Vec<GroupId> {
+        let stale = mem::take(&mut self.stale);
+        let mut old: BTreeMap<GroupId, Vec<NodeId>> = BTreeMap::new();
+        let mut order: Vec<GroupId> =
+            stale.iter().copied().filter(|id| self.cluster.group(*id).is_some()).collect();
+        order.sort_by_key(|id| {
+            (Reverse(self.cluster.group(*id).map(|group| group.task.share())), *id)
+        });
+        for id in &order {
+            old.insert(*id, self.lists.remove(id).unwrap_or_default());
+        }
+        for id in &order {
+            let head = self.best(*id, &old[id]);
+            self.place(*id, head);
+        }
+        for id in &order {
+            for (other, list) in self.search(*id) {
+                old.entry(other).or_insert(list);
+            }
+        }
+        old.retain(|id, list| self.targets(*id) != list.as_slice());
+        old.into_keys().collect()
+    }
+
+    /// What all lists as they are would bring.
+    pub fn overload(&self) -> Overload {
+        let mut fresh = Ranking { lists: BTreeMap::new(), ..self.clone() };
+        let mut sum = Overload::default();
+        for (id, list) in &self.lists {
+            if let Some(head) = head_of(list) {
+                sum += fresh.cost(*id, head);
+            }
+            fresh.lists.insert(*id, list.clone());
+        }
+        sum
+    }
+
+    /// The head that is best for a group while the others stand, or the one it has, if none is better by enough.
+    fn best(&self, id: GroupId, old: &[NodeId]) -> Option<Head> {
+        let mut best: Option<(Overload, u64, Head)> = None;
+        let known = head_of(old);
+        for head in self.heads(id) {
+            let expected = self.expected(id, head.first);
+            // Who is first today has an advantage.
+            let first = known.is_some_and(|known| known.first == head.first);
+            let same = known == Some(head);
+            let advantage = if first { DAMPING.0 } else { 0 } + u64::from(same);
+            let rank = (self.cost(id, head), expected.saturating_sub(advantage), head);
+            if best.is_none_or(|(cost, expected, _)| (rank.0, rank.1) < (cost, expected)) {
+                best = Some(rank);
+            }
+        }
+        best.map(|(_, _, head)| head)
+    }
+
+    /// All that a list may begin with, in the order of the group's own backups.
+    fn heads(&self, id: GroupId) -> Vec<Head> {
+        let backups = self.cluster.group(id).map_or(&[][..], |group| &group.backups);
+        let there: Vec<NodeId> =
+            backups.iter().copied().filter(|node| self.cluster.host(*node).is_some()).collect();
+        if let [first] = there[..] {
+            return [Head { first, second: None }].into();
+        }
+        let seconds = |first: &NodeId| {
+            let first = *first;
+            let others = there.iter().copied().filter(move |second| *second != first);
+            others.map(move |second| Head { first, second: Some(second) }).collect::<Vec<Head>>()
+        };
+        there.iter().flat_map(seconds).collect()
+    }
+
+    /// Makes a list of a head: the others follow by the share that their hosts use.
+    fn place(&mut self, id: GroupId, head: Option<Head>) {
+        let (Some(head), Some(group)) = (head, self.cluster.group(id)) else {
+            self.lists.insert(id, Vec::new());
+            return;
+        };
+        let mut list: Vec<NodeId> = [head.first].into_iter().chain(head.second).collect();
+        let mut rest: Vec<NodeId> = group.backups.clone();
+        rest.retain(|node| !list.contains(node) && self.cluster.host(*node).is_some());
+        rest.sort_by_key(|node| (self.used(*node), *node));
+        list.extend(rest);
+        self.lists.insert(id, list);
+    }
+
+    /// How much more overload there is if this group's list begins so, beside all groups that have a list.
+    fn cost(&self, id: GroupId, head: Head) -> Overload {
+        let Some(primary) = self.cluster.group(id).map(|group| group.primary) else {
+            return Overload::default();
+        };
+        let mut cost = Overload { one: self.added(head.first, &[primary], id), two: Share::ZERO };
+        for other in self.partners(head.first, primary) {
+            cost.two += self.added(head.first, &[primary, other], id);
+        }
+        if let Some(second) = head.second {
+            cost.two += self.added(second, &[primary, head.first], id);
+        }
+        cost
+    }
+
+    /// Hosts whose loss together with `primary`'s sends more to `node` than that loss alone, or may do so.
+    fn partners(&self, node: NodeId, primary: NodeId) -> BTreeSet<NodeId> {
+        let mut partners = BTreeSet::new();
+        for id in self.cluster.backups(node) {
+            let Some(group) = self.cluster.group(id) else { continue };
+            if group.primary == primary {
+                partners.extend(self.targets(id).first());
+            } else {
+                partners.insert(group.primary);
+            }
+        }
+        partners.remove(&node);
+        partners
+    }
+
+    /// By how much a group adds to what a host has too much to do once these hosts are lost.
+    fn added(&self, node: NodeId, lost: &[NodeId], id: GroupId) -> Share {
+        let mut come: Vec<GroupId> = self.coming(node, lost).filter(|other| *other != id).collect();
+        let without = self.cluster.excess(node, &come, &[]);
+        come.push(id);
+        self.cluster.excess(node, &come, &[]).saturating_sub(without)
+    }
+
+    /// The groups whose clients come to a host once these are lost.
+    fn coming<'a>(
+        &'a self,
+        node: NodeId,
+        lost: &'a [NodeId],
+    ) -> impl Iterator<Item = GroupId> + 'a {
+        self.cluster.backups(node).filter(move |id| {
+            let from = self.cluster.group(*id).is_some_and(|group| lost.contains(&group.primary));
+            from && self.targets(*id).iter().find(|target| !lost.contains(target)) == Some(&node)
+        })
+    }
+
+    /// What a host uses, in millionths of what it can, once this group and those that share its primary's host have come.
+    fn expected(&self, id: GroupId, node: NodeId) -> u64 {
+        let Some(group) = self.cluster.group(id) else { return 0 };
+        let lost = [group.primary];
+        let share =
+            |id: GroupId| self.cluster.group(id).map_or(Share::ZERO, |group| group.task.share());
+        let come: Share = self.coming(node, &lost).filter(|other| *other != id).map(share).sum();
+        let capacity = self.cluster.host(node).map_or(Share::ZERO, |host| host.capacity);
+        relative(self.cluster.used(node) + come + share(id), capacity)
+    }
+
+    /// What a host uses now, in millionths of what it can.
+    fn used(&self, node: NodeId) -> u64 {
+        let capacity = self.cluster.host(node).map_or(Share::ZERO, |host| host.capacity);
+        relative(self.cluster.used(node), capacity)
+    }
+}
+
+fn head_of(list: &[NodeId]) -> Option<Head> {
+    Some(Head { first: *list.first()?, second: list.get(1).copied() })
+}
+
+/// In millionths of a capacity.
+fn relative(share: Share, capacity: Share) -> u64 {
+    share.0.saturating_mul(Share::ONE.0) / capacity.0.max(1)
+}

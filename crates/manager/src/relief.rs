@@ -1,0 +1,124 @@
+//! Primaries leave a host that has too much to do (`flare.txt`, section 3.5): no replica moves, only who of them is primary.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use wire::{GroupId, NodeId};
+
+use crate::bound::Share;
+use crate::cluster::Cluster;
+
+/// A primary's new place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Whose primary.
+    pub group: GroupId,
+    /// Where it was.
+    pub from: NodeId,
+    /// The backup that is to be primary.
+    pub to: NodeId,
+}
+
+/// What is to be done about hosts that have too much to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Relief {
+    /// In the order in which they were decided.
+    pub moves: Vec<Move>,
+    /// Groups for which no host has room, so that the others of their host are in time: the least critical, and of these the
+    /// most expensive first. They are not to be served, and their clients to be told so.
+    pub shed: Vec<GroupId>,
+}
+
+/// Decides for all hosts, those with the largest excess first.
+///
+/// Of a host with too much to do, primaries are looked at in falling order of use, and each goes to the host of a backup that is then
+/// expected to use the smallest share of what it can, if that host can bear it; until the host is below its bound. What no move solves
+/// is shed.
+pub fn relieve(cluster: &Cluster) -> Relief {
+    let mut plan =
+        Plan { cluster, come: BTreeMap::new(), gone: BTreeSet::new(), relief: Relief::default() };
+    let mut hosts: Vec<(Reverse<Share>, NodeId)> =
+        cluster.hosts().map(|(node, _)| (Reverse(cluster.excess(node, &[], &[])), node)).collect();
+    hosts.sort_unstable();
+    for (Reverse(excess), node) in hosts {
+        if excess > Share::ZERO {
+            plan.empty(node);
+        }
+    }
+    for (node, _) in cluster.hosts() {
+        plan.shed(node);
+    }
+    plan.relief
+}
+
+/// What is decided so far.
+struct Plan<'a> {
+    cluster: &'a Cluster,
+    /// Who comes where.
+    come: BTreeMap<NodeId, Vec<GroupId>>,
+    /// Who leaves the host where it is.
+    gone: BTreeSet<GroupId>,
+    relief: Relief,
+}
+
+impl Plan<'_> {
+    fn empty(&mut self, node: NodeId) {
+        for id in self.by_use(node) {
+            if self.excess(node, None) == Share::ZERO {
+                return;
+            }
+            let Some(group) = self.cluster.group(id) else { continue };
+            let bears =
+                group.backups.iter().filter(|to| self.excess(**to, Some(id)) == Share::ZERO);
+            let Some(to) = bears.min_by_key(|to| (self.expected(**to), **to)).copied() else {
+                continue;
+            };
+            self.gone.insert(id);
+            self.come.entry(to).or_default().push(id);
+            self.relief.moves.push(Move { group: id, from: node, to });
+        }
+    }
+
+    fn shed(&mut self, node: NodeId) {
+        let mut left = self.by_use(node);
+        left.retain(|id| !self.gone.contains(id));
+        left.sort_by_key(|id| self.cluster.group(*id).map(|group| group.criticality));
+        for id in left {
+            if self.excess(node, None) == Share::ZERO {
+                return;
+            }
+            self.gone.insert(id);
+            self.relief.shed.push(id);
+        }
+    }
+
+    /// The primaries of a host, the most expensive first.
+    fn by_use(&self, node: NodeId) -> Vec<GroupId> {
+        let mut primaries: Vec<GroupId> = self.cluster.primaries(node).collect();
+        primaries.sort_by_key(|id| {
+            (self.cluster.group(*id).map(|group| Reverse(group.task.share())), *id)
+        });
+        primaries
+    }
+
+    /// By how much a host has too much to do after what is decided, and with one more.
+    fn excess(&self, node: NodeId, more: Option<GroupId>) -> Share {
+        let come: Vec<GroupId> =
+            self.come.get(&node).into_iter().flatten().copied().chain(more).collect();
+        let gone: Vec<GroupId> = self.gone.iter().copied().collect();
+        self.cluster.excess(node, &come, &gone)
+    }
+
+    /// What a host is expected to use after what is decided, in parts of a million of what it can.
+    fn expected(&self, node: NodeId) -> u64 {
+        let share =
+            |id: &GroupId| self.cluster.group(*id).map_or(Share::ZERO, |group| group.task.share());
+        let come: Share = self.come.get(&node).into_iter().flatten().map(share).sum();
+        let here = self.cluster.primaries(node).filter(|id| self.gone.contains(id));
+        let gone: Share = here.map(|id| share(&id)).sum();
+        let used = (self.cluster.used(node) + come).saturating_sub(gone);
+        let capacity = self.cluster.host(node).map_or(1, |host| host.capacity.0.max(1));
+        used.0.saturating_mul(Share::ONE.0) / capacity
+    }
+}
