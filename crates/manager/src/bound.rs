@@ -16,47 +16,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// A share of one processor, in parts of a million; several processors are more than a million.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Share(pub u64);
-
-impl Share {
-    /// Nothing.
-    pub const ZERO: Share = Share(0);
-    /// One whole processor.
-    pub const ONE: Share = Share(1_000_000);
-
-    /// So many hundredths of a processor.
-    pub const fn percent(percent: u64) -> Share {
-        Share(percent * 10_000)
-    }
-
-    /// Without going below nothing.
-    #[must_use]
-    pub fn saturating_sub(self, other: Share) -> Share {
-        Share(self.0.saturating_sub(other.0))
-    }
-}
-
-impl core::ops::Add for Share {
-    type Output = Share;
-
-    fn add(self, other: Share) -> Share {
-        Share(self.0 + other.0)
-    }
-}
-
-impl core::ops::AddAssign for Share {
-    fn add_assign(&mut self, other: Share) {
-        *self = *self + other;
-    }
-}
-
-impl core::iter::Sum for Share {
-    fn sum<I: Iterator<Item = Share>>(shares: I) -> Share {
-        shares.fold(Share::ZERO, |sum, share| sum + share)
-    }
-}
+use wire::Share;
 
 /// A primary that is called periodically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use wire::{GroupId, NodeId};
+use wire::{GroupId, NodeId, Share};
 
-use crate::bound::{Policy, Share, Task};
+use crate::bound::{Policy, Task};
 
 /// A node's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

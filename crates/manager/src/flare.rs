@@ -8,9 +8,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use wire::{GroupId, NodeId};
+use wire::{GroupId, NodeId, Share};
 
-use crate::bound::Share;
 use crate::cluster::Cluster;
 
 /// The targets of every group in the order in which they are to be tried. Hosts that are not there are none.

@@ -21,9 +21,9 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::mem;
 
-use wire::{GroupId, NodeId};
+use wire::{GroupId, NodeId, Share};
 
-use crate::bound::{Policy, Share};
+use crate::bound::Policy;
 use crate::cluster::{Cluster, Group, Host};
 
 mod search;

@@ -4,9 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use wire::{GroupId, NodeId};
+use wire::{GroupId, NodeId, Share};
 
-use crate::bound::Share;
 use crate::cluster::Cluster;
 
 /// A primary's new place.

@@ -28,6 +28,7 @@ mod random;
 pub mod report;
 pub mod ring;
 mod secret;
+mod share;
 mod time;
 
 pub use arena::Arena;
@@ -39,4 +40,5 @@ pub use ids::{
 pub use nodes::NodeSet;
 pub use random::Random;
 pub use secret::Secret;
+pub use share::Share;
 pub use time::{Duration, Time};

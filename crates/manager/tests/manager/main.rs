@@ -7,9 +7,9 @@ mod twin;
 
 use std::time::Duration;
 
-use steadfast_manager::bound::{Share, Task};
+use steadfast_manager::bound::Task;
 use steadfast_manager::cluster::{Group, Host};
-use wire::{GroupId, NodeId};
+use wire::{GroupId, NodeId, Share};
 
 /// A host with one processor of which nothing is taken.
 const IDLE: Host = Host { capacity: Share::ONE, other: Share::ZERO };

@@ -1,11 +1,11 @@
 //! Examples of `flare.txt`, sections 4.2 and 4.3.
 
-use steadfast_manager::bound::{Policy, Share};
+use steadfast_manager::bound::Policy;
 use steadfast_manager::cluster::Cluster;
 use steadfast_manager::flare;
 use steadfast_manager::ranking::Ranking;
 use steadfast_manager::relief::{Move, relieve};
-use wire::NodeId;
+use wire::{NodeId, Share};
 
 use crate::{IDLE, group, id, task};
 

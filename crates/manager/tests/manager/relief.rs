@@ -1,9 +1,9 @@
 //! Relief: what is moved, and what is shed when moving does not help.
 
-use steadfast_manager::bound::{Policy, Share};
+use steadfast_manager::bound::Policy;
 use steadfast_manager::cluster::{Cluster, Host};
 use steadfast_manager::relief::{Relief, relieve};
-use wire::{NodeId, Random};
+use wire::{NodeId, Random, Share};
 
 use crate::{IDLE, group, id, task};
 

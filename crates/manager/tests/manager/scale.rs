@@ -1,9 +1,9 @@
 //! Two hundred hosts and two thousand groups: what one host's loss changes.
 
-use steadfast_manager::bound::{Policy, Share};
+use steadfast_manager::bound::Policy;
 use steadfast_manager::cluster::{Group, Host};
 use steadfast_manager::ranking::Ranking;
-use wire::{NodeId, Random};
+use wire::{NodeId, Random, Share};
 
 use crate::{IDLE, group, id, task};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_manager::bound::{Policy, Share};
+use steadfast_manager::bound::Policy;
 use steadfast_manager::cluster::{Cluster, Host};
 use steadfast_manager::ranking::{Overload, Ranking};
-use wire::{GroupId, NodeId, Random};
+use wire::{GroupId, NodeId, Random, Share};
 
 use crate::{group, id, task};
 
