@@ -1,5 +1,5 @@
 //! Which crate may depend on which: `wire <- ring <- engine <- node <- steadfast`,
-//! `wire <- seal <- node`, `wire <- store <- node`,
+//! `wire <- seal <- node`, `wire <- store <- node`, `wire <- manager`, `wire <- monitor`,
 //! `wire <- client <- steadfast`, `wire <- history`, `sim -> engine, client, history, seal, store`, `lab -> all`,
 //! `nobody -> sim, lab`.
 
@@ -17,6 +17,8 @@ const BELOW: &[(&str, &[&str])] = &[
     ("crates/client", &["steadfast-tls", "steadfast-wire"]),
     ("crates/seal", &["steadfast-wire"]),
     ("crates/store", &["steadfast-wire"]),
+    ("crates/manager", &["steadfast-wire"]),
+    ("crates/monitor", &["steadfast-wire"]),
     (
         "crates/node",
         &[
