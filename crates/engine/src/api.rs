@@ -247,7 +247,7 @@ pub enum Event {
         /// Its members.
         members: Vec<Member>,
     },
-    /// The configuration's announcements are in: it has the quorum or not.
+    /// The configuration's announcements are in, and it does not have the quorum; or it does, and is installed as a component.
     Quorum {
         /// The ring.
         ring: RingId,

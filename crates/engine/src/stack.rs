@@ -192,6 +192,9 @@ pub struct Stack<O = Ring> {
     leaving: Option<Time>,
     left: bool,
     outputs: VecDeque<Output>,
+    /// When the last one came of what comes in crowds, clients' frames and services' answers. What follows from all of them is seen to
+    /// when outputs are asked for, so that what many clients ask for at once is ordered together.
+    unsettled: Option<Time>,
     /// What the disk is to be given when all that is ordered at the present place has been acted on.
     unwritten: Vec<Output>,
     /// Room for what a replica asks for, kept from call to call.
@@ -258,6 +261,7 @@ impl<O: Ordering> Stack<O> {
             leaving: None,
             left: false,
             outputs: VecDeque::new(),
+            unsettled: None,
             unwritten: Vec::new(),
             effects: Vec::new(),
         };
@@ -343,6 +347,11 @@ impl<O: Ordering> Stack<O> {
 
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output> {
+        if self.outputs.is_empty()
+            && let Some(now) = self.unsettled.take()
+        {
+            self.settle(now);
+        }
         self.outputs.pop_front()
     }
 
@@ -352,6 +361,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Takes what the ring has to say, then does what that makes possible, until all is quiet.
     fn settle(&mut self, now: Time) {
+        self.unsettled = None;
         self.bench.new_turn();
         loop {
             while let Some(output) = self.ordering.poll_output() {

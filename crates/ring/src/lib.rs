@@ -113,6 +113,8 @@ pub struct Ring {
     left_at: Time,
     /// The most datagrams that were kept of an earlier ring.
     kept_most: usize,
+    /// When the last message was handed in, while those since the last outputs have not been looked at.
+    handed_in: Option<Time>,
     state: State,
 }
 
@@ -140,6 +142,7 @@ impl Ring {
             neighbours: Neighbours::new(&config.nodes, me.node),
             left_at: now,
             kept_most: 0,
+            handed_in: None,
             state: State::Left,
             config,
         };
@@ -253,18 +256,29 @@ impl Ring {
     /// Queues a message for the total order. It is delivered to this node too, when `level` allows
     /// it. Levels do not change the order: an agreed message waits for a safe one before it.
     ///
+    /// It leaves with the next outputs, in one datagram with as many others as have been handed in until then and find room.
+    ///
     /// # Errors
     /// [`Refused`]: too long, or too much waits already.
     pub fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
         if matches!(self.state, State::Left) {
             return Err(Refused::Left);
         }
+        if self.handed_in.is_some() && !self.queue.has_room(payload.len()) {
+            self.send_handed_in();
+        }
         self.queue.push(payload, level)?;
-        if matches!(self.state, State::Operational(_)) {
+        self.handed_in = Some(now);
+        Ok(())
+    }
+
+    /// Sends what was handed in, or asks for the token. In another state it waits for the next ring.
+    fn send_handed_in(&mut self) {
+        let Some(now) = self.handed_in.take() else { return };
+        if matches!(self.state, State::Operational(_)) && !self.queue.is_empty() {
             self.operational(now).queued();
             self.weigh_stalls(now);
         }
-        Ok(())
     }
 
     /// Asks a majority of the members whether they are still in this ring, without ordering anything. The number of the
@@ -310,6 +324,9 @@ impl Ring {
     pub fn poll_output(&mut self) -> Option<Output> {
         if self.order.owed != 0 && matches!(self.state, State::Operational(_)) {
             self.order.pay_acks(&self.config, &mut self.out);
+        }
+        if self.out.queue.is_empty() {
+            self.send_handed_in();
         }
         self.out.queue.pop_front()
     }

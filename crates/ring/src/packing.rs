@@ -27,9 +27,7 @@ impl SendQueue {
         if message.len() > MAX_MESSAGE {
             return Err(Refused::TooLarge(message.len()));
         }
-        if self.messages.len() >= MAX_SEND_QUEUE
-            || self.bytes + message.len() > MAX_SEND_QUEUE_BYTES
-        {
+        if !self.has_room(message.len()) {
             return Err(Refused::QueueFull);
         }
         self.bytes += message.len();
@@ -37,6 +35,11 @@ impl SendQueue {
         let (messages, bytes) = self.most;
         self.most = (messages.max(self.messages.len()), bytes.max(self.bytes));
         Ok(())
+    }
+
+    /// A message of this length would be taken.
+    pub fn has_room(&self, length: usize) -> bool {
+        self.messages.len() < MAX_SEND_QUEUE && self.bytes + length <= MAX_SEND_QUEUE_BYTES
     }
 
     /// Takes back a message of which nothing was sent: these very bytes, not others like them.

@@ -50,7 +50,7 @@ impl<O: Ordering> Stack<O> {
             (_, None) => self.dismiss(caller, "the first frame must be Hello"),
             (_, Some(_)) => self.dismiss(caller, "a client sends Bind and Request only"),
         }
-        self.settle(now);
+        self.unsettled = Some(now);
     }
 
     /// A client's connection is gone.

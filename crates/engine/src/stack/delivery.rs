@@ -152,8 +152,8 @@ impl<O: Ordering> Stack<O> {
     /// All announcements are in.
     fn judged(&mut self, now: Time, quorate: bool, install: bool) {
         let (ring, epoch) = (self.membership.ring(), self.membership.next_epoch());
-        self.event(Event::Quorum { ring, quorate, epoch });
         if !quorate {
+            self.event(Event::Quorum { ring, quorate, epoch });
             self.refuse_without_quorum();
         } else if install {
             let groups = self.directory.entries();
@@ -173,6 +173,8 @@ impl<O: Ordering> Stack<O> {
         let chronology = incomplete.then_some(gathering.chronology);
         let entries = recalled(&install.groups, announces, installer, chronology, planted);
         let changed = self.directory.install(&entries, announces, gathering);
+        let Install { ring, epoch, .. } = *install;
+        self.event(Event::Quorum { ring, quorate: true, epoch });
         // What was ordered before counts from here on, and is not there before this is.
         let first = self.deferred.front().map_or(delivery.sequence, |first| first.sequence);
         self.acting = Some((first.min(delivery.sequence), delivery.sequence));

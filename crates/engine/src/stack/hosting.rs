@@ -127,7 +127,7 @@ impl<O: Ordering> Stack<O> {
             replica.answered(ticket, executed, effects);
         });
         self.drop_if_done(group);
-        self.settle(now);
+        self.unsettled = Some(now);
     }
 
     /// Lets a hosted replica do something, and does what it asks for.
