@@ -79,6 +79,8 @@ pub(crate) struct Call {
     pauses: u32,
     /// How often a node has had no room for it.
     refusals: u32,
+    /// Which one had none just now.
+    full: Option<SocketAddr>,
     /// A request was sent on a connection that is gone: it may have been executed.
     unsure: bool,
     /// What the last answer that was none said.
@@ -109,6 +111,7 @@ impl Call {
             hops: 0,
             pauses: 0,
             refusals: 0,
+            full: None,
             unsure: false,
             obstacle: None,
         }
@@ -136,7 +139,7 @@ impl Session {
         loop {
             let call = self.calls.get_mut(&id).expect("only calls under way are attempted");
             let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
-            call.phase = Phase::Attempting;
+            (call.phase, call.full) = (Phase::Attempting, None);
             let first = call.last.is_none() && call.access.reads() && self.spread_reads;
             let best = match first {
                 true => group.nth_best(now, &self.links, &call.tried, call.number),
@@ -334,11 +337,13 @@ impl Session {
         self.effects.timers.set(Timer::Call(id), end.min(call.deadline));
     }
 
-    /// The group's targets are new: a call that is not where it should be goes there.
+    /// The group's targets are new: a call that is not where it should be goes there. Not if that node has just said when there
+    /// will be room: with a view each few milliseconds all calls would come with each of them, and soon be given back (seed 51672).
     pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("only calls under way are moved");
         let Some(best) = self.groups[&call.group].best(now, &self.links, &[]) else { return };
-        if call.attempts.iter().all(|attempt| attempt.address != best) {
+        let waits_there = call.full == Some(best);
+        if !waits_there && call.attempts.iter().all(|attempt| attempt.address != best) {
             call.begin_round();
             self.attempt(now, id, Cause::Redirected);
         }
@@ -360,6 +365,8 @@ impl Session {
             self.links.served(link);
             let call = self.calls.get_mut(&id).expect("an active call is kept");
             let answered = call.attempts.remove(place);
+            let full = matches!(reply.outcome, Outcome::Busy { .. });
+            call.full = full.then_some(answered.address);
             if reply.outcome.is_result() {
                 let group = self.groups.get_mut(&reply.group).expect("it was there");
                 group.answered(now, &answered, call);

@@ -253,6 +253,20 @@ fn who_is_told_when_there_is_room_comes_then_and_not_all_at_once() {
 }
 
 #[test]
+fn news_do_not_end_the_wait_for_room_where_the_call_stays() {
+    let full = |view, nodes: &[u32]| Manner::Answer(busy(), Some(targets(view, nodes)));
+    let mut cluster = bound(2);
+    cluster.node(1).script.extend([full(2, &[1, 2]), full(3, &[1, 2]), full(4, &[2, 1])]);
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.path(2), [address(1), address(1), address(1), address(2)]);
+    let times: Vec<Time> =
+        cluster.requests.iter().filter(|request| request.2.number == 2).map(|r| r.0).collect();
+    assert!(times[1] - times[0] >= ms(3), "{times:?}");
+    assert!(times[2] - times[1] >= ms(6), "{times:?}");
+    assert_eq!(times[3] - times[2], LATENCY * 2, "there may be room");
+}
+
+#[test]
 fn a_call_for_which_there_is_never_room_is_given_back() {
     let mut cluster = bound(2);
     let outcome = Outcome::Busy { retry_after_us: 100, reason: "full".into() };
