@@ -5,6 +5,7 @@ mod cold;
 mod commands;
 mod config;
 mod keys;
+mod moves;
 mod nested;
 mod program;
 mod restyle;
@@ -18,11 +19,11 @@ use ring::Route;
 use wire::client::Frame;
 use wire::histogram::Times;
 use wire::keys::KeyName;
-use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME};
+use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::{GroupOptions, Place, Style};
 use wire::{
     Caller, ClientId, Duration, GroupId, Incarnation, Malformed, Member, NodeId, NodeSet, RingId,
-    ViewNumber,
+    Share, ViewNumber,
 };
 
 pub use crate::disk::Kept;
@@ -31,6 +32,7 @@ pub use cold::{Checkpoints, LogStatus};
 pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
+pub use moves::MoveError;
 pub use nested::{NestedCall, NestedError, NestedStatus};
 pub use program::ProgramNews;
 pub use restyle::RestyleError;
@@ -145,51 +147,6 @@ pub enum HostError {
     /// Too many groups.
     #[error("this node hosts {MAX_GROUPS} replicas already, the limit")]
     TooMany,
-}
-
-/// Why a primary cannot be moved.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MoveError {
-    /// Groups do not act here.
-    #[error(
-        "no quorum: the primary cannot be moved until more nodes are in the ring; `steadfast status` names those that are \
-         missing"
-    )]
-    NoQuorum,
-    /// The cluster has no such group.
-    #[error("the cluster has no such group: `steadfast status` lists the groups")]
-    NoSuchGroup,
-    /// No replica has the group's state.
-    #[error(
-        "the group has no primary now: no replica with its state is up; start the nodes that \
-         `steadfast status` shows as missing"
-    )]
-    NoPrimary,
-    /// There is no replica at this node.
-    #[error(
-        "{0} has no replica of the group: host one there ([[replica]] in its configuration, or Node::host), and \
-         move when `steadfast status` shows it without brackets"
-    )]
-    NotAReplica(NodeId),
-    /// The replica at this node has not got the state yet.
-    #[error(
-        "the replica at {0} is still being given the state: move when `steadfast status` shows it without brackets"
-    )]
-    NotSynced(NodeId),
-    /// A move of the group that was asked for here is not over.
-    #[error("the group is being moved to {0} already: wait for that")]
-    UnderWay(NodeId),
-    /// Too many moves at a time.
-    #[error(
-        "{MAX_MOVES} moves were asked for at this node and are not over, the limit: wait for them"
-    )]
-    TooMany,
-    /// The node that was to take over has not done so in time.
-    #[error(
-        "{0} did not take over in time: is it held up, or about to stop? See its log, and ask again; \
-         `steadfast status` says who is primary"
-    )]
-    Late(NodeId),
 }
 
 /// Why a replica of a voting group is taken out.
@@ -446,6 +403,41 @@ pub enum Event {
         asked: ViewNumber,
         /// The view from here on.
         view: ViewNumber,
+    },
+    /// The backups of a group are tried in another order from here on; the view that has it follows.
+    Ranked {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The ring that ordered it.
+        ring: RingId,
+        /// Its place there.
+        sequence: u64,
+        /// All backups that have the state, in their new order.
+        order: Vec<Member>,
+        /// The view that was changed.
+        asked: ViewNumber,
+        /// The view from here on.
+        view: ViewNumber,
+    },
+    /// A host uses more of its processors than the level at which it says so at once.
+    Overloaded {
+        /// Whose host.
+        member: Member,
+        /// What is used.
+        used: Share,
+        /// Of so much.
+        capacity: Share,
+    },
+    /// It uses less again.
+    Relieved {
+        /// Whose host.
+        member: Member,
+        /// What is used.
+        used: Share,
+        /// Of so much.
+        capacity: Share,
     },
     /// A request was executed here (checkers compare these between replicas).
     Executed {

@@ -117,6 +117,12 @@ pub enum Bug {
     KeepOwnTime,
     /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
     EndsToPrimaryOnly,
+    /// An order of backups is obeyed although the view has changed since it was wished.
+    ObeyOldRank,
+    /// An order of backups has an effect on who is primary.
+    RankPrimary,
+    /// An order of backups has an effect on replicas that have not got the state yet.
+    RankJoining,
 }
 
 impl Bug {
@@ -127,6 +133,7 @@ impl Bug {
             Self::OF_ANY_STYLE,
             Self::OF_WARM_PASSIVE,
             Self::OF_RESTYLES,
+            Self::OF_RANKS,
             Self::OF_COLD_PASSIVE,
             Self::OF_VOTING,
             Self::OF_DISKS,
@@ -182,6 +189,10 @@ impl Bug {
         Bug::KeepOwnTime,
         Bug::EndsToPrimaryOnly,
     ];
+
+    /// Those of groups whose backups are ranked.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_RANKS: &[Bug] = &[Bug::ObeyOldRank, Bug::RankPrimary, Bug::RankJoining];
 
     /// Those of cold passive groups.
     #[cfg(feature = "planted-bugs")]

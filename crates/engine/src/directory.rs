@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
-use wire::{GroupId, Member, ViewNumber};
+use wire::{GroupId, Member, NodeId, ViewNumber};
 
 use crate::bug::{Bug, Planted};
 use crate::quorum::Gathering;
@@ -302,6 +302,49 @@ impl Directory {
         group.replicas[..=rank].rotate_right(1);
         group.advance();
         Change::View
+    }
+
+    /// The backups that have the state get this order, if the group is still in this view; those that it does not name come after
+    /// them. Replicas without the state, and the primary, keep their places.
+    pub(crate) fn rank(
+        &mut self,
+        id: GroupId,
+        view: ViewNumber,
+        order: &[NodeId],
+        planted: Planted,
+    ) -> Change {
+        let Some(replicas) = self.ranked(id, view, order, planted) else { return Change::None };
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        group.replicas = replicas;
+        group.advance();
+        Change::View
+    }
+
+    /// The replicas as [`rank`](Directory::rank) would leave them, if that would change anything.
+    pub(crate) fn ranked(
+        &self,
+        id: GroupId,
+        view: ViewNumber,
+        order: &[NodeId],
+        planted: Planted,
+    ) -> Option<Vec<Replica>> {
+        let group = self.groups.get(&id)?;
+        if group.view != view && !planted.is(Bug::ObeyOldRank) {
+            return None;
+        }
+        let kept = if planted.is(Bug::RankPrimary) { 0 } else { 1 };
+        let all = planted.is(Bug::RankJoining);
+        let synced = |replica: &&Replica| replica.state == State::Synced || all;
+        let mut backups: Vec<Replica> =
+            group.replicas.iter().filter(synced).skip(kept).copied().collect();
+        let named = |replica: &Replica| order.iter().position(|node| *node == replica.member.node);
+        backups.sort_by_key(|replica| named(replica).unwrap_or(order.len()));
+        let mut replicas = group.replicas.clone();
+        let places = replicas.iter_mut().filter(|replica| synced(&&**replica));
+        for (place, backup) in places.skip(kept).zip(backups) {
+            *place = backup;
+        }
+        (replicas != group.replicas).then_some(replicas)
     }
 
     /// The group gets this style, if it is still in this view and may.

@@ -6,6 +6,7 @@
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
+//! - `stack/managing.rs`: what the manager sees and asks for
 //! - `stack/nested.rs`: groups that call groups
 //! - `stack/restyle.rs`: groups that get another style
 //! - `stack/passive.rs`: what passive groups order; `stack/cold.rs`: promotions and checkpoints of cold ones
@@ -20,6 +21,7 @@ mod cold;
 mod delivery;
 mod hosting;
 mod keys;
+mod managing;
 mod moves;
 mod nested;
 mod passive;
@@ -53,6 +55,7 @@ use crate::pace::Pace;
 use crate::replica::{Effect, Replica};
 use crate::tally::Tally;
 use cold::ColdTimes;
+use managing::Told as ToldUsage;
 use moves::{Motive, Moving};
 use nested::Nested;
 use passive::Yield;
@@ -157,6 +160,9 @@ pub struct Stack<O = Ring> {
     bench: Bench,
     faults: Faults,
     keys: Keys,
+    /// What members have told of their hosts, and how often something has changed that a manager looks at.
+    usages: BTreeMap<Member, ToldUsage>,
+    changes: u64,
     /// Moves of primaries that this node wishes.
     moves: BTreeMap<(GroupId, Motive), Moving>,
     /// Other styles that this node wishes for groups.
@@ -241,6 +247,8 @@ impl<O: Ordering> Stack<O> {
             bench: Bench::new(me),
             faults: Faults::default(),
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
+            usages: BTreeMap::new(),
+            changes: 0,
             moves: BTreeMap::new(),
             restyles: BTreeMap::new(),
             disk: config.storage.clone().map(Disk::new),

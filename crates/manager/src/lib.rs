@@ -5,6 +5,7 @@
 //! - [`flare`]: the ranking of the paper, Algorithm 1, as it stands there.
 //! - [`ranking`]: the one that is used: no loss of a host, and of a pair where there is room, overloads another.
 //! - [`relief`]: primaries leave a host that has too much to do.
+//! - [`Manager`], a machine: looks at the whole picture, and says what is to be asked for
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the manager decides alike.
 #![no_std]
@@ -13,8 +14,15 @@
 extern crate alloc;
 
 pub mod bound;
-
+mod bug;
 pub mod cluster;
 pub mod flare;
+mod manager;
+mod picture;
 pub mod ranking;
 pub mod relief;
+
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
+pub use manager::{Config, LEAST_MOVED, Manager, Wish};
+pub use picture::{Picture, Shape};

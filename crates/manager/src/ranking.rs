@@ -123,6 +123,11 @@ impl Ranking {
         }
     }
 
+    /// A group's list is this one now: whoever decided so before knew why, and what is not better by enough leaves it so.
+    pub fn adopt(&mut self, id: GroupId, list: Vec<NodeId>) {
+        self.lists.insert(id, list);
+    }
+
     /// A group is gone.
     pub fn remove_group(&mut self, id: GroupId) {
         self.touch(id);

@@ -5,6 +5,7 @@
 //! - `cluster/bench.rs`: the ring is measured
 //! - `cluster/moves.rs`: primaries are moved
 //! - `cluster/restyles.rs`: groups get other styles
+//! - `cluster/managing.rs`: hosts have something to do, and one node manages
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/fate.rs`: faults, healing, and the end
@@ -15,6 +16,7 @@ mod disks;
 mod fate;
 mod keys;
 mod lies;
+mod managing;
 mod moves;
 mod restyles;
 
@@ -43,6 +45,8 @@ use crate::trace::mix;
 use crate::watch::{Step as Growth, Watch};
 pub use disks::DiskPlan;
 use disks::NodeDisk;
+pub use managing::HostPlan;
+use managing::Management;
 
 /// What happens in this world beside datagrams and timers.
 enum Extra {
@@ -77,6 +81,8 @@ enum Extra {
     Move,
     /// A group is to have another style.
     Restyle,
+    /// A node looks at its host, and its manager at the cluster.
+    Sample(usize),
     /// A replica of this group is to lie.
     Lie(usize),
     /// A replica that lied in this component should be found out.
@@ -127,6 +133,8 @@ struct Cluster {
     /// One for each group.
     lies: Vec<Draw>,
     restyles: Draw,
+    /// What hosts have to do, if anybody looks.
+    management: Option<Management>,
     calm: Option<Time>,
     /// No fault strikes before.
     undisturbed: Time,
@@ -167,6 +175,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
             .map(|group| Draw::new(clients.bits() ^ group))
             .collect(),
         restyles: Draw::new(clients.clone().bits() ^ 0x5717),
+        management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         calm: None,
         undisturbed: Time::ZERO,
         whole: None,
@@ -207,6 +216,7 @@ impl Cluster {
         self.plan_move();
         self.plan_lies();
         self.plan_restyle();
+        self.plan_samples();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -239,6 +249,7 @@ impl Cluster {
             Extra::Bench => return self.bench(),
             Extra::Move => return self.move_some(),
             Extra::Restyle => return self.restyle_some(),
+            Extra::Sample(node) => return self.sample(node),
             Extra::Lie(group) => self.lie(group),
             Extra::FoundOut { group, by, ring, lied } => {
                 if self.watch.component(by) == ring && self.is_whole() && self.is_one_ring() {
@@ -292,6 +303,7 @@ impl Cluster {
             self.executors[node].insert(id, executor);
         }
         self.watch.promise.born(me);
+        self.management.iter_mut().for_each(|management| management.begin(node));
         self.fabric.start(node, stack);
         self.fabric.trace.say(self.fabric.now(), || format!("{me} starts"));
         self.drain(node)
@@ -546,6 +558,7 @@ impl Cluster {
                 }
                 self.watch.event(me, &event)?;
                 match event {
+                    Event::Ranked { group, .. } => self.ranked(me, group)?,
                     Event::Quorum { quorate: true, .. } => self.formed = now,
                     Event::Left => self.left(node),
                     Event::Transferred { .. } => self.summary.transfers += 1,

@@ -182,13 +182,14 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved, {} changes of style, {} calls between groups ended ({} copies of ends)\
+         {} states transferred, {} primaries moved, {} orders of backups, {} changes of style, {} calls between groups ended ({} copies of ends)\
          {}",
         failed.len(),
         total.steps,
         total.deaths,
         total.transfers,
         total.moves,
+        total.ranks,
         total.restyles,
         total.nested,
         total.nested_copies,
@@ -228,6 +229,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "executed": total.executed,
         "transfers": total.transfers,
         "moves": total.moves,
+        "ranks": total.ranks,
         "nested": { "ends": total.nested, "copies": total.nested_copies },
         "restyles": total.restyles,
         "undecided": total.undecided,

@@ -11,7 +11,7 @@ use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::DiskPlan;
+use crate::cluster::{DiskPlan, HostPlan};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
@@ -175,6 +175,8 @@ pub struct Options {
     pub moves: Option<Duration>,
     /// Groups get other styles while faults happen, this often on average.
     pub restyles: Option<Duration>,
+    /// Nodes tell what their hosts have to do, and one of them manages.
+    pub hosts: Option<HostPlan>,
     /// Nothing else happens, and no call may wait for a time-out.
     pub smooth: bool,
     /// Nodes have disks, and all groups are on them.
@@ -267,6 +269,7 @@ impl Options {
                 .one_in(3)
                 .then(|| draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis)),
             restyles: None,
+            hosts: None,
             smooth: draw.one_in(24),
             disks: None,
             trial: None,
@@ -275,7 +278,16 @@ impl Options {
         let options = options.with_disks(&mut draw.fork());
         let options = options.with_nested(&mut draw.fork());
         // Beside the others: whatever is drawn after this is the same as if there were no changes of style.
-        options.with_restyles(&mut draw.clone().fork())
+        let options = options.with_restyles(&mut draw.clone().fork());
+        // So is this.
+        let seed = draw.clone().bits();
+        if Draw::new(seed ^ 0x3a4a).one_in(8) { options.with_manager(seed) } else { options }
+    }
+
+    /// Hosts have something to do beside, and what clients are told depends on it.
+    pub fn with_manager(self, seed: u64) -> Options {
+        let plan = HostPlan::draw(&mut Draw::new(seed), self.nodes, self.groups.len());
+        Options { hosts: self.world.is_cluster().then_some(plan), ..self }
     }
 
     /// Where each round of the token brings one datagram, and takes long, no state is transferred in the time that there

@@ -7,7 +7,7 @@ use crate::run::{Outcome, Plant, Settings, run_seed};
 /// A planted mistake must be found within so many seeds.
 pub const WITHIN: u64 = 4_000;
 
-/// All mistakes of ring, engine, seal, store and client by name.
+/// All mistakes of ring, engine, seal, store, client and manager by name.
 #[cfg(feature = "planted-bugs")]
 pub fn all() -> Vec<(String, Plant)> {
     let ring = ring::Bug::ALL
@@ -31,7 +31,10 @@ pub fn all() -> Vec<(String, Plant)> {
     let client = client::Bug::ALL
         .iter()
         .map(|&bug| (format!("client::{bug:?}"), Plant { client: Some(bug), ..Plant::default() }));
-    ring.chain(engine).chain(seal).chain(store).chain(client).collect()
+    let manager = manager::Bug::ALL.iter().map(|&bug| {
+        (format!("manager::{bug:?}"), Plant { manager: Some(bug), ..Plant::default() })
+    });
+    ring.chain(engine).chain(seal).chain(store).chain(client).chain(manager).collect()
 }
 
 /// Without the feature `planted-bugs` the machines have none.

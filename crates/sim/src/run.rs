@@ -63,6 +63,8 @@ pub struct Summary {
     pub nested_copies: u64,
     /// Changes of style, as somebody was told.
     pub restyles: u64,
+    /// Orders of backups that nodes obeyed, over all nodes.
+    pub ranks: u64,
     /// Histories of clients for which the checker would have taken too long.
     pub undecided: u64,
     /// Calls for which a second replica was asked, in worlds that came to their end.
@@ -86,6 +88,7 @@ impl Summary {
         self.nested += other.nested;
         self.nested_copies += other.nested_copies;
         self.restyles += other.restyles;
+        self.ranks += other.ranks;
         self.undecided += other.undecided;
         self.hedges += other.hedges;
         self.copies += other.copies;
@@ -110,6 +113,9 @@ pub struct Plant {
     /// In clients.
     #[cfg(feature = "planted-bugs")]
     pub client: Option<client::Bug>,
+    /// In the manager.
+    #[cfg(feature = "planted-bugs")]
+    pub manager: Option<manager::Bug>,
 }
 
 impl Plant {
@@ -123,6 +129,9 @@ impl Plant {
             return Some(World::Stores);
         }
         let of_restyles = |bug| engine::Bug::OF_RESTYLES.contains(&bug);
+        if self.is_managed() {
+            return Some(World::Cluster);
+        }
         if self.client.is_some() || self.style().is_some() || self.engine.is_some_and(of_restyles) {
             return Some(World::Cluster);
         }
@@ -155,6 +164,19 @@ impl Plant {
         None
     }
 
+    /// It shows only where there is a manager.
+    #[cfg(feature = "planted-bugs")]
+    pub fn is_managed(self) -> bool {
+        let of_ranks = |bug| engine::Bug::OF_RANKS.contains(&bug);
+        self.manager.is_some() || self.engine.is_some_and(of_ranks)
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn is_managed(self) -> bool {
+        false
+    }
+
     /// The style of the groups in which it shows, where there is but one.
     #[cfg(feature = "planted-bugs")]
     pub fn style(self) -> Option<Style> {
@@ -182,6 +204,16 @@ impl Plant {
     pub fn into_engine(self, config: &mut engine::Config) {
         config.bug = self.engine;
     }
+
+    /// Plants the mistake in a manager.
+    #[cfg(feature = "planted-bugs")]
+    pub fn into_manager(self, config: &mut manager::Config) {
+        config.bug = self.manager;
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn into_manager(self, _: &mut manager::Config) {}
 
     /// Plants the mistake in a client.
     #[cfg(feature = "planted-bugs")]
@@ -243,6 +275,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     let mut draw = Draw::new(seed);
     let options = Options::draw(&mut draw, settings.world.unwrap_or_else(|| world_of(seed)));
     let options = options.all_of(settings.plant.style());
+    let options = if settings.plant.is_managed() { options.with_manager(seed) } else { options };
     if settings.aloud {
         println!("seed {seed}: {options:#?}");
     }

@@ -158,6 +158,9 @@ impl Watch {
                     Told { from: *from, to: *to, asked: *asked },
                 )?;
             }
+            Event::Ranked { group, order, asked, .. } => {
+                self.moves.ranked(by, self.component(by), *group, (*asked, order))?;
+            }
             Event::Restyled { group, from, to, asked, .. } => {
                 let told = restyles::Told { from: *from, to: *to, asked: *asked };
                 self.restyles.restyled(by, self.component(by), *group, told)?;

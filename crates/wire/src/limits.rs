@@ -61,6 +61,9 @@ pub const MAX_BENCH_MEASURED: usize = 1 << 16;
 /// Groups in a cluster.
 pub const MAX_GROUPS: usize = 1_024;
 
+/// Replicas of which a node tells what they use: those that use most.
+pub const MAX_USAGE_REPLICAS: usize = 256;
+
 /// Replicas of one group.
 pub const MAX_REPLICAS: usize = 16;
 

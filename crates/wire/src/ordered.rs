@@ -23,6 +23,8 @@
 //! | 17 | [`Ballot`] | a replica of a voting group, for what it has executed |
 //! | 18 | [`Absent`] | a node with a replica of a voting group, when another's votes are missing |
 //! | 19 | [`Restyle`] | whoever wishes another style of a group |
+//! | 20 | [`Usage`] | every node, by period and when its host's use crosses a level |
+//! | 21 | [`Rank`] | the node that manages, when clients should try a group's backups in another order |
 
 use alloc::string::String;
 
@@ -44,6 +46,7 @@ mod request;
 mod restyle;
 mod state;
 mod update;
+mod usage;
 mod votes;
 
 pub use change::{Change, Difference, Edit};
@@ -60,6 +63,7 @@ pub use request::Request;
 pub use restyle::Restyle;
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
 pub use update::{PrimaryChunk, Told, Update, UpdateEntry, UpdateHead};
+pub use usage::{Rank, Usage};
 pub use votes::{Absent, Ballot, Digest};
 
 /// The sender hosts a replica of this group from here on. | name | options |
@@ -154,6 +158,10 @@ pub enum Ordered {
     Absent(Absent),
     /// A group has another style from here on.
     Restyle(Restyle),
+    /// What a host has to do.
+    Usage(Usage),
+    /// A group's backups are tried in another order from here on.
+    Rank(Rank),
 }
 
 impl Ordered {
@@ -179,6 +187,8 @@ impl Ordered {
             Ordered::Ballot(ballot) => append(start(17), ballot),
             Ordered::Absent(absent) => append(start(18), absent),
             Ordered::Restyle(restyle) => append(start(19), restyle),
+            Ordered::Usage(usage) => append(start(20), usage),
+            Ordered::Rank(rank) => append(start(21), rank),
         }
         .into()
     }
@@ -208,6 +218,8 @@ impl Ordered {
             17 => Ordered::Ballot(read::<Ballot>(rest)?.checked()?),
             18 => Ordered::Absent(read(rest)?),
             19 => Ordered::Restyle(read(rest)?),
+            20 => Ordered::Usage(read::<Usage>(rest)?.checked()?),
+            21 => Ordered::Rank(read::<Rank>(rest)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -32,6 +32,14 @@ impl Share {
     }
 }
 
+/// In percent of one processor: `150.3%`.
+impl core::fmt::Display for Share {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let tenths = self.0 / 1_000;
+        write!(f, "{}.{}%", tenths / 10, tenths % 10)
+    }
+}
+
 impl core::ops::Add for Share {
     type Output = Share;
 

@@ -1,5 +1,5 @@
 //! Which crate may depend on which: `wire <- ring <- engine <- node <- steadfast`,
-//! `wire <- seal <- node`, `wire <- store <- node`, `wire <- manager`, `wire <- monitor`,
+//! `wire <- seal <- node`, `wire <- store <- node`, `wire <- manager <- engine`, `wire <- monitor <- node`,
 //! `wire <- client <- steadfast`, `wire <- history`, `sim -> engine, client, history, seal, store`, `lab -> all`,
 //! `nobody -> sim, lab`.
 
@@ -11,7 +11,7 @@ use super::{Finding, Tree};
 const BELOW: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/ring", &["steadfast-wire"]),
-    ("crates/engine", &["steadfast-ring", "steadfast-wire"]),
+    ("crates/engine", &["steadfast-manager", "steadfast-ring", "steadfast-wire"]),
     // Its own tests have certificates made.
     ("crates/tls", &["steadfast-tls", "steadfast-wire"]),
     ("crates/client", &["steadfast-tls", "steadfast-wire"]),
@@ -23,6 +23,8 @@ const BELOW: &[(&str, &[&str])] = &[
         "crates/node",
         &[
             "steadfast-engine",
+            "steadfast-manager",
+            "steadfast-monitor",
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-store",
@@ -51,6 +53,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-client",
             "steadfast-engine",
             "steadfast-history",
+            "steadfast-manager",
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-store",

@@ -342,6 +342,40 @@ fn a_primary_moves_in_the_view_that_is_named_and_to_a_synced_replica_only() {
     directory.check_invariants();
 }
 
+#[test]
+fn backups_are_ranked_in_the_view_that_is_named_and_nobody_else_changes_place() {
+    let (mut directory, id) = three();
+    for node in [5, 4] {
+        directory.join(member(node), "bank", GroupOptions::default()).unwrap();
+    }
+    let view = directory.get(id).unwrap().view;
+    directory.synced(member(4), id, view);
+    let view = directory.get(id).unwrap().view;
+    let none = Planted::default();
+    let ranks = |directory: &Directory| -> Vec<u32> {
+        directory.get(id).unwrap().replicas.iter().map(|r| r.member.node.0).collect()
+    };
+    assert_eq!(ranks(&directory), [1, 2, 3, 5, 4]);
+    let rank = |directory: &mut Directory, view, order: &[u32]| {
+        let order: Vec<NodeId> = order.iter().copied().map(NodeId).collect();
+        directory.rank(id, view, &order, none)
+    };
+    let before = directory.clone();
+    let old = ViewNumber(view.0 - 1);
+    assert_eq!(rank(&mut directory, old, &[3]), Change::None, "of an old view");
+    assert_eq!(rank(&mut directory, view, &[2, 3]), Change::None, "it is so");
+    assert_eq!(rank(&mut directory, view, &[1, 5, 9]), Change::None, "none of these is one");
+    assert_eq!(directory, before);
+    assert_eq!(rank(&mut directory, view, &[4, 5, 1, 3]), Change::View);
+    assert_eq!(
+        ranks(&directory),
+        [1, 4, 3, 5, 2],
+        "5 has not got the state, and stays where it is"
+    );
+    assert_eq!(directory.get(id).unwrap().view.0, view.0 + 1);
+    directory.check_invariants();
+}
+
 fn synced_of(directory: &Directory, id: GroupId) -> Vec<Member> {
     directory.get(id).unwrap().synced().collect()
 }

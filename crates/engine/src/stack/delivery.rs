@@ -63,6 +63,7 @@ impl<O: Ordering> Stack<O> {
         self.configured_at = now;
         self.event(Event::Configuration { ring, members: members.clone() });
         self.tell_faults(now, ring, &members);
+        self.forget_usages(&members);
         self.bench_interrupted(now);
         self.deferred.clear();
         // What was to be said about an earlier configuration is of no use in this one.
@@ -131,6 +132,7 @@ impl<O: Ordering> Stack<O> {
                 self.bench.load(now, delivery.sender, delivery.sequence, &load);
             }
             Ok(Ordered::Bench(word)) => self.bench_word(now, delivery.sender, word),
+            Ok(Ordered::Usage(usage)) => self.usage_told(now, delivery.sender, usage),
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
                 match self.membership.bearing(ring, sequence) {
@@ -194,6 +196,7 @@ impl<O: Ordering> Stack<O> {
         let whole = self.membership.has_all_nodes();
         let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };
         self.joining_until = Some(now + grace.min(FORMING_GRACE));
+        self.changes += 1;
         self.reconcile_replicas(now);
         self.forget_recalls();
         self.open_votes(now);
@@ -288,15 +291,18 @@ impl<O: Ordering> Stack<O> {
             }
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
             Ordered::Restyle(restyle) => self.act_on_restyle(now, sender, restyle),
+            Ordered::Rank(rank) => self.act_on_rank(now, &rank),
             Ordered::PrimaryChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.act_on_relay(sender, relay),
             Ordered::Key(step) => self.act_on_key(sender, step),
             Ordered::Ballot(ballot) => self.act_on_ballot(now, sender, &ballot),
             Ordered::Absent(absent) => self.act_on_absent(now, &absent),
-            Ordered::Announce(_) | Ordered::Install(_) | Ordered::Bench(_) | Ordered::Load(_) => {
-                unreachable!("these are not part of a history")
-            }
+            Ordered::Announce(_)
+            | Ordered::Install(_)
+            | Ordered::Bench(_)
+            | Ordered::Load(_)
+            | Ordered::Usage(_) => unreachable!("these are not part of a history"),
         }
     }
 
@@ -373,6 +379,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Tells that a group has a new view.
     fn view_changed(&mut self, id: GroupId) {
+        self.changes += 1;
         let Some(group) = self.directory.get(id) else { return };
         if group.primary() == Some(self.me)
             && let Some(hosted) = self.hosted.get_mut(&id)

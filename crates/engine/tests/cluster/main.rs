@@ -11,6 +11,7 @@ mod moves;
 mod nested;
 mod passage;
 mod passive;
+mod ranks;
 mod reads;
 mod restyles;
 mod shelf;
@@ -27,6 +28,10 @@ use moves::{
     a_primary_moves_and_no_call_waits_for_it,
     moves_at_the_same_time_take_place_one_after_the_other,
     who_stops_hands_its_primary_over_before_it_goes,
+};
+use ranks::{
+    clients_get_the_order_in_which_backups_are_ranked,
+    what_hosts_tell_is_known_to_all_until_they_are_gone,
 };
 use restyles::{
     a_change_that_cannot_be_is_refused_with_what_to_do,
@@ -75,6 +80,8 @@ whatever_orders! {
     moves_at_the_same_time_take_place_one_after_the_other: 5 nodes,
     a_move_outlives_the_death_of_either_side: 5 nodes,
     who_stops_hands_its_primary_over_before_it_goes: 5 nodes,
+    clients_get_the_order_in_which_backups_are_ranked: 5 nodes,
+    what_hosts_tell_is_known_to_all_until_they_are_gone: 5 nodes,
     a_group_goes_through_its_styles_while_it_is_called: 5 nodes,
     a_change_that_cannot_be_is_refused_with_what_to_do: 5 nodes,
     changes_at_the_same_time_take_place_one_after_the_other: 5 nodes,

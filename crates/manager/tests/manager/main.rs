@@ -1,5 +1,6 @@
 //! The manager's decisions: the papers' examples, and what a dumb twin finds by trying everything.
 
+mod looks;
 mod paper;
 mod relief;
 mod scale;

@@ -115,6 +115,18 @@ impl Log {
             Event::Restyled { name, from, to, view, .. } => {
                 tracing::info!(group = name, %view, %from, %to, "the group has another style");
             }
+            Event::Ranked { name, view, order, .. } => {
+                let order = list(order.iter().map(|member| member.node));
+                tracing::info!(group = name, %view, %order, "the backups are tried in this order");
+            }
+            Event::Overloaded { member, used, capacity } => {
+                let (used, capacity) = (used.to_string(), capacity.to_string());
+                tracing::warn!(node = %member.node, used, capacity, "the host has much to do");
+            }
+            Event::Relieved { member, used, capacity } => {
+                let (used, capacity) = (used.to_string(), capacity.to_string());
+                tracing::info!(node = %member.node, used, capacity, "the host has room again");
+            }
             Event::BenchBegan { by, senders, size } => {
                 let senders = list(senders.iter().copied());
                 tracing::warn!(by = %by.node, %senders, size, "a benchmark loads the ring");

@@ -4,7 +4,7 @@ use engine::{Deviation, Event, ProgramNews, StorageNews, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style};
-use wire::{ClientId, GroupId, Incarnation, Member, NodeId, RingId, ViewNumber};
+use wire::{ClientId, GroupId, Incarnation, Member, NodeId, RingId, Share, ViewNumber};
 
 use crate::status::ChargeStatus;
 
@@ -113,6 +113,19 @@ pub enum EventKind {
         asked: ViewNumber,
         view: ViewNumber,
     },
+    /// The backups of a group are tried in another order; the view that has it follows.
+    Ranked {
+        group: String,
+        ring: RingId,
+        sequence: u64,
+        order: Vec<Member>,
+        asked: ViewNumber,
+        view: ViewNumber,
+    },
+    /// A host uses more of its processors, in millionths of one, than the level at which it says so at once.
+    Overloaded { member: Member, used: Share, capacity: Share },
+    /// It uses less again.
+    Relieved { member: Member, used: Share, capacity: Share },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
@@ -290,6 +303,15 @@ impl From<&Event> for EventKind {
             }
             Event::Restyled { name, ring, sequence, from, to, asked, view, .. } => {
                 EventKind::Restyled { group: name, ring, sequence, from, to, asked, view }
+            }
+            Event::Ranked { name, ring, sequence, order, asked, view, .. } => {
+                EventKind::Ranked { group: name, ring, sequence, order, asked, view }
+            }
+            Event::Overloaded { member, used, capacity } => {
+                EventKind::Overloaded { member, used, capacity }
+            }
+            Event::Relieved { member, used, capacity } => {
+                EventKind::Relieved { member, used, capacity }
             }
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }

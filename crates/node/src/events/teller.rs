@@ -87,6 +87,15 @@ impl Teller {
             EventKind::Restyled { group, from, to, view, .. } => {
                 format!("{group}: the style changed from {from} to {to} ({view})")
             }
+            EventKind::Ranked { group, order, view, .. } => {
+                format!("{group}: backups are tried in the order {} ({view})", nodes(order))
+            }
+            EventKind::Overloaded { member, used, capacity } => {
+                format!("{}: the host has much to do: {used} of {capacity}", member.node)
+            }
+            EventKind::Relieved { member, used, capacity } => {
+                format!("{}: the host has room again: {used} of {capacity}", member.node)
+            }
             EventKind::View { group, view, replicas, primary } => {
                 let ranks: Vec<String> = replicas
                     .iter()

@@ -19,6 +19,7 @@ pub mod nested;
 pub mod once;
 pub mod ordered_time;
 pub mod primary;
+pub mod ranks;
 pub mod replies;
 pub mod restyles;
 pub mod sealed;

@@ -1,7 +1,7 @@
 //! A primary moves only as it was wished, to who has the state, and nothing else changes the rank.
 //!
-//! Source: docs/protocol/group.md, "Hand-over": a move is of one view, and void in another; the new primary has the state; the
-//! others keep their order; whoever is told that it has taken place has seen it; clients neither lose a call nor wait
+//! Source: docs/protocol/group.md, "Hand-over", and manager.md, "Ranks": a move is of one view, and void in another; the new primary has the state; the
+//! others keep their order; an order of the backups leaves the primary where it is; whoever is told that it has taken place has seen it; clients neither lose a call nor wait
 //! for a time-out.
 
 use super::hashed::HashMap;
@@ -71,6 +71,44 @@ impl Moves {
         })?;
         let others = members(replicas).into_iter().filter(|member| *member != to);
         *next = Some(std::iter::once(to).chain(others).collect());
+        Ok(())
+    }
+
+    /// A node says that a group's backups are ranked: those that have the state, and nobody else, change places.
+    pub fn ranked(
+        &mut self,
+        by: Member,
+        component: RingId,
+        group: GroupId,
+        (asked, order): (ViewNumber, &[Member]),
+    ) -> Verdict {
+        let known = self.last.get_mut(&(by, group));
+        let Some(known) = known.filter(|known| known.component == component) else {
+            return Ok(());
+        };
+        let Known { view, replicas, next, .. } = known;
+        demand(asked == *view, PROPERTY, || {
+            format!(
+                "{by} obeys an order of the backups of {group} that was wished in {asked}, in {view}"
+            )
+        })?;
+        let first = primary(replicas);
+        let is_backup = |replica: &(Member, bool)| replica.1 && Some(replica.0) != first;
+        let mut backups: Vec<Member> =
+            replicas.iter().filter(|it| is_backup(it)).map(|it| it.0).collect();
+        let mut left = order.iter();
+        let ranked: Vec<Member> = replicas
+            .iter()
+            .filter_map(|it| if is_backup(it) { left.next().copied() } else { Some(it.0) })
+            .collect();
+        let before = members(replicas);
+        let mut told = order.to_vec();
+        backups.sort_unstable();
+        told.sort_unstable();
+        demand(told == backups && ranked != before, PROPERTY, || {
+            format!("{by} ranks the backups of {group} {order:?}, and its {view} is {replicas:?}")
+        })?;
+        *next = Some(ranked);
         Ok(())
     }
 
@@ -172,5 +210,26 @@ mod tests {
         moves.ended(member(9), RingId::default(), (GROUP, ViewNumber(6)), NodeId(1)).unwrap_err();
         seen(&[(1, true), (2, true), (3, false)], 7, &mut moves).unwrap_err();
         noticed("a time-out").unwrap_err();
+    }
+
+    #[test]
+    fn an_order_of_an_old_view_or_of_others_than_the_backups_is_seen() {
+        let five = [(4, false), (1, true), (2, true), (5, false), (3, true)];
+        let members = |nodes: &[u32]| nodes.iter().copied().map(member).collect::<Vec<_>>();
+        let ranked = |moves: &mut Moves, asked, order: &[u32]| {
+            let asked = ViewNumber(asked);
+            moves.ranked(member(9), RingId::default(), GROUP, (asked, &members(order)))
+        };
+        let mut moves = Moves::default();
+        seen(&five, 5, &mut moves).unwrap();
+        ranked(&mut moves, 4, &[3, 2]).unwrap_err();
+        ranked(&mut moves, 5, &[2, 3]).unwrap_err();
+        ranked(&mut moves, 5, &[3, 1]).unwrap_err();
+        ranked(&mut moves, 5, &[3, 2, 5]).unwrap_err();
+        ranked(&mut moves, 5, &[3, 2]).unwrap();
+        seen(&[(4, false), (1, true), (3, true), (5, false), (2, true)], 6, &mut moves).unwrap();
+        ranked(&mut moves, 6, &[2, 3]).unwrap();
+        seen(&[(1, true), (4, false), (2, true), (5, false), (3, true)], 7, &mut moves)
+            .unwrap_err();
     }
 }

@@ -283,6 +283,7 @@ impl Cluster {
         self.fabric.network.heal();
         self.fabric.network.set_weather(self.options.weather.calm());
         self.mend_disks();
+        self.calm_hosts();
         for node in 0..self.options.nodes {
             self.slow[node] = false;
             self.fabric.lag(node, None);
@@ -308,6 +309,8 @@ impl Cluster {
         let now = self.fabric.now();
         let late = now.since(self.calm.expect("looks come after the calm")) > liveness::WITHIN;
         let missing = self.missing();
+        self.mind_ranks(missing.is_none())?;
+        let missing = missing.or_else(|| self.missing_rank());
         if let Some(missing) = &missing {
             self.fabric.trace.say(now, || format!("not yet: {missing}"));
         }

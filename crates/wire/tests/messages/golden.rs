@@ -198,6 +198,11 @@ fn ordered_messages() {
               13 a1 01 06 05
             move: 7 bytes
               0b a1 01 02 82 02 06
+            usage: 17 bytes
+              14 80 9f 49 e0 c6 5b 01 02 a1 01 c0 9a 0c a2 01
+              09
+            rank: 7 bytes
+              15 a1 01 06 02 03 02
             ballot: 39 bytes
               11 a1 01 12 00 11 02 e1 e1 e1 e1 e1 e1 e1 e1 e1
               e1 e1 e1 e1 e1 e1 e1 e2 e2 e2 e2 e2 e2 e2 e2 e2

@@ -16,7 +16,7 @@ use wire::ordered::{
     ReplicaState, Restyle, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Style, Synced, Told};
-use wire::ordered::{Update, UpdateEntry, UpdateHead};
+use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
 };
@@ -25,7 +25,7 @@ use wire::ring::{
 };
 use wire::{
     ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
-    Time, ViewNumber,
+    Share, Time, ViewNumber,
 };
 
 pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
@@ -296,6 +296,15 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
+        ("usage", Ordered::Usage(usage())),
+        (
+            "rank",
+            Ordered::Rank(Rank {
+                group: GroupId(0xa1),
+                view: ViewNumber(6),
+                order: vec![NodeId(3), NodeId(2)],
+            }),
+        ),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
         (
@@ -387,6 +396,11 @@ pub fn replica_state() -> ReplicaState {
     let head =
         StateHead { executed: 0x66, updates: 0x65, clock: Time(0xd1), sessions: vec![session] };
     ReplicaState { head, service: Bytes::from_static(b"service") }
+}
+
+fn usage() -> Usage {
+    let replicas = vec![(GroupId(0xa1), Share::percent(20)), (GroupId(0xa2), Share(9))];
+    Usage { used: Share::percent(120), capacity: Share::percent(150), above: true, replicas }
 }
 
 fn ballot(opening: Option<u64>) -> Ballot {

@@ -24,7 +24,7 @@ use wire::ordered::{
     ReplicaState, Restyle, Style, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Synced, Told};
-use wire::ordered::{Update, UpdateEntry, UpdateHead};
+use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
@@ -33,7 +33,8 @@ use wire::ring::{
     Confirm, Confirmed, Level, MAX_ENTRIES, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
 use wire::{
-    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
+    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Share, Time,
+    ViewNumber,
 };
 
 use crate::samples::CLUSTER;
@@ -442,6 +443,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             view: ViewNumber(view),
             style
         })),
+        usage().prop_map(Ordered::Usage),
+        rank().prop_map(Ordered::Rank),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),
         (any::<[u64; 2]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
@@ -573,4 +576,21 @@ pub fn recollection() -> impl Strategy<Value = Recollection> {
             volatile,
         },
     )
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    let share = || (0..1u64 << 50).prop_map(Share);
+    let replicas = prop::collection::btree_map(any::<u64>().prop_map(GroupId), share(), 0..9);
+    (share(), share(), any::<bool>(), replicas).prop_map(|(used, capacity, above, replicas)| {
+        Usage { used, capacity, above, replicas: replicas.into_iter().collect() }
+    })
+}
+
+fn rank() -> impl Strategy<Value = Rank> {
+    let order = prop::collection::btree_set(any::<u32>().prop_map(NodeId), 0..9);
+    (any::<[u64; 2]>(), order).prop_map(|([group, view], order)| Rank {
+        group: GroupId(group),
+        view: ViewNumber(view),
+        order: order.into_iter().collect(),
+    })
 }

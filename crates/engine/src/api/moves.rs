@@ -1,0 +1,49 @@
+//! Primaries that move.
+
+use wire::NodeId;
+use wire::limits::MAX_MOVES;
+
+/// Why a primary cannot be moved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    /// Groups do not act here.
+    #[error(
+        "no quorum: the primary cannot be moved until more nodes are in the ring; `steadfast status` names those that are \
+         missing"
+    )]
+    NoQuorum,
+    /// The cluster has no such group.
+    #[error("the cluster has no such group: `steadfast status` lists the groups")]
+    NoSuchGroup,
+    /// No replica has the group's state.
+    #[error(
+        "the group has no primary now: no replica with its state is up; start the nodes that \
+         `steadfast status` shows as missing"
+    )]
+    NoPrimary,
+    /// There is no replica at this node.
+    #[error(
+        "{0} has no replica of the group: host one there ([[replica]] in its configuration, or Node::host), and \
+         move when `steadfast status` shows it without brackets"
+    )]
+    NotAReplica(NodeId),
+    /// The replica at this node has not got the state yet.
+    #[error(
+        "the replica at {0} is still being given the state: move when `steadfast status` shows it without brackets"
+    )]
+    NotSynced(NodeId),
+    /// A move of the group that was asked for here is not over.
+    #[error("the group is being moved to {0} already: wait for that")]
+    UnderWay(NodeId),
+    /// Too many moves at a time.
+    #[error(
+        "{MAX_MOVES} moves were asked for at this node and are not over, the limit: wait for them"
+    )]
+    TooMany,
+    /// The node that was to take over has not done so in time.
+    #[error(
+        "{0} did not take over in time: is it held up, or about to stop? See its log, and ask again; \
+         `steadfast status` says who is primary"
+    )]
+    Late(NodeId),
+}

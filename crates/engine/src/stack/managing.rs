@@ -1,0 +1,118 @@
+//! What the manager sees, and what it asks for (`docs/protocol/manager.md`): hosts tell in the order what they have to do, each node
+//! keeps what each told last, and backups get the order in which clients are to try them.
+
+use alloc::vec::Vec;
+
+use manager::{Picture, Shape};
+use wire::ordered::{Ordered, Rank, Usage};
+use wire::{GroupId, Member, NodeId, Time, ViewNumber};
+
+use super::Stack;
+use crate::api::Event;
+use crate::directory::Change;
+use crate::ordering::{Level, Ordering};
+
+/// What a member told last.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub usage: Usage,
+    pub at: Time,
+}
+
+impl<O: Ordering> Stack<O> {
+    /// Tells all nodes what this one's host has to do. False if the ring takes nothing now: then it is to be told anew, as it is then.
+    pub fn tell_usage(&mut self, now: Time, usage: Usage) -> bool {
+        // What others wait for goes first.
+        if !self.membership.is_active() || !self.unsent.is_empty() {
+            return false;
+        }
+        let told = self.multicast(now, Ordered::Usage(usage).encode(), Level::Agreed);
+        self.settle(now);
+        told
+    }
+
+    /// Asks for this order of a group's backups, of which the group's view is `view`. What comes of it is told by [`Event::Ranked`]; if the
+    /// view changes before, nothing does. False if that is known already, or nothing would change.
+    pub fn rank(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        view: ViewNumber,
+        order: Vec<NodeId>,
+    ) -> bool {
+        let active = self.membership.is_active();
+        if !active || self.directory.ranked(group, view, &order, self.planted).is_none() {
+            return false;
+        }
+        self.order(now, Ordered::Rank(Rank { group, view, order }));
+        self.settle(now);
+        true
+    }
+
+    /// What there is for a manager to see.
+    pub fn picture(&self) -> Picture {
+        let active = self.membership.is_active();
+        let nodes = self.present();
+        let leads = active && nodes.iter().min() == Some(&self.me.node);
+        let nodes = self.membership.members().map(|member| {
+            let told = self.usages.get(&member).map(|told| told.usage.clone());
+            (member.node, told)
+        });
+        let shapes = self.directory.iter().filter_map(|(id, group)| {
+            let mut synced = group.synced().map(|member| member.node);
+            let primary = synced.next()?;
+            Some(Shape { id, view: group.view, primary, backups: synced.collect() })
+        });
+        Picture {
+            ring: self.membership.ring(),
+            leads,
+            nodes: nodes.collect(),
+            groups: shapes.collect(),
+        }
+    }
+
+    /// Grows whenever a [picture](Stack::picture) may be another than before.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// What each member has told last of its host, and when it came.
+    pub fn usages(&self) -> impl Iterator<Item = (Member, &Usage, Time)> + '_ {
+        self.usages.iter().map(|(member, told)| (*member, &told.usage, told.at))
+    }
+
+    /// Who is not a member any more has nothing to say.
+    pub(super) fn forget_usages(&mut self, members: &[Member]) {
+        self.changes += 1;
+        self.usages.retain(|member, _| members.contains(member));
+    }
+
+    /// A host has told what it has to do. No part of any history: it is kept until the next time it does.
+    pub(super) fn usage_told(&mut self, now: Time, sender: Member, usage: Usage) {
+        let Usage { used, capacity, above, .. } = usage;
+        self.changes += 1;
+        let before = self.usages.insert(sender, Told { usage, at: now });
+        let was_above = before.is_some_and(|before| before.usage.above);
+        match (was_above, above) {
+            (false, true) => self.event(Event::Overloaded { member: sender, used, capacity }),
+            (true, false) => self.event(Event::Relieved { member: sender, used, capacity }),
+            _ => {}
+        }
+    }
+
+    /// An order of backups at its place.
+    pub(super) fn act_on_rank(&mut self, now: Time, rank: &Rank) {
+        let Rank { group: id, view: asked, order } = rank;
+        let change = self.directory.rank(*id, *asked, order, self.planted);
+        if change != Change::View {
+            return;
+        }
+        let group = self.directory.get(*id).expect("its backups have just been ranked");
+        let (name, view) = (group.name.clone(), group.view);
+        let order = group.synced().skip(1).collect();
+        let (ring, sequence) = (self.membership.ring(), self.delivered);
+        let group = *id;
+        self.event(Event::Ranked { group, name, ring, sequence, order, asked: *asked, view });
+        self.changed(now, group, change);
+    }
+}

@@ -1,0 +1,41 @@
+//! Mistakes planted on purpose, to prove that the simulator's checkers find them.
+
+/// One realistic mistake of the manager. Exists only with the feature `planted-bugs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// Who is used most is tried first.
+    MostUsedFirst,
+    /// Every difference between two reports re-orders the backups.
+    ObeyNoise,
+    /// A host from which a primary has just moved is relieved again at every look.
+    RelieveAgain,
+    /// What was asked for is not asked for again where the view has changed meanwhile.
+    AskOnce,
+}
+
+impl Bug {
+    /// Every bug.
+    #[cfg(feature = "planted-bugs")]
+    pub const ALL: &[Bug] = &[Bug::MostUsedFirst, Bug::ObeyNoise, Bug::RelieveAgain, Bug::AskOnce];
+}
+
+/// Which bug, if any, is planted in this machine. Costs nothing without the feature.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Planted {
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<Bug>,
+}
+
+impl Planted {
+    /// Whether this bug is.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn is(self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// Whether this bug is.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(crate) fn is(self, _: Bug) -> bool {
+        false
+    }
+}

@@ -1,0 +1,248 @@
+//! The machine that compares what is wanted with what is, and asks for what differs (`docs/protocol/manager.md`).
+//!
+//! It is driven by levels, not by events: whatever it has missed, forgotten or asked for in vain, the next look at the whole picture shows.
+//! So nothing of it has to survive: whoever leads next begins with what the table says.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use wire::ordered::Usage;
+use wire::{Duration, GroupId, NodeId, RingId, Share, Time, ViewNumber};
+
+use crate::bound::{Policy, Task};
+use crate::bug::{Bug, Planted};
+use crate::cluster::{Group, Host};
+use crate::picture::{Picture, Shape};
+use crate::ranking::Ranking;
+use crate::relief::relieve;
+
+/// A primary that uses less of a processor than this more than its backup does is moved by nobody: its host would not feel it.
+pub const LEAST_MOVED: Share = Share::percent(2);
+
+/// What a primary uses is another than before if it differs by this at least, and by an eighth.
+const NOISE: Share = Share::percent(1);
+
+/// Tasks are measured as shares: each stands for so much work in every such period.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The knobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The test that a host must pass.
+    pub policy: Policy,
+    /// After a primary left a host or came to one, that host is left alone so long. Longer than the period of reports and the window of
+    /// the gauges together: what is told before then has the old load in it.
+    pub settle: Duration,
+    /// A primary that was moved stays so long.
+    pub rest: Duration,
+    /// A mistake planted on purpose, for the simulator.
+    #[cfg(feature = "planted-bugs")]
+    pub bug: Option<Bug>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            policy: Policy::default(),
+            settle: Duration::from_secs(2),
+            rest: Duration::from_secs(10),
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
+    }
+}
+
+/// What the table is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// The backups of a group are to be tried in this order; void in another view.
+    Rank {
+        /// Which group.
+        group: GroupId,
+        /// The view that was seen.
+        view: ViewNumber,
+        /// Nodes of backups.
+        order: Vec<NodeId>,
+    },
+    /// A primary is to leave a host that has too much to do.
+    Move {
+        /// Whose primary.
+        group: GroupId,
+        /// Where it is.
+        from: NodeId,
+        /// The backup that is to be primary.
+        to: NodeId,
+    },
+}
+
+/// The manager at one node. Only that of the node that leads wishes anything.
+#[derive(Clone, Debug)]
+pub struct Manager {
+    config: Config,
+    planted: Planted,
+    ranking: Ranking,
+    /// For which view, on which ring, an order was asked for last: there it is on its way, or void.
+    asked: BTreeMap<GroupId, (RingId, ViewNumber)>,
+    /// When primaries were moved last, and hosts lost or got one.
+    moved: BTreeMap<GroupId, Time>,
+    touched: BTreeMap<NodeId, Time>,
+}
+
+impl Manager {
+    /// It has seen nothing yet.
+    pub fn new(config: Config) -> Manager {
+        let planted = Planted {
+            #[cfg(feature = "planted-bugs")]
+            bug: config.bug,
+        };
+        Manager {
+            config,
+            planted,
+            ranking: Ranking::new(config.policy),
+            asked: BTreeMap::new(),
+            moved: BTreeMap::new(),
+            touched: BTreeMap::new(),
+        }
+    }
+
+    /// What follows from this picture, as far as it was not asked for already.
+    pub fn look(&mut self, now: Time, picture: &Picture) -> Vec<Wish> {
+        if !picture.leads {
+            // Whoever leads meanwhile may decide otherwise: what the table says counts. What was moved is moved.
+            self.ranking = Ranking::new(self.config.policy);
+            self.asked.clear();
+            return Vec::new();
+        }
+        if self.planted.is(Bug::ObeyNoise) {
+            self.ranking = Ranking::new(self.config.policy);
+        }
+        self.learn(picture);
+        self.ranking.settle();
+        let mut wishes = self.relief(now);
+        let moving: Vec<GroupId> = wishes
+            .iter()
+            .filter_map(|wish| match wish {
+                Wish::Move { group, .. } => Some(*group),
+                Wish::Rank { .. } => None,
+            })
+            .collect();
+        for shape in &picture.groups {
+            // Its view is about to change.
+            if !moving.contains(&shape.id)
+                && let Some(order) = self.order(picture.ring, shape)
+            {
+                wishes.push(Wish::Rank { group: shape.id, view: shape.view, order });
+            }
+        }
+        wishes
+    }
+
+    /// What it has made of the last picture.
+    pub fn ranking(&self) -> &Ranking {
+        &self.ranking
+    }
+
+    /// Takes the picture over: hosts that have told what they have to do, and groups whose primary's host is one.
+    fn learn(&mut self, picture: &Picture) {
+        let gone: Vec<NodeId> = self.ranking.cluster().hosts().map(|(node, _)| node).collect();
+        for node in gone.into_iter().filter(|node| picture.usage(*node).is_none()) {
+            self.ranking.remove_host(node);
+        }
+        let is_known =
+            |shape: &&Shape| picture.usage(shape.primary).is_some() && !shape.backups.is_empty();
+        let known: Vec<&Shape> = picture.groups.iter().filter(is_known).collect();
+        let here = |id: &GroupId| known.binary_search_by_key(id, |shape| shape.id).is_ok();
+        let old: Vec<GroupId> = self.ranking.cluster().groups().map(|(id, _)| id).collect();
+        for id in old.into_iter().filter(|id| !here(id)) {
+            self.ranking.remove_group(id);
+        }
+        self.asked.retain(|id, _| here(id));
+        for shape in known {
+            let mut backups = shape.backups.clone();
+            backups.retain(|node| picture.usage(*node).is_some());
+            let task = self.task(picture, shape, &backups);
+            // The order in which they are listed decides nothing, and changes with each wish that comes true.
+            let ranked = backups.clone();
+            backups.sort_unstable();
+            let group = Group { primary: shape.primary, backups, task, criticality: 0 };
+            let is_new = self.ranking.cluster().group(shape.id).is_none();
+            self.ranking.set_group(shape.id, group);
+            if is_new && !self.planted.is(Bug::ObeyNoise) {
+                self.ranking.adopt(shape.id, ranked);
+            }
+        }
+        for (node, usage) in &picture.nodes {
+            let Some(Usage { used, capacity, .. }) = usage else { continue };
+            let cluster = self.ranking.cluster();
+            let tasks = cluster.primaries(*node).filter_map(|id| cluster.group(id));
+            let primaries: Share = tasks.map(|group| group.task.share()).sum();
+            let host = Host { capacity: *capacity, other: used.saturating_sub(primaries) };
+            self.ranking.set_host(*node, host);
+        }
+    }
+
+    /// What moves with a group's primary: what its replica uses there more than the least busy of the others. Where all replicas execute,
+    /// that is nearly nothing.
+    fn task(&self, picture: &Picture, shape: &Shape, backups: &[NodeId]) -> Task {
+        let uses =
+            |node: &NodeId| picture.usage(*node).map_or(Share::ZERO, |usage| usage.of(shape.id));
+        let least = backups.iter().map(uses).min().unwrap_or(Share::ZERO);
+        let share = uses(&shape.primary).saturating_sub(least);
+        let known = self.ranking.cluster().group(shape.id).filter(|group| {
+            let before = group.task.share();
+            let apart = before.0.abs_diff(share.0);
+            group.primary == shape.primary && (apart < NOISE.0 || apart < before.0 / 8)
+        });
+        match known {
+            Some(group) => group.task,
+            None => Task::new(Duration::from_micros(share.0), PERIOD),
+        }
+    }
+
+    /// The order in which a group's backups are to be tried, if the table's is another one where it matters: in the first two.
+    fn order(&mut self, ring: RingId, shape: &Shape) -> Option<Vec<NodeId>> {
+        let mut wanted = self.ranking.targets(shape.id).to_vec();
+        if self.planted.is(Bug::MostUsedFirst) {
+            wanted.reverse();
+        }
+        let known: Vec<NodeId> =
+            shape.backups.iter().copied().filter(|node| wanted.contains(node)).collect();
+        if wanted.iter().take(2).eq(known.iter().take(2)) {
+            return None;
+        }
+        let asked = self.asked.insert(shape.id, (ring, shape.view));
+        let again = match asked {
+            Some(_) if self.planted.is(Bug::AskOnce) => true,
+            Some(asked) => asked == (ring, shape.view),
+            None => false,
+        };
+        (!again).then_some(wanted)
+    }
+
+    /// Primaries that are to leave hosts with too much to do, each host and each primary at most once in a while.
+    fn relief(&mut self, now: Time) -> Vec<Wish> {
+        let Config { settle, rest, .. } = self.config;
+        self.touched.retain(|_, at| now < *at + settle);
+        self.moved.retain(|_, at| now < *at + rest);
+        let cluster = self.ranking.cluster();
+        let feels =
+            |id: GroupId| cluster.group(id).is_some_and(|group| group.task.share() >= LEAST_MOVED);
+        let again = self.planted.is(Bug::RelieveAgain);
+        let mut moves = relieve(cluster).moves;
+        moves.retain(|it| {
+            let rests = self.touched.contains_key(&it.from)
+                || self.touched.contains_key(&it.to)
+                || self.moved.contains_key(&it.group);
+            feels(it.group) && (!rests || again)
+        });
+        for it in &moves {
+            self.moved.insert(it.group, now);
+            self.touched.insert(it.from, now);
+            self.touched.insert(it.to, now);
+        }
+        moves
+            .into_iter()
+            .map(|it| Wish::Move { group: it.group, from: it.from, to: it.to })
+            .collect()
+    }
+}
