@@ -123,6 +123,14 @@ pub enum Bug {
     RankPrimary,
     /// An order of backups has an effect on replicas that have not got the state yet.
     RankJoining,
+    /// A replica whose group is cold passive no more goes on from its checkpoint, and leaves out what the log has.
+    LaunchWithoutLog,
+    /// The first checkpoint of a group that becomes cold passive is said to have in it what was ordered while it was taken.
+    BeginWithoutPlace,
+    /// A replica whose group becomes cold passive ends its service before that has said what its state is.
+    EndBeforeCheckpoint,
+    /// A replica whose group is cold passive no more executes what is delivered before what is in its log.
+    LaunchTooEarly,
 }
 
 impl Bug {
@@ -188,6 +196,10 @@ impl Bug {
         Bug::ServiceKeepsStyle,
         Bug::KeepOwnTime,
         Bug::EndsToPrimaryOnly,
+        Bug::LaunchWithoutLog,
+        Bug::BeginWithoutPlace,
+        Bug::EndBeforeCheckpoint,
+        Bug::LaunchTooEarly,
     ];
 
     /// Those of groups whose backups are ranked.

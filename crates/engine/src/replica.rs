@@ -22,7 +22,7 @@ use wire::kept::{BEGUN, LOST};
 use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
-use wire::ordered::{NestedEnd, Request, StateHead, Style, nested_window};
+use wire::ordered::{NestedEnd, Place, Request, StateHead, Style, nested_window};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
@@ -37,7 +37,7 @@ use cold::Cold;
 pub(crate) use effect::Effect;
 use primary::Primary;
 use transfer::Outgoing;
-use updates::Updates;
+use updates::{Pieces, Updates};
 pub(crate) use voting::Slip;
 use voting::Voting;
 
@@ -63,6 +63,8 @@ enum Mode {
     /// The state is back from the disk, and the service is being given it again; requests wait. With a head, the
     /// snapshot is being read first.
     Recalling { head: Option<StateHead> },
+    /// Its group is cold passive no more, and gets this style here: the service executes what the log has, and requests wait.
+    Launching { style: Style, alone: bool },
 }
 
 /// What was given to the service and is not yet answered.
@@ -117,8 +119,8 @@ enum Task {
 /// What waits until the replica executes again.
 #[derive(Debug)]
 enum Waiting {
-    /// With the time at which its caller waits no longer.
-    Request(Request, Time),
+    /// With the time at which its caller waits no longer, and whether another node had it ordered.
+    Request(Request, Time, bool),
     /// With its place in the order.
     NestedEnd(NestedEnd, u64),
     /// A passive group's update, by number; nothing if not all of it came here.
@@ -146,6 +148,8 @@ pub(crate) struct Replica {
     recalled: usize,
     /// The service has seen something since it was made.
     used: bool,
+    /// The service runs, or is about to.
+    service_runs: bool,
     sessions: Sessions,
     clock: Time,
     executed: u64,
@@ -154,11 +158,15 @@ pub(crate) struct Replica {
     waiting: VecDeque<Waiting>,
     /// Bytes of the updates among them.
     waiting_bytes: usize,
+    /// Since when it is a passive group's primary, as it was told last. Nothing while groups do not act.
+    reigning: Option<Place>,
     /// What it has executed as a passive group's primary.
     primary: Primary,
     updates: Updates,
     /// What it keeps, if its group is a cold passive one.
     cold: Option<Cold>,
+    /// Of a checkpoint that is being ordered.
+    checkpoint_pieces: Pieces,
     calls: Calls,
     outgoing: Vec<Outgoing>,
     /// Bytes of the calls that are not ordered, and how many of them are reads.
@@ -188,6 +196,7 @@ impl Replica {
             mode: Mode::Idle,
             recalled: 0,
             used: false,
+            service_runs: !style.logs(),
             sessions: Sessions::default(),
             clock: Time::ZERO,
             executed: 0,
@@ -195,9 +204,11 @@ impl Replica {
             tasks: VecDeque::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            reigning: None,
             primary: Primary::default(),
             updates: Updates::default(),
             cold: style.logs().then(Cold::default),
+            checkpoint_pieces: Pieces::default(),
             calls: Calls::default(),
             outgoing: Vec::new(),
             serving: 0,
@@ -229,7 +240,11 @@ impl Replica {
     pub(crate) fn has_state(&self) -> bool {
         matches!(
             self.mode,
-            Mode::Live | Mode::Draining | Mode::Snapshotting | Mode::Recalling { .. }
+            Mode::Live
+                | Mode::Draining
+                | Mode::Snapshotting
+                | Mode::Recalling { .. }
+                | Mode::Launching { .. }
         )
     }
 
@@ -262,8 +277,15 @@ impl Replica {
         }
     }
 
-    /// From this place of the order on, requests wait for the state that `transfer` brings.
-    pub(crate) fn await_state(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+    /// From this place of the order on, requests wait for the state that `transfer` brings, of a group in this style.
+    pub(crate) fn await_state(
+        &mut self,
+        transfer: ViewNumber,
+        style: Style,
+        effects: &mut Vec<Effect>,
+    ) {
+        // One that was ahead has not gone over to it before.
+        self.style = style;
         self.forget(effects);
         self.transfer = Some(transfer);
         self.mode = Mode::Joining { transfer, bytes: Vec::new(), next: 0 };
@@ -278,7 +300,8 @@ impl Replica {
         self.waiting_bytes = 0;
         self.primary.forget();
         (self.updates.taken, self.updates.clock) = (0, Time::ZERO);
-        self.cold = self.cold.take().map(|_| Cold::default());
+        self.cold = self.style.logs().then(Cold::default);
+        self.checkpoint_pieces = Pieces::default();
         self.outgoing.clear();
         self.recalled = 0;
         self.serving = 0;
@@ -291,10 +314,20 @@ impl Replica {
         self.sessions = Sessions::default();
         self.clock = Time::ZERO;
         self.executed = 0;
-        if core::mem::take(&mut self.used) {
-            effects.push(Effect::Run(Command::Reset));
-        }
+        self.renew_service(!self.style.logs(), effects);
         self.tell_style(self.style, effects);
+    }
+
+    /// The service runs from here on, from its initial state, or does not run.
+    fn renew_service(&mut self, runs: bool, effects: &mut Vec<Effect>) {
+        let used = core::mem::take(&mut self.used);
+        let command = match (core::mem::replace(&mut self.service_runs, runs), runs) {
+            (false, true) => Command::Start(self.told),
+            (true, false) => Command::Stop,
+            (true, true) if used => Command::Reset,
+            (true, true) | (false, false) => return,
+        };
+        effects.push(Effect::Run(command));
     }
 
     /// A request is delivered. `elsewhere`: another node had it ordered, for a client of its own.
@@ -311,14 +344,18 @@ impl Replica {
             Mode::Live => self.apply(request, due, effects),
             Mode::Idle | Mode::Draining => {}
             Mode::Joining { .. } | Mode::Restoring { .. } if self.planted.is(Bug::DropBacklog) => {}
+            Mode::Launching { .. } if self.planted.is(Bug::LaunchTooEarly) => {
+                self.apply(request, due, effects);
+            }
             Mode::Snapshotting if self.planted.is(Bug::SnapshotTooLate) => {
                 self.apply(request, due, effects);
             }
             Mode::Snapshotting
             | Mode::Joining { .. }
             | Mode::Restoring { .. }
-            | Mode::Recalling { .. } => {
-                self.wait_for(Waiting::Request(request, due), effects);
+            | Mode::Recalling { .. }
+            | Mode::Launching { .. } => {
+                self.wait_for(Waiting::Request(request, due, elsewhere), effects);
             }
         }
     }
@@ -511,10 +548,10 @@ impl Replica {
 
     fn go_on_with(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {
         match waiting {
-            Waiting::Request(request, due) if self.cold.is_some() => {
-                self.log(request, due, false, effects);
+            Waiting::Request(request, due, elsewhere) if self.cold.is_some() => {
+                self.log(request, due, elsewhere, effects);
             }
-            Waiting::Request(request, due) => self.apply(request, due, effects),
+            Waiting::Request(request, due, _) => self.apply(request, due, effects),
             Waiting::Checkpoint { number, bytes } => {
                 self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
                 self.store(number, bytes, effects);

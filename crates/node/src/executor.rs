@@ -77,8 +77,6 @@ pub(crate) struct Executor {
     /// A reply waits for no other node.
     at_once: bool,
     place: Place,
-    /// The program is started when its replica is primary, and ends when it is not.
-    on_demand: bool,
     waiting: usize,
     waiting_bytes: usize,
     /// The handler's call under way.
@@ -143,22 +141,24 @@ impl Executor {
     }
 
     fn at(place: Place, serial: u64, at_once: bool) -> Executor {
-        let on_demand = matches!(place, Place::Standby(_));
         Executor {
             serial,
             leaving: false,
             at_once,
             place,
-            on_demand,
             waiting: 0,
             waiting_bytes: 0,
             calling: None,
         }
     }
 
-    /// Of a program that is started when it is needed.
+    /// Of a program that is started when it is needed: at once, but in a cold passive group.
     pub fn standing_by(options: GroupOptions, tether: Tether) -> Executor {
-        let place = Place::Standby(Box::new(Standby::new(tether)));
+        let mut standby = Standby::new(tether);
+        if options.style != Style::ColdPassive {
+            standby.give(Command::Start(options.style));
+        }
+        let place = Place::Standby(Box::new(standby));
         Executor::at(place, next_serial(), options.hold == Hold::One)
     }
 
@@ -173,8 +173,7 @@ impl Executor {
         let serial = next_serial();
         let process = Process::new(group, serial, stream, input, tether, options.style);
         let (place, at_once) = (Place::Process(Box::new(process)), options.hold == Hold::One);
-        let on_demand = options.style == Style::ColdPassive;
-        Executor { on_demand, ..Executor::at(place, serial, at_once) }
+        Executor::at(place, serial, at_once)
     }
 
     /// The program that serves the replica, if one does.
@@ -213,11 +212,15 @@ impl Executor {
         if let Place::Inline(replica) = &mut self.place {
             return Ok(replica.run(command));
         }
-        if command == Command::Reset && self.on_demand {
+        if command == Command::Stop && !matches!(self.place, Place::Thread(_)) {
             self.stand_by();
             return Ok(None);
         }
-        if !matches!(command, Command::Start | Command::Style(_) | Command::Reset) {
+        let answered = !matches!(
+            command,
+            Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop
+        );
+        if answered {
             self.waiting += 1;
             self.waiting_bytes += bytes_of(&command);
         }
@@ -238,7 +241,7 @@ impl Executor {
         Ok(None)
     }
 
-    /// The replica is primary no more: its program ends.
+    /// The replica's service is to run no more: its program ends.
     fn stand_by(&mut self) {
         (self.waiting, self.waiting_bytes) = (0, 0);
         match &mut self.place {

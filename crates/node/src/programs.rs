@@ -91,9 +91,9 @@ enum Notice {
     Hosted(u64),
     /// Its replica is in its group.
     Joined(u64),
-    /// Its replica is primary, and needs a program that is started on demand.
+    /// Its replica's service is to run, and its program does not.
     Wanted(u64),
-    /// Its replica is primary no more.
+    /// Its replica's service is to run no more.
     Released(u64),
     /// The data plane has let it go; the reason, if the program did not go by itself.
     Detached(u64, Option<String>),

@@ -172,6 +172,60 @@ fn in_a_cold_passive_group_the_primarys_program_alone_runs() {
 }
 
 #[test]
+fn programs_end_and_are_started_by_a_change_of_style() {
+    let rings = steadfast_node::free_ring_addresses(2);
+    let folder = tempfile::tempdir().unwrap();
+    let nodes: Vec<Node> = (1..=2)
+        .map(|id| {
+            let own = folder.path().join(id.to_string());
+            fs::create_dir(&own).unwrap();
+            let member = Config::member(wire::NodeId(id), &rings);
+            Node::start(Config { nodes: member.nodes, node: member.node, ..configured(&own) })
+                .unwrap()
+        })
+        .collect();
+    for node in &nodes {
+        node.run(journal("journal")).unwrap();
+    }
+    wait_for(&nodes[0], "both", |status| synced(status, "journal", 2));
+    let mut first = caller(&nodes[0]);
+    first.expect("journal", 1, b"a", "1");
+    let pids: Vec<u32> = nodes.iter().map(|node| node.status().programs[0].pid.unwrap()).collect();
+
+    nodes[1].restyle("journal", Style::ColdPassive).unwrap();
+    wait_for_end(pids[1]);
+    wait_for(&nodes[1], "standby", |status| status.programs[0].state == ProgramState::Standby);
+    assert!(runs(pids[0]), "the primary's goes on");
+    first.expect("journal", 2, b"b", "2");
+
+    // The primary's process is lost: the other's is started, and has all. What comes back stands by.
+    kill_process(Pid::from_raw(pids[0].cast_signed()).unwrap(), Signal::KILL).unwrap();
+    wait_for(&nodes[1], "the next one's", |status| {
+        status.programs[0].state == ProgramState::Attached
+            && status.groups[0].primary.is_some_and(|primary| primary.node.0 == 2)
+    });
+    let mut second = caller(&nodes[1]);
+    second.expect("journal", 2, b"b", "2");
+    second.expect("journal", 3, b"c", "3");
+    wait_for(&nodes[0], "a backup", |status| {
+        synced(status, "journal", 2) && status.programs[0].state == ProgramState::Standby
+    });
+
+    nodes[0].restyle("journal", Style::SemiActive).unwrap();
+    wait_for(&nodes[0], "a program", |status| status.programs[0].state == ProgramState::Attached);
+    second.expect("journal", 4, b"d", "4");
+    for node in &nodes {
+        wait_for(node, "four calls", |status| status.groups[0].executed == Some(4));
+        assert_eq!(node.state("journal").unwrap(), b"abcd");
+    }
+    // Who stands by is ended like others.
+    nodes[0].restyle("journal", Style::ColdPassive).unwrap();
+    wait_for(&nodes[0], "standby", |status| status.programs[0].state == ProgramState::Standby);
+    nodes[0].stop_program("journal").unwrap();
+    wait_for(&nodes[1], "it has left", |status| synced(status, "journal", 1));
+}
+
+#[test]
 fn a_program_calls_another_group_and_one_that_is_none() {
     let (_folder, node) = start();
     node.run(journal("front")).unwrap();

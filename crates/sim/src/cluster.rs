@@ -511,8 +511,8 @@ impl Cluster {
                         self.watch.served.given(me, group)?;
                         self.watch.cold.given(me, group)?;
                     }
-                    Command::Start => self.watch.cold.started(me, group)?,
-                    Command::Reset => self.watch.cold.stopped(me, group),
+                    Command::Start(_) => self.watch.cold.started(me, group)?,
+                    Command::Stop => self.watch.cold.stopped(me, group),
                     _ => self.watch.cold.given(me, group)?,
                 }
                 let component = self.watch.history_of(me, group);

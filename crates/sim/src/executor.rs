@@ -148,7 +148,7 @@ impl Executor {
         }
         if *outcome == Err(NestedError::Void) {
             // Nothing of what was given before the replica is told to begin anew has an effect.
-            while !matches!(self.queue.front(), None | Some((Command::Reset, _))) {
+            while !matches!(self.queue.front(), None | Some((Command::Reset | Command::Stop, _))) {
                 self.queue.pop_front();
             }
             self.calling = Calling::Not;
@@ -164,7 +164,7 @@ impl Executor {
 
     /// A command comes, given in this component.
     pub fn push(&mut self, command: Command, component: RingId) {
-        if self.lie == Some(Lie::Hang) && command == Command::Reset {
+        if self.lie == Some(Lie::Hang) && matches!(command, Command::Reset | Command::Stop) {
             // Another process takes its place.
             (self.lie, self.busy) = (None, false);
             self.queue.clear();
@@ -272,7 +272,13 @@ impl Executor {
                 self.log.told();
                 Done { answer: None, effect: Effect::None }
             }
-            Command::Start | Command::Reset => {
+            Command::Start(style) => {
+                self.is_passive = style == Style::WarmPassive;
+                self.log.reset();
+                self.changes.reset();
+                Done { answer: None, effect: Effect::Replaced }
+            }
+            Command::Reset | Command::Stop => {
                 self.log.reset();
                 self.changes.reset();
                 Done { answer: None, effect: Effect::Replaced }

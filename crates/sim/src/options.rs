@@ -78,7 +78,9 @@ impl GroupPlan {
     /// Reads are ordered in some of its styles and not in others.
     fn orders_some_reads(&self) -> bool {
         let warm = self.styles.contains(&Style::WarmPassive);
-        self.styles.contains(&Style::Voting) || (warm && self.options.hold == Hold::One)
+        let ordering = [Style::Voting, Style::ColdPassive];
+        self.styles.iter().any(|style| ordering.contains(style))
+            || (warm && self.options.hold == Hold::One)
     }
 
     /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little. Where a group votes
@@ -88,6 +90,11 @@ impl GroupPlan {
         matches!(style, Style::Voting | Style::ColdPassive)
             || self.orders_some_reads()
             || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
+    }
+
+    /// It is cold passive, or now and then.
+    fn is_cold_at_times(&self) -> bool {
+        self.options.style == Style::ColdPassive || self.styles.contains(&Style::ColdPassive)
     }
 
     /// Where few calls at a time are taken, and each orders all of a large state, the others wait beyond their deadlines: seed 634.
@@ -212,7 +219,7 @@ impl Options {
         groups.map(|group| GroupId::of(&group.name)).collect()
     }
 
-    /// Groups whose primary's service alone runs.
+    /// Groups that begin with the primary's service alone running.
     pub fn cold(&self) -> Vec<GroupId> {
         let cold = |group: &&GroupPlan| group.options.style == Style::ColdPassive;
         self.groups.iter().filter(cold).map(|group| GroupId::of(&group.name)).collect()
@@ -307,7 +314,7 @@ impl Options {
         let lies = self.groups.iter().any(|group| group.lies.is_some());
         // A backup of a cold passive group has no reply of its own: what it was given holds its place until it orders it, a quarter
         // of the client's patience later: seeds 5989, 11782.
-        let cold = self.groups.iter().any(|group| group.options.style == Style::ColdPassive);
+        let cold = self.groups.iter().any(GroupPlan::is_cold_at_times);
         let waiting = if slow || lies || cold { self.waiting.max(8) } else { self.waiting };
         let weather = if slow { self.weather.near() } else { self.weather };
         Options { weather, benches, waiting, ..self }
@@ -373,7 +380,7 @@ impl Options {
         self.groups.iter().filter_map(|group| Some(&group.callee.as_ref()?.0))
     }
 
-    /// Groups whose replicas have the state get other such styles. Where a replica lies, votes have to find it.
+    /// Groups with a state get other such styles. Where a replica lies, votes have to find it.
     fn with_restyles(mut self, draw: &mut Draw) -> Options {
         let wanted = draw.one_in(3) && self.world.is_cluster() && !self.smooth;
         let every = draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis);
@@ -386,6 +393,10 @@ impl Options {
                 if in_memory {
                     group.styles.push(Style::WarmPassive);
                     group.pass_with(self.waiting);
+                }
+                // Where it is that now and then nobody reads.
+                if style == Style::ColdPassive || in_memory && draw.one_in(2) {
+                    group.styles.push(Style::ColdPassive);
                 }
                 // A group that votes cannot call.
                 let may_vote = in_memory && group.callee.is_none();

@@ -139,7 +139,7 @@ impl Watch {
                 self.restyles.installed(by, component, (*group, *view), *style)?;
                 self.served.view(by, *group, replicas);
                 self.votes.view(*group, replicas);
-                self.cold.view(by, *group, *primary);
+                self.cold.view(by, *group, (*style, *primary));
                 let said = (replicas, *primary);
                 self.primaries.installed(by, component, (*group, *view), said)?;
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);

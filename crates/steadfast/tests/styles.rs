@@ -89,8 +89,10 @@ fn a_group_goes_through_its_styles_under_load_and_counts_each_call_once() {
         let styles = [
             Style::Active,
             Style::WarmPassive,
+            Style::ColdPassive,
             Style::Voting,
             Style::SemiActive,
+            Style::ColdPassive,
             Style::WarmPassive,
             Style::Active,
         ];

@@ -11,7 +11,7 @@ use wire::{ClientId, MethodId, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// What a replica is told to do, strictly in the order given. Each but `Start`, `Style` and `Reset` is answered by
+/// What a replica is told to do, strictly in the order given. Each but `Start`, `Style`, `Reset` and `Stop` is answered by
 /// [`Executed`] with its ticket, in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -61,14 +61,17 @@ pub enum Command {
         /// What the primary's service has said.
         change: Bytes,
     },
-    /// The service is to run from here on, from its initial state. Only to replicas of cold passive groups, before anything
-    /// else; others' services run from the start.
-    Start,
+    /// The service is to run from here on, from its initial state, in a group of this style. It does not run: its group was cold
+    /// passive when it was hosted, or [`Stop`](Command::Stop) came. Services of other styles run from the beginning.
+    Start(Style),
     /// The group has this style from here on: that of a service which has begun in another, and which has executed all that was ordered
     /// before. Where it is warm passive, what has changed is told from here on.
     Style(Style),
-    /// The replica's state is of no use any more: begin anew, as at the start. In a cold passive group: run no more.
+    /// The replica's state is of no use any more: begin anew, as at the start.
     Reset,
+    /// The service is to run no more: its group is cold passive, and another is primary. Nothing but [`Start`](Command::Start) comes before it
+    /// runs again.
+    Stop,
 }
 
 /// What became of a command.

@@ -22,8 +22,8 @@ pub enum RestyleError {
     NoPrimary,
     /// There is no way from one to the other while the group runs.
     #[error(
-        "a group that runs does not change from {from} to {to}: {}; semi-active, active, voting and warm-passive, in which every \
-         replica's service has the state, change into each other; for another style stop the group's replicas at all nodes, set \
+        "a group that runs does not change from {from} to {to}: {}; semi-active, active, voting, warm-passive and cold-passive, which \
+         have a state, change into each other; for another style stop the group's replicas at all nodes, set \
          `style = \"{to}\"` where they are configured, and start them again (what the group has in memory is gone then)",
         apart(*from, *to)
     )]
@@ -61,6 +61,6 @@ fn apart(from: Style, to: Style) -> &'static str {
         (_, Style::Stateless) => {
             "a stateless group remembers no call, so a retry of one that was answered before would be executed again"
         }
-        _ => "the service of a cold-passive group runs at its primary alone",
+        _ => "they have nothing in common",
     }
 }

@@ -293,9 +293,12 @@ impl Replica {
 
     /// A call that a handler of the group makes has ended, at this place of the order.
     pub(crate) fn nested_end(&mut self, end: NestedEnd, sequence: u64, effects: &mut Vec<Effect>) {
-        if self.cold.is_some() && matches!(self.mode, Mode::Live) {
-            self.log_end(&end, sequence, effects);
-            if !self.calls.awaits(&end) {
+        let launching = matches!(self.mode, Mode::Launching { .. });
+        if self.cold.is_some() && (launching || matches!(self.mode, Mode::Live)) {
+            let logged = self.log_end(&end, sequence, effects);
+            // While there are handlers from before the log began, they are told as in any other group.
+            let logs_all = !self.begins_log() && (logged || !launching);
+            if logs_all && !self.calls.awaits(&end) {
                 return;
             }
         }

@@ -4,6 +4,7 @@
 //! takes the requests from the log, in their order, and orders the checkpoints that cut it. A replica that becomes primary
 //! restores its checkpoint and goes on from there, as if it had been slow.
 
+mod change;
 mod checkpoint;
 mod ends;
 
@@ -16,15 +17,14 @@ use wire::limits::{
     MAX_LOG, MAX_LOG_BYTES, MAX_LOG_ENDS_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED,
     MAX_LOG_ORDERED_BYTES,
 };
-use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, Request};
+use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, Request, StateHead};
 use wire::{ClientId, Time, ViewNumber};
 
 use super::calls::due;
-use super::updates::Pieces;
 use super::{Effect, Replica, Task};
 use crate::api::{Command, Event, ServiceOutcome, Ticket};
 use crate::bug::Bug;
-use crate::session::{Decision, Sessions, to_keep};
+use crate::session::{Decision, to_keep};
 use ends::Ends;
 
 /// What a replica of a cold passive group keeps.
@@ -32,6 +32,10 @@ use ends::Ends;
 pub(super) struct Cold {
     /// The state after all requests that are not in the log, as a [`ReplicaState`]; empty: the service's initial one.
     checkpoint: Bytes,
+    /// The log began while the group was served, and the state at that place is not here yet, but for the service's.
+    begins: bool,
+    /// Transfers that wait for it: each with the log as it was where it was begun.
+    promised: Vec<(ViewNumber, LoggedState)>,
     log: VecDeque<Logged>,
     ends: Ends,
     /// Requests in the group's history, and so the number of the last one.
@@ -40,7 +44,6 @@ pub(super) struct Cold {
     cut: u64,
     /// Bytes of the requests since.
     bytes: usize,
-    pieces: Pieces,
     running: Option<Running>,
 }
 
@@ -163,6 +166,11 @@ impl Replica {
         running.is_some_and(|running| running.until.is_some())
     }
 
+    /// What it is given is executed here, and answered by that.
+    pub(crate) fn answers_all(&self) -> bool {
+        self.runs() && !self.is_finishing() && !self.style_will_change()
+    }
+
     /// A checkpoint may be taken now.
     pub(crate) fn may_checkpoint(&self) -> bool {
         let Some(cold) = &self.cold else { return false };
@@ -237,6 +245,7 @@ impl Replica {
         }
         self.note_replayed(effects);
         self.stop_if_finished(effects);
+        self.note_launched(effects);
     }
 
     /// The next request of the log, if the service may be given it.
@@ -297,7 +306,7 @@ impl Replica {
         let cold = self.cold.as_mut().expect("its group logs");
         match (&mut cold.running, since) {
             (None, None) => {}
-            (None, Some(since)) => self.promote(since, effects),
+            (None, Some(_)) => self.begin_service(since, effects),
             (Some(running), Some(_)) => {
                 if running.since == since {
                     return;
@@ -330,39 +339,43 @@ impl Replica {
         if matches!(running.checkpoint, Progress::Sent { .. }) {
             running.checkpoint = Progress::None;
         }
-        if running.until.is_some() {
+        if running.until.is_some() && !cold.begins {
             self.stop(effects);
         }
     }
 
-    /// This replica becomes primary: its service begins with the checkpoint, and goes on with the log.
-    fn promote(&mut self, since: Place, effects: &mut Vec<Effect>) {
+    /// Its service begins with the checkpoint, and goes on with the log: this replica becomes primary, or its group is to be cold
+    /// passive no more.
+    fn begin_service(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
         let wrong_place = u64::from(self.planted.is(Bug::ReplayFromWrongPlace));
         let cold = self.cold.as_mut().expect("its group logs");
-        let (first, last) = (cold.covered() + 1, cold.logged);
+        let (mut first, last) = (cold.covered() + 1, cold.logged);
+        if since.is_none() && self.planted.is(Bug::LaunchWithoutLog) {
+            first = last + 1;
+        }
         cold.running = Some(Running {
-            since: Some(since),
+            since,
             next: (first + wrong_place).min(last + 1),
             until: None,
             restoring: false,
-            replaying: Some((first, last)),
+            replaying: since.map(|_| (first, last)),
             checkpoint: Progress::None,
         });
         let checkpoint = cold.checkpoint.clone();
-        self.used = true;
-        effects.push(Effect::Promoting);
-        effects.push(Effect::Run(Command::Start));
+        if since.is_some() {
+            effects.push(Effect::Promoting);
+        }
+        self.renew_service(true, effects);
         if checkpoint.is_empty() {
             effects.push(Effect::CheckpointRestored);
             return self.run_log(effects);
         }
-        let ReplicaState { head, service } =
+        let ReplicaState { mut head, service } =
             ReplicaState::decode(&checkpoint).expect("it was looked at when it came");
-        self.executed = head.executed;
-        self.clock = head.clock;
-        if !self.planted.is(Bug::ForgetSessionsOfCheckpoint) {
-            self.sessions = Sessions::import(head.sessions);
+        if self.planted.is(Bug::ForgetSessionsOfCheckpoint) {
+            head.sessions.clear();
         }
+        self.adopt(head);
         self.cold.as_mut().expect("its group logs").running_mut().restoring = true;
         let ticket = self.give(Task::RestoreCheckpoint);
         effects.push(Effect::Run(Command::Restore { ticket, state: service }));
@@ -413,7 +426,12 @@ impl Replica {
     fn stop_if_finished(&mut self, effects: &mut Vec<Effect>) {
         let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
         let over = running.and_then(|running| Some(running.next > running.until?));
-        if over == Some(true) && self.tasks.is_empty() {
+        if over != Some(true) || !self.tasks.is_empty() {
+            return;
+        }
+        if self.begins_log() {
+            effects.push(Effect::Unfit); // its service could not say what the checkpoint is
+        } else {
             self.stop(effects);
         }
     }
@@ -423,11 +441,9 @@ impl Replica {
         self.cold.as_mut().expect("its group logs").running = None;
         self.forget_handlers(effects);
         self.tasks.clear();
-        self.sessions = Sessions::default();
-        self.executed = 0;
-        if core::mem::take(&mut self.used) {
-            effects.push(Effect::Run(Command::Reset));
-        }
+        // Ordered time too: who executes the log once more does so as it was.
+        self.adopt(StateHead::default());
+        self.renew_service(false, effects);
     }
 
     /// A replica that joins gets checkpoint and log as they are at this place.
@@ -446,6 +462,9 @@ impl Replica {
             (state.logged, state.cut) = (cold.covered(), cold.covered());
             state.log.clear();
             state.ends.clear();
+        }
+        if cold.begins {
+            return self.promise_log(transfer, state, effects);
         }
         self.offer_state(transfer, state.encode(), effects);
     }

@@ -19,6 +19,7 @@ use super::{Effect, Mode, Replica, Task, answer, fitting};
 use crate::api::{Command, Event, ServiceOutcome};
 use crate::bug::Bug;
 use crate::session::{Decision, to_keep};
+use crate::style::Conduct;
 
 /// What the primary has executed, or is to execute, and is in no update yet that was delivered.
 #[derive(Debug, Default)]
@@ -90,8 +91,15 @@ impl Replica {
     /// This replica is its passive group's primary since then, or is not. What was under way is ordered
     /// again: nobody takes an update of an earlier time.
     pub(crate) fn reign(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
-        if self.cold.is_some() {
-            return self.reign_cold(since, effects);
+        self.reigning = since;
+        self.launch_again(effects);
+        if self.style.logs() {
+            (self.primary.since, self.primary.arrivals) = (None, VecDeque::new());
+            // One that has still to go over begins with what it was told last.
+            if self.logs_now() {
+                self.reign_cold(since, effects);
+            }
+            return;
         }
         if self.primary.since == since {
             return;
@@ -111,7 +119,8 @@ impl Replica {
 
     /// The component is over: nothing more is executed, or told, until the next is installed.
     pub(crate) fn suspend(&mut self, effects: &mut Vec<Effect>) {
-        if self.cold.is_some() {
+        if self.logs_now() {
+            self.reigning = None;
             self.suspend_cold(effects);
         } else {
             self.reign(None, effects);

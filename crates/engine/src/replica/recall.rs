@@ -87,7 +87,7 @@ impl Replica {
 fn taken(payload: &Bytes) -> Option<Waiting> {
     match Ordered::decode(payload) {
         // Its handler calls nobody: no group on disk does.
-        Ok(Ordered::Request(request)) => Some(Waiting::Request(request, Time::ZERO)),
+        Ok(Ordered::Request(request)) => Some(Waiting::Request(request, Time::ZERO, false)),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 //! Its service goes on as if nothing had happened, with what it has under way and with what waits: only who executes, who answers, and
 //! when, is another matter from this place of the order on. There all replicas have the same: each has been given all that was
 //! ordered before, and a warm passive group's primary does not say the change before it has ordered what it has executed.
+//! To and from cold passive, where services end and begin: `replica/cold/change.rs`.
 
 use alloc::vec::Vec;
 
@@ -11,7 +12,7 @@ use wire::ordered::{Digest, Style};
 use wire::{ClientId, Time};
 
 use super::answering::answer;
-use super::{Effect, Mode, Replica, Task, Waiting};
+use super::{Cold, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 use crate::session::Sessions;
@@ -29,13 +30,16 @@ impl Replica {
         match self.mode {
             Mode::Idle => {
                 self.votes = style.votes();
+                self.cold = style.logs().then(Cold::default);
                 self.tell_style(style, effects);
+                self.renew_service(!style.logs(), effects);
             }
             Mode::Live | Mode::Draining => self.take_style(style, alone, effects),
             Mode::Snapshotting
             | Mode::Joining { .. }
             | Mode::Restoring { .. }
-            | Mode::Recalling { .. } => {
+            | Mode::Recalling { .. }
+            | Mode::Launching { .. } => {
                 if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
                     self.overflow(effects);
                     return self.restyle(style, alone, effects);
@@ -48,6 +52,9 @@ impl Replica {
 
     /// All that was ordered before has been given to the service.
     pub(super) fn take_style(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
+        if self.cold.is_some() {
+            return self.launch(style, alone, effects);
+        }
         if self.planted.is(Bug::ForgetSessionsOfStyle) {
             self.sessions = Sessions::default();
         }
@@ -65,11 +72,15 @@ impl Replica {
             (true, false) => self.cease_to_vote(alone, effects),
             _ => {}
         }
+        if style.logs() && !matches!(self.mode, Mode::Idle) {
+            self.begin_log(effects);
+        }
     }
 
     /// A change of style has its place, and this replica is not there yet: its vote until then is not what the others count now.
     pub(super) fn style_will_change(&self) -> bool {
-        self.waiting.iter().any(|waiting| matches!(waiting, Waiting::Style { .. }))
+        matches!(self.mode, Mode::Launching { .. })
+            || self.waiting.iter().any(|waiting| matches!(waiting, Waiting::Style { .. }))
     }
 
     /// Ordered time as all replicas have it.
@@ -79,9 +90,9 @@ impl Replica {
 
     /// Its service is told the group's style, behind what it has been given.
     pub(super) fn tell_style(&mut self, style: Style, effects: &mut Vec<Effect>) {
-        if core::mem::replace(&mut self.told, style) != style
-            && !self.planted.is(Bug::ServiceKeepsStyle)
-        {
+        let differs = core::mem::replace(&mut self.told, style) != style;
+        // One that does not run is told when it begins.
+        if differs && self.service_runs && !self.planted.is(Bug::ServiceKeepsStyle) {
             effects.push(Effect::Run(Command::Style(style)));
         }
     }

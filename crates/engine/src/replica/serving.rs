@@ -48,7 +48,10 @@ impl Replica {
                 self.begin_to_read(bytes);
                 self.give_read(request, execution, effects);
             }
-            Mode::Snapshotting | Mode::Draining | Mode::Recalling { .. } => {
+            Mode::Snapshotting
+            | Mode::Draining
+            | Mode::Recalling { .. }
+            | Mode::Launching { .. } => {
                 self.begin_to_read(bytes);
                 self.waiting.push_back(Waiting::Read { request, execution });
             }

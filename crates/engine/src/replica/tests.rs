@@ -69,7 +69,7 @@ fn a_donor_that_gives_a_transfer_up_loses_no_request() {
 #[test]
 fn a_joiner_that_gives_up_keeps_nothing() {
     let (mut replica, mut effects) = (replica(), Vec::new());
-    replica.await_state(ViewNumber(2), &mut effects);
+    replica.await_state(ViewNumber(2), Style::SemiActive, &mut effects);
     for number in 1..=MAX_JOIN_BACKLOG as u64 + 1 {
         replica.deliver(Time::ZERO, request(number), false, &mut effects);
     }

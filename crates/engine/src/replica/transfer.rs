@@ -34,6 +34,7 @@ impl Replica {
         self.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
         self.waiting.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
         self.given.retain(|transfer| is_wanted(*transfer));
+        self.keep_promises(is_wanted);
         for (transfer, to) in wanted {
             if self.given.contains(transfer) {
                 continue;
@@ -48,7 +49,10 @@ impl Replica {
                     self.waiting.push_back(Waiting::Snapshot(*transfer));
                 }
                 Mode::Live => self.snapshot(*transfer, effects),
-                Mode::Draining | Mode::Snapshotting | Mode::Recalling { .. } => {
+                Mode::Draining
+                | Mode::Snapshotting
+                | Mode::Recalling { .. }
+                | Mode::Launching { .. } => {
                     self.waiting.push_back(Waiting::Snapshot(*transfer));
                 }
                 _ => panic!("a donor has the state"),
@@ -57,6 +61,9 @@ impl Replica {
     }
 
     pub(super) fn snapshot(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        if self.cold.is_some() {
+            return self.offer_log(transfer, effects); // the group has become cold passive before this place
+        }
         self.mode = Mode::Snapshotting;
         let ticket = self.give(Task::Snapshot { transfer });
         effects.push(Effect::Run(Command::Snapshot { ticket }));

@@ -85,7 +85,8 @@ impl Replica {
             | Mode::Snapshotting
             | Mode::Joining { .. }
             | Mode::Restoring { .. }
-            | Mode::Recalling { .. } => {
+            | Mode::Recalling { .. }
+            | Mode::Launching { .. } => {
                 let number = chunk.number;
                 let waiting = Waiting::Update { number, bytes };
                 if let Some(Waiting::Update { number, bytes }) = self.keep_back(waiting, effects)

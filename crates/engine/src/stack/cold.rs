@@ -29,7 +29,7 @@ pub(super) struct ColdTimes {
     /// Its promotion began then, and its service had the checkpoint then.
     promotion: Option<(Time, Time)>,
     /// It is primary no more, and answers what was ordered up to this place of the component.
-    finishing: u64,
+    pub(super) finishing: u64,
 }
 
 /// What a replica asks for that has to do with time.
@@ -91,6 +91,7 @@ impl<O: Ordering> Stack<O> {
     /// Has the checkpoints taken that are due. True if any was.
     pub(super) fn pump_checkpoints(&mut self, now: Time) -> bool {
         if self.cold.0.is_empty() {
+            self.cold.1 = None;
             return false;
         }
         let (mut ready, mut next) = (alloc::vec::Vec::new(), None);
@@ -172,8 +173,8 @@ impl<O: Ordering> Stack<O> {
 
     /// Whether what is executed here answers this call in a new component, or something has answered it.
     pub(super) fn is_answered_here(&self, call: &Call) -> bool {
-        let runs = self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.runs());
-        runs || self.callers.get(call).is_some_and(|waiting| waiting.outcome.is_some())
+        let answers = self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.answers_all());
+        answers || self.callers.get(call).is_some_and(|waiting| waiting.outcome.is_some())
     }
 
     /// A request found no room in the log: whoever waits for it here has it ordered again when there may be some.

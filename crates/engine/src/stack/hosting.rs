@@ -298,6 +298,7 @@ impl<O: Ordering> Stack<O> {
         let is_over = self.transitional;
         let waits = group.is_some_and(|group| group.asleep.contains(&self.me));
         let last = group.map_or(Place::default(), |group| group.last);
+        let style = group.map(|group| group.options.style).unwrap_or_default();
         let Some(hosted) = self.hosted.get_mut(&id) else {
             if state.is_some() {
                 // It went in a history that was given up.
@@ -363,7 +364,7 @@ impl<O: Ordering> Stack<O> {
                 if hosted.replica.transfer() != Some(transfer) {
                     hosted.taken = last;
                     self.with_replica(now, id, |replica, effects| {
-                        replica.await_state(transfer, effects);
+                        replica.await_state(transfer, style, effects);
                     });
                 }
             }

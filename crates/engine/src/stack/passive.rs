@@ -77,8 +77,10 @@ impl<O: Ordering> Stack<O> {
 
     fn act_on_checkpoint(&mut self, now: Time, sender: Member, chunk: &PrimaryChunk) {
         let own = sender == self.me;
-        let here = self.directory.get(chunk.group).and_then(|group| group.replica(self.me));
-        if here.is_some() {
+        let group = self.directory.get(chunk.group);
+        // It may have been on its way when its group was given another style.
+        let group = group.filter(|group| group.options.style.logs());
+        if group.is_some_and(|group| group.replica(self.me).is_some()) {
             self.with_replica(now, chunk.group, |replica, effects| {
                 replica.checkpoint_chunk(chunk, own, effects);
             });

@@ -144,6 +144,9 @@ impl<O: Ordering> Stack<O> {
         if change != Change::View {
             return;
         }
+        if from.logs() || to.logs() {
+            self.count_change(id);
+        }
         // Votes are told anew if there are to be any.
         self.tallies.remove(&id);
         self.arrears.remove(&id);
@@ -159,6 +162,16 @@ impl<O: Ordering> Stack<O> {
             self.park_ordered(id);
         }
         self.changed(now, id, change);
+    }
+
+    /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log.
+    fn count_change(&mut self, id: GroupId) {
+        let place = self.place(self.delivered);
+        self.directory.requested(id, place);
+        let here = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
+        if let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| here && !hosted.spared) {
+            hosted.taken = place;
+        }
     }
 
     /// How reads are answered is another matter from here on.
@@ -180,9 +193,24 @@ impl<O: Ordering> Stack<O> {
         let differs =
             |hosted: &&super::Hosted| hosted.replica.style() != style && !hosted.replica.is_ahead();
         // One that the group would not have keeps what it was configured with.
-        if group.replica(self.me).is_some() && self.hosted.get(&id).is_some_and(|h| differs(&h)) {
-            self.with_replica(now, id, |replica, effects| replica.restyle(style, alone, effects));
+        let here = group.replica(self.me).is_some();
+        let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| here && differs(&&**hosted))
+        else {
+            return;
+        };
+        if hosted.spared {
+            return; // it does nothing here
         }
+        let before = (hosted.replica.runs(), hosted.replica.is_finishing());
+        if style.logs() {
+            // What comes from here on the primary answers, whenever this replica goes over.
+            hosted.cold.finishing = self.delivered;
+            self.cold.0.insert(id);
+        } else {
+            self.cold.0.remove(&id);
+        }
+        self.with_replica(now, id, |replica, effects| replica.restyle(style, alone, effects));
+        self.note_running(id, before);
     }
 
     /// Every replica that goes on in this component is in its group's style.

@@ -179,7 +179,12 @@ impl Process {
                 }
                 (Outgoing::State { number, state, sent: 0 }, Expected::Restore(ticket))
             }
-            Command::Start => return, // it begins with its initial state
+            // It begins with its initial state.
+            Command::Start(style) => {
+                self.changes = (style == Style::WarmPassive).then(Changes::default);
+                return;
+            }
+            Command::Stop => return, // its executor ends it
             Command::Style(style) => return self.take_style(style),
             Command::Reset => {
                 self.replaced += 1;

@@ -34,8 +34,6 @@ pub(crate) struct Replica {
     line: Option<Arc<dyn Line>>,
     /// `None` after the factory panicked, and in a cold passive group while another replica is primary.
     service: Option<Box<dyn Service>>,
-    /// It is made when it is to run, and not before.
-    on_demand: bool,
     /// What it tells, and is told, of changes; of a group whose replicas all execute, nothing.
     changes: Option<Changes>,
     /// Its last call was.
@@ -50,14 +48,13 @@ impl Replica {
         style: Style,
         line: Option<Arc<dyn Line>>,
     ) -> Replica {
-        let on_demand = style == Style::ColdPassive;
         // A panic here is the caller's of `host`, on its own thread.
-        let service = (!on_demand).then(&make);
+        let service = (style != Style::ColdPassive).then(&make);
         let changes = (style == Style::WarmPassive).then(Changes::default);
-        Replica { group, serial, make, line, service, on_demand, changes, quick: false }
+        Replica { group, serial, make, line, service, changes, quick: false }
     }
 
-    /// Executes a command; `Start`, `Style` and `Reset` have no outcome.
+    /// Executes a command; `Start`, `Style`, `Reset` and `Stop` have no outcome.
     pub fn run(&mut self, command: Command) -> Option<Done> {
         let bytes = bytes_of(&command);
         let (ticket, (executed, panicked)) = match command {
@@ -90,12 +87,13 @@ impl Replica {
                 self.take_style(style);
                 return None;
             }
-            Command::Start => {
+            Command::Start(style) => {
+                self.changes = (style == Style::WarmPassive).then(Changes::default);
                 self.service = guarded("factory", || (self.make)()).ok();
                 return None;
             }
-            Command::Reset if self.on_demand => {
-                self.service = None;
+            Command::Stop => {
+                (self.service, self.changes) = (None, None);
                 return None;
             }
             Command::Reset => {

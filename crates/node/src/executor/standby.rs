@@ -1,4 +1,4 @@
-//! The place of a program that is started when its replica is primary, and not before.
+//! The place of a program that is started when its replica's service is to run, and not before.
 
 use engine::Command;
 
@@ -18,7 +18,7 @@ impl Standby {
 
     /// Keeps a command for the program. With the first one, which says so, it is wanted.
     pub fn give(&mut self, command: Command) {
-        if command == Command::Start && !std::mem::replace(&mut self.wanted, true) {
+        if matches!(command, Command::Start(_)) && !std::mem::replace(&mut self.wanted, true) {
             self.tether.wanted();
         }
         self.commands.push(command);

@@ -72,7 +72,7 @@ impl Plane {
         any
     }
 
-    /// The group's replica here is primary, and waits for its program.
+    /// The service of the group's replica here is to run, and waits for its program.
     fn wants(&mut self, group: GroupId) -> bool {
         let standby = self.executors.get_mut(&group).and_then(Executor::standby);
         standby.is_some_and(|standby| standby.is_wanted())

@@ -84,7 +84,7 @@ pub(super) enum Output {
 /// How a program stands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It is started when its replica is primary.
+    /// It is started when its replica's service is to run.
     Standby,
     /// Its process runs and has not attached yet.
     Starting,
@@ -99,7 +99,7 @@ pub(super) enum Standing {
 #[derive(Debug)]
 pub(super) struct Minder {
     state: State,
-    /// It is started when its replica is primary, and not before.
+    /// Its replica is hosted without it, and has it started when its service is to run.
     on_demand: bool,
     /// It is on its way out because it is not needed any more: its end is no failure.
     released: bool,
@@ -145,7 +145,7 @@ impl Minder {
         }
     }
 
-    /// Its replica is primary.
+    /// Its replica's service is to run.
     pub fn wanted(&mut self) {
         self.wanted = true;
         if self.state == State::Standby {
@@ -153,9 +153,10 @@ impl Minder {
         }
     }
 
-    /// Its replica is primary no more: it has some time to end.
+    /// Its replica's service is to run no more: it has some time to end.
     pub fn released(&mut self, now: Time) {
         self.wanted = false;
+        self.on_demand = true;
         if let State::Starting | State::Attached { .. } = self.state {
             self.settle(now);
             self.released = true;

@@ -173,12 +173,12 @@ impl Running {
         self.run == run || self.before == run
     }
 
-    /// Its replica is primary.
+    /// Its replica's service is to run.
     pub fn wanted(&mut self) {
         self.minder.wanted();
     }
 
-    /// Its replica is primary no more.
+    /// Its replica's service is to run no more.
     pub fn released(&mut self, now: Time) {
         self.minder.released(now);
     }

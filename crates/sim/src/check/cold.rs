@@ -1,10 +1,11 @@
-//! The service of a cold passive group runs at its primary alone, and is given nothing before it was started.
+//! In a cold passive group the primary's service alone runs, in others all do; and none is given anything before it was started.
 //!
-//! Source: docs/protocol/group.md, "Cold passive". That nothing is lost and nothing is executed twice is what the checkers of all groups
-//! demand.
+//! Source: docs/protocol/group.md, "Cold passive" and "Change of style". That nothing is lost and nothing is executed twice is what
+//! the checkers of all groups demand.
 
-use super::hashed::{HashMap, HashSet};
+use super::hashed::HashMap;
 
+use wire::ordered::Style;
 use wire::{GroupId, Member};
 
 use super::{Verdict, demand};
@@ -14,61 +15,91 @@ const PROPERTY: &str = "the primary alone runs";
 /// Where services run.
 #[derive(Default)]
 pub struct Cold {
+    /// Those that begin cold passive.
     groups: Vec<GroupId>,
-    /// The primary, by the last view that each node installed.
-    primaries: HashMap<(GroupId, Member), Option<Member>>,
-    running: HashSet<(GroupId, Member)>,
+    /// What each node knows of each group.
+    known: HashMap<(GroupId, Member), Known>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    runs: bool,
+    /// By the last view that it installed.
+    style: Style,
+    primary: Option<Member>,
+    /// It has installed a view in another style since its service was stopped, or hosted: it may have to go by that first.
+    launches: bool,
 }
 
 impl Cold {
-    /// These groups are cold passive.
+    /// These groups begin cold passive.
     pub fn new(groups: Vec<GroupId>) -> Self {
         Cold { groups, ..Cold::default() }
     }
 
-    /// The group is cold passive.
-    pub fn concerns(&self, group: GroupId) -> bool {
-        self.groups.contains(&group)
+    fn known(&mut self, by: Member, group: GroupId) -> &mut Known {
+        let begins_cold = self.groups.contains(&group);
+        self.known.entry((group, by)).or_insert_with(|| {
+            let style = if begins_cold { Style::ColdPassive } else { Style::SemiActive };
+            Known { runs: !begins_cold, style, primary: None, launches: false }
+        })
+    }
+
+    /// A node hosts a replica, with the style that the group begins with.
+    pub fn hosted(&mut self, by: Member, group: GroupId) {
+        self.known.remove(&(group, by));
     }
 
     /// A node installs a view.
-    pub fn view(&mut self, by: Member, group: GroupId, primary: Option<Member>) {
-        self.primaries.insert((group, by), primary);
+    pub fn view(&mut self, by: Member, group: GroupId, (style, primary): (Style, Option<Member>)) {
+        let known = self.known(by, group);
+        (known.style, known.primary) = (style, primary);
+        known.launches |= style != Style::ColdPassive;
     }
 
     /// A replica's service is to run.
     pub fn started(&mut self, by: Member, group: GroupId) -> Verdict {
-        let primary = self.primaries.get(&(group, by)).copied().flatten();
-        demand(self.concerns(group) && primary == Some(by), PROPERTY, || {
-            format!("{by} starts its service of {group}, whose primary is {primary:?}")
+        let known = self.known(by, group);
+        let Known { runs, style, primary, launches } = *known;
+        known.runs = true;
+        demand(launches || primary == Some(by), PROPERTY, || {
+            format!("{by} starts its service of {group}, {style}, whose primary is {primary:?}")
         })?;
-        let new = self.running.insert((group, by));
-        demand(new, PROPERTY, || format!("{by} starts its service of {group} twice"))
+        demand(!runs, PROPERTY, || format!("{by} starts its service of {group} twice"))
     }
 
     /// It is to run no more.
     pub fn stopped(&mut self, by: Member, group: GroupId) {
-        self.running.remove(&(group, by));
+        let known = self.known(by, group);
+        known.runs = false;
+        known.launches = known.style != Style::ColdPassive;
     }
 
     /// It is given something else.
-    pub fn given(&self, by: Member, group: GroupId) -> Verdict {
-        let runs = !self.concerns(group) || self.running.contains(&(group, by));
+    pub fn given(&mut self, by: Member, group: GroupId) -> Verdict {
+        let runs = self.known(by, group).runs;
         demand(runs, PROPERTY, || format!("{by} is given work for {group}, which it does not run"))
     }
 
-    /// All is over: of this group just one of these replicas runs.
+    /// All is over: in a cold passive group just one of these replicas runs, in others all do.
     pub fn finish(&self, group: GroupId, replicas: &[Member]) -> Verdict {
-        let running = replicas.iter().filter(|member| self.running.contains(&(group, **member)));
-        let running: Vec<_> = running.collect();
-        demand(!self.concerns(group) || running.len() == 1, PROPERTY, || {
-            format!("the service of {group} runs at {running:?}")
+        let of = |member: &&Member| self.known.get(&(group, **member));
+        let cold = replicas.iter().filter_map(|member| of(&member));
+        let cold = cold.filter(|known| known.style == Style::ColdPassive).count();
+        demand(cold == 0 || cold == replicas.len(), PROPERTY, || {
+            format!("{cold} of {replicas:?} know {group} as cold passive")
+        })?;
+        let running: Vec<_> = replicas.iter().filter(|member| self.runs(**member, group)).collect();
+        let right = if cold > 0 { 1 } else { replicas.len() };
+        demand(running.len() == right, PROPERTY, || {
+            format!("the service of {group} runs at {running:?}, of {replicas:?}")
         })
     }
 
     /// Whether its service runs at this member.
     pub fn runs(&self, by: Member, group: GroupId) -> bool {
-        !self.concerns(group) || self.running.contains(&(group, by))
+        let known = self.known.get(&(group, by));
+        known.map_or(!self.groups.contains(&group), |known| known.runs)
     }
 }
 
@@ -81,20 +112,47 @@ mod tests {
         Member { node: NodeId(node), incarnation: Incarnation(1) }
     }
 
+    const GROUP: GroupId = GroupId(7);
+
+    fn view(cold: &mut Cold, style: Style) {
+        for node in [1, 2] {
+            cold.view(member(node), GROUP, (style, Some(member(1))));
+        }
+    }
+
     #[test]
     fn backups_do_not_run() {
-        const GROUP: GroupId = GroupId(7);
         let mut cold = Cold::new(vec![GROUP]);
-        cold.view(member(1), GROUP, Some(member(1)));
-        cold.view(member(2), GROUP, Some(member(1)));
+        view(&mut cold, Style::ColdPassive);
         assert!(cold.given(member(1), GROUP).is_err(), "it was not started");
         assert!(cold.started(member(1), GROUP).is_ok());
         assert!(cold.given(member(1), GROUP).is_ok());
-        assert!(cold.started(member(1), GROUP).is_err(), "it runs");
-        assert!(cold.started(member(2), GROUP).is_err(), "1 is primary");
         assert!(cold.finish(GROUP, &[member(1), member(2)]).is_ok());
+        assert!(cold.started(member(2), GROUP).is_err(), "1 is primary");
+        cold.stopped(member(2), GROUP);
         cold.stopped(member(1), GROUP);
         assert!(cold.finish(GROUP, &[member(1), member(2)]).is_err(), "nobody is left");
         assert!(cold.given(member(2), GroupId(9)).is_ok(), "another style");
+    }
+
+    #[test]
+    fn in_other_styles_all_run() {
+        let mut cold = Cold::default();
+        view(&mut cold, Style::SemiActive);
+        assert!(cold.finish(GROUP, &[member(1), member(2)]).is_ok());
+        assert!(cold.started(member(2), GROUP).is_err(), "it runs");
+        view(&mut cold, Style::ColdPassive);
+        assert!(cold.finish(GROUP, &[member(1), member(2)]).is_err(), "the backup runs still");
+        cold.stopped(member(2), GROUP);
+        assert!(cold.finish(GROUP, &[member(1), member(2)]).is_ok());
+        assert!(cold.started(member(2), GROUP).is_err(), "1 is primary");
+        cold.stopped(member(2), GROUP);
+        view(&mut cold, Style::Active);
+        assert!(
+            cold.finish(GROUP, &[member(1), member(2)]).is_err(),
+            "the backup does not run yet"
+        );
+        assert!(cold.started(member(2), GROUP).is_ok());
+        assert!(cold.finish(GROUP, &[member(1), member(2)]).is_ok());
     }
 }

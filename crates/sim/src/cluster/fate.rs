@@ -194,6 +194,7 @@ impl Cluster {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.watch.promise.hosted(id, me);
+                self.watch.cold.hosted(me, id);
                 self.watch.replaced(me, id, &[])?;
                 self.next_executor += 1;
                 let passive = Self::passive(me, plan);

@@ -21,9 +21,12 @@ after in the new one. No call is lost by it, and none is executed twice.
   voting       what a majority of the replicas has is answered; who has something else is replaced
   warm-passive the primary alone executes, and tells the others what has changed: handlers need not be deterministic.
                In the other styles they must be again
+  cold-passive the primary's service alone runs; the others keep a log, and begin where a checkpoint was taken. At the
+               others services and programs end with the change, and are started by the next one: each takes its state
+               (towards it) or is given it (from it) meanwhile, and calls of that time wait for that at the primary
 
-What is refused: from and to stateless, whose replicas have nothing in common, and cold-passive, whose service runs at
-the primary alone: such a group is stopped and begun anew. A group on disk is semi-active or active.
+What is refused: from and to stateless, whose replicas have nothing in common: such a group is stopped and begun anew.
+A group on disk is semi-active or active.
 
 The style in a node's configuration is the one with which a group begins: a node that says another joins all the
 same, and goes by what the group has. Set the new style there as well, for the day when all replicas have gone.
@@ -39,7 +42,7 @@ Exit codes:
 pub struct Args {
     /// The group.
     group: String,
-    /// The style: semi-active, active, voting or warm-passive.
+    /// The style: semi-active, active, voting, warm-passive or cold-passive.
     #[arg(value_parser = parse)]
     style: Style,
     #[command(flatten)]

@@ -32,7 +32,7 @@ impl Replica {
     ) {
         let head = StateHead {
             executed: self.executed,
-            updates: 0,
+            updates: self.updates.taken,
             clock: self.clock,
             sessions: self.sessions.export(),
         };
@@ -42,10 +42,14 @@ impl Replica {
                 fits.then_some(state).ok_or("the state is larger than MAX_STATE: keep less".into())
             });
         let cold = self.cold.as_mut().expect("its group logs");
-        let logged = cold.logged;
+        let (logged, begins) = (cold.logged, cold.begins);
         let running = cold.running_mut();
         let asked = core::mem::replace(&mut running.checkpoint, Progress::None);
         let Progress::Asked(mut number) = asked else { unreachable!("it was asked for") };
+        if begins {
+            self.log_begun(state, effects);
+            return self.run_log(effects);
+        }
         match state {
             Ok(bytes) if running.since.is_some() => {
                 if self.planted.is(Bug::CheckpointWithoutPlace) {
@@ -88,10 +92,9 @@ impl Replica {
         own: bool,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(cold) = &mut self.cold else { return };
         if own
             && let Some(Running { checkpoint: progress @ Progress::Sent { .. }, .. }) =
-                &mut cold.running
+                self.cold.as_mut().and_then(|cold| cold.running.as_mut())
             && let Progress::Sent { number, bytes, next } = progress
             && (chunk.number, chunk.index) == (*number, *next)
         {
@@ -103,17 +106,30 @@ impl Replica {
             *progress = Progress::None;
             return self.store(chunk.number, Some(bytes), effects);
         }
-        let bytes = cold.pieces.put(chunk);
+        let bytes = self.checkpoint_pieces.put(chunk);
         if !chunk.last {
             return;
         }
+        let number = chunk.number;
         match self.mode {
-            Mode::Live => self.store(chunk.number, bytes, effects),
-            Mode::Joining { .. } => {
-                // If it is too much the joiner begins again.
-                self.keep_back(Waiting::Checkpoint { number: chunk.number, bytes }, effects);
+            Mode::Idle => {}
+            Mode::Live => self.store(number, bytes, effects),
+            // It has still to get the state, or to go over to this style.
+            Mode::Draining
+            | Mode::Snapshotting
+            | Mode::Joining { .. }
+            | Mode::Restoring { .. }
+            | Mode::Recalling { .. }
+            | Mode::Launching { .. } => {
+                let waiting = Waiting::Checkpoint { number, bytes };
+                // If it is too much a joiner begins again, and a donor gives its transfer up.
+                if let Some(Waiting::Checkpoint { number, bytes }) =
+                    self.keep_back(waiting, effects)
+                    && self.logs_now()
+                {
+                    self.store(number, bytes, effects);
+                }
             }
-            _ => {}
         }
     }
 
@@ -150,7 +166,7 @@ impl Replica {
                 cold.log.clear();
                 (cold.logged, cold.bytes) = (number, 0);
             }
-            cold.checkpoint = bytes;
+            (cold.checkpoint, cold.begins) = (bytes, false);
             effects.push(Effect::Checkpointed);
             effects.push(Effect::Event(Event::Checkpointed { group, number, bytes: size }));
         }

@@ -43,6 +43,11 @@ impl Ends {
         }
     }
 
+    /// The log has the request that makes this call.
+    fn concerns(&self, end: &NestedEnd) -> bool {
+        self.parents.contains_key(&(end.client, end.number))
+    }
+
     /// The first end of this call behind the request that makes it.
     fn first(&self, child: Child, parent: u64) -> Option<&(NestedEnd, u64)> {
         let behind = (child, parent)..=(child, u64::MAX);
@@ -77,21 +82,23 @@ impl Ends {
 }
 
 impl Replica {
-    /// The end of a call is delivered: the log has it, if its handler's request is there.
+    /// The end of a call is delivered: the log has it, if its handler's request is there. True if that is there.
     pub(in crate::replica) fn log_end(
         &mut self,
         end: &NestedEnd,
         sequence: u64,
         effects: &mut Vec<Effect>,
-    ) {
-        if self.planted.is(Bug::ForgetEndsOfLog) {
-            return;
-        }
+    ) -> bool {
         let cold = self.cold.as_mut().expect("its group logs");
+        let concerned = cold.ends.concerns(end);
+        if self.planted.is(Bug::ForgetEndsOfLog) {
+            return concerned;
+        }
         cold.ends.put(end.clone(), cold.logged, sequence);
         if cold.ends.bytes > 4 * MAX_LOG_ENDS_BYTES {
             self.out_of_step("its log has too many ends of calls".into(), effects);
         }
+        concerned
     }
 
     /// What a handler that runs now was told of this call, or would have been.

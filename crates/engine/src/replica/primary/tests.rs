@@ -222,7 +222,7 @@ fn joined(torn: bool) -> Seat {
     primary.calls(1..=1);
     primary.serve();
     let mut seat = Seat::live();
-    seat.act(|replica, effects| replica.await_state(ViewNumber(2), effects));
+    seat.act(|replica, effects| replica.await_state(ViewNumber(2), Style::WarmPassive, effects));
     let first = primary.ordered().remove(0);
     primary.hear(&first, true);
     deliver(&mut primary, &mut witness); // the joiner came in the middle of it

@@ -81,12 +81,13 @@ impl<O: Base> Cluster<O> {
                 }
                 other => panic!("{other:?}"),
             },
-            Command::Start => {
+            Command::Start(_) => {
                 node.starts += 1;
+                changes.reset();
                 return log.clear();
             }
             Command::Style(_) => return changes.reset(),
-            Command::Reset => {
+            Command::Reset | Command::Stop => {
                 changes.reset();
                 node.fault = node.fault.filter(|fault| *fault == Fault::LiesAlways);
                 return log.clear();
