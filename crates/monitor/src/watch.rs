@@ -105,6 +105,11 @@ impl Watch {
         Some(cause)
     }
 
+    /// The use was above the level when it crossed one of its edges last.
+    pub fn is_above(&self) -> bool {
+        self.above
+    }
+
     /// When the next report is due by itself.
     pub fn next_timeout(&self) -> Time {
         self.told.map_or(Time::ZERO, |told| told + self.config.period)

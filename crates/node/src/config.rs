@@ -15,10 +15,12 @@ use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, Realtime};
 
 mod error;
 mod file;
+mod manager;
 mod nodes;
 mod security;
 
 pub use error::{ConfigError, Problem};
+pub use manager::ManagerKnobs;
 pub use nodes::NodeAddress;
 pub use security::{Security, TlsFiles};
 
@@ -56,6 +58,8 @@ pub struct Config {
     pub ring: RingKnobs,
     /// How long a vote may be missing in a voting group, 1 ms to a minute.
     pub vote_patience: Duration,
+    /// What this node tells of its host, and what follows from it.
+    pub manager: ManagerKnobs,
     /// What is asked of the system, to be in time.
     pub realtime: Realtime,
     /// When this node's replicas take checkpoints, as primaries of cold passive groups.
@@ -160,6 +164,7 @@ impl Default for Config {
             nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
             ring: RingKnobs::default(),
             vote_patience: Duration::from_secs(2),
+            manager: ManagerKnobs::default(),
             realtime: Realtime::default(),
             checkpoints: Checkpoints::default(),
             replicas: Vec::new(),
@@ -237,6 +242,7 @@ impl Config {
         if !VOTE_PATIENCE.contains(&self.vote_patience) {
             return Err(Problem::VotePatience(self.vote_patience));
         }
+        self.manager.check()?;
         if !self.checkpoints.is_possible() {
             return Err(Problem::Checkpoints);
         }

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use wire::ordered::Style;
+use manager::{Picture, Wish};
+use wire::ordered::{Style, Usage};
 use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::admin::KeyAsk;
@@ -37,6 +38,8 @@ pub(crate) struct Control {
     pub waker: Arc<Waker>,
     /// Why the data plane ended, once it has.
     pub fate: OnceLock<Result<(), Stopped>>,
+    /// How often something has changed that a manager looks at.
+    pub changes: Arc<AtomicU64>,
     pub admin_requests: AtomicU64,
     pub admin_malformed: AtomicU64,
     /// Of the port for administrators, if there is one.
@@ -126,6 +129,26 @@ impl Control {
         self.ask(ANSWER_WITHIN, |reply| Order::Restyle { name: group.into(), style, reply })?
     }
 
+    /// Tells all nodes what this host has to do. False if the ring takes nothing now.
+    pub fn tell_usage(&self, usage: Usage) -> Result<bool, Stopped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::Usage { usage, reply })
+    }
+
+    /// Grows whenever there may be another picture.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// What there is for the manager to see, and after how many changes.
+    pub fn picture(&self) -> Result<(u64, Picture), Stopped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::Picture { reply })
+    }
+
+    /// Asks for what the manager wishes.
+    pub fn wish(&self, wish: Wish) -> Result<(), Stopped> {
+        self.order(Order::Wish(wish))
+    }
+
     /// The programs that this node may run.
     pub fn programs(&self) -> Result<&Programs, ProgramError> {
         self.programs.as_ref().ok_or(ProgramError::NoPlace)
@@ -179,6 +202,7 @@ mod tests {
                 orders,
                 waker: Arc::new(Waker::new().unwrap()),
                 fate: OnceLock::new(),
+                changes: Arc::default(),
                 admin_requests: AtomicU64::new(0),
                 admin_malformed: AtomicU64::new(0),
                 admin_tally: OnceLock::new(),

@@ -51,6 +51,9 @@ pub enum StartError {
          of this host was not set back since the node last ran", .0.display()
     )]
     Incarnation(PathBuf),
+    /// What the manager needs cannot be measured.
+    #[error("[manager] {0}; without it, set on = false there")]
+    Monitor(#[from] monitor::MonitorError),
     /// The store cannot be used.
     #[error("[storage] {0}")]
     Storage(#[from] StorageError),

@@ -14,6 +14,7 @@ use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 
 use crate::HostError;
+use crate::managing::Clocks;
 use crate::poller::Waker;
 use crate::programs::Tether;
 use crate::realtime::fifo;
@@ -103,6 +104,8 @@ pub(crate) struct Results {
     pub waker: Arc<Waker>,
     /// SCHED_FIFO priority of the threads; 0: ordinary.
     pub priority: u8,
+    /// Where threads are known by what they use, if anybody looks.
+    pub clocks: Option<Clocks>,
     /// Dropped when the thread ends.
     pub _running: Sender<()>,
 }
@@ -130,7 +133,12 @@ impl Executor {
                 let (jobs, queue) = channel();
                 // Linux shows 15 bytes of a thread's name.
                 let name = format!("replica {}", name.replace('\0', ""));
-                thread::Builder::new().name(name).spawn(move || work(replica, queue, results))?;
+                thread::Builder::new().name(name).spawn(move || {
+                    let clocks = results.clocks.clone();
+                    clocks.iter().for_each(|clocks| clocks.enter(group, serial));
+                    work(replica, queue, results);
+                    clocks.iter().for_each(|clocks| clocks.leave(group, serial));
+                })?;
                 Place::Thread(jobs)
             }
         };
@@ -372,7 +380,8 @@ mod tests {
 
     fn hosted(hold: Hold, execution: Execution) -> Executor {
         let waker = Arc::new(Waker::new().unwrap());
-        let results = Results { sender: channel().0, waker, priority: 0, _running: channel().0 };
+        let (sender, clocks) = (channel().0, None);
+        let results = Results { sender, waker, priority: 0, clocks, _running: channel().0 };
         let group = GroupOptions { hold, ..GroupOptions::default() };
         let options = HostOptions { group, execution };
         let make: Factory = Box::new(|| Box::new(Slow));

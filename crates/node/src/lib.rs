@@ -4,6 +4,7 @@
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
 //! - [`Node::run`] has a program serve a replica in a process of its own (`programs.rs`), which [`attach`]
 //!   is the other end of (`attached.rs`).
+//! - `managing.rs` tells what the host has to do, and asks for what follows ([`explain()`]).
 //! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
 //! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`mod@bench`] are what it
 //!   tells.
@@ -18,10 +19,12 @@ mod durable;
 mod error;
 mod events;
 mod executor;
+mod explain;
 mod incarnation;
 mod keeper;
 pub mod key_file;
 mod liveness;
+mod managing;
 mod node;
 mod own_time;
 mod plane;
@@ -41,14 +44,15 @@ mod transport;
 
 pub use attached::{AttachError, attach};
 pub use config::{
-    Config, ConfigError, DEFAULT_CONFIG, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security,
-    TlsFiles,
+    Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, ReplicaConfig,
+    RingKnobs, Security, TlsFiles,
 };
 pub use engine::{Event, NestedError, ServiceOutcome};
 pub use error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
 pub use events::{
     DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
 };
+pub use explain::{Explanation, IfLost, Standing, explain};
 pub use node::Node;
 pub use own_time::OwnTime;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};
@@ -56,7 +60,7 @@ pub use programs::ProgramConfig;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
-    KeyChange, LinkStatus, LogStatus, MalformedCounters, NestedStatus, NodeLinks, ProgramState,
-    ProgramStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, StorageStatus,
-    TlsStatus,
+    HostStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus,
+    NodeLinks, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus, SealCounters,
+    SealStatus, Status, StorageStatus, TlsStatus,
 };

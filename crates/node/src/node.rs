@@ -26,6 +26,7 @@ use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
+use crate::managing::{Clocks, Managing};
 use crate::plane::{Inbox, Keeping, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
 use crate::programs::{ProgramConfig, Programs};
@@ -53,6 +54,8 @@ pub struct Node {
     client_address: Option<SocketAddr>,
     ring_address: SocketAddr,
     admin: Option<Admin>,
+    /// What looks at the host, if anything does.
+    managing: Option<Managing>,
     /// Ends when the last of the node's threads does.
     running: Receiver<()>,
     /// Kept until the node has stopped.
@@ -109,6 +112,7 @@ impl Node {
             orders,
             waker: waker.clone(),
             fate: OnceLock::new(),
+            changes: Arc::default(),
             admin_requests: AtomicU64::new(0),
             admin_malformed: AtomicU64::new(0),
             admin_tally: OnceLock::new(),
@@ -147,6 +151,8 @@ impl Node {
             bench: None,
             moves: Default::default(),
             restyles: Default::default(),
+            policy: config.manager.on.then(|| config.manager.policy_name()),
+            changes: control.changes.clone(),
             events: Events::new(config.node, configured.clone()),
             configured,
             counters: Counters::default(),
@@ -157,14 +163,31 @@ impl Node {
             realtime: RealtimeStatus::default(),
             stop: Stop::No,
         };
+        let clocks = config.manager.on.then(Clocks::default);
+        let managing = match &clocks {
+            Some(clocks) => {
+                let (control, clocks) = (control.clone(), clocks.clone());
+                Some(Managing::start(config.manager, control, clocks, alive.clone())?)
+            }
+            None => None,
+        };
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
         if let Some(programs) = &control.programs {
             config.programs.into_iter().for_each(|program| programs.keep(program));
         }
-        let results = Some(Results { sender, waker, priority, _running: alive });
+        let results = Some(Results { sender, waker, priority, clocks, _running: alive });
         let _data_dir = life.data_dir;
         let admin = Some(admin);
-        Ok(Node { control, results, client_address, ring_address, admin, running, _data_dir })
+        Ok(Node {
+            control,
+            results,
+            client_address,
+            ring_address,
+            admin,
+            managing,
+            running,
+            _data_dir,
+        })
     }
 
     /// Hosts a replica of a group at this node. `make` gives the service in its initial state:
@@ -300,6 +323,7 @@ impl Node {
         if self.results.take().is_none() {
             return Ok(());
         }
+        drop(self.managing.take());
         // None is started again from here on.
         let programs = self.control.programs.as_ref().map(Programs::end);
         // Of one that has ended already, the fate says why.

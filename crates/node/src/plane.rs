@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use engine::{Checkpoints, Stack};
@@ -61,6 +63,9 @@ pub(crate) struct Plane {
     /// Who waits for the outcome of a move, one for each group.
     pub moves: HashMap<GroupId, MoveReply>,
     pub restyles: HashMap<GroupId, RestyleReply>,
+    /// The bound by which this node's manager judges hosts, if it has one, and how often something has changed that it looks at.
+    pub policy: Option<&'static str>,
+    pub changes: Arc<AtomicU64>,
     pub events: Events,
     pub counters: Counters,
     /// The last time that this node was excluded because it did not keep up.
@@ -123,6 +128,7 @@ impl Plane {
             }
             self.handle_timeouts();
             self.do_what_the_stack_asks();
+            self.changes.store(self.stack.changes(), Ordering::Relaxed);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::timer::monotonic;
 mod counters;
 mod exclusion;
 mod group;
+mod host;
 mod nested;
 mod program;
 mod ring;
@@ -21,6 +22,8 @@ pub use counters::{Counters, HandshakeCounters, MalformedCounters};
 pub use exclusion::{ChargeStatus, ExclusionStatus};
 pub(crate) use exclusion::{SLOW_REMEDY, owed};
 pub use group::{GroupStatus, LogStatus, ReplicaStatus};
+pub(crate) use host::hosts;
+pub use host::{HostStatus, ManagerStatus, ReplicaUse};
 pub use nested::NestedStatus;
 pub use program::{ProgramState, ProgramStatus};
 pub use ring::{BufferStatus, Fill, LinkStatus, NodeLinks, RingStatus};
@@ -44,6 +47,12 @@ pub struct Status {
     pub ring: RingStatus,
     /// The groups that this node knows, in order of name.
     pub groups: Vec<GroupStatus>,
+    /// What hosts have to do, as their nodes have told, in order of id.
+    #[serde(default)]
+    pub hosts: Vec<HostStatus>,
+    /// Who manages; `None` where this node has `[manager]` off.
+    #[serde(default)]
+    pub manager: Option<ManagerStatus>,
     /// Programs that serve replicas in processes of their own, in order of their groups' names.
     #[serde(default)]
     pub programs: Vec<ProgramStatus>,
@@ -125,6 +134,8 @@ impl Status {
                 rotations: ring.rotations,
             },
             groups: status.groups.into_iter().map(|it| GroupStatus::new(it, monotonic())).collect(),
+            hosts: Vec::new(),
+            manager: None,
             programs: Vec::new(),
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),
@@ -146,6 +157,8 @@ impl Status {
             client: None,
             ring,
             groups: Vec::new(),
+            hosts: Vec::new(),
+            manager: None,
             programs: Vec::new(),
             realtime: RealtimeStatus::default(),
             tls: TlsStatus::default(),

@@ -98,9 +98,10 @@ pub use client::{
 };
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
-    Factory, HostError, HostOptions, MoveError, NestedError, Node, NodeAddress, ProgramConfig,
-    ProgramError, ReplicaConfig, RestyleError, RingKnobs, Service, ServiceOutcome, StartError,
-    Stopped, admin, attach, bench, free_ring_addresses, free_ring_addresses_at, key_file, realtime,
+    Factory, HostError, HostOptions, ManagerKnobs, MoveError, NestedError, Node, NodeAddress,
+    ProgramConfig, ProgramError, ReplicaConfig, RestyleError, RingKnobs, Service, ServiceOutcome,
+    StartError, Stopped, admin, attach, bench, free_ring_addresses, free_ring_addresses_at,
+    key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -112,10 +113,11 @@ pub use wire::{
 pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
-        BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
-        HandshakeCounters, KeyChange, LinkStatus, LogStatus, MalformedCounters, NestedStatus,
-        NodeLinks, OwnTime, ProgramState, ProgramStatus, ReplicaStatus, RingStatus, SealCounters,
-        SealStatus, Status, StorageStatus, TlsStatus,
+        BufferStatus, ChargeStatus, Counters, ExclusionStatus, Explanation, Fill, GroupStatus,
+        HandshakeCounters, HostStatus, IfLost, KeyChange, LinkStatus, LogStatus, MalformedCounters,
+        ManagerStatus, NestedStatus, NodeLinks, OwnTime, ProgramState, ProgramStatus,
+        ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, Standing, Status,
+        StorageStatus, TlsStatus, explain,
     };
 }
 

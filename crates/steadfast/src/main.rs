@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, call, doctor, events, hand_over, init, key, node, programs, replica, run, status, style,
+    bench, call, doctor, events, explain, hand_over, init, key, node, nodes, programs, replica,
+    run, status, style,
 };
 
 const EXAMPLES: &str = "\
@@ -27,6 +28,9 @@ Examples:
       steadfast call counter add '[5]' --at 127.0.0.1:7100
   Move a group's primary to another node, while it is being called:
       steadfast move counter --to 2 --config node.toml
+  See what hosts have to do, and who takes over from a group's primary, and why:
+      steadfast nodes --config node.toml
+      steadfast explain counter --config node.toml
   Give a group another style, while it is being called:
       steadfast style counter active --config node.toml
   Have the node run a service of your own, in a process of its own:
@@ -54,6 +58,8 @@ enum Command {
     Init(init::Args),
     Node(node::Args),
     Status(status::Args),
+    Nodes(nodes::Args),
+    Explain(explain::Args),
     Events(events::Args),
     Call(call::Args),
     Move(hand_over::Args),
@@ -73,6 +79,8 @@ fn main() -> ExitCode {
         Command::Init(args) => init::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Nodes(args) => nodes::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Move(args) => hand_over::run(&args),

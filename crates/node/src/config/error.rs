@@ -63,6 +63,14 @@ pub enum Problem {
     /// The patience with missing votes is out of range.
     #[error("voting.patience_ms is {} ms: give it 1 to 60000 milliseconds", .0.as_millis())]
     VotePatience(Duration),
+    /// A knob of the manager is out of range.
+    #[error("manager.{key} is not possible: give it {range}")]
+    Manager {
+        /// The knob.
+        key: &'static str,
+        /// What it may be.
+        range: &'static str,
+    },
     /// The node is not in its own list.
     #[error(
         "node = {}, but no [[nodes]] entry has this id: add this node to the list, \
@@ -341,6 +349,7 @@ impl Problem {
             Problem::Name { key, .. } => vec![Key(key)],
             Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
             Problem::VotePatience(_) => vec![Key("voting"), Key("patience_ms")],
+            Problem::Manager { key, .. } => vec![Key("manager"), Key(key)],
             Problem::MeMissing(_) => vec![Key("node")],
             Problem::NodeTwice { index, .. } => vec![Key("nodes"), Index(*index), Key("id")],
             Problem::RingAddressTwice { index, .. }

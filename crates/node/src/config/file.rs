@@ -61,6 +61,8 @@ struct File {
     #[serde(default)]
     voting: Voting,
     #[serde(default)]
+    manager: super::manager::Table,
+    #[serde(default)]
     realtime: RealtimeTable,
     #[serde(default)]
     checkpoints: CheckpointsTable,
@@ -301,6 +303,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         nodes: file.nodes.into_iter().map(node).collect(),
         ring,
         vote_patience: Duration::from_millis(file.voting.patience_ms),
+        manager: file.manager.into(),
         realtime: file.realtime.into(),
         checkpoints: file.checkpoints.into(),
         replicas: file.replica.into_iter().map(replica).collect(),
@@ -356,6 +359,7 @@ pub(super) fn print(config: &Config) -> String {
             .collect(),
         ring: Ring::from(config.ring),
         voting: Voting::of(config.vote_patience),
+        manager: config.manager.into(),
         realtime: RealtimeTable::from(&config.realtime),
         checkpoints: config.checkpoints.into(),
         replica: config.replicas.iter().map(replica).collect(),

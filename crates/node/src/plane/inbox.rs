@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event};
+use manager::{Picture, Wish};
 use wire::GroupId;
-use wire::ordered::{GroupOptions, Style};
+use wire::ordered::{GroupOptions, Style, Usage};
 use wire::{NodeId, ViewNumber};
 
 use crate::admin::KeyAsk;
@@ -85,6 +86,17 @@ pub(crate) enum Order {
         style: Style,
         reply: RestyleReply,
     },
+    /// All nodes are to know what this host has to do; whether the ring takes it.
+    Usage {
+        usage: Usage,
+        reply: SyncSender<bool>,
+    },
+    /// What is there for the manager to see, and after how many changes.
+    Picture {
+        reply: SyncSender<(u64, Picture)>,
+    },
+    /// What the manager wishes.
+    Wish(Wish),
     /// What the admin asks of the cluster's key; the number of the key that it is about.
     Key {
         ask: KeyAsk,

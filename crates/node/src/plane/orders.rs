@@ -1,6 +1,7 @@
 //! What other threads want of the data plane, done: what executors have finished, what the
 //! program and administrators ask.
 
+use manager::Wish;
 use wire::{Duration, GroupId, Time};
 
 use super::{Keeping, Order, Plane, Stop};
@@ -9,7 +10,7 @@ use crate::error::HostError;
 use crate::executor::{Asked, Done, Report};
 use crate::keeper;
 use crate::sockets::tcp::Callers;
-use crate::status::{Counters, Status, TlsStatus};
+use crate::status::{Counters, ManagerStatus, Status, TlsStatus, hosts};
 use crate::timer::{monotonic, wall_clock};
 
 /// A clean stop that is not over after this long is cut short: the others will find out.
@@ -118,6 +119,13 @@ impl Plane {
                     }
                 }
             }
+            Order::Usage { usage, reply } => {
+                let _ = reply.try_send(self.stack.tell_usage(now, usage));
+            }
+            Order::Picture { reply } => {
+                let _ = reply.try_send((self.stack.changes(), self.stack.picture()));
+            }
+            Order::Wish(wish) => self.grant(now, wish),
             Order::Key { ask, reply } => {
                 let _ = reply.try_send(self.change_key(now, ask));
             }
@@ -130,6 +138,20 @@ impl Plane {
             Order::Stop => {
                 if self.stop == Stop::No {
                     self.begin_to_stop(now);
+                }
+            }
+        }
+    }
+
+    /// What has changed since the manager looked makes a wish void: its next look shows that.
+    fn grant(&mut self, now: Time, wish: Wish) {
+        match wish {
+            Wish::Rank { group, view, order } => {
+                self.stack.rank(now, group, view, order);
+            }
+            Wish::Move { group, to, .. } => {
+                if let Err(error) = self.stack.move_primary(now, group, to) {
+                    tracing::debug!(%group, %to, %error, "the primary stays for now");
                 }
             }
         }
@@ -180,6 +202,12 @@ impl Plane {
         };
         status.ring.links = transport.status(monotonic());
         status.ring.excluded = self.excluded;
+        status.hosts = hosts(&self.stack, &status.groups, monotonic());
+        status.manager = self.policy.map(|policy| {
+            let (members, quorate) = (&status.ring.members, status.ring.quorate == Some(true));
+            let leads = members.iter().map(|member| member.node).min().filter(|_| quorate);
+            ManagerStatus { leads, policy: policy.into() }
+        });
         status
     }
 }

@@ -6,6 +6,7 @@ use wire::{Duration, GroupId, Member, RingId, Share, Time};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::Verdict;
+use crate::check::liveness;
 use crate::check::ranks::{Ranks, twin};
 use crate::draw::Draw;
 use crate::fabric::node_id;
@@ -101,6 +102,13 @@ impl Management {
         self.nodes[node] = Desk { manager: Manager::new(self.config), told: None };
     }
 
+    /// Whatever moves, no host comes near its bound. There noise makes an overload and ends it, and orders follow.
+    fn has_room(&self) -> bool {
+        let moving = self.plan.costs.iter().map(|(cost, _)| cost).sum::<u64>();
+        let most = self.plan.others.iter().max().copied().unwrap_or_default();
+        Share::percent(most + moving + self.plan.noise) < LEVEL
+    }
+
     /// What a node finds when it looks at its host.
     fn usage(&mut self, node: usize, picture: &Picture, groups: &[GroupId]) -> Usage {
         let mut noise = || Share::percent(self.draw.between(0, self.plan.noise));
@@ -191,7 +199,9 @@ impl Cluster {
     pub(super) fn ranked(&mut self, by: Member, group: GroupId) -> Verdict {
         self.summary.ranks += 1;
         match &mut self.management {
-            Some(management) if management.steady.is_some() => management.ranks.ranked(by, group),
+            Some(management) if management.steady.is_some() && management.has_room() => {
+                management.ranks.ranked(by, group)
+            }
             _ => Ok(()),
         }
     }
@@ -232,7 +242,9 @@ impl Cluster {
             (None, Some(since)) => since,
             (None, None) => return Some("hosts have yet to tell what is so now".into()),
         };
-        let awaited = since + management.plan.period * REPORTS;
+        // Whoever was whole late is looked at for a shorter time.
+        let last = self.calm.unwrap_or(since) + liveness::WITHIN / 2;
+        let awaited = (since + management.plan.period * REPORTS).min(last);
         (self.fabric.now() < awaited).then(|| "nothing is to be ranked so far".into())
     }
 

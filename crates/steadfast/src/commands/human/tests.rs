@@ -50,6 +50,8 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         },
         groups,
         storage: None,
+        hosts: Vec::new(),
+        manager: None,
         programs: Vec::new(),
         realtime: Default::default(),
         sockets: Default::default(),

@@ -1,0 +1,178 @@
+//! `[manager]`: what a node tells of its host, and what follows from it.
+
+use manager::bound::Policy;
+use serde::{Deserialize, Serialize};
+use wire::{Duration, Share};
+
+use super::Problem;
+
+/// The manager's knobs. [`DEFAULT_CONFIG`](crate::DEFAULT_CONFIG) explains each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManagerKnobs {
+    /// This node tells what its host has to do, and manages if it has the smallest id.
+    pub on: bool,
+    /// Between two looks at the host, 1 ms to a second.
+    pub sample: Duration,
+    /// The span over which use is measured, two samples to a minute.
+    pub window: Duration,
+    /// Between two reports when nothing is crossed, a sample to a minute.
+    pub period: Duration,
+    /// Percent of the capacity above which it is told at once, 1 to 100.
+    pub level: u8,
+    /// Percent of the capacity below the level at which it is told that the host has room again, at most the level.
+    pub slack: u8,
+    /// The test that a host must pass.
+    pub policy: Policy,
+    /// How long a host is left alone after a primary has left or come, window and period at least, at most ten minutes.
+    pub settle: Duration,
+    /// How long a primary that was moved stays, at most an hour.
+    pub rest: Duration,
+}
+
+impl Default for ManagerKnobs {
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        let watch = monitor::watch::Config::default();
+        let machine = manager::Config::default();
+        let percent = |share: Share| u8::try_from(share.0 / Share::percent(1).0).unwrap_or(100);
+        ManagerKnobs {
+            on: false,
+            sample: ms(20),
+            window: ms(500),
+            period: watch.period,
+            level: percent(watch.level),
+            slack: percent(watch.slack),
+            policy: machine.policy,
+            settle: machine.settle,
+            rest: machine.rest,
+        }
+    }
+}
+
+impl ManagerKnobs {
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        let ManagerKnobs { sample, window, period, level, slack, settle, rest, .. } = *self;
+        let (ms, minute) = (Duration::from_millis(1), Duration::from_secs(60));
+        let refused = |key, range| Err(Problem::Manager { key, range });
+        if sample < ms || sample > ms * 1_000 {
+            return refused("sample_ms", "1 to 1000");
+        }
+        if window < sample * 2 || window > minute {
+            return refused("window_ms", "twice sample_ms to 60000");
+        }
+        if period < sample || period > minute {
+            return refused("period_ms", "sample_ms to 60000");
+        }
+        if !(1..=100).contains(&level) {
+            return refused("level", "1 to 100");
+        }
+        if slack > level {
+            return refused("slack", "0 to level");
+        }
+        if settle < window + period || settle > minute * 10 {
+            return refused("settle_ms", "window_ms + period_ms to 600000");
+        }
+        if rest > minute * 60 {
+            return refused("rest_ms", "0 to 3600000");
+        }
+        Ok(())
+    }
+
+    /// The policy, as files and people have it.
+    pub(crate) fn policy_name(&self) -> &'static str {
+        match self.policy {
+            Policy::RateMonotonic => "rate-monotonic",
+            Policy::Hyperbolic => "hyperbolic",
+            Policy::EarliestDeadline | Policy::ResponseTime => "earliest-deadline",
+        }
+    }
+
+    /// The machine's part.
+    #[allow(clippy::needless_update, reason = "with planted mistakes there is one field more")]
+    pub(crate) fn manager(&self) -> manager::Config {
+        let (policy, settle, rest) = (self.policy, self.settle, self.rest);
+        manager::Config { policy, settle, rest, ..manager::Config::default() }
+    }
+
+    /// The part that says when the others are told.
+    pub(crate) fn watch(&self) -> monitor::watch::Config {
+        let percent = |percent: u8| Share::percent(percent.into());
+        monitor::watch::Config {
+            period: self.period,
+            level: percent(self.level),
+            slack: percent(self.slack),
+        }
+    }
+}
+
+/// As it stands in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    on: bool,
+    sample_ms: u64,
+    window_ms: u64,
+    period_ms: u64,
+    level: u8,
+    slack: u8,
+    policy: PolicyName,
+    settle_ms: u64,
+    rest_ms: u64,
+}
+
+/// Response times are no policy here: what is measured has no period of its own, so they say what the earliest deadline says.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PolicyName {
+    RateMonotonic,
+    Hyperbolic,
+    EarliestDeadline,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        ManagerKnobs::default().into()
+    }
+}
+
+impl From<ManagerKnobs> for Table {
+    fn from(knobs: ManagerKnobs) -> Self {
+        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        Table {
+            on: knobs.on,
+            sample_ms: ms(knobs.sample),
+            window_ms: ms(knobs.window),
+            period_ms: ms(knobs.period),
+            level: knobs.level,
+            slack: knobs.slack,
+            policy: match knobs.policy {
+                Policy::RateMonotonic => PolicyName::RateMonotonic,
+                Policy::Hyperbolic => PolicyName::Hyperbolic,
+                Policy::EarliestDeadline | Policy::ResponseTime => PolicyName::EarliestDeadline,
+            },
+            settle_ms: ms(knobs.settle),
+            rest_ms: ms(knobs.rest),
+        }
+    }
+}
+
+impl From<Table> for ManagerKnobs {
+    fn from(table: Table) -> Self {
+        let ms = Duration::from_millis;
+        ManagerKnobs {
+            on: table.on,
+            sample: ms(table.sample_ms),
+            window: ms(table.window_ms),
+            period: ms(table.period_ms),
+            level: table.level,
+            slack: table.slack,
+            policy: match table.policy {
+                PolicyName::RateMonotonic => Policy::RateMonotonic,
+                PolicyName::Hyperbolic => Policy::Hyperbolic,
+                PolicyName::EarliestDeadline => Policy::EarliestDeadline,
+            },
+            settle: ms(table.settle_ms),
+            rest: ms(table.rest_ms),
+        }
+    }
+}

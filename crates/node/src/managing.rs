@@ -1,0 +1,109 @@
+//! The node's manager: a thread that looks at its host, tells what it sees, and asks for what follows from what all have told
+//! (`docs/protocol/manager.md`). It may take its time: the data plane waits for nothing here.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+
+use manager::{Manager, Wish};
+use wire::RingId;
+
+use crate::config::ManagerKnobs;
+use crate::control::Control;
+use crate::error::{StartError, Stopped};
+use crate::timer::monotonic;
+
+mod clocks;
+mod sampler;
+
+pub(crate) use clocks::Clocks;
+use sampler::Sampler;
+
+/// The thread's other end. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Managing {
+    _stop: Sender<()>,
+}
+
+impl Managing {
+    /// Begins to look, tell and ask. `running` is dropped when the thread ends.
+    pub fn start(
+        knobs: ManagerKnobs,
+        control: Arc<Control>,
+        clocks: Clocks,
+        running: Sender<()>,
+    ) -> Result<Managing, StartError> {
+        let sampler = Sampler::open(&knobs, clocks)?;
+        let (stop, stopped) = channel();
+        let manager = Manager::new(knobs.manager());
+        let desk = Desk {
+            knobs,
+            control,
+            sampler,
+            manager,
+            due: false,
+            seen: None,
+            ring: RingId::default(),
+            _running: running,
+        };
+        thread::Builder::new()
+            .name("steadfast manage".into())
+            .spawn(move || desk.run(&stopped))
+            .map_err(|source| StartError::System { what: "a thread", source })?;
+        Ok(Managing { _stop: stop })
+    }
+}
+
+struct Desk {
+    knobs: ManagerKnobs,
+    control: Arc<Control>,
+    sampler: Sampler,
+    manager: Manager,
+    /// The others have yet to be told.
+    due: bool,
+    /// How many changes there had been at the last look.
+    seen: Option<u64>,
+    /// The configuration in which the others were told.
+    ring: RingId,
+    _running: Sender<()>,
+}
+
+impl Desk {
+    /// Until the node stops.
+    fn run(mut self, stopped: &Receiver<()>) {
+        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(self.knobs.sample) {
+            if self.step().is_err() {
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Stopped> {
+        let now = monotonic();
+        match self.sampler.look(now, self.control.programs.as_ref()) {
+            Ok(due) => self.due |= due,
+            // The next one may be better; what was told last gets old meanwhile, and people see that.
+            Err(error) => tracing::debug!(%error, "the host's use cannot be seen"),
+        }
+        if self.due {
+            self.due = !self.control.tell_usage(self.sampler.usage())?;
+        }
+        if self.seen == Some(self.control.changes()) {
+            return Ok(());
+        }
+        let (changes, picture) = self.control.picture()?;
+        self.seen = Some(changes);
+        if picture.ring != self.ring {
+            // Somebody may be there who has not heard it.
+            self.ring = picture.ring;
+            self.due = true;
+        }
+        for wish in self.manager.look(now, &picture) {
+            if let Wish::Move { group, from, to } = &wish {
+                tracing::info!(%group, %from, %to, "a primary is to leave a host that has too much to do");
+            }
+            self.control.wish(wish)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! What hosts have to do, as their nodes have told.
+
+use engine::Stack;
+use serde::{Deserialize, Serialize};
+use wire::{Incarnation, NodeId, Share, Time};
+
+use super::GroupStatus;
+
+/// A node's host. Shares are in millionths of a processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// The node.
+    pub node: NodeId,
+    /// Which of its lives.
+    pub incarnation: Incarnation,
+    /// What is used of the capacity, by whomever.
+    pub used: Share,
+    /// The host's processors, or the node's quota of them.
+    pub capacity: Share,
+    /// The use is above the level at which it is told at once.
+    pub above: bool,
+    /// Milliseconds since this was told.
+    pub age_ms: u64,
+    /// What the node's replicas use, those that use anything worth telling, in order of their groups' names.
+    pub replicas: Vec<ReplicaUse>,
+}
+
+/// What a replica uses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ReplicaUse {
+    /// The group's name.
+    pub group: String,
+    /// Of a processor.
+    pub used: Share,
+}
+
+/// Who decides about ranks and relief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagerStatus {
+    /// The node that manages; `None` without a quorum.
+    pub leads: Option<NodeId>,
+    /// The test that a host must pass: `rate-monotonic`, `hyperbolic` or `earliest-deadline`.
+    pub policy: String,
+}
+
+/// All that have told, in order of id.
+pub(crate) fn hosts(stack: &Stack, groups: &[GroupStatus], now: Time) -> Vec<HostStatus> {
+    let told = stack.usages().map(|(member, usage, at)| {
+        let uses = groups.iter().map(|group| ReplicaUse {
+            used: usage.of(wire::GroupId::of(&group.name)),
+            group: group.name.clone(),
+        });
+        HostStatus {
+            node: member.node,
+            incarnation: member.incarnation,
+            used: usage.used,
+            capacity: usage.capacity,
+            above: usage.above,
+            age_ms: u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX),
+            replicas: uses.filter(|it| it.used > Share::ZERO).collect(),
+        }
+    });
+    told.collect()
+}

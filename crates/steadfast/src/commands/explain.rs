@@ -1,0 +1,114 @@
+//! `steadfast explain`: why a group's primary is where it is, and what would follow.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use steadfast::status::{Explanation, Standing, explain};
+
+use super::at::At;
+use super::{Failure, finish, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast explain counter                      as this host's node sees it
+  steadfast explain counter --config node.toml --json | jq .if_lost
+
+Any node can be asked. The order of the backups is that in which clients try them, and in which they take over. The manager
+changes it when another host is expected to be used less by a twentieth of what it can, or to be in time where the first is not
+(docs/protocol/manager.md). What moves with a primary is what it uses more than the least busy backup: where all replicas
+execute, as in semi-active, active and voting groups, that is nearly nothing.
+
+Exit codes:
+  0  it is explained
+  1  it is not: standard error says why, and what to do
+  2  the command line or the configuration is wrong";
+
+/// Says why a group's primary is where it is, in which order its backups are tried, and what would happen if a host was lost.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The group.
+    group: String,
+    #[command(flatten)]
+    at: At,
+    /// One JSON object instead of a text for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(show(args))
+}
+
+fn show(args: &Args) -> Result<(), Failure> {
+    let status = args.at.connect()?.status().map_err(Failure::failed)?;
+    let explanation = explain(&status, &args.group).ok_or_else(|| {
+        Failure::Failed(format!(
+            "the cluster has no group {}: `steadfast status` lists the groups",
+            args.group
+        ))
+    })?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&explanation).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&text(&explanation))
+}
+
+fn text(it: &Explanation) -> String {
+    let mut text = String::new();
+    let mut say = |line: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line}");
+    };
+    match it.primary {
+        Some(node) => say(format!(
+            "{} ({}, {}): the primary is at {node}: of the replicas that have the state, it is the first in rank",
+            it.group, it.style, it.view
+        )),
+        None => say(format!(
+            "{} ({}, {}): no primary: no replica with its state is up",
+            it.group, it.style, it.view
+        )),
+    }
+    say(match it.decides {
+        Some(node) => format!("{node} decides who is next; {} of a processor moves with the primary", it.moves),
+        None => "nobody decides who is next: replicas stay in the order in which they joined ([manager] is off, or there is no quorum)".into(),
+    });
+    for (place, host) in it.hosts.iter().enumerate() {
+        say(line(place, host));
+    }
+    for lost in &it.if_lost {
+        let primary = lost.primary.map_or("nowhere".to_owned(), |node| format!("at {node}"));
+        let others: Vec<String> = lost
+            .moves
+            .iter()
+            .filter(|(group, _)| *group != it.group)
+            .map(|(group, to)| format!("{group} to {to}"))
+            .collect();
+        let others =
+            if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
+        let over: Vec<String> = lost.overloaded.iter().map(ToString::to_string).collect();
+        let over = if over.is_empty() {
+            String::new()
+        } else {
+            format!("; TOO MUCH TO DO at {}", over.join(", "))
+        };
+        say(format!("if {} was lost: the primary is {primary}{others}{over}", lost.node));
+    }
+    text
+}
+
+fn line(place: usize, host: &Standing) -> String {
+    let role = if place == 0 { "primary".to_owned() } else { format!("backup {place}") };
+    let (Some(used), Some(capacity)) = (host.used, host.capacity) else {
+        return format!("  {role:<9} {:<4} has told nothing of its host", host.node);
+    };
+    let then = match (host.then, host.fits) {
+        (Some(then), Some(true)) => format!("; {then} as primary, in time"),
+        (Some(then), _) => format!("; {then} as primary, NOT all in time"),
+        _ => String::new(),
+    };
+    format!("  {role:<9} {:<4} {used} of {capacity} used{then}", host.node)
+}
