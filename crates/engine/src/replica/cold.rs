@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::limits::{
     MAX_LOG, MAX_LOG_BYTES, MAX_LOG_ENDS_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED,
-    MAX_LOG_ORDERED_BYTES,
+    MAX_LOG_ORDERED_BYTES, MAX_WAITING,
 };
 use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, Request, StateHead};
 use wire::{ClientId, Time, ViewNumber};
@@ -149,10 +149,12 @@ impl Replica {
         Some(LogSize { requests, bytes, checkpoint: cold.checkpoint.len(), crowded })
     }
 
-    /// The log has no room for more requests from clients.
+    /// No more requests from clients are to be ordered: the log has no room for them, or too many wait here until it has been executed.
     pub(crate) fn is_log_full(&self) -> bool {
-        self.log_size()
-            .is_some_and(|log| log.requests >= MAX_LOG as u64 || log.bytes >= MAX_LOG_BYTES)
+        self.launching().is_some_and(|waiting| waiting >= MAX_WAITING)
+            || self
+                .log_size()
+                .is_some_and(|log| log.requests >= MAX_LOG as u64 || log.bytes >= MAX_LOG_BYTES)
     }
 
     /// A service runs here that executes what the group orders, or what it has ordered so far.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::tally::Verdict;
 use alloc::vec;
+use wire::limits::MAX_WAITING;
 use wire::ordered::{
     Change, KeptReply, Ordered, Place, PrimaryChunk, Told, Update, UpdateEntry, UpdateHead,
 };
@@ -151,6 +152,27 @@ fn who_is_behind_a_change_of_style_says_nothing_of_votes_before_it_is_there() {
     assert_eq!(said(&effects), 0);
     replica.answered(snapshot, Executed::Snapshot(Ok(Bytes::new())), &mut effects);
     assert_eq!(said(&effects), 1, "of the vote that is");
+}
+
+#[test]
+fn calls_are_refused_while_a_log_is_executed_before_a_replica_has_to_come_anew() {
+    let mut replica = Replica::new(GroupId(1), Style::ColdPassive, false, Planted::default());
+    let mut effects = Vec::new();
+    replica.begin(&mut effects);
+    replica.deliver(Time::ZERO, request(1), false, &mut effects);
+    replica.restyle(Style::SemiActive, false, &mut effects);
+    let full = MAX_WAITING as u64 + 1;
+    for number in 2..=full {
+        assert!(!replica.is_log_full(), "{number}");
+        replica.deliver(Time::ZERO, request(number), false, &mut effects);
+    }
+    assert!(replica.is_log_full());
+    // There is room for three times as many that were on their way by then.
+    for number in full + 1..=MAX_JOIN_BACKLOG as u64 {
+        replica.deliver(Time::ZERO, request(number), false, &mut effects);
+    }
+    assert!(replica.has_state());
+    replica.check_invariants();
 }
 
 /// What the primary of a warm passive group tells: that it has executed this call, as the group's first update.

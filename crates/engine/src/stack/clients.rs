@@ -346,19 +346,22 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The group's log is full: its primary is slow, or cannot take a checkpoint.
+    /// The group's log is full: its primary is slow, or cannot take a checkpoint. Or it is being executed, and enough wait for that.
     fn wait_for_log(&mut self, now: Time, call: Call) {
-        let Some(log) = self.hosted.get(&call.0).and_then(|hosted| hosted.replica.log_size())
-        else {
-            return;
-        };
+        let Some(hosted) = self.hosted.get(&call.0) else { return };
+        let Some(log) = hosted.replica.log_size() else { return };
         let requests = usize::try_from(log.requests).unwrap_or(usize::MAX);
         let retry_after = self.pace.retry_after(requests);
-        let reason = format!(
-            "the group has logged {requests} calls, of {} bytes, since its last checkpoint, and may have {MAX_LOG} of \
-             {MAX_LOG_BYTES}: ask again when its primary has taken one",
-            log.bytes
-        );
+        let reason = match hosted.replica.launching() {
+            Some(waiting) => format!(
+                "the group executes its log to go on in another style, and {waiting} calls wait for that: ask again in a while"
+            ),
+            None => format!(
+                "the group has logged {requests} calls, of {} bytes, since its last checkpoint, and may have {MAX_LOG} of \
+                 {MAX_LOG_BYTES}: ask again when its primary has taken one",
+                log.bytes
+            ),
+        };
         // One that was given to the ring before goes on waiting.
         self.decline(call, busy(retry_after, reason));
         self.callers.order_later(&call, now + retry_after);

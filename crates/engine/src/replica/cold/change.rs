@@ -121,6 +121,12 @@ impl Replica {
         self.run_log(effects);
     }
 
+    /// How many wait until the log has been executed. All replicas wait alike, and whoever has no room for one comes anew: so nodes
+    /// order no more of them long before that.
+    pub(crate) fn launching(&self) -> Option<usize> {
+        matches!(self.mode, Mode::Launching { .. }).then_some(self.waiting.len())
+    }
+
     /// A service that could not take up its checkpoint is tried once more.
     pub(in crate::replica) fn launch_again(&mut self, effects: &mut Vec<Effect>) {
         let ended = self.cold.as_ref().is_some_and(|cold| cold.running.is_none());
