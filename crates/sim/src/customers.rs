@@ -49,6 +49,7 @@ pub struct Customer {
 }
 
 struct Pending {
+    group: GroupId,
     words: String,
     deadline: Time,
     /// It must be answered by the service, whatever happens.
@@ -185,14 +186,15 @@ impl Customer {
             .filter(|call| !matches!(call, RegisterCall::Write(..)))
             .map(|call| (group, Register.key(&call)));
         let relays = method == RELAY;
-        self.under_way.insert(id, Pending { words, deadline, must, relays, register });
+        self.under_way.insert(id, Pending { group, words, deadline, must, relays, register });
         Begun { call: id, group, method, body, access, binding: !access.reads() }
     }
 
-    /// All has healed at `calm`: calls whose deadline is far enough must be answered.
-    pub fn calm(&mut self, calm: Time) {
+    /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`.
+    pub fn calm(&mut self, calm: Time, gone: &[GroupId]) {
         for pending in self.under_way.values_mut() {
-            pending.must |= pending.deadline >= calm + liveness::WITHIN;
+            let stays = !gone.contains(&pending.group);
+            pending.must |= stays && pending.deadline >= calm + liveness::WITHIN;
         }
     }
 

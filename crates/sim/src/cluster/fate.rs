@@ -294,8 +294,13 @@ impl Cluster {
         self.end_lies();
         // Without a quorum a node alone knows no group but its own, and says so.
         if self.options.quorum == Quorum::Majority {
+            // A node whose disk fails leaves, whoever else serves its groups: those without a state may be gone for a while
+            // (seed 10813).
+            let groups = self.options.groups.iter().filter(|_| self.options.disks.is_some());
+            let stateless = groups.filter(|group| group.options.style == Style::Stateless);
+            let gone: Vec<GroupId> = stateless.map(|group| GroupId::of(&group.name)).collect();
             for customer in &mut self.customers {
-                customer.calm(now);
+                customer.calm(now, &gone);
             }
         }
         self.fabric.trace.say(now, || "ALL HEALS".into());
