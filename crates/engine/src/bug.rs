@@ -45,6 +45,10 @@ pub enum Bug {
     CountHalfPlace,
     /// A group of which nobody here has anything begins anew, although not all nodes are here.
     BeginWithoutAll,
+    /// What a handler's call ended with does not come to the log of a group on disk.
+    EndNotLogged,
+    /// The reply to a call does not wait until what its handler's calls ended with is held, and stored.
+    ReplyBeforeEndsStored,
     /// An active replica executes a client's call where it comes, instead of in the order.
     ActiveAtOnce,
     /// Calls that are not ordered need a quorum all the same.
@@ -238,6 +242,8 @@ impl Bug {
         Bug::TrustOldTable,
         Bug::CountHalfPlace,
         Bug::BeginWithoutAll,
+        Bug::EndNotLogged,
+        Bug::ReplyBeforeEndsStored,
     ];
 }
 

@@ -166,6 +166,8 @@ pub(crate) struct Disk {
     strands: BTreeMap<GroupId, Strand>,
     /// Records given to it.
     appended: u64,
+    /// Of these, so many are there.
+    persisted: u64,
     pending: VecDeque<Pending>,
     /// What was ordered up to here is there, in the present configuration.
     stored: u64,
@@ -182,6 +184,7 @@ impl Disk {
             recollection: recovery.recollection,
             strands: recovery.strands,
             appended: 0,
+            persisted: 0,
             pending: VecDeque::new(),
             stored: 0,
             own: 0,
@@ -245,6 +248,11 @@ impl Disk {
         self.recollection.encode()
     }
 
+    /// All records up to this one are there.
+    pub(crate) fn has_all(&self, upto: u64) -> bool {
+        upto <= self.persisted
+    }
+
     /// The number of the last record.
     pub(crate) fn appended(&self) -> u64 {
         self.appended
@@ -253,6 +261,7 @@ impl Disk {
     /// All records up to this one are there. Tells up to where what was ordered is stored, if that has grown.
     pub(crate) fn persisted(&mut self, upto: u64) -> Option<u64> {
         self.begun |= upto > 0; // the first record says since when
+        self.persisted = self.persisted.max(upto);
         let mut stored = self.stored;
         while let Some(first) = self.pending.front().filter(|first| first.number <= upto) {
             stored = stored.max(first.to);

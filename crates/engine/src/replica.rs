@@ -531,7 +531,8 @@ impl Replica {
         self.mode = Mode::Live;
         while let Some(waiting) = self.waiting.pop_front() {
             if self.recalled > 0 {
-                if self.tasks.len() >= RECALLED_AT_ONCE {
+                let much = self.has_many_ends() && !self.tasks.is_empty();
+                if self.tasks.len() >= RECALLED_AT_ONCE || much {
                     self.waiting.push_front(waiting);
                     self.mode = Mode::Recalling { head: None };
                     return;

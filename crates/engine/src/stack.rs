@@ -203,6 +203,8 @@ pub struct Stack<O = Ring> {
     unsettled: Option<Time>,
     /// What the disk is to be given when all that is ordered at the present place has been acted on.
     unwritten: Vec<Output>,
+    /// States for the disk, each with the number of the last record when it was taken: they wait for that.
+    unstored: Vec<(GroupId, u64, Output)>,
     /// Room for what a replica asks for, kept from call to call.
     effects: Vec<Effect>,
 }
@@ -271,6 +273,7 @@ impl<O: Ordering> Stack<O> {
             outputs: VecDeque::new(),
             unsettled: None,
             unwritten: Vec::new(),
+            unstored: Vec::new(),
             effects: Vec::new(),
         };
         if let Some(recovery) = &config.storage {

@@ -339,9 +339,14 @@ impl Options {
         Options { disks: Some(plan), ..self }
     }
 
-    /// In half of the seeds groups call the next one. Those on disk, and those that vote, cannot.
+    /// In half of the seeds groups call the next one. Those that vote cannot. Of a chain with disks the last is often in memory, and
+    /// answers another thing whenever it is asked: what the others were told has to be on their disks.
     fn with_nested(mut self, draw: &mut Draw) -> Options {
-        let calls = draw.one_in(2) && self.disks.is_none();
+        let calls = draw.one_in(2);
+        if calls && self.disks.is_some() && self.groups.len() > 1 && draw.one_in(2) {
+            let last = self.groups.last_mut().expect("there are several");
+            last.options = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
+        }
         let able = |group: &GroupPlan| calls && group.options.style != Style::Voting;
         let plans = self.groups.clone();
         for (place, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| able(group)) {

@@ -270,6 +270,7 @@ impl Replica {
                         ask.ordered = self.calls.ordered.remove(&ask.child);
                         let logged = self.end_in_log(ask.child);
                         let kept = logged.or_else(|| self.calls.take_kept(&ask.child));
+                        let kept = kept.or_else(|| self.end_recalled(ask.child));
                         let Some((end, sequence)) = kept else {
                             effects.push(Effect::Ask(Box::new(ask)));
                             return;
@@ -301,6 +302,10 @@ impl Replica {
             if logs_all && !self.calls.awaits(&end) {
                 return;
             }
+        }
+        // What its handlers were told before counts first: whoever waits now was told nothing.
+        if matches!(self.mode, Mode::Recalling { .. }) && !self.calls.awaits(&end) {
+            return self.wait_for(Waiting::NestedEnd(end, sequence), effects);
         }
         let open = self.calls.handlers.front().and_then(|(_, handler)| handler.open);
         match self.calls.end(end, sequence) {
@@ -340,6 +345,11 @@ impl Replica {
         if let Some(ticket) = self.calls.forget() {
             effects.push(Effect::Resume { ticket, outcome: Err(NestedError::Void) });
         }
+    }
+
+    /// Ends that wait for their handlers take so much room that no more should be read of a log.
+    pub(super) fn has_many_ends(&self) -> bool {
+        self.calls.bytes > MAX_NESTED_BYTES / 2
     }
 
     /// The service has been given calls that it has not answered.

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::ordered::{Ordered, ReplicaState, StateHead};
+use wire::ordered::{NestedEnd, Ordered, ReplicaState, StateHead};
 
-use super::{Effect, Mode, Replica, Task, Waiting};
+use super::calls::due;
+use super::{Child, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 
@@ -35,11 +36,12 @@ impl Replica {
     /// The disk has given this back: a state, or the service's initial one, and what was taken since.
     pub(crate) fn recall(
         &mut self,
+        now: Time,
         state: Option<Bytes>,
         log: Vec<Bytes>,
         effects: &mut Vec<Effect>,
     ) {
-        self.waiting = log.iter().filter_map(taken).collect();
+        self.waiting = log.iter().filter_map(|payload| taken(now, payload)).collect();
         self.recalled = self.waiting.len();
         let Some(state) = state else {
             return self.go_on(effects);
@@ -52,6 +54,20 @@ impl Replica {
             }
             Err(malformed) => self.unreadable(&malformed.to_string(), effects),
         }
+    }
+
+    /// While the log is executed once more: what a handler that runs now was told of this call. Handlers are given requests
+    /// ahead of what is read of the log; one that waits for an end may have been overtaken by many.
+    pub(super) fn end_recalled(&self, child: Child) -> Option<(NestedEnd, u64)> {
+        if !matches!(self.mode, Mode::Recalling { .. }) {
+            return None;
+        }
+        self.waiting.iter().find_map(|waiting| match waiting {
+            Waiting::NestedEnd(end, sequence) if (end.client, end.number, end.call) == child => {
+                Some((end.clone(), *sequence))
+            }
+            _ => None,
+        })
     }
 
     /// The service has read the state that the disk gave back.
@@ -84,10 +100,14 @@ impl Replica {
 }
 
 /// What a replica took, as it was delivered. What it did not take is not in its log.
-fn taken(payload: &Bytes) -> Option<Waiting> {
+fn taken(now: Time, payload: &Bytes) -> Option<Waiting> {
     match Ordered::decode(payload) {
-        // Its handler calls nobody: no group on disk does.
-        Ok(Ordered::Request(request)) => Some(Waiting::Request(request, Time::ZERO, false)),
+        // When it was ordered nobody here knows: if the calls of its handler have not ended, they have all of their time again.
+        Ok(Ordered::Request(request)) => {
+            let due = due(now, &request);
+            Some(Waiting::Request(request, due, false))
+        }
+        Ok(Ordered::NestedEnd(end)) => Some(Waiting::NestedEnd(end, 0)),
         _ => None,
     }
 }

@@ -1,13 +1,14 @@
 //! A replica alone: transfers that come to nothing, and votes that deviate.
 
 use super::*;
+use crate::api::NestedCall;
 use crate::tally::Verdict;
 use alloc::vec;
 use wire::limits::MAX_WAITING;
 use wire::ordered::{
     Change, KeptReply, Ordered, Place, PrimaryChunk, Told, Update, UpdateEntry, UpdateHead,
 };
-use wire::{Incarnation, Member, MethodId, NodeId};
+use wire::{Duration, Incarnation, Member, MethodId, NodeId};
 
 fn replica() -> Replica {
     Replica::new(GroupId(1), Style::SemiActive, false, Planted::default())
@@ -223,4 +224,65 @@ fn what_a_primary_heard_and_did_not_execute_leaves_ordered_time_as_it_is() {
     assert_eq!(replica.common_clock(), Time(9));
     replica.restyle(Style::Active, false, &mut effects);
     assert_eq!((replica.clock, replica.common_clock()), (Time(9), Time(9)));
+}
+
+/// How the first call of the handler of this call ended.
+fn an_end(number: u64, reply: &[u8]) -> NestedEnd {
+    let asked = wire::ordered::asked(GroupId::of("other"), MethodId(1), false, b"");
+    let (callee, caller, client) = (GroupId::of("other"), GroupId(1), ClientId(1));
+    let end = wire::ordered::End::Reply(KeptReply::Ok(reply.to_vec()));
+    NestedEnd { callee, caller, client, number, call: 1, asked, end }
+}
+
+/// A replica that is back from its disk, and whose first handler calls another group; what that leads to.
+fn recalled(log: &[Ordered]) -> (Replica, Vec<Effect>) {
+    let mut replica = Replica::new(GroupId(1), Style::SemiActive, true, Planted::default());
+    let mut effects = Vec::new();
+    let log = log.iter().map(Ordered::encode).collect();
+    replica.recall(Time::ZERO, None, log, &mut effects);
+    let call = NestedCall {
+        ticket: tickets(&effects)[0],
+        callee: "other".into(),
+        method: MethodId(1),
+        json: false,
+        body: Bytes::new(),
+        patience: Duration::from_secs(1),
+    };
+    effects.clear();
+    replica.call(Time::ZERO, call, &mut effects);
+    (replica, effects)
+}
+
+fn resumed(effects: &[Effect]) -> Option<&[u8]> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Resume { outcome: Ok(bytes), .. } => Some(&bytes[..]),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_replica_that_is_back_tells_its_handlers_what_they_were_told_before() {
+    let requests = (1..=2 * RECALLED_AT_ONCE as u64).map(|n| Ordered::Request(request(n)));
+    let mut log: Vec<Ordered> = requests.collect();
+    // It was overtaken by more requests than a service is given at once, and has ended twice.
+    log.extend([b"first", b"again"].map(|reply| Ordered::NestedEnd(an_end(1, reply))));
+    let (replica, effects) = recalled(&log);
+    assert_eq!(resumed(&effects), Some(&b"first"[..]), "{effects:?}");
+    assert!(matches!(replica.mode, Mode::Recalling { .. }));
+    replica.check_invariants();
+}
+
+#[test]
+fn a_call_whose_end_is_not_in_the_log_is_made_again() {
+    let all = 2 * RECALLED_AT_ONCE as u64;
+    let requests = (1..=all).map(|n| Ordered::Request(request(n)));
+    let (mut replica, mut effects) = recalled(&requests.collect::<Vec<_>>());
+    assert!(matches!(effects[..], [Effect::Ask(_)]), "{effects:?}");
+    effects.clear();
+    // Of another's call, which has not been given to the service yet: it waits behind the log.
+    replica.nested_end(an_end(all, b"other"), 2, &mut effects);
+    assert!(effects.is_empty(), "{effects:?}");
+    replica.nested_end(an_end(1, b"now"), 1, &mut effects);
+    assert_eq!(resumed(&effects), Some(&b"now"[..]));
+    replica.check_invariants();
 }

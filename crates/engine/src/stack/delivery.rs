@@ -35,6 +35,7 @@ impl<O: Ordering> Stack<O> {
             ordering::Output::Stored { ring } => {
                 if ring == self.membership.ring() {
                     self.release(ring);
+                    self.pay_all(now);
                 }
             }
             ordering::Output::Confirmed { ring, round, upto } => {
@@ -242,7 +243,9 @@ impl<O: Ordering> Stack<O> {
                 self.nested_delivered(now, sender, &request);
                 self.act_on_request(now, sender, sequence, request, payload);
             }
-            Ordered::NestedEnd(end) => self.act_on_nested_end(now, sender, sequence, end),
+            Ordered::NestedEnd(end) => {
+                self.act_on_nested_end(now, sender, sequence, end, payload);
+            }
             Ordered::JoinGroup(join) => {
                 let id = GroupId::of(&join.name);
                 if sender == self.me

@@ -7,11 +7,12 @@ use bytes::Bytes;
 use wire::client::Refusal;
 use wire::histogram::Histogram;
 use wire::limits::MAX_NESTED_OWED;
-use wire::ordered::{Durability, End, KeptReply, NestedEnd, Ordered, Request, Style, nested_parts};
+use wire::ordered::{End, KeptReply, NestedEnd, Ordered, Request, Style, nested_parts};
 use wire::{Duration, GroupId, Member, Time};
 
 use super::Stack;
-use crate::api::{Event, NestedCall, NestedError, NestedStatus, Output};
+use super::storage::is_on_disk;
+use crate::api::{Event, NestedCall, NestedStatus};
 use crate::bug::Bug;
 use crate::callers::Call;
 use crate::directory::Group;
@@ -24,10 +25,6 @@ use crate::style::{Conduct, Standing};
 const PATIENCE: u32 = 4;
 const LEAST: Duration = Duration::from_micros(500);
 const MOST: Duration = Duration::from_millis(50);
-
-/// A replica that comes back from its disk executes its requests once more, and the ends of their calls are not there.
-const ON_DISK: &str = "a group with durability = \"disk\" can be called, but cannot call: let its clients call both, or keep the caller in \
-    memory";
 
 /// Of a cold passive group.
 const CROWDED: &str = "the log of the group that calls has no room for replies: let its handlers ask for less at a time, and see why no checkpoint is taken";
@@ -105,6 +102,11 @@ impl Nested {
         });
     }
 
+    /// A call has ended here, and its end waits until that is held.
+    pub(super) fn waits_to_pay(&self) -> bool {
+        self.owed.values().any(|owed| owed.end.is_some() && owed.handed.is_none())
+    }
+
     /// When something here is due by itself.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         let open = self.open.values().filter(|open| open.speaks && !open.given_up);
@@ -132,13 +134,6 @@ impl<O: Ordering> Stack<O> {
     /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by
     /// [`Output::Resume`], maybe at once.
     pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
-        // Whether its style lets it call is for the replica to say: it knows the style of the parent's place.
-        let durability = self.hosted.get(&group).map(|hosted| hosted.options.durability);
-        if durability == Some(Durability::Disk) {
-            let outcome = Err(NestedError::Unable(ON_DISK));
-            self.outputs.push_back(Output::Resume { group, ticket: call.ticket, outcome });
-            return;
-        }
         self.asked_wall = wall;
         self.with_replica(now, group, |replica, effects| replica.call(now, call, effects));
         self.settle(now);
@@ -377,6 +372,9 @@ impl<O: Ordering> Stack<O> {
 
     /// The answer to a call depends on what was ordered up to there.
     pub(super) fn settled(&mut self, call: Call, sequence: u64) {
+        if self.planted.is(Bug::ReplyBeforeEndsStored) {
+            return;
+        }
         self.callers.settled(&call, sequence);
         if let Some(owed) = self.nested.owed.get_mut(&call) {
             owed.sequence = owed.sequence.max(sequence);
@@ -424,6 +422,7 @@ impl<O: Ordering> Stack<O> {
         sender: Member,
         sequence: u64,
         end: NestedEnd,
+        payload: &Bytes,
     ) {
         self.end_is_paid(now, sender, &end);
         self.acknowledge_to_speakers(end.caller);
@@ -445,6 +444,9 @@ impl<O: Ordering> Stack<O> {
         if let Some(hosted) = self.hosted.get_mut(&caller) {
             if together && there && !hosted.spared {
                 hosted.taken = place;
+                if is_on_disk(hosted) && !self.planted.is(Bug::EndNotLogged) {
+                    self.log_taken(caller, place, payload);
+                }
             }
             self.with_replica(now, caller, |replica, fx| {
                 // A stateless replica's calls are its own affair.

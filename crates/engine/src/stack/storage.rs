@@ -14,7 +14,7 @@ use super::{Hosted, Stack};
 use crate::api::{Config, Kept, Output};
 use crate::bug::Bug;
 use crate::directory::{Change, Group, majority};
-use crate::disk::Recovery;
+use crate::disk::{Disk, Recovery};
 use crate::ordering::Ordering;
 use crate::style::Conduct;
 
@@ -53,7 +53,9 @@ impl<O: Ordering> Stack<O> {
             let ring = self.membership.ring();
             self.ordering.tell_stored(now, ring, stored);
             self.release(ring);
+            self.pay_all(now);
         }
+        self.give_unstored();
         self.settle(now);
     }
 
@@ -114,7 +116,8 @@ impl<O: Ordering> Stack<O> {
         let Some((hosted, disk)) = self.hosted.get_mut(&group).zip(self.disk.as_ref()) else {
             return;
         };
-        if !hosted.replica.may_snapshot() {
+        let waits = self.unstored.iter().any(|(waiting, ..)| *waiting == group);
+        if waits || !hosted.replica.may_snapshot() {
             return; // the next record asks again
         }
         let covers = disk.appended();
@@ -177,10 +180,23 @@ impl<O: Ordering> Stack<O> {
         if !early {
             hosted.logged.syncing = transfer.or(hosted.logged.syncing);
         }
-        self.unwritten.push(Output::Snapshot { strand: Some(group), covers, place, state });
+        self.unstored.retain(|(waiting, ..)| *waiting != group);
+        let recorded = self.disk.as_ref().map_or(0, Disk::appended);
+        let snapshot = Output::Snapshot { strand: Some(group), covers, place, state };
+        self.unstored.push((group, recorded, snapshot));
+        self.give_unstored();
         if let Some(transfer) = transfer.filter(|_| early) {
             self.order(now, Ordered::Synced(Synced { group, transfer }));
         }
+    }
+
+    /// A state may have more in it than the requests up to its place: what the calls of their handlers ended with came later. It
+    /// is given to the store when that is on the disk, so that whoever comes back with it has the ends, too.
+    fn give_unstored(&mut self) {
+        let Some(disk) = &self.disk else { return };
+        let ready = |(_, recorded, _): &mut (GroupId, u64, Output)| disk.has_all(*recorded);
+        let ready = self.unstored.extract_if(.., ready);
+        self.unwritten.extend(ready.map(|(.., snapshot)| snapshot));
     }
 
     /// A replica's state begins, or is of no use any more.
@@ -259,7 +275,7 @@ impl<O: Ordering> Stack<O> {
         hosted.recalled = true;
         hosted.logged.records = strand.log.len() as u64;
         self.with_replica(now, group, |replica, effects| {
-            replica.recall(strand.state, strand.log, effects);
+            replica.recall(now, strand.state, strand.log, effects);
         });
         if self.membership.ring() != RingId::default() {
             // It was not in what this node has announced.
@@ -375,7 +391,8 @@ impl<O: Ordering> Stack<O> {
     /// Something waits for what others have on their disks.
     fn waits_for_disks(&self) -> bool {
         let forming = self.membership.is_active() && !self.membership.is_effective();
-        self.membership.has_disks() && (forming || self.callers.any_unheld())
+        self.membership.has_disks()
+            && (forming || self.callers.any_unheld() || self.nested.waits_to_pay())
     }
 
     /// Sets the time at which the others are asked for what they have on their disks.

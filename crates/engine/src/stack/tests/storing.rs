@@ -1,7 +1,7 @@
 //! What a node with a disk gives it, and when.
 
 use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN};
-use wire::ordered::{Durability, Place, Recall};
+use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall};
 
 use super::*;
 use crate::Recovery;
@@ -100,6 +100,54 @@ fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
     room.happens(ordering::Output::Stored { ring });
     assert_eq!(room.records(), [LOST]);
     assert_eq!(room.stack.replicas_with_state(), []);
+}
+
+/// How the first call of the handler of the client's call `number` ended.
+fn an_end(number: u64) -> Ordered {
+    let reply = KeptReply::Ok(b"reply".to_vec());
+    let (callee, caller, end) = (GroupId(3), log(), End::Reply(reply));
+    Ordered::NestedEnd(NestedEnd { callee, caller, client: CLIENT, number, call: 1, asked: 1, end })
+}
+
+#[test]
+fn how_a_handlers_calls_ended_is_in_the_log() {
+    let mut room = alone();
+    room.request(1, 1);
+    assert_eq!(room.records(), [TAKEN]);
+    room.deliver(2, an_end(1));
+    assert_eq!(room.records(), [TAKEN]);
+    let taken = room.stack.replicas_with_state();
+    assert_eq!(taken[0].1.sequence, room.sequence, "it is a part of what led to the state");
+}
+
+/// The state has in it what came of requests before its place, and their calls ended after that: whoever came back with the state alone would
+/// ask again, and may be told something else than those who have not executed them yet.
+#[test]
+fn a_state_is_given_to_the_store_when_all_that_led_to_it_is_there() {
+    let mut room = alone();
+    room.request(1, 1);
+    room.stack.handle_snapshot_wanted(NOW, Some(log()));
+    let given = |output| match output {
+        Output::Run { command: Command::Execute { ticket, .. }, .. } => Some(ticket),
+        Output::Run { command: Command::Snapshot { ticket }, .. } => Some(ticket),
+        _ => None,
+    };
+    let given: Vec<Ticket> = room.outputs().into_iter().filter_map(given).collect();
+    room.deliver(2, an_end(1));
+    room.executed(given[0], "done");
+    let state = Executed::Snapshot(Ok(Bytes::from_static(b"state")));
+    room.stack.handle_executed(NOW, log(), given[1], state);
+    let snapshots = |room: &mut Room| {
+        let is_snapshot =
+            |output: &Output| matches!(output, Output::Snapshot { strand: Some(_), .. });
+        room.outputs().iter().filter(|output| is_snapshot(output)).count()
+    };
+    assert_eq!(snapshots(&mut room), 0, "the end is not on the disk");
+    let recorded = room.stack.disk.as_ref().expect("it has one").appended();
+    room.stack.handle_persisted(NOW, recorded - 1);
+    assert_eq!(snapshots(&mut room), 0);
+    room.stack.handle_persisted(NOW, recorded);
+    assert_eq!(snapshots(&mut room), 1);
 }
 
 /// The simulator's seed 675 of the world of disks: a transfer had brought the state, its donor died before the disk had it, and
