@@ -480,6 +480,7 @@ impl Replica {
                 self.serving -= bytes;
                 self.reading -= 1;
                 let outcome = fitting(outcome);
+                self.settle_read(client, number, effects);
                 effects.push(Effect::Answer { client, number, outcome });
             }
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {

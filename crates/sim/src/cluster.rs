@@ -367,7 +367,8 @@ impl Cluster {
                 self.summary.executed += 1;
                 self.fabric.trace.note(now, 8, node, [group.0, after]);
                 self.fabric.trace.say(now, || {
-                    format!("{me} executes #{place} of {group}: {} {}", entry.client, entry.number)
+                    let (client, number) = (entry.client, entry.number);
+                    format!("{me} executes #{place} of {group}: {client} {number}, {after:016x}")
                 });
                 if let Some((_, Executed::Reply(outcome))) = &done.answer {
                     let said = served::said(outcome);

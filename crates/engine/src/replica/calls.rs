@@ -96,7 +96,7 @@ enum Taken {
     /// There is one already, or it is of no use.
     Spare,
     /// It is about no call that is being executed here.
-    Unknown(NestedEnd),
+    Unknown,
 }
 
 /// The calls of one replica's handlers.
@@ -111,6 +111,8 @@ pub(super) struct Calls {
     ordered: BTreeSet<Child>,
     /// Calls made since the replica was begun here: what must not matter.
     made: u64,
+    /// The last place in the order on which what was executed so far depends, beside those of the calls.
+    settled: u64,
 }
 
 /// What is left of a handler that has answered.
@@ -154,7 +156,9 @@ impl Calls {
         left.iter().for_each(|child| drop(self.take_kept(child)));
         self.ordered.retain(|child| (child.0, child.1) != (client, number));
         let asked = (!handler.path.is_empty()).then_some(handler.asked);
-        Some(Finished { settled: handler.settled, asked })
+        // Whoever is executed later has its place before that, maybe, and sees what it led to.
+        self.settled = self.settled.max(handler.settled);
+        Some(Finished { settled: self.settled, asked })
     }
 
     /// All is forgotten. The handler that waits, if one does.
@@ -162,6 +166,7 @@ impl Calls {
         self.ends.clear();
         self.ordered.clear();
         self.bytes = 0;
+        self.settled = 0;
         let waits = |(ticket, handler): &(Ticket, Handler)| handler.open.map(|_| *ticket);
         let waiting = self.handlers.iter().find_map(waits);
         self.handlers.clear();
@@ -173,6 +178,7 @@ impl Calls {
         self.handlers.iter_mut().for_each(|(_, handler)| handler.settled = 0);
         self.ends.values_mut().for_each(|(_, sequence)| *sequence = 0);
         self.ordered.clear();
+        self.settled = 0;
     }
 
     fn take_kept(&mut self, child: &Child) -> Option<(NestedEnd, u64)> {
@@ -195,7 +201,7 @@ impl Calls {
             handler.client == client && handler.number == number
         };
         let Some((ticket, handler)) = self.handlers.iter_mut().find(of) else {
-            return Taken::Unknown(end);
+            return Taken::Unknown;
         };
         match handler.open {
             Some((call, _)) if call == end.call => {
@@ -270,7 +276,7 @@ impl Replica {
                         ask.ordered = self.calls.ordered.remove(&ask.child);
                         let logged = self.end_in_log(ask.child);
                         let kept = logged.or_else(|| self.calls.take_kept(&ask.child));
-                        let kept = kept.or_else(|| self.end_recalled(ask.child));
+                        let kept = kept.or_else(|| self.end_that_waits(ask.child));
                         let Some((end, sequence)) = kept else {
                             effects.push(Effect::Ask(Box::new(ask)));
                             return;
@@ -303,8 +309,8 @@ impl Replica {
                 return;
             }
         }
-        // What its handlers were told before counts first: whoever waits now was told nothing.
-        if matches!(self.mode, Mode::Recalling { .. }) && !self.calls.awaits(&end) {
+        // What waits came before it, and may be how the same call ended: whoever waits now has looked there.
+        if !matches!(self.mode, Mode::Live | Mode::Idle) && !self.calls.awaits(&end) {
             return self.wait_for(Waiting::NestedEnd(end, sequence), effects);
         }
         let open = self.calls.handlers.front().and_then(|(_, handler)| handler.open);
@@ -318,12 +324,19 @@ impl Replica {
                 effects.push(Effect::Overflow);
                 self.idle(effects);
             }
-            // The call that it is about is part of the state that is on its way, or waits behind it.
-            Taken::Unknown(end) if !matches!(self.mode, Mode::Live | Mode::Idle) => {
-                self.wait_for(Waiting::NestedEnd(end, sequence), effects);
-            }
-            Taken::Kept | Taken::Spare | Taken::Unknown(_) => {}
+            Taken::Kept | Taken::Spare | Taken::Unknown => {}
         }
+    }
+
+    /// How this call ended, if that waits with the requests: for a state that is taken or comes, or behind what was there before
+    /// in a log. Handlers may be given requests ahead of that, and one that asks must not wait for what comes later.
+    fn end_that_waits(&self, child: Child) -> Option<(NestedEnd, u64)> {
+        self.waiting.iter().find_map(|waiting| match waiting {
+            Waiting::NestedEnd(end, sequence) if (end.client, end.number, end.call) == child => {
+                Some((end.clone(), *sequence))
+            }
+            _ => None,
+        })
     }
 
     /// A handler has answered. What was asked, if a group called.
@@ -350,6 +363,13 @@ impl Replica {
     /// Ends that wait for their handlers take so much room that no more should be read of a log.
     pub(super) fn has_many_ends(&self) -> bool {
         self.calls.bytes > MAX_NESTED_BYTES / 2
+    }
+
+    /// A read has seen what was executed before it, and that may rest on what was ordered after the read was given.
+    pub(super) fn settle_read(&self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
+        if self.calls.settled > 0 {
+            effects.push(Effect::Settled { client, number, sequence: self.calls.settled });
+        }
     }
 
     /// The service has been given calls that it has not answered.

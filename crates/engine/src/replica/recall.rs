@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::ordered::{NestedEnd, Ordered, ReplicaState, StateHead};
+use wire::ordered::{Ordered, ReplicaState, StateHead};
 
 use super::calls::due;
-use super::{Child, Effect, Mode, Replica, Task, Waiting};
+use super::{Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 
@@ -54,20 +54,6 @@ impl Replica {
             }
             Err(malformed) => self.unreadable(&malformed.to_string(), effects),
         }
-    }
-
-    /// While the log is executed once more: what a handler that runs now was told of this call. Handlers are given requests
-    /// ahead of what is read of the log; one that waits for an end may have been overtaken by many.
-    pub(super) fn end_recalled(&self, child: Child) -> Option<(NestedEnd, u64)> {
-        if !matches!(self.mode, Mode::Recalling { .. }) {
-            return None;
-        }
-        self.waiting.iter().find_map(|waiting| match waiting {
-            Waiting::NestedEnd(end, sequence) if (end.client, end.number, end.call) == child => {
-                Some((end.clone(), *sequence))
-            }
-            _ => None,
-        })
     }
 
     /// The service has read the state that the disk gave back.

@@ -240,17 +240,16 @@ fn recalled(log: &[Ordered]) -> (Replica, Vec<Effect>) {
     let mut effects = Vec::new();
     let log = log.iter().map(Ordered::encode).collect();
     replica.recall(Time::ZERO, None, log, &mut effects);
-    let call = NestedCall {
-        ticket: tickets(&effects)[0],
-        callee: "other".into(),
-        method: MethodId(1),
-        json: false,
-        body: Bytes::new(),
-        patience: Duration::from_secs(1),
-    };
+    let call = a_call(tickets(&effects)[0]);
     effects.clear();
     replica.call(Time::ZERO, call, &mut effects);
     (replica, effects)
+}
+
+/// What a handler calls.
+fn a_call(ticket: Ticket) -> NestedCall {
+    let (callee, method, body) = ("other".into(), MethodId(1), Bytes::new());
+    NestedCall { ticket, callee, method, json: false, body, patience: Duration::from_secs(1) }
 }
 
 fn resumed(effects: &[Effect]) -> Option<&[u8]> {
@@ -258,6 +257,48 @@ fn resumed(effects: &[Effect]) -> Option<&[u8]> {
         Effect::Resume { outcome: Ok(bytes), .. } => Some(&bytes[..]),
         _ => None,
     })
+}
+
+/// The simulator's seed 1969 of the world of disks: a donor of two transfers was given a request between the two, and its call, which had
+/// been repeated, ended twice meanwhile.
+#[test]
+fn of_two_ends_the_first_counts_also_where_a_state_is_taken() {
+    let (mut replica, snapshot) = donor(ViewNumber(2));
+    let mut effects = Vec::new();
+    replica.deliver(Time::ZERO, request(1), false, &mut effects);
+    let joiner = |node| Member { node: NodeId(node), incarnation: Incarnation(1) };
+    let wanted = [(ViewNumber(2), joiner(2)), (ViewNumber(3), joiner(3))];
+    replica.give_states(&wanted, &mut effects);
+    replica.nested_end(an_end(1, b"first"), 3, &mut effects);
+    replica.answered(snapshot, Executed::Snapshot(Ok(Bytes::new())), &mut effects);
+    let ticket = tickets(&effects)[0];
+    replica.nested_end(an_end(1, b"again"), 4, &mut effects);
+    effects.clear();
+    replica.call(Time::ZERO, a_call(ticket), &mut effects);
+    assert_eq!(resumed(&effects), Some(&b"first"[..]), "{effects:?}");
+    replica.check_invariants();
+}
+
+/// The simulator's seed 1685 of the world of disks: a read was given behind a handler that waited for its call, and was answered when all
+/// was stored that had been ordered by then.
+#[test]
+fn what_is_executed_behind_a_call_waits_for_its_end_too() {
+    let (mut replica, mut effects) = (replica(), Vec::new());
+    replica.begin(&mut effects);
+    replica.deliver(Time::ZERO, request(1), false, &mut effects);
+    replica.deliver(Time::ZERO, request(2), false, &mut effects);
+    let look = Request { client: ClientId(2), read: true, ..request(1) };
+    replica.read(look, None, &mut effects);
+    let given = tickets(&effects);
+    replica.call(Time::ZERO, a_call(given[0]), &mut effects);
+    replica.nested_end(an_end(1, b"reply"), 9, &mut effects);
+    effects.clear();
+    for ticket in given {
+        let done = Executed::Reply(ServiceOutcome::Ok(Bytes::new()));
+        replica.answered(ticket, done, &mut effects);
+    }
+    let waits = |effect: &&Effect| matches!(effect, Effect::Settled { sequence: 9, .. });
+    assert_eq!(effects.iter().filter(waits).count(), 3, "{effects:?}");
 }
 
 #[test]
