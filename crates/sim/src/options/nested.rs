@@ -1,0 +1,61 @@
+//! Which groups call which, in a seed's cluster.
+
+use wire::Duration;
+use wire::ordered::{GroupOptions, Style};
+
+use super::{GroupPlan, Options};
+use crate::draw::Draw;
+
+/// Bytes that a datagram takes, about.
+const PAYLOAD: usize = 1_200;
+
+/// What a call may take at most where others wait for it.
+const QUICK: Duration = Duration::from_millis(50);
+
+impl Options {
+    /// In half of the seeds groups call the next one. Those that vote cannot. Of a chain with disks the last is often in memory, and
+    /// answers another thing whenever it is asked: what the others were told has to be on their disks.
+    pub(super) fn with_nested(mut self, draw: &mut Draw) -> Options {
+        let calls = draw.one_in(2);
+        if calls && self.disks.is_some() && self.groups.len() > 1 && draw.one_in(2) {
+            let last = self.groups.last_mut().expect("there are several");
+            last.options = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
+        }
+        let able = |group: &GroupPlan| calls && group.options.style != Style::Voting;
+        let plans = self.groups.clone();
+        for (place, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| able(group)) {
+            let relays = |next: &GroupPlan| able(next) && place + 2 < plans.len();
+            group.callee = plans.get(place + 1).map(|next| (next.name.clone(), relays(next)));
+        }
+        if self.groups.iter().any(|group| group.callee.is_some()) {
+            // Who waits for another group holds its place at the node meanwhile: seed 2747 of the styles.
+            self.waiting = self.waiting.max(8);
+        }
+        // Who calls waits for all that its callee orders. If that is a large state with each call, those behind it wait beyond
+        // their deadlines: seeds 6520 and 48720.
+        let called: Vec<String> = self.callees().cloned().collect();
+        let slow: Vec<bool> =
+            self.groups.iter().map(|group| self.sending(group.padding) > QUICK).collect();
+        for (group, slow) in self.groups.iter_mut().zip(slow) {
+            if slow && called.contains(&group.name) {
+                group.padding = group.padding.min(1_000);
+            }
+        }
+        self
+    }
+
+    /// How long it takes until a node has sent so many bytes: of a parked token, a window in the time of an answer; of one
+    /// that circulates, a turn in a rotation.
+    fn sending(&self, bytes: usize) -> Duration {
+        let ways = match self.parking {
+            true => 2 * (bytes / (self.window * PAYLOAD)),
+            false => self.nodes * (bytes / (self.turn * PAYLOAD)),
+        };
+        self.weather.latency * ways as u32
+    }
+
+    /// The groups that others call.
+    fn callees(&self) -> impl Iterator<Item = &String> {
+        self.groups.iter().filter_map(|group| Some(&group.callee.as_ref()?.0))
+    }
+}
