@@ -132,7 +132,7 @@ impl Nested {
 
 impl<O: Ordering> Stack<O> {
     /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by
-    /// [`Output::Resume`], maybe at once.
+    /// [`Output::Resume`](crate::Output::Resume), maybe at once.
     pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
         self.asked_wall = wall;
         self.with_replica(now, group, |replica, effects| replica.call(now, call, effects));
