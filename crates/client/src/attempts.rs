@@ -10,6 +10,7 @@ use wire::{GroupId, MethodId, Time};
 
 use crate::CallError;
 use crate::bug::Bug;
+use crate::deputy::Deputy;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
 use crate::session::Session;
@@ -85,6 +86,8 @@ pub(crate) struct Call {
     unsure: bool,
     /// What the last answer that was none said.
     obstacle: Option<CallError>,
+    /// Who may answer in the place of whom it was sent to.
+    pub(crate) deputy: Option<Deputy>,
 }
 
 impl Call {
@@ -114,12 +117,18 @@ impl Call {
             full: None,
             unsure: false,
             obstacle: None,
+            deputy: None,
         }
     }
 
     /// A request is or was out that nobody has declined.
     pub(crate) fn may_be_executed(&self) -> bool {
         self.unsure || self.attempts.iter().any(|attempt| attempt.sent)
+    }
+
+    /// It was sent once, and that is under way.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.unsure && self.attempts.len() == 1 && self.deputy.is_none()
     }
 
     /// A new round over the targets: only where the request still lies is left out.
@@ -188,15 +197,23 @@ impl Session {
     }
 
     fn send(&mut self, now: Time, id: CallId, link: Link) {
+        let left = self.leave_to_deputy(now, id, link);
         let call = self.calls.get_mut(&id).expect("only calls under way are sent");
         let group = &self.groups[&call.group];
         let waiting = call.attempts.iter_mut().find(|attempt| attempt.link == link);
         let waiting = waiting.expect("an attempt names its connection");
         (waiting.sent, waiting.at) = (true, now);
         let hedge = group.hedge_after(&self.hedging).filter(|_| call.attempts.len() == 1);
-        if let Some(at) = hedge.map(|delay| now + delay).filter(|at| *at < call.deadline) {
+        if let Some(at) = left.or(hedge).map(|delay| now + delay).filter(|at| *at < call.deadline) {
             self.effects.timers.set(Timer::Hedge(id), at);
         }
+        self.put_request(now, id, link, left.is_some());
+    }
+
+    /// Sends the request of a call. Its answer may come from a deputy.
+    pub(crate) fn put_request(&mut self, now: Time, id: CallId, link: Link, deputy: bool) {
+        let call = &self.calls[&id];
+        let group = &self.groups[&call.group];
         let patience = call.deadline.since(now).as_micros();
         let request = Request {
             group: call.group,
@@ -208,6 +225,7 @@ impl Session {
             patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
             json: call.json,
             access: call.access,
+            deputy,
             body: call.body.clone(),
         };
         self.effects.stats.attempts += 1;
@@ -243,6 +261,7 @@ impl Session {
                 moved.push(*id);
             }
         }
+        self.lose_deputy(now, link);
         for id in moved {
             self.attempt(now, id, Cause::Lost);
         }
@@ -263,6 +282,7 @@ impl Session {
                 for link in silent {
                     self.ask_after_life(now, group, link);
                 }
+                self.take_back(now, id);
                 self.attempt(now, id, Cause::Silent);
             }
             Phase::Pausing => {
@@ -277,6 +297,9 @@ impl Session {
 
     /// The answer takes longer than others did: a second replica is asked as well, if one is connected.
     pub(crate) fn hedge_due(&mut self, now: Time, id: CallId) {
+        if self.calls.get(&id).is_some_and(|call| call.deputy.is_some()) {
+            return self.deputy_due(now, id);
+        }
         let Some(call) = self.calls.get_mut(&id) else { return };
         let alone = call.phase == Phase::Attempting
             && matches!(call.attempts[..], [Attempt { sent: true, .. }]);
@@ -361,7 +384,15 @@ impl Session {
             let attempts = &self.calls[&id].attempts;
             Some((id, attempts.iter().position(|a| a.link == link && a.sent)?))
         });
-        if let Some((id, place)) = place {
+        let from_deputy = call.filter(|id| {
+            let is_it = |deputy: &Deputy| deputy.link == link && reply.outcome.is_result();
+            place.is_none() && self.calls[id].deputy.as_ref().is_some_and(is_it)
+        });
+        if let Some(id) = from_deputy {
+            self.links.served(link);
+            self.answered_by_deputy(now, id);
+            self.take_outcome(now, id, reply.group, reply.outcome, reply.targets);
+        } else if let Some((id, place)) = place {
             self.links.served(link);
             let call = self.calls.get_mut(&id).expect("an active call is kept");
             let answered = call.attempts.remove(place);

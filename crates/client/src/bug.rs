@@ -13,17 +13,20 @@ pub enum Bug {
     HedgeAnew,
     /// A second replica is asked for every call that takes long, however many these are.
     HedgeWithoutEnd,
+    /// What a deputy does not answer quickly is asked for again every time, however often that is.
+    TakeBackWithoutEnd,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 5] = [
+    pub const ALL: [Bug; 6] = [
         Bug::RetryAsNew,
         Bug::ForgetSilence,
         Bug::AnswerAnyCall,
         Bug::HedgeAnew,
         Bug::HedgeWithoutEnd,
+        Bug::TakeBackWithoutEnd,
     ];
 }
 

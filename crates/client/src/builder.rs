@@ -21,11 +21,18 @@ use crate::{Config, ConnectError, Hedging};
 /// # #[cfg(not(all(feature = "net", feature = "tls")))]
 /// # fn main() {}
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Builder {
     pub(crate) tls: Option<Tls>,
     pub(crate) hedging: Hedging,
     pub(crate) spread_reads: bool,
+    pub(crate) deputies: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder { tls: None, hedging: Hedging::default(), spread_reads: false, deputies: true }
+    }
 }
 
 impl Builder {
@@ -49,10 +56,18 @@ impl Builder {
         Builder { spread_reads: true, ..self }
     }
 
+    /// Whether the second target of a semi-active group of three may answer a call in the primary's place: it has the answer a message
+    /// earlier. That is so by default; without it all answers come from whoever was asked.
+    #[must_use]
+    pub fn deputies(self, deputies: bool) -> Builder {
+        Builder { deputies, ..self }
+    }
+
     /// What a session begins with.
     pub(crate) fn config(&self, addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
-        let Builder { hedging, spread_reads, .. } = self;
-        Ok(Config { hedging: *hedging, spread_reads: *spread_reads, ..draw(addresses)? })
+        let Builder { hedging, spread_reads, deputies, .. } = self;
+        let (hedging, spread_reads, deputies) = (*hedging, *spread_reads, *deputies);
+        Ok(Config { hedging, spread_reads, deputies, ..draw(addresses)? })
     }
 
     /// Connects to the first of these addresses that answers. One node's is enough; with several,

@@ -18,6 +18,7 @@ mod bug;
 mod builder;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod channel;
+mod deputy;
 mod error;
 mod hedge;
 mod links;

@@ -31,12 +31,21 @@ pub struct Config {
     pub hedging: Hedging,
     /// Calls that change nothing go to all replicas in turn, instead of the first in rank.
     pub spread_reads: bool,
+    /// The second target may answer calls in the first one's place, where it has the answer sooner.
+    pub deputies: bool,
 }
 
 impl Config {
     /// Default knobs for the session of this name.
     pub fn new(client: ClientId, addresses: Vec<SocketAddr>, seed: u64) -> Config {
-        Config { client, addresses, seed, hedging: Hedging::default(), spread_reads: false }
+        Config {
+            client,
+            addresses,
+            seed,
+            hedging: Hedging::default(),
+            spread_reads: false,
+            deputies: true,
+        }
     }
 }
 
@@ -60,6 +69,7 @@ pub struct Session {
     pub(crate) client: ClientId,
     pub(crate) hedging: Hedging,
     pub(crate) spread_reads: bool,
+    pub(crate) deputies: bool,
     pub(crate) links: Links,
     pub(crate) groups: BTreeMap<GroupId, Group>,
     pub(crate) calls: BTreeMap<CallId, Call>,
@@ -93,6 +103,7 @@ impl Session {
             client: config.client,
             hedging: config.hedging,
             spread_reads: config.spread_reads,
+            deputies: config.deputies,
             links: Links::new(config.client, given),
             groups: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -390,6 +401,9 @@ impl Session {
         self.effects.timers.clear(Timer::Hedge(id));
         self.bytes -= call.body.len();
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
+        if call.deputy.is_some_and(|deputy| !deputy.taken_back) {
+            group.deputies.refund();
+        }
         if call.phase == Phase::Queued {
             group.queue.remove(&id);
             self.queued -= 1;

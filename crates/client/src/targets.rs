@@ -10,6 +10,7 @@ use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
 use crate::attempts::{Attempt, Call};
+use crate::deputy::TAKING_BACK;
 use crate::hedge::{Hedging, Pace};
 use crate::links::Links;
 use crate::output::{CallId, Link};
@@ -98,6 +99,8 @@ pub(crate) struct Group {
     /// Calls that wait for targets, or for a place in the window; oldest first.
     pub(crate) queue: BTreeSet<CallId>,
     pub(crate) pace: Pace,
+    /// The same of deputies, of groups that have some.
+    pub(crate) deputies: Pace,
     /// The last calls that were answered by one replica while another had them too.
     outrun: BTreeSet<u64>,
 }
@@ -115,6 +118,7 @@ impl Group {
             active: BTreeMap::new(),
             queue: BTreeSet::new(),
             pace: Pace::new(),
+            deputies: Pace::new(),
             outrun: BTreeSet::new(),
         }
     }
@@ -145,6 +149,7 @@ impl Group {
         self.next_number += 1;
         self.active.insert(number, call);
         self.pace.earn(hedging);
+        self.deputies.earn(&TAKING_BACK);
         Some((call, number))
     }
 
@@ -161,8 +166,19 @@ impl Group {
         let outrun = call.attempts.iter().filter(|attempt| attempt.sent);
         for attempt in outrun {
             self.pace.outrun(now.since(attempt.at));
-            self.outrun.insert(call.number);
+            self.expect_copy(call.number);
         }
+        if let Some(deputy) = &call.deputy {
+            if deputy.taken_back {
+                self.deputies.outrun(now.since(deputy.at));
+            }
+            self.expect_copy(call.number);
+        }
+    }
+
+    /// Another replica may have given an answer to this call, too.
+    pub(crate) fn expect_copy(&mut self, number: u64) {
+        self.outrun.insert(number);
         if self.outrun.len() > MAX_SESSION_WINDOW as usize {
             self.outrun.pop_first();
         }

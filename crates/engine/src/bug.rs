@@ -119,6 +119,10 @@ pub enum Bug {
     ServiceKeepsStyle,
     /// Who was a warm passive group's primary keeps its own ordered time, which moved by retries.
     KeepOwnTime,
+    /// A deputy answers before a majority holds what it answers, in a group of any size.
+    DeputyBeforeHeld,
+    /// A call that a deputy was to answer is ordered again there in a new component, as it is known there: without its arguments.
+    KeepStandIn,
     /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
     EndsToPrimaryOnly,
     /// An order of backups is obeyed although the view has changed since it was wished.
@@ -182,6 +186,8 @@ impl Bug {
         Bug::ReadAlone,
         Bug::ReadTooEarly,
         Bug::ForgetAge,
+        Bug::DeputyBeforeHeld,
+        Bug::KeepStandIn,
     ];
 
     /// Those of warm passive groups.

@@ -3,6 +3,7 @@
 //! - here: what comes in, what goes out
 //! - `stack/delivery.rs`: what the ring delivers
 //! - `stack/clients.rs`: what clients ask
+//! - `stack/deputies.rs`: answers that come from another node than the one that was asked
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
@@ -19,6 +20,7 @@ mod bench;
 mod clients;
 mod cold;
 mod delivery;
+mod deputies;
 mod hosting;
 mod keys;
 mod managing;
@@ -235,7 +237,7 @@ impl<O: Ordering> Stack<O> {
             directory: Directory::default(),
             hosted: BTreeMap::new(),
             cold: (BTreeSet::new(), None),
-            callers: Callers::default(),
+            callers: Callers::new(planted),
             room: config.waiting.min(MAX_WAITING),
             answered: 0,
             pace: Pace::default(),

@@ -14,6 +14,7 @@
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
 //! | are requests logged by all, and executed by the primary alone? | `replica/cold.rs` |
 //! | does the primary stay primary whoever comes back? | `directory.rs` |
+//! | may a backup answer what the primary has ordered? | `stack/deputies.rs` |
 
 use wire::ordered::Style;
 
@@ -60,6 +61,9 @@ pub(crate) trait Conduct {
     /// Whether an open entry looks if its replica knows the call, before it takes it: a client may have asked
     /// another as well. Else only who retries after a fail-over asks twice, and the sessions see it.
     fn looks_first(self) -> bool;
+
+    /// Whether a backup can answer a call in the primary's place: it executes all that it is given, at its place in the order.
+    fn has_deputies(self) -> bool;
 
     /// Whether the primary executes a call when it comes, and orders what that has changed, instead of the call.
     fn executes_on_arrival(self) -> bool;
@@ -134,6 +138,10 @@ impl Conduct for Style {
             Style::Active | Style::Voting => true,
             Style::Stateless | Style::ColdPassive | Style::WarmPassive | Style::SemiActive => false,
         }
+    }
+
+    fn has_deputies(self) -> bool {
+        self == Style::SemiActive
     }
 
     fn executes_on_arrival(self) -> bool {

@@ -58,13 +58,15 @@ pub enum Bug {
     KeepDeadLink,
     /// A round of questions is over before anybody has answered.
     ConfirmAlone,
+    /// Whoever sent a datagram is taken to have all before it, too.
+    BelieveAllComplete,
 }
 
 #[cfg(feature = "planted-bugs")]
 impl Bug {
     /// Those that a swarm of seeds meets. `ForgetObligations` needs two crashes within a round
     /// trip of each other after a loss: it has a scenario of its own (`tests/cluster/promise.rs`).
-    pub const ALL: [Bug; 12] = [
+    pub const ALL: [Bug; 13] = [
         Bug::AcceptOldToken,
         Bug::DeliverPastGap,
         Bug::SkipRetransmission,
@@ -77,6 +79,7 @@ impl Bug {
         Bug::SafeUnknown,
         Bug::ForgetStability,
         Bug::ResumeMessage,
+        Bug::BelieveAllComplete,
     ];
 
     /// Those that hide a dead member: found by the scenarios of `tests/detection.rs`.

@@ -215,6 +215,9 @@ impl Order {
             (hop, _) if data.hop > hop => (data.hop, data.sequence),
             newer => newer,
         };
+        if data.complete || planted!(config, BelieveAllComplete) {
+            self.learn(from, data.sequence);
+        }
         let new = self.keep(sender, data);
         if new {
             // A pulse is believed where nothing is missing: this was sent after the last.
@@ -282,12 +285,15 @@ impl Order {
     ) {
         let stable = self.all();
         self.announced = self.announced.max(stable);
+        let aru = self.window.aru();
         let token = self.token.as_mut().expect("only the holder gives out numbers");
+        let complete = aru == token.sequence;
         token.sequence += 1;
         token.home = self.mine as u8;
         let data = Data {
             ring: self.id,
             ack_wanted: ack,
+            complete,
             hop: token.hop,
             sequence: token.sequence,
             stable,

@@ -183,6 +183,7 @@ mod tests {
         let data = Data {
             ring: RingId::default(),
             ack_wanted: false,
+            complete: false,
             hop: 0,
             sequence: 1,
             stable: 0,

@@ -153,6 +153,7 @@ impl Recovering<'_> {
         let data = Data {
             ring: old.id,
             ack_wanted: false,
+            complete: false,
             hop: 0,
             sequence: origin.sequence,
             stable: 0,

@@ -113,6 +113,7 @@ mod tests {
         let data = Data {
             ring: RingId::default(),
             ack_wanted: false,
+            complete: false,
             hop: 0,
             sequence,
             stable: 0,

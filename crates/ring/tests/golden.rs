@@ -32,10 +32,10 @@ fn a_parked_sender_orders_at_once() {
             0    us  n0 delivers r3943027@n0/2 n0.i1000#1
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
             50   us  n1 delivers r3943027@n0/2 n0.i1000#1
-            50   us  n1 held r3943027@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=2 all=1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
             50   us  n2 delivers r3943027@n0/2 n0.i1000#1
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 held r3943027@n0 majority=2 all=2
         "#]],
@@ -63,9 +63,10 @@ fn the_token_comes_to_who_wants_it() {
             100  us  n2 delivers r3943027@n0/2 n2.i3000#0
             150  us  n0 -> n2 ack hop=5 aru=2 missing=[]
             150  us  n0 delivers r3943027@n0/2 n2.i3000#0
+            150  us  n0 held r3943027@n0 majority=2 all=1
             150  us  n1 -> n2 ack hop=5 aru=2 missing=[]
             150  us  n1 delivers r3943027@n0/2 n2.i3000#0
-            150  us  n1 held r3943027@n0 majority=1 all=1
+            150  us  n1 held r3943027@n0 majority=2 all=1
             200  us  n2 held r3943027@n0 majority=2 all=1
             200  us  n2 held r3943027@n0 majority=2 all=2
         "#]],
@@ -94,11 +95,12 @@ fn a_lost_message_is_sent_again() {
             0    us  n0 delivers r3943027@n0/3 n0.i1000#2
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
             50   us  n2 delivers r3943027@n0/2 n0.i1000#1
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             50   us  n1 -> n0 ack hop=4 aru=1 missing=[2]
             50   us  n1 held r3943027@n0 majority=1 all=1
             50   us  n2 -> n0 ack hop=4 aru=3 missing=[]
             50   us  n2 delivers r3943027@n0/3 n0.i1000#2
+            50   us  n2 held r3943027@n0 majority=3 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 -> n1 data #2 hop=4 stable=1 ack!
             100  us  n0 Retransmitted(1)
@@ -106,6 +108,7 @@ fn a_lost_message_is_sent_again() {
             150  us  n1 -> n0 ack hop=4 aru=3 missing=[]
             150  us  n1 delivers r3943027@n0/2 n0.i1000#1
             150  us  n1 delivers r3943027@n0/3 n0.i1000#2
+            150  us  n1 held r3943027@n0 majority=3 all=1
             200  us  n0 held r3943027@n0 majority=3 all=3
         "#]],
     );
@@ -129,7 +132,7 @@ fn a_lost_last_message_is_found_by_a_round_of_the_token() {
             0    us  n0 delivers r3943027@n0/2 n0.i1000#1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
             50   us  n2 delivers r3943027@n0/2 n0.i1000#1
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             1000 us  n0 -> n1 token hop=5 #2 arus=[2, 1, 2] wants=0 home=0 missing=[]
             1050 us  n1 held r3943027@n0 majority=2 all=1
@@ -137,7 +140,6 @@ fn a_lost_last_message_is_found_by_a_round_of_the_token() {
             1100 us  n2 -> n0 data #2 hop=4 stable=1
             1100 us  n2 -> n1 data #2 hop=4 stable=1
             1100 us  n2 Retransmitted(1)
-            1100 us  n2 held r3943027@n0 majority=2 all=1
             1100 us  n2 -> n0 token hop=7 #2 arus=[2, 1, 2] wants=0 home=0 missing=[]
             1150 us  n1 delivers r3943027@n0/2 n0.i1000#1
             1150 us  n1 held r3943027@n0 majority=2 all=2
@@ -162,18 +164,18 @@ fn nobody_is_asked_at_once_for_an_agreed_message() {
     check(
         &mut cluster,
         expect![[r#"
-        0    us  n0 -> n1 data #2 hop=4 stable=1
-        0    us  n0 -> n2 data #2 hop=4 stable=1
-        0    us  n0 delivers r3943027@n0/2 n0.i1000#1
-        50   us  n1 delivers r3943027@n0/2 n0.i1000#1
-        50   us  n1 held r3943027@n0 majority=1 all=1
-        50   us  n2 delivers r3943027@n0/2 n0.i1000#1
-        50   us  n2 held r3943027@n0 majority=1 all=1
-        1000 us  n0 -> n1 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
-        1050 us  n1 -> n2 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
-        1100 us  n2 -> n0 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
-        1150 us  n0 held r3943027@n0 majority=2 all=2
-    "#]],
+            0    us  n0 -> n1 data #2 hop=4 stable=1
+            0    us  n0 -> n2 data #2 hop=4 stable=1
+            0    us  n0 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n1 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n1 held r3943027@n0 majority=2 all=1
+            50   us  n2 delivers r3943027@n0/2 n0.i1000#1
+            50   us  n2 held r3943027@n0 majority=2 all=1
+            1000 us  n0 -> n1 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
+            1050 us  n1 -> n2 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
+            1100 us  n2 -> n0 pulse 1 of n0 hop=4 #2 stable=1 next=5000us
+            1150 us  n0 held r3943027@n0 majority=2 all=2
+        "#]],
     );
 }
 
@@ -232,7 +234,7 @@ fn a_killed_process_is_left_out_without_a_timer() {
             0    us  n0 delivers r3943027@n0/2 n0.i1000#1
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
             50   us  n1 delivers r3943027@n0/2 n0.i1000#1
-            50   us  n1 held r3943027@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=2 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 Unreachable(n2.i3000)
             100  us  n0 Gathering { proposed: [n0.i1000, n1.i2000, n2.i3000], failed: [n2.i3000] }
@@ -274,7 +276,7 @@ fn a_message_of_a_dead_sender_is_recovered() {
             0    us  n2 delivers r3943027@n0/2 n2.i3000#1
             50   us  n1 -> n2 ack hop=5 aru=2 missing=[]
             50   us  n1 delivers r3943027@n0/2 n2.i3000#1
-            50   us  n1 held r3943027@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=2 all=1
             50   us  n2 crashes
             50   us  n1 -> n0 want
             50   us  n1 -> n2 want
@@ -303,6 +305,7 @@ fn a_message_of_a_dead_sender_is_recovered() {
             450  us  n1 delivers r3943028@n0/2 n1.i2000#0
             500  us  n0 -> n1 ack hop=4 aru=2 missing=[]
             500  us  n0 delivers r3943028@n0/2 n1.i2000#0
+            500  us  n0 held r3943028@n0 majority=2 all=2
         "#]],
     );
 }

@@ -34,11 +34,13 @@ fn a_safe_message_is_delivered_when_all_are_known_to_have_it() {
             0    us  n0 -> n1 data #3 hop=4 stable=1 ack!
             0    us  n0 -> n2 data #3 hop=4 stable=1 ack!
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n1 held r3943027@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=2 all=1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             50   us  n1 -> n0 ack hop=4 aru=3 missing=[]
+            50   us  n1 held r3943027@n0 majority=3 all=1
             50   us  n2 -> n0 ack hop=4 aru=3 missing=[]
+            50   us  n2 held r3943027@n0 majority=3 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 delivers safe r3943027@n0/2 n0.i1000#1
             100  us  n0 delivers r3943027@n0/3 n0.i1000#2
@@ -49,10 +51,10 @@ fn a_safe_message_is_delivered_when_all_are_known_to_have_it() {
             100  us  n0 held r3943027@n0 majority=3 all=3
             150  us  n1 delivers safe r3943027@n0/2 n0.i1000#1
             150  us  n1 delivers r3943027@n0/3 n0.i1000#2
-            150  us  n1 held r3943027@n0 majority=2 all=2
+            150  us  n1 held r3943027@n0 majority=3 all=2
             150  us  n2 delivers safe r3943027@n0/2 n0.i1000#1
             150  us  n2 delivers r3943027@n0/3 n0.i1000#2
-            150  us  n2 held r3943027@n0 majority=2 all=2
+            150  us  n2 held r3943027@n0 majority=3 all=2
         "#]],
     );
 }
@@ -77,15 +79,17 @@ fn a_safe_message_waits_for_the_last_one_who_misses_it() {
             0    us  n0 -> n1 data #3 safe hop=4 stable=1 ack!
             0    us  n0 -> n2 data #3 safe hop=4 stable=1 ack!
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             50   us  n1 -> n0 ack hop=4 aru=1 missing=[2]
             50   us  n1 held r3943027@n0 majority=1 all=1
             50   us  n2 -> n0 ack hop=4 aru=3 missing=[]
+            50   us  n2 held r3943027@n0 majority=3 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 -> n1 data #2 safe hop=4 stable=1 ack!
             100  us  n0 Retransmitted(1)
             100  us  n0 held r3943027@n0 majority=3 all=1
             150  us  n1 -> n0 ack hop=4 aru=3 missing=[]
+            150  us  n1 held r3943027@n0 majority=3 all=1
             200  us  n0 delivers safe r3943027@n0/2 n0.i1000#1
             200  us  n0 delivers safe r3943027@n0/3 n0.i1000#2
             200  us  n0 held r3943027@n0 majority=3 all=3
@@ -117,9 +121,9 @@ fn who_hears_nothing_of_stability_asks() {
             0    us  n0 -> n1 data #2 safe hop=4 stable=1 ack!
             0    us  n0 -> n2 data #2 safe hop=4 stable=1 ack!
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n1 held r3943027@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=2 all=1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 delivers safe r3943027@n0/2 n0.i1000#1
             100  us  n0 held r3943027@n0 majority=2 all=2
@@ -157,9 +161,9 @@ fn a_safe_message_that_only_its_dead_sender_delivered() {
             0    us  n0 -> n1 data #2 safe hop=4 stable=1 ack!
             0    us  n0 -> n2 data #2 safe hop=4 stable=1 ack!
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n1 held r3943027@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=2 all=1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 delivers safe r3943027@n0/2 n0.i1000#1
             100  us  n0 held r3943027@n0 majority=2 all=2
@@ -216,9 +220,9 @@ fn a_safe_message_that_one_survivor_knows_to_be_stable() {
             0    us  n0 -> n1 data #2 safe hop=4 stable=1 ack!
             0    us  n0 -> n2 data #2 safe hop=4 stable=1 ack!
             50   us  n1 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n1 held r3943027@n0 majority=1 all=1
+            50   us  n1 held r3943027@n0 majority=2 all=1
             50   us  n2 -> n0 ack hop=4 aru=2 missing=[]
-            50   us  n2 held r3943027@n0 majority=1 all=1
+            50   us  n2 held r3943027@n0 majority=2 all=1
             100  us  n0 held r3943027@n0 majority=2 all=1
             100  us  n0 delivers safe r3943027@n0/2 n0.i1000#1
             100  us  n0 held r3943027@n0 majority=2 all=2
@@ -335,14 +339,17 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
             0    us  n0 delivers r3943027@n0/4 n0.i1000#3
             60   us  n0 -> n1 token hop=5 #4 arus=[4, 1, 1] wants=10 home=0 missing=[]
             60   us  n1 delivers r3943027@n0/2 n0.i1000#1
-            60   us  n1 held r3943027@n0 majority=1 all=1
+            60   us  n1 held r3943027@n0 majority=2 all=1
             70   us  n2 delivers r3943027@n0/2 n0.i1000#1
-            70   us  n2 held r3943027@n0 majority=1 all=1
+            70   us  n2 held r3943027@n0 majority=2 all=1
             80   us  n1 delivers r3943027@n0/3 n0.i1000#2
+            80   us  n1 held r3943027@n0 majority=3 all=1
             90   us  n2 delivers r3943027@n0/3 n0.i1000#2
+            90   us  n2 held r3943027@n0 majority=3 all=1
             100  us  n1 delivers r3943027@n0/4 n0.i1000#3
+            100  us  n1 held r3943027@n0 majority=4 all=1
             110  us  n2 delivers r3943027@n0/4 n0.i1000#3
-            120  us  n1 held r3943027@n0 majority=4 all=1
+            110  us  n2 held r3943027@n0 majority=4 all=1
             120  us  n1 -> n0 data #5 hop=5 stable=1
             120  us  n1 -> n2 data #5 hop=5 stable=1
             120  us  n1 -> n2 token hop=6 #7 arus=[4, 7, 1] wants=100 home=1 missing=[] following=2
@@ -354,19 +361,23 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
             120  us  n1 delivers r3943027@n0/6 n1.i2000#1
             120  us  n1 delivers r3943027@n0/7 n1.i2000#2
             180  us  n0 delivers r3943027@n0/5 n1.i2000#0
+            180  us  n0 held r3943027@n0 majority=5 all=1
             190  us  n2 delivers r3943027@n0/5 n1.i2000#0
+            190  us  n2 held r3943027@n0 majority=5 all=4
             200  us  n2 held r3943027@n0 majority=5 all=4
-            200  us  n2 -> n0 data #8 hop=6 stable=4
-            200  us  n2 -> n1 data #8 hop=6 stable=4
-            200  us  n2 -> n0 data #9 hop=6 stable=4
-            200  us  n2 -> n1 data #9 hop=6 stable=4
-            200  us  n2 -> n0 data #10 hop=6 stable=4
-            200  us  n2 -> n1 data #10 hop=6 stable=4
+            200  us  n2 -> n0 data #8 hop=6 stable=4 incomplete
+            200  us  n2 -> n1 data #8 hop=6 stable=4 incomplete
+            200  us  n2 -> n0 data #9 hop=6 stable=4 incomplete
+            200  us  n2 -> n1 data #9 hop=6 stable=4 incomplete
+            200  us  n2 -> n0 data #10 hop=6 stable=4 incomplete
+            200  us  n2 -> n1 data #10 hop=6 stable=4 incomplete
             210  us  n0 delivers r3943027@n0/6 n1.i2000#1
+            210  us  n0 held r3943027@n0 majority=6 all=1
             220  us  n2 delivers r3943027@n0/6 n1.i2000#1
             220  us  n2 held r3943027@n0 majority=6 all=4
             230  us  n0 -> n1 ack hop=5 aru=7 missing=[]
             230  us  n0 delivers r3943027@n0/7 n1.i2000#2
+            230  us  n0 held r3943027@n0 majority=7 all=1
             240  us  n2 -> n1 ack hop=6 aru=10 missing=[]
             240  us  n2 delivers r3943027@n0/7 n1.i2000#2
             240  us  n2 delivers r3943027@n0/8 n2.i3000#0
@@ -374,7 +385,7 @@ fn the_token_overtakes_the_last_datagrams_of_a_turn() {
             240  us  n2 delivers r3943027@n0/10 n2.i3000#2
             240  us  n2 held r3943027@n0 majority=7 all=4
             260  us  n0 delivers r3943027@n0/8 n2.i3000#0
-            260  us  n0 held r3943027@n0 majority=4 all=4
+            260  us  n0 held r3943027@n0 majority=7 all=4
             270  us  n1 delivers r3943027@n0/8 n2.i3000#0
             270  us  n1 held r3943027@n0 majority=4 all=4
             280  us  n0 delivers r3943027@n0/9 n2.i3000#1
@@ -412,9 +423,10 @@ fn a_parked_token_is_handed_over() {
             100  us  n1 delivers r3943027@n0/2 n1.i2000#0
             150  us  n0 -> n1 ack hop=5 aru=2 missing=[]
             150  us  n0 delivers r3943027@n0/2 n1.i2000#0
+            150  us  n0 held r3943027@n0 majority=2 all=1
             150  us  n2 -> n1 ack hop=5 aru=2 missing=[]
             150  us  n2 delivers r3943027@n0/2 n1.i2000#0
-            150  us  n2 held r3943027@n0 majority=1 all=1
+            150  us  n2 held r3943027@n0 majority=2 all=1
             200  us  n1 held r3943027@n0 majority=2 all=1
             200  us  n1 held r3943027@n0 majority=2 all=2
             1000 us  n1 -> n0 data #3 hop=5 stable=2 ack!
@@ -422,10 +434,10 @@ fn a_parked_token_is_handed_over() {
             1000 us  n1 delivers r3943027@n0/3 n1.i2000#1
             1050 us  n0 -> n1 ack hop=5 aru=3 missing=[]
             1050 us  n0 delivers r3943027@n0/3 n1.i2000#1
-            1050 us  n0 held r3943027@n0 majority=2 all=2
+            1050 us  n0 held r3943027@n0 majority=3 all=2
             1050 us  n2 -> n1 ack hop=5 aru=3 missing=[]
             1050 us  n2 delivers r3943027@n0/3 n1.i2000#1
-            1050 us  n2 held r3943027@n0 majority=2 all=2
+            1050 us  n2 held r3943027@n0 majority=3 all=2
             1100 us  n1 held r3943027@n0 majority=3 all=2
             1100 us  n1 held r3943027@n0 majority=3 all=3
             2000 us  n0 -> n1 want
@@ -437,9 +449,10 @@ fn a_parked_token_is_handed_over() {
             2100 us  n0 delivers r3943027@n0/4 n0.i1000#1
             2150 us  n1 -> n0 ack hop=6 aru=4 missing=[]
             2150 us  n1 delivers r3943027@n0/4 n0.i1000#1
+            2150 us  n1 held r3943027@n0 majority=4 all=3
             2150 us  n2 -> n0 ack hop=6 aru=4 missing=[]
             2150 us  n2 delivers r3943027@n0/4 n0.i1000#1
-            2150 us  n2 held r3943027@n0 majority=3 all=3
+            2150 us  n2 held r3943027@n0 majority=4 all=3
             2200 us  n0 held r3943027@n0 majority=4 all=3
             2200 us  n0 held r3943027@n0 majority=4 all=4
         "#]],

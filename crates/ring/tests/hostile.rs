@@ -73,6 +73,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             Message::Data(Data {
                 ring,
                 ack_wanted: random.one_in(2),
+                complete: random.one_in(2),
                 hop,
                 sequence: number(random, near).max(1),
                 stable: number(random, near),

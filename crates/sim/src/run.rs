@@ -71,6 +71,10 @@ pub struct Summary {
     pub hedges: u64,
     /// Replies that brought what another had brought.
     pub copies: u64,
+    /// Calls that a deputy answered.
+    pub deputies: u64,
+    /// Calls that were taken back from one.
+    pub taken_back: u64,
 }
 
 impl Summary {
@@ -92,6 +96,8 @@ impl Summary {
         self.undecided += other.undecided;
         self.hedges += other.hedges;
         self.copies += other.copies;
+        self.deputies += other.deputies;
+        self.taken_back += other.taken_back;
     }
 }
 

@@ -54,6 +54,7 @@ fn any_frame(random: &mut Random) -> Frame {
             patience_us: 1,
             json: true,
             access: wire::client::Access::Read,
+            deputy: false,
             body: Bytes::new(),
         }),
         5 | 6 => Frame::Bound(Bound { group, targets: told(random) }),

@@ -20,6 +20,7 @@ fn request(number: u64) -> Request {
         method: MethodId(1),
         json: false,
         read: false,
+        deputy: false,
         client: ClientId(1),
         number,
         unanswered: number,

@@ -165,6 +165,7 @@ impl Room {
             patience_us: 1_000_000,
             json: false,
             access,
+            deputy: false,
             body: Bytes::new(),
         };
         self.stack.handle_frame(NOW, NOW, CALLER, Frame::Hello(Hello::new(CLIENT)));
@@ -242,6 +243,7 @@ fn a_request(number: u64) -> wire::ordered::Request {
         method: MethodId(1),
         json: false,
         read: false,
+        deputy: false,
         client: CLIENT,
         number,
         unanswered: 1,

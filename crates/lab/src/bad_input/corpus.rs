@@ -22,6 +22,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
     let data = Data {
         ring,
         ack_wanted: true,
+        complete: true,
         hop: 3,
         sequence: 4,
         stable: 2,
@@ -102,6 +103,7 @@ pub fn streams(group: &str) -> Vec<Bytes> {
         patience_us: 1_000,
         json: false,
         access: Access::Read,
+        deputy: false,
         body: Bytes::from_static(b"arguments"),
     };
     let call = Frame::Request(call).encode();

@@ -147,6 +147,7 @@ impl Caller {
             patience_us: 20_000_000,
             json: false,
             access: wire::client::Access::Change,
+            deputy: false,
             body: Bytes::copy_from_slice(body),
         }));
         match self.receive() {

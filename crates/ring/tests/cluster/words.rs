@@ -28,13 +28,14 @@ pub fn describe(message: &Message) -> String {
     match message {
         Message::Data(data) => {
             let ack = if data.ack_wanted { " ack!" } else { "" };
+            let complete = if data.complete { "" } else { " incomplete" };
             let origin = data
                 .origin
                 .map(|o| format!(" was {}/{} of {}", o.ring, o.sequence, o.sender.node))
                 .unwrap_or_default();
             let safe = if data.level() == Level::Safe { " safe" } else { "" };
             format!(
-                "data #{}{safe} hop={} stable={}{ack}{origin}",
+                "data #{}{safe} hop={} stable={}{ack}{complete}{origin}",
                 data.sequence, data.hop, data.stable
             )
         }

@@ -439,6 +439,8 @@ impl Cluster {
             hedging::budget(customer.session.client(), stats, self.options.groups.len())?;
             self.summary.hedges += stats.hedges;
             self.summary.copies += stats.copies;
+            self.summary.deputies += stats.deputies;
+            self.summary.taken_back += stats.taken_back;
         }
         for group in &self.options.groups {
             let Some((callee, _)) = &group.callee else { continue };

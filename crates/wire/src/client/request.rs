@@ -11,6 +11,7 @@ use crate::{ClientId, GroupId, Malformed, MethodId, ViewNumber};
 const JSON: u8 = 1;
 const READ: u8 = 2;
 const STALE: u8 = 4;
+const DEPUTY: u8 = 8;
 
 /// What a call does to the service's state, and so how it is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl Access {
 /// flags    bit 0: the body is JSON, and so shall the reply be
 ///          bit 1: a read: it changes nothing and is not ordered
 ///          bit 2, with bit 1: it may be answered from what was true so long ago
+///          bit 3, without bit 1: the answer may come from the second target
 /// max age  of such a read, from 1; of all others 0
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +90,8 @@ pub struct Request {
     pub json: bool,
     /// What it does to the state.
     pub access: Access,
+    /// The client is connected to the second target of its view as well: the answer may come from there. Never of a read.
+    pub deputy: bool,
     /// The arguments.
     pub body: Bytes,
 }
@@ -118,7 +122,9 @@ impl Request {
             view: self.view.0.into(),
             method: self.method.0.into(),
             patience_us: self.patience_us.into(),
-            flags: (u8::from(self.json) * JSON) | self.access.flags(),
+            flags: (u8::from(self.json) * JSON)
+                | self.access.flags()
+                | (u8::from(self.deputy) * DEPUTY),
             reserved: 0,
             max_age_ms: match self.access {
                 Access::Stale { max_age_ms } => max_age_ms.into(),
@@ -134,11 +140,15 @@ impl Request {
     /// Reads a body, which the arguments share.
     pub(super) fn decode(body: &Bytes) -> Result<Request, Malformed> {
         let (header, _) = RequestHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
-        if header.flags & !(JSON | READ | STALE) != 0 || header.reserved != 0 {
+        if header.flags & !(JSON | READ | STALE | DEPUTY) != 0 || header.reserved != 0 {
             return Err(Malformed::Field("request flags"));
         }
         let access = Access::decode(header.flags, header.max_age_ms.get())
             .ok_or(Malformed::Field("request flags"))?;
+        let deputy = header.flags & DEPUTY != 0;
+        if deputy && access.reads() {
+            return Err(Malformed::Field("request flags"));
+        }
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
             return Err(Malformed::Field("request number"));
         }
@@ -153,6 +163,7 @@ impl Request {
             patience_us: header.patience_us.get(),
             json: header.flags & JSON != 0,
             access,
+            deputy,
             body: body.slice(size_of::<RequestHeader>()..),
         })
     }

@@ -21,6 +21,7 @@ use crate::{ClusterId, Incarnation, Malformed, Member, NodeId, RingId};
 ///
 /// flags   bit 0: please acknowledge (Ack) at once
 ///         bit 1: recovered; an origin follows
+///         bit 2: the sender has everything up to this
 /// origin  old message that is sent again while a ring is being formed (32 bytes)
 ///         | old ring.seq 8 | old rep 4 | sender 4 | sender's incarnation 8 | old seq 8 |
 /// chunk   | length 2 | part 1 | 0 | bytes |
@@ -33,6 +34,8 @@ pub struct Data {
     pub ring: RingId,
     /// The receiver is to answer with an [`Ack`](super::Ack) at once.
     pub ack_wanted: bool,
+    /// Its sender has everything up to here: whoever gets it knows so of two members at once.
+    pub complete: bool,
     /// How often the token had been passed when this was sent.
     pub hop: u64,
     /// Place in the ring's total order, from 1, without gaps.
@@ -88,6 +91,7 @@ struct ChunkHeader {
 
 const ACK_WANTED: u8 = 1;
 const RECOVERED: u8 = 2;
+const COMPLETE: u8 = 4;
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
 const SAFE: u8 = 4;
@@ -194,7 +198,9 @@ impl Data {
         DataHeader {
             ring_sequence: self.ring.sequence.into(),
             representative: self.ring.representative.0.into(),
-            flags: (u8::from(self.ack_wanted) * ACK_WANTED) | recovered,
+            flags: (u8::from(self.ack_wanted) * ACK_WANTED)
+                | (u8::from(self.complete) * COMPLETE)
+                | recovered,
             reserved: [0; 3],
             hop: self.hop.into(),
             sequence: self.sequence.into(),
@@ -244,7 +250,7 @@ fn chunk_at(body: &[u8], at: usize) -> Result<Option<(u8, Range<usize>)>, Malfor
 
 pub(super) fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
     let (header, rest) = DataHeader::read_from_prefix(&bytes).map_err(|_| Malformed::Length)?;
-    if header.flags & !(ACK_WANTED | RECOVERED) != 0 || header.reserved != [0; 3] {
+    if header.flags & !(ACK_WANTED | RECOVERED | COMPLETE) != 0 || header.reserved != [0; 3] {
         return Err(Malformed::Field("data flags"));
     }
     let mut start = size_of::<DataHeader>();
@@ -274,6 +280,7 @@ pub(super) fn decode_data(bytes: Bytes) -> Result<Data, Malformed> {
     let data = Data {
         ring,
         ack_wanted: header.flags & ACK_WANTED != 0,
+        complete: header.flags & COMPLETE != 0,
         hop: header.hop.get(),
         sequence: header.sequence.get(),
         stable: header.stable.get(),

@@ -59,6 +59,7 @@ proptest! {
         let data = Data {
             ring: Default::default(),
             ack_wanted: false,
+            complete: false,
             hop: 0,
             sequence: 1,
             stable: 0,

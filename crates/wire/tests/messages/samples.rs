@@ -52,6 +52,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
     let data = Data {
         ring: RING,
         ack_wanted: true,
+        complete: true,
         hop: 0x11,
         sequence: 0x22,
         stable: 0x21,
@@ -62,7 +63,8 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
     let mut safe = Vec::new();
     push_chunk(&mut safe, true, true, Level::Safe, b"safe");
     let safe = Data { body: safe.into(), ..data.clone() };
-    let recovered = Data { origin: Some(origin), ack_wanted: false, ..data.clone() };
+    let recovered =
+        Data { origin: Some(origin), ack_wanted: false, complete: false, ..data.clone() };
     let token = Token {
         ring: RING,
         hop: 300,
@@ -171,6 +173,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 method: MethodId(0xb1),
                 json: true,
                 read: true,
+                deputy: false,
                 client: ClientId(0xc1),
                 number: 9,
                 unanswered: 8,
@@ -188,6 +191,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 method: MethodId(0xb1),
                 json: false,
                 read: false,
+                deputy: false,
                 client: nested_client(GroupId(0xa3), ClientId(0xc1)),
                 number: nested_number(9, 2).expect("a small number"),
                 unanswered: 8 << 8,
@@ -425,6 +429,7 @@ pub fn logged_state() -> LoggedState {
             method,
             json: false,
             read: false,
+            deputy: false,
             client,
             number,
             unanswered,
@@ -495,6 +500,7 @@ pub fn request() -> client::Request {
         patience_us: 250_000,
         json: false,
         access: Access::Change,
+        deputy: false,
         body: Bytes::from_static(b"body"),
     }
 }

@@ -73,11 +73,12 @@ fn data() -> impl Strategy<Value = Data> {
         sender,
         sequence,
     });
-    let head = (ring(), any::<bool>(), any::<u64>(), 1..u64::MAX, any::<u64>());
+    let head = (ring(), any::<[bool; 2]>(), any::<u64>(), 1..u64::MAX, any::<u64>());
     (head, option::of(origin), chunks()).prop_map(
-        |((ring, ack_wanted, hop, sequence, stable), origin, body)| Data {
+        |((ring, [ack_wanted, complete], hop, sequence, stable), origin, body)| Data {
             ring,
             ack_wanted,
+            complete,
             hop,
             sequence,
             stable,
@@ -333,6 +334,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 method: MethodId(method),
                 json,
                 read: number % 3 == 0,
+                deputy: number % 3 == 1,
                 client: ClientId(client),
                 number,
                 unanswered,
@@ -361,6 +363,7 @@ fn nested_request() -> impl Strategy<Value = ordered::Request> {
                 client: nested_client(origin.caller(), origin.client),
                 number: nested_number(parent, call).expect("a small number"),
                 unanswered: 0,
+                deputy: false,
                 origin: Some(Box::new(origin)),
                 ..request
             }

@@ -94,6 +94,7 @@ impl<O: Base> Cluster<O> {
             patience_us: patience.as_micros() as u32,
             json: false,
             access,
+            deputy: false,
             body: Bytes::copy_from_slice(body.as_bytes()),
         };
         let pending = Pending { caller: connection.caller, number, at: self.now };

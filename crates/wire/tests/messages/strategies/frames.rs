@@ -39,6 +39,7 @@ fn client_request() -> impl Strategy<Value = client::Request> {
                 patience_us,
                 json,
                 access,
+                deputy: !access.reads() && number % 2 == 0,
                 body,
             }
         },
