@@ -121,8 +121,8 @@ pub enum Bug {
     KeepOwnTime,
     /// A deputy answers before a majority holds what it answers, in a group of any size.
     DeputyBeforeHeld,
-    /// A call that a deputy was to answer is ordered again there in a new component, as it is known there: without its arguments.
-    KeepStandIn,
+    /// A primary that leaves an answer to a deputy gives it, too.
+    AnswerBesidesDeputy,
     /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
     EndsToPrimaryOnly,
     /// An order of backups is obeyed although the view has changed since it was wished.
@@ -187,7 +187,7 @@ impl Bug {
         Bug::ReadTooEarly,
         Bug::ForgetAge,
         Bug::DeputyBeforeHeld,
-        Bug::KeepStandIn,
+        Bug::AnswerBesidesDeputy,
     ];
 
     /// Those of warm passive groups.

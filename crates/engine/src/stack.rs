@@ -237,7 +237,7 @@ impl<O: Ordering> Stack<O> {
             directory: Directory::default(),
             hosted: BTreeMap::new(),
             cold: (BTreeSet::new(), None),
-            callers: Callers::new(planted),
+            callers: Callers::default(),
             room: config.waiting.min(MAX_WAITING),
             answered: 0,
             pace: Pace::default(),

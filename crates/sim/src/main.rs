@@ -182,7 +182,8 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved, {} orders of backups, {} changes of style, {} calls between groups ended ({} copies of ends)\
+         {} states transferred, {} primaries moved, {} orders of backups, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
+         {} answers of deputies, {} taken back, {} copies of replies\
          {}",
         failed.len(),
         total.steps,
@@ -193,6 +194,9 @@ fn in_words(report: &Report) -> String {
         total.restyles,
         total.nested,
         total.nested_copies,
+        total.deputies,
+        total.taken_back,
+        total.copies,
         match total.undecided {
             0 => String::new(),
             some => format!("\nUNDECIDED: {some} histories would take too long to be judged"),
@@ -230,6 +234,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "transfers": total.transfers,
         "moves": total.moves,
         "ranks": total.ranks,
+        "deputies": { "answered": total.deputies, "taken_back": total.taken_back, "copies": total.copies },
         "nested": { "ends": total.nested, "copies": total.nested_copies },
         "restyles": total.restyles,
         "undecided": total.undecided,

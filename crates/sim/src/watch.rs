@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::check::answers::Answers;
 use crate::check::hashed::HashMap;
 
 use bytes::Bytes;
@@ -61,6 +62,7 @@ pub struct Watch {
     /// Where the services of cold passive groups run.
     pub cold: Cold,
     numbers: Numbers,
+    answers: Answers,
     /// Who waits for the token.
     pub wait: Wait,
     /// What clients saw.
@@ -101,6 +103,7 @@ impl Watch {
             histories: Histories::default(),
             clock: OrderedTime::default(),
             replies: Replies::default(),
+            answers: Answers::default(),
             places: HashMap::default(),
             ahead: HashMap::default(),
             nested: HashMap::default(),
@@ -125,6 +128,7 @@ impl Watch {
     pub fn event(&mut self, by: Member, event: &Event) -> Verdict {
         match event {
             Event::Configuration { ring, members } => {
+                self.answers.changed();
                 self.promise.configuration(*ring, members);
                 self.wait.ring(*ring, members);
             }
@@ -133,6 +137,7 @@ impl Watch {
                 self.promise.component(*ring, by);
             }
             Event::View { group, view, replicas, primary, style, .. } => {
+                self.answers.changed();
                 let component = self.component(by);
                 self.views.installed(by, component, (*group, *view), replicas)?;
                 self.moves.installed(by, component, (*group, *view), (*style, replicas))?;
@@ -312,6 +317,7 @@ impl Watch {
         if !self.served.concerns(request.group) {
             self.promise.called(request.group);
         }
+        self.answers.asked(call);
         let read = request.access.reads() && !self.ordering_reads.contains(&request.group);
         self.replies.asked(call, request.method, &request.body, read)
     }
@@ -328,7 +334,9 @@ impl Watch {
         if self.loose.contains(&reply.group) || self.votes.is_spoilt(reply.group) {
             return Ok(());
         }
-        self.replies.answered((reply.group, client, reply.number), &reply.outcome)?;
+        let call = (reply.group, client, reply.number);
+        self.answers.answered(call)?;
+        self.replies.answered(call, &reply.outcome)?;
         match &reply.outcome {
             Outcome::Ok(bytes) | Outcome::Service(bytes) if bytes.len() >= REPLY => {
                 let word = |at: usize| {

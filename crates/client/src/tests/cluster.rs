@@ -9,7 +9,7 @@ use wire::client::{Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targ
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
-use crate::{CallError, CallId, Config, Event, Link, Output, Session};
+use crate::{CallError, CallId, Config, Event, Link, Output, Reading, Session};
 
 pub(super) const LATENCY: Duration = Duration::from_micros(100);
 pub(super) const GROUP: &str = "counter";
@@ -86,6 +86,8 @@ pub(super) struct Cluster {
     pub(super) binds: Vec<(Time, SocketAddr)>,
     pub(super) done: BTreeMap<CallId, (Time, Result<Bytes, CallError>)>,
     pub(super) events: Vec<Event>,
+    /// Who answers what the others are asked and leave to it, and how long that takes it.
+    pub(super) deputy: Option<(u32, Duration)>,
 }
 
 impl Cluster {
@@ -110,7 +112,8 @@ impl Cluster {
             (address(*number), node)
         };
         let addresses = given.iter().map(|node| address(*node)).collect();
-        let config = Config::new(ClientId(77), addresses, 1);
+        // `deputies.rs` is about those; elsewhere whoever is asked answers.
+        let config = Config { deputies: false, ..Config::new(ClientId(77), addresses, 1) };
         Cluster {
             session: Session::new(config, Time::ZERO),
             now: Time(1_000_000_000),
@@ -123,6 +126,7 @@ impl Cluster {
             binds: Vec::new(),
             done: BTreeMap::new(),
             events: Vec::new(),
+            deputy: None,
         }
     }
 
@@ -142,6 +146,13 @@ impl Cluster {
         let body = Bytes::from_static(b"args");
         let end = self.now + deadline;
         let id = self.session.call(self.now, group, MethodId(5), false, body, end);
+        self.collect();
+        id
+    }
+
+    pub(super) fn read(&mut self, deadline: Duration, reading: Reading) -> CallId {
+        let (now, end) = (self.now, self.now + deadline);
+        let id = self.session.read(now, GROUP, MethodId(5), false, Bytes::new(), reading, end);
         self.collect();
         id
     }
@@ -265,6 +276,13 @@ impl Cluster {
             Frame::Bind(bind) => {
                 let targets = node.bound.clone().filter(|_| bind.name == GROUP);
                 (LATENCY, Frame::Bound(Bound { group: GroupId::of(&bind.name), targets }))
+            }
+            Frame::Request(request) if request.deputy && self.deputy.is_some() => {
+                let (deputy, after) = self.deputy.expect("it is there");
+                let Some(link) = self.links_to(address(deputy)).first().copied() else { return };
+                let ok = Outcome::Ok(Bytes::from_static(b"done"));
+                let reply = Cluster::reply(request.number, request.view.0, ok);
+                return self.send_later(LATENCY + after, Arrival::Frame(link, reply));
             }
             Frame::Request(request) => {
                 let (after, outcome, targets) =

@@ -2,6 +2,7 @@
 //! `docs/protocol/client.md`.
 
 mod cluster;
+mod deputies;
 mod finding;
 mod hedging;
 mod hostile;

@@ -405,7 +405,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// Answers a call that has its outcome.
-    fn reply(&mut self, call: Call) {
+    pub(super) fn reply(&mut self, call: Call) {
         let Some(outcome) = self.callers.get(&call).and_then(|waiting| waiting.outcome.clone())
         else {
             return;

@@ -27,7 +27,7 @@ impl<O: Ordering> Stack<O> {
             && options.hold == Hold::Majority
             && options.durability == Durability::Memory;
         let two = |count: usize| count > 1 && majority(count) == 2;
-        let by_two = two(self.ordering.members().len()) && two(group.synced().count())
+        let by_two = two(self.membership.members().count()) && two(group.synced().count())
             || self.planted.is(Bug::DeputyBeforeHeld);
         group.synced().nth(1).filter(|_| fits && by_two)
     }
@@ -99,6 +99,9 @@ impl<O: Ordering> Stack<O> {
     /// A call that could be answered here is left to its deputy, if that has the request: it will deliver it, execute it, and answer.
     /// If it fails meanwhile the client asks here, and is given what is kept.
     pub(super) fn leave_to(&mut self, call: Call, deputy: Member) {
+        if self.planted.is(Bug::AnswerBesidesDeputy) {
+            return self.reply(call);
+        }
         let stage = self.callers.get(&call).map(|waiting| &waiting.stage);
         let Some(&Stage::Delivered { sequence }) = stage else { return };
         if self.ordering.reached(self.membership.ring(), deputy) >= sequence {

@@ -1,6 +1,7 @@
 //! One node to whom the test is the order: what is ordered, lost or said by a confused member here
 //! takes long to come about in a whole cluster.
 
+mod deputies;
 mod holding;
 mod reading;
 mod scripted;

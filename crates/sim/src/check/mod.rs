@@ -4,6 +4,7 @@
 //! executed and answered, and compare it with what the papers and `docs/protocol` promise.
 
 pub mod acknowledged;
+pub mod answers;
 pub mod benchmarks;
 pub mod bounded;
 pub mod cold;
