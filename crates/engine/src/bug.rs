@@ -119,8 +119,6 @@ pub enum Bug {
     ServiceKeepsStyle,
     /// Who was a warm passive group's primary keeps its own ordered time, which moved by retries.
     KeepOwnTime,
-    /// A deputy answers before a majority holds what it answers, in a group of any size.
-    DeputyBeforeHeld,
     /// A primary that leaves an answer to a deputy gives it, too.
     AnswerBesidesDeputy,
     /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
@@ -186,7 +184,6 @@ impl Bug {
         Bug::ReadAlone,
         Bug::ReadTooEarly,
         Bug::ForgetAge,
-        Bug::DeputyBeforeHeld,
         Bug::AnswerBesidesDeputy,
     ];
 

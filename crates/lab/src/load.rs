@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use steadfast::AsyncClient;
+use steadfast::{AsyncClient, Client};
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -65,6 +65,9 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
+    /// Whoever is asked answers, and leaves nothing to a deputy.
+    #[arg(long)]
+    no_deputies: bool,
     /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
     #[arg(long, value_name = "FOLDER")]
     storage: Option<PathBuf>,
@@ -143,10 +146,12 @@ fn measure(
     let count = options.clients;
     let body = Bytes::from(vec![7; options.size]);
     let span = Duration::from_secs(options.seconds);
+    let deputies = !options.no_deputies;
     let times = LocalSet::new().block_on(&runtime, async move {
         let mut clients = Vec::new();
         for _ in 0..count {
-            clients.push(AsyncClient::connect(nodes.clone()).await?);
+            let builder = Client::builder().deputies(deputies);
+            clients.push(builder.connect_async(nodes.clone()).await?);
         }
         let from = Instant::now() + WARM;
         let meter =
@@ -188,7 +193,7 @@ fn tell(options: &Options, title: &str, group: &str, depth: u64, summary: &Summa
         let names = json!({
             "peer": "steadfast", "measure": "load", "group": group,
             "k": options.replicas, "nodes": options.nodes, "clients": options.clients, "depth": depth,
-            "size": options.size, "calls_s": rate.round(),
+            "size": options.size, "deputies": !options.no_deputies, "calls_s": rate.round(),
         });
         println!("{}", summary.json(&names));
     } else {

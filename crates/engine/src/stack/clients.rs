@@ -390,11 +390,7 @@ impl<O: Ordering> Stack<O> {
             Stage::Parked | Stage::Ordered | Stage::Reading { .. } => false,
             Stage::Asking { .. } | Stage::Placed { .. } => false,
             Stage::Serving => true,
-            Stage::Delivered { sequence } => {
-                let early =
-                    self.planted.is(Bug::DeputyBeforeHeld) && waiting.answerer == Answerer::InPlace;
-                early || self.is_held(call.0, sequence)
-            }
+            Stage::Delivered { sequence } => self.is_held(call.0, sequence),
         };
         if may_leave && waiting.outcome.is_some() {
             match waiting.answerer {

@@ -27,8 +27,7 @@ impl<O: Ordering> Stack<O> {
             && options.hold == Hold::Majority
             && options.durability == Durability::Memory;
         let two = |count: usize| count > 1 && majority(count) == 2;
-        let by_two = two(self.membership.members().count()) && two(group.synced().count())
-            || self.planted.is(Bug::DeputyBeforeHeld);
+        let by_two = two(self.membership.members().count()) && two(group.synced().count());
         group.synced().nth(1).filter(|_| fits && by_two)
     }
 
