@@ -43,7 +43,8 @@ impl Session {
     ) -> Option<Duration> {
         let call = self.calls.get_mut(&id)?;
         let group = self.groups.get_mut(&call.group)?;
-        let [first, second, ..] = group.targets.nodes[..] else { return None };
+        // In larger groups nobody is one.
+        let ([first, second] | [first, second, _]) = group.targets.nodes[..] else { return None };
         let wanted = self.deputies
             && group.targets.style == Style::SemiActive
             && !call.access.reads()
@@ -80,12 +81,13 @@ impl Session {
         }
     }
 
-    /// Asks for the answer where the call was sent, if that was not done, and is connected. The deputy may still be the first.
+    /// Asks for the answer where the call was sent, if that was not done, and the call is still there and nowhere else: whoever it went on
+    /// to answers it. The deputy may still be the first.
     pub(crate) fn take_back(&mut self, now: Time, id: CallId) -> bool {
         let Some(call) = self.calls.get_mut(&id) else { return false };
         let attempts = &call.attempts;
         let left = call.deputy.as_mut().filter(|deputy| {
-            !deputy.taken_back && attempts.iter().any(|attempt| attempt.link == deputy.asked)
+            !deputy.taken_back && attempts.len() == 1 && attempts[0].link == deputy.asked
         });
         let Some(deputy) = left else { return false };
         deputy.taken_back = true;

@@ -30,6 +30,10 @@ impl Options {
         if self.groups.iter().any(|group| group.callee.is_some()) {
             // Who waits for another group holds its place at the node meanwhile: seed 2747 of the styles.
             self.waiting = self.waiting.max(8);
+            // And who calls it waits for all calls before: many at a time time out without any move (seed 301526).
+            if self.smooth {
+                self.load.parallel = self.load.parallel.min(2);
+            }
         }
         // Who calls waits for all that its callee orders. If that is a large state with each call, those behind it wait beyond
         // their deadlines: seeds 6520 and 48720.
