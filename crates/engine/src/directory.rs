@@ -393,6 +393,14 @@ impl Directory {
         is_another
     }
 
+    /// The group's style is another from this place on: what its primary told in an earlier time of such a style, and what comes late,
+    /// is of no use any more. A checkpoint would be of another log (seed 19048).
+    pub(crate) fn reign_anew(&mut self, id: GroupId, place: Place) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.reign = group.primary().map(|primary| (primary, place));
+        }
+    }
+
     /// A new component takes over the authority's table. Replicas of lives that are gone are
     /// struck out; those that lack a request, or took one that is in no history, lose their
     /// state, unless the group has to go on with it or to wait for others to say; transfers begin

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use wire::limits::MAX_RESTYLES;
-use wire::ordered::{Durability, Ordered, Restyle, Style};
+use wire::ordered::{Durability, Ordered, Place, Restyle, Style};
 use wire::{Duration, GroupId, Member, RingId, Time, ViewNumber};
 
 use super::Stack;
@@ -147,6 +147,9 @@ impl<O: Ordering> Stack<O> {
         if from.logs() || to.logs() {
             self.count_change(id);
         }
+        if to.keeps_its_primary() {
+            self.directory.reign_anew(id, self.place(self.delivered));
+        }
         // Votes are told anew if there are to be any.
         self.tallies.remove(&id);
         self.arrears.remove(&id);
@@ -164,8 +167,12 @@ impl<O: Ordering> Stack<O> {
         self.changed(now, id, change);
     }
 
-    /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log.
+    /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log. A group
+    /// that was never called has none: anybody may begin it, in whatever style it has by then (seeds 4942 and 10849).
     fn count_change(&mut self, id: GroupId) {
+        if self.directory.get(id).is_none_or(|group| group.last == Place::default()) {
+            return;
+        }
         let place = self.place(self.delivered);
         self.directory.requested(id, place);
         let here = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
