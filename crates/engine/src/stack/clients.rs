@@ -338,8 +338,10 @@ impl<O: Ordering> Stack<O> {
         let Some(mut request) = self.stamped(now, call) else { return };
         let deputy = self.deputy_for(call);
         request.deputy = deputy.is_some();
-        // A reply that waits for nobody's copy does not have the others woken for it.
-        let level = if self.holds_alone(call.0) { Level::Agreed } else { Level::Held };
+        // A reply that waits for nobody's copy, or that a deputy gives, does not have the others woken to acknowledge: they may do
+        // that when they are asked for more.
+        let waits = deputy.is_none() && !self.holds_alone(call.0);
+        let level = if waits { Level::Held } else { Level::Agreed };
         let ordered = Ordered::Request(request);
         if self.multicast(now, ordered.encode(), level) {
             self.callers.set_stage(&call, Stage::Ordered);

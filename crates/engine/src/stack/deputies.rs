@@ -18,6 +18,10 @@ use crate::style::Conduct;
 /// Who is further behind a majority than this many datagrams is nobody's deputy: its client would wait for it.
 const MAX_BEHIND: u64 = 16;
 
+/// While more calls than this wait at the primary it answers itself: acknowledgements come for many at a time then, and so do its
+/// replies, where a deputy's would cost each client another connection's wake-up.
+const FEW: usize = 4;
+
 impl<O: Ordering> Stack<O> {
     /// Who answers calls of this group in its primary's place, by the view: the next in rank, if two are a majority of the members
     /// and of the replicas.
@@ -39,7 +43,8 @@ impl<O: Ordering> Stack<O> {
         let wanted = request.deputy && !request.access.reads() && request.view == group.view;
         let deputy = self.deputy(group).filter(|_| wanted && group.primary() == Some(self.me))?;
         let reached = self.ordering.reached(self.membership.ring(), deputy);
-        (self.held.majority <= reached + MAX_BEHIND).then_some(deputy)
+        let quiet = self.callers.len() <= FEW;
+        (quiet && self.held.majority <= reached + MAX_BEHIND).then_some(deputy)
     }
 
     /// A request is delivered whose answer its primary leaves to whoever is the deputy now.

@@ -94,14 +94,14 @@ fn what_was_left_to_a_deputy_is_answered_by_the_primary_when_the_configuration_i
 }
 
 #[test]
-fn nobody_is_left_an_answer_who_lags_or_whom_the_client_did_not_choose() {
+fn nobody_is_left_an_answer_who_lags_or_whom_the_client_did_not_choose_or_while_many_wait() {
     let (mut room, view) = pair();
     hello(&mut room);
     let older = ViewNumber(view.0 - 1);
     assert_eq!(ordered_here(&mut room, 1, older, true), Some(false), "another view");
     assert_eq!(ordered_here(&mut room, 2, view, false), Some(false), "it did not ask for it");
     for number in 3..40 {
-        ordered_here(&mut room, number, view, false);
+        room.request(2, number);
     }
     room.stack.ordering.reached.insert(NodeId(2), room.sequence - 17);
     room.hold_all();
@@ -109,6 +109,8 @@ fn nobody_is_left_an_answer_who_lags_or_whom_the_client_did_not_choose() {
     room.stack.ordering.reached.insert(NodeId(2), room.sequence - 1);
     room.hold_all();
     assert_eq!(ordered_here(&mut room, 41, view, true), Some(true));
+    assert_eq!(room.stack.callers.len(), 4);
+    assert_eq!(ordered_here(&mut room, 42, view, true), Some(false), "more than four wait");
 }
 
 /// Node 2 is the primary, and node 1 its deputy.
