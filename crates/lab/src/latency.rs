@@ -203,7 +203,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         ..Plan::default()
     };
     let (cluster, processes, client) = start(plan.clone())?;
-    let undeputed = cluster.connect_with(|builder| builder.deputies(false))?;
+    let deputed = cluster.connect_with(|builder| builder.deputies(true))?;
     let protected = match options.protect {
         Protect::None => None,
         protect => Some(start(Plan { groups: &["inline"], protect, ..plan })?),
@@ -247,10 +247,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     let names = json!({
         "peer": "steadfast", "measure": "invocation", "style": "semi-active",
         "k": options.replicas, "nodes": options.nodes, "group": "inline", "cores": "free",
-        "size": options.size, "deputies": false,
+        "size": options.size, "deputies": true,
     });
-    let round = call(&undeputed, "inline", &body);
-    let title = "majority, by the primary";
+    let round = call(&deputed, "inline", &body);
+    let title = "majority, by a deputy";
     kinds.push(Kind { processes: &processes, ..Kind::new(title, names, Box::new(round)) });
     if let Some((_, processes, client)) = &protected {
         let title = match options.protect {

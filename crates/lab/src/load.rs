@@ -65,9 +65,9 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
-    /// Whoever is asked answers, and leaves nothing to a deputy.
+    /// The second in rank may answer in the primary's place, in groups that have such a deputy.
     #[arg(long)]
-    no_deputies: bool,
+    deputies: bool,
     /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
     #[arg(long, value_name = "FOLDER")]
     storage: Option<PathBuf>,
@@ -146,7 +146,7 @@ fn measure(
     let count = options.clients;
     let body = Bytes::from(vec![7; options.size]);
     let span = Duration::from_secs(options.seconds);
-    let deputies = !options.no_deputies;
+    let deputies = options.deputies;
     let times = LocalSet::new().block_on(&runtime, async move {
         let mut clients = Vec::new();
         for _ in 0..count {
@@ -193,7 +193,7 @@ fn tell(options: &Options, title: &str, group: &str, depth: u64, summary: &Summa
         let names = json!({
             "peer": "steadfast", "measure": "load", "group": group,
             "k": options.replicas, "nodes": options.nodes, "clients": options.clients, "depth": depth,
-            "size": options.size, "deputies": !options.no_deputies, "calls_s": rate.round(),
+            "size": options.size, "deputies": options.deputies, "calls_s": rate.round(),
         });
         println!("{}", summary.json(&names));
     } else {
