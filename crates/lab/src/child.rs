@@ -17,7 +17,7 @@ use crate::allocator::{Allocated, allocated};
 use crate::blackbox::objects::Objects;
 use crate::echo::{self, Echo, Transport, Waits};
 use crate::study::{self, Callee, Caller, Made, Side};
-use crate::{Outcome, blackbox, fan, machine};
+use crate::{Outcome, blackbox, fan, flare, machine};
 
 /// Which process to be.
 #[derive(Debug, clap::Args)]
@@ -35,6 +35,12 @@ enum Role {
         /// Groups to host, by a name that [`options_of`] knows.
         #[arg(long)]
         host: Vec<String>,
+        /// Hosts them only when it is told to.
+        #[arg(long)]
+        when_told: bool,
+        /// Files of control groups to write itself into, before anything else.
+        #[arg(long)]
+        door: Vec<PathBuf>,
     },
     /// Takes all the processor time that it can get.
     Spin,
@@ -66,6 +72,9 @@ pub const ALLOCATED: &[u8] = b"allocated\n";
 
 /// The question to a node's child: the calls that its replicas have made since it was asked last. As long as the other.
 pub const CALLS: &[u8] = b"all calls\n";
+
+/// To a node's child: host the groups that were to wait for it. As long as the question.
+pub const HOST: &[u8] = b"host them\n";
 
 /// To a node's child: leave the ring and end. As long as the question.
 pub const LEAVE: &[u8] = b"leave now\n";
@@ -107,7 +116,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let ready = |ready| say(&Line::Ready { ready }).expect("the parent reads");
     match &options.role {
-        Role::Node { config, host } => run_node(config, host),
+        Role::Node { config, host, when_told, door } => {
+            door.iter().try_for_each(|door| fs::write(door, process::id().to_string()))?;
+            run_node(config, host, *when_told)
+        }
         Role::Spin => loop {
             std::hint::spin_loop();
         },
@@ -119,31 +131,39 @@ pub fn run(options: &Options) -> Outcome<()> {
     }
 }
 
-fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
-    let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
-    let node = Node::start(config)?;
-    let id = node.id();
-    // Who is told of every call wakes for it, and more than the call costs.
-    let interest = Interest::Membership;
-    let mut events = node.subscribe_to(interest);
+/// Hosts a replica of each of these groups.
+fn host(node: &Node, groups: &[String]) -> Outcome<()> {
     for group in groups {
         if let Some((side, options)) = study::hosted(group) {
             match side {
                 Side::Caller => node.host(group, options, Caller::default)?,
                 Side::Callee => node.host(group, options, Callee::default)?,
             }
-            continue;
-        }
-        let options = options_of(group)?;
-        if group.ends_with(blackbox::OBJECTS) {
-            node.host(group, options, Objects::default)?;
+        } else if let Some(options) = flare::hosted(group) {
+            node.host(group, options, flare::Taker::default)?;
+        } else if group.ends_with(blackbox::OBJECTS) {
+            node.host(group, options_of(group)?, Objects::default)?;
         } else {
-            node.host(group, options, Echo::default)?;
+            node.host(group, options_of(group)?, Echo::default)?;
         }
+    }
+    Ok(())
+}
+
+fn run_node(config: &PathBuf, groups: &[String], when_told: bool) -> Outcome<()> {
+    let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
+    let node = Node::start(config)?;
+    let id = node.id();
+    // Who is told of every call wakes for it, and more than the call costs.
+    let interest = Interest::Membership;
+    let mut events = node.subscribe_to(interest);
+    if !when_told {
+        host(&node, groups)?;
     }
     say(&Line::Ready { ready: node.client_address().ok_or("the node takes no clients")? })?;
     let node = Arc::new(Mutex::new(Some(node)));
     let asked = node.clone();
+    let groups = groups.to_vec();
     // The child ends by a signal, or when it is asked to leave, not by the end of its input.
     thread::spawn(move || {
         let mut question = [0; ALLOCATED.len()];
@@ -152,6 +172,16 @@ fn run_node(config: &PathBuf, groups: &[String]) -> Outcome<()> {
                 let node = asked.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let stopped = node.map(Node::stop);
                 process::exit(i32::from(matches!(stopped, Some(Err(_)))));
+            }
+            if question == HOST {
+                let node = asked.lock().unwrap_or_else(PoisonError::into_inner);
+                let hosted =
+                    node.as_ref().map(|node| host(node, &groups).map_err(|it| it.to_string()));
+                if let Some(Err(error)) = hosted {
+                    eprintln!("steadfast-lab: {error}");
+                    process::exit(1);
+                }
+                continue;
             }
             let answer = match &question[..] {
                 CALLS => Line::Calls { calls: study::take_calls() },

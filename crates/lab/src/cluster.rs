@@ -1,5 +1,6 @@
 //! A cluster of node processes on this machine, and what its nodes tell.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -19,8 +20,10 @@ use tempfile::TempDir;
 use crate::Outcome;
 use crate::allocator::Allocated;
 use crate::child::{self, Line};
+use crate::flare::{Scene, Server};
 use crate::hosts::Hosts;
 use crate::protect::{Keys, Protect};
+use crate::quota::ControlGroup;
 use crate::study::Made;
 
 mod health;
@@ -70,6 +73,8 @@ pub struct Cluster {
     /// How many members the last configuration of each node has.
     members: BTreeMap<NodeId, usize>,
     events: Vec<EventRecord>,
+    /// Those that nodes have of their own. Dropped after the processes have ended.
+    processors: BTreeMap<NodeId, ControlGroup>,
     /// Dropped last: the processes are on them.
     hosts: Option<Hosts>,
 }
@@ -110,7 +115,25 @@ impl Cluster {
         for id in 1..=self.plan.nodes {
             self.start_node(NodeId(id))?;
         }
+        if let Some(scene) = self.plan.placed {
+            self.place(scene)?;
+        }
         self.wait_until_whole()
+    }
+
+    /// One node after the other gets its replicas: their rank is the order in which they come.
+    fn place(&mut self, scene: &Scene) -> Outcome<()> {
+        self.wait_for_ring_without(None)?;
+        for id in (1..=self.plan.nodes).map(NodeId) {
+            let there = |it: &Server| it.on.iter().filter(|node| **node <= id.0).count();
+            let wanted: Vec<(&str, usize)> =
+                scene.servers.iter().map(|it| (it.group, there(it))).collect();
+            self.inputs.get_mut(&id).ok_or("this node does not run")?.write_all(child::HOST)?;
+            self.wait("a node's replicas", |cluster| {
+                wanted.iter().all(|(group, count)| cluster.view(group).synced == *count)
+            })?;
+        }
+        Ok(())
     }
 
     fn prepare(plan: Plan) -> Outcome<Cluster> {
@@ -148,6 +171,7 @@ impl Cluster {
             views: BTreeMap::new(),
             members: BTreeMap::new(),
             events: Vec::new(),
+            processors: BTreeMap::new(),
             hosts,
         })
     }
@@ -181,6 +205,9 @@ impl Cluster {
         config.realtime.priority = self.plan.priority;
         config.realtime.wake_within = self.plan.awake.then_some(Duration::ZERO);
         config.realtime.executor_priority = self.plan.priority.saturating_sub(1);
+        if let Some(knobs) = self.plan.manager {
+            config.manager = knobs;
+        }
         config.security = self.keys.node(&config, self.plan.protect)?;
         let path = self.folder.path().join(format!("node-{}.toml", id.0));
         fs::write(&path, config.to_toml())?;
@@ -192,6 +219,12 @@ impl Cluster {
         if id.0 + self.plan.replicas > self.plan.nodes {
             arguments.extend(self.plan.on_last.iter().flat_map(|group| ["--host", group]));
         }
+        if let Some(scene) = self.plan.placed {
+            arguments.extend(scene.groups_on(id).flat_map(|group| ["--host", group]));
+            arguments.push("--when-told");
+        }
+        let doors = self.doors(id)?;
+        arguments.extend(doors.iter().flat_map(|door| ["--door", door]));
         let spawn = || child::spawn("node", &arguments);
         let (process, stdin, stdout) = match &self.hosts {
             Some(hosts) => hosts.within(place, spawn)?,
@@ -218,6 +251,25 @@ impl Cluster {
         let members = Admin::connect(self.admin(id))?.status()?.ring.members.len();
         self.members.entry(id).or_insert(members);
         Ok(())
+    }
+
+    /// The way into the control group that is a node's processor, if it is to have one.
+    fn doors(&mut self, id: NodeId) -> Outcome<Vec<String>> {
+        let Some((percent, slice)) = self.plan.processor else { return Ok(Vec::new()) };
+        let group = match self.processors.entry(id) {
+            Entry::Occupied(group) => group.into_mut(),
+            Entry::Vacant(none) => none.insert(ControlGroup::new(&format!("node-{}", id.0))?),
+        };
+        group.limit(percent, slice)?;
+        let doors = group.doors().into_iter();
+        let text = |door: PathBuf| door.into_os_string().into_string();
+        doors.map(text).collect::<Result<_, _>>().map_err(|_| "a path is not UTF-8".into())
+    }
+
+    /// Processor time that each node has used, where each has a processor of its own.
+    pub fn used(&self) -> Outcome<BTreeMap<NodeId, Duration>> {
+        let running = self.processors.iter().filter(|(id, _)| self.processes.contains_key(id));
+        running.map(|(id, group)| Ok((*id, group.used()?))).collect()
     }
 
     /// A client of this cluster.
@@ -318,12 +370,13 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, on_last, .. } = self.plan;
+        let Plan { replicas, groups, on_last, placed, .. } = self.plan;
+        let usual = groups.iter().chain(on_last).map(|group| (*group, replicas as usize));
+        let placed = placed.into_iter().flat_map(|scene| scene.servers);
+        let wanted: Vec<(&str, usize)> =
+            usual.chain(placed.map(|it| (it.group, it.on.len()))).collect();
         self.wait("every group to have all its replicas", |cluster| {
-            groups
-                .iter()
-                .chain(on_last)
-                .all(|group| cluster.view(group).synced == replicas as usize)
+            wanted.iter().all(|(group, replicas)| cluster.view(group).synced == *replicas)
         })
     }
 

@@ -16,6 +16,7 @@ mod echo;
 mod failover;
 mod fan;
 mod figures;
+mod flare;
 mod floors;
 mod growth;
 mod hosts;
@@ -25,7 +26,9 @@ mod lateness;
 mod load;
 mod machine;
 mod outsider;
+mod plot;
 mod protect;
+mod quota;
 mod ring;
 mod scenario;
 mod slow;
@@ -83,6 +86,8 @@ enum Experiment {
     Hosts(scenario::Options),
     /// The latency study of the FT-CORBA paper: groups that call groups, measured beside its equations (1) to (7).
     Study(study::Options),
+    /// FLARe's experiments: processors fail, and clients go where there is room, or where a list written beforehand sends them.
+    Flare(flare::Options),
     /// A million datagrams of somebody without the cluster key, who owns the network.
     Outsider(outsider::Options),
     /// A process of an experiment.
@@ -108,6 +113,7 @@ fn main() -> ExitCode {
         Experiment::Growth(options) => growth::run(&options),
         Experiment::Hosts(options) => scenario::run(&options),
         Experiment::Study(options) => study::run(&options),
+        Experiment::Flare(options) => flare::run(&options),
         Experiment::Outsider(options) => outsider::run(&options),
         Experiment::Child(options) => child::run(&options),
     };

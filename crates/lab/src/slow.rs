@@ -11,6 +11,7 @@ use steadfast::NodeId;
 use steadfast::admin::Client as Admin;
 
 use crate::cluster::{Cluster, Plan, Where, wall};
+use crate::quota::ControlGroup;
 use crate::{Outcome, machine};
 
 mod brake;
@@ -99,7 +100,7 @@ pub fn run(options: &Options) -> Outcome<()> {
     if options.nodes < 3 {
         return Err("--nodes: those who keep up have to be a majority: 3 or more".into());
     }
-    let by = match (options.by, Brake::no_quota()) {
+    let by = match (options.by, ControlGroup::impossible()) {
         (Some(By::Quota), Some(why)) => return Err(format!("--by quota: {why}").into()),
         (Some(by), _) => by,
         (None, None) => By::Quota,

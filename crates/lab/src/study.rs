@@ -18,7 +18,6 @@ mod charts;
 mod density;
 mod law;
 mod model;
-mod plot;
 mod point;
 mod services;
 

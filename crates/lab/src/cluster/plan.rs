@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use steadfast::ManagerKnobs;
+
+use crate::flare::Scene;
 use crate::protect::Protect;
 
 /// What a cluster consists of.
@@ -16,6 +19,8 @@ pub struct Plan {
     pub groups: &'static [&'static str],
     /// Groups whose replicas are on the last nodes instead.
     pub on_last: &'static [&'static str],
+    /// Groups that have nodes of their own.
+    pub placed: Option<&'static Scene>,
     /// What of it is protected.
     pub protect: Protect,
     /// Where the nodes are.
@@ -24,6 +29,10 @@ pub struct Plan {
     pub priority: u8,
     /// The nodes keep the host's processors from sleeping.
     pub awake: bool,
+    /// Each node has so many percent of a processor, in each span of this length.
+    pub processor: Option<(u32, Duration)>,
+    /// What the nodes' managers are told, if they have one.
+    pub manager: Option<ManagerKnobs>,
     /// The token rests when nobody wants it.
     pub parking: bool,
     /// The ring's `accelerated`, if not that by default.
@@ -45,10 +54,13 @@ impl Default for Plan {
             replicas: 3,
             groups: &[],
             on_last: &[],
+            placed: None,
             protect: Protect::None,
             placement: Placement::Loopback,
             priority: 0,
             awake: false,
+            processor: None,
+            manager: None,
             parking: true,
             accelerated: None,
             slow_share: None,

@@ -1,8 +1,5 @@
 //! Makes a process slow in ways that users meet: a quota of processor time, or stops that it does not choose.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -11,6 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Outcome;
+use crate::quota::ControlGroup;
 
 /// How a process is made slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -35,11 +33,6 @@ impl Brake {
             By::Stop => Brake::Stop(Stop::begin(process, run, slice)?),
         })
     }
-
-    /// Why quotas cannot be set here, if so.
-    pub fn no_quota() -> Option<String> {
-        Group::new().err().map(|error| error.to_string())
-    }
 }
 
 impl Drop for Brake {
@@ -53,92 +46,21 @@ impl Drop for Brake {
 
 /// A control group for the process.
 pub struct Quota {
-    group: Group,
+    group: ControlGroup,
     process: u32,
 }
 
 impl Quota {
     fn set(process: u32, run: u32, slice: Duration) -> Outcome<Quota> {
-        let (period, quota) = (slice.as_micros(), slice.as_micros() * u128::from(run) / 100);
-        if quota < 1_000 {
-            return Err("the kernel grants no quota below 1 ms a period: raise --slice-ms".into());
-        }
-        let group = Group::new()?;
-        if group.unified {
-            fs::write(group.path.join("cpu.max"), format!("{quota} {period}"))?;
-        } else {
-            fs::write(group.path.join("cpu.cfs_period_us"), period.to_string())?;
-            fs::write(group.path.join("cpu.cfs_quota_us"), quota.to_string())?;
-        }
-        fs::write(group.path.join("cgroup.procs"), process.to_string())?;
+        let group = ControlGroup::new("slow")?;
+        group.limit(run, slice)?;
+        group.take(process)?;
         Ok(Quota { group, process })
     }
-}
 
-impl Quota {
     fn end(&self) {
-        // A process that has ended is in no group.
-        let _ = fs::write(self.group.parent.join("cgroup.procs"), self.process.to_string());
+        self.group.release(self.process);
     }
-}
-
-/// A control group of this lab's own, beside nothing that others use. It is removed when it is dropped.
-struct Group {
-    parent: PathBuf,
-    path: PathBuf,
-    /// Of version 2.
-    unified: bool,
-}
-
-impl Group {
-    fn new() -> Outcome<Group> {
-        let (parent, unified) = parent()?;
-        let path = parent.join(format!("steadfast-lab-{}", process::id()));
-        let needs =
-            |error| format!("no control group can be made in {}: {error}", parent.display());
-        fs::create_dir(&path).map_err(needs)?;
-        let group = Group { parent, path, unified };
-        let knob = if unified { "cpu.max" } else { "cpu.cfs_quota_us" };
-        match group.path.join(knob).exists() {
-            true => Ok(group),
-            false => {
-                Err(format!("{} sets no quotas of processor time", group.parent.display()).into())
-            }
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // It stays, empty, if somebody put a process there.
-        let _ = fs::remove_dir(&self.path);
-    }
-}
-
-/// Where control groups for processor time are made, and whether they are of version 2.
-fn parent() -> Outcome<(PathBuf, bool)> {
-    let own = fs::read_to_string("/proc/self/cgroup")?;
-    let mounts = fs::read_to_string("/proc/self/mounts")?;
-    for mount in mounts.lines() {
-        let fields: Vec<&str> = mount.split(' ').collect();
-        let [_, at, kind, options, ..] = fields[..] else { continue };
-        let has = |word: &str| options.split(',').any(|option| option == word);
-        let line = match kind {
-            "cgroup" if has("cpu") => own.lines().find(|line| {
-                line.split(':').nth(1).is_some_and(|kinds| kinds.split(',').any(|it| it == "cpu"))
-            }),
-            "cgroup2" => own.lines().find(|line| line.starts_with("0::")),
-            _ => continue,
-        };
-        let Some(path) = line.and_then(|line| line.splitn(3, ':').nth(2)) else { continue };
-        let parent = Path::new(at).join(path.trim_start_matches('/'));
-        let controls = fs::read_to_string(parent.join("cgroup.subtree_control"));
-        if kind == "cgroup" || controls.is_ok_and(|it| it.split_whitespace().any(|it| it == "cpu"))
-        {
-            return Ok((parent, kind == "cgroup2"));
-        }
-    }
-    Err("this process is in no control group that shares out processor time".into())
 }
 
 /// Stops the process again and again.

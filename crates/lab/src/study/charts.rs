@@ -3,8 +3,8 @@
 use super::Study;
 use super::density::Density;
 use super::law::Kind;
-use super::plot::{Chart, Series};
 use super::point::{Measured, Prediction, Speakers, Way};
+use crate::plot::{Chart, Series};
 
 /// A point with what the equations say of it.
 type Pair = (Measured, Option<Prediction>);
