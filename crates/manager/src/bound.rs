@@ -65,7 +65,7 @@ pub enum Policy {
 const ONE: u128 = 1 << 32;
 
 impl Policy {
-    /// By how much these tasks are too many for a processor of which a share `other` is taken by what has no period, and whose
+    /// By how much, in millionths of the capacity, these tasks are too many for a processor of which a share `other` is taken by what has no period, and whose
     /// whole is `capacity`: zero if all are in time. It never falls when a task or a share is added: whoever searches may cut off
     /// what is past the bound already.
     pub fn excess(self, tasks: &[Task], other: Share, capacity: Share) -> Share {
@@ -90,16 +90,21 @@ impl Policy {
                 let shares = tasks.iter().map(Task::share).chain([other]);
                 past_two(shares.map(|share| ONE + scaled(share, capacity)))
             }
-            Policy::ResponseTime => late(tasks, other, capacity),
+            Policy::ResponseTime => relative(late(tasks, other, capacity), capacity),
         };
         // Each of the two only grows with what there is to do, so the larger does.
-        late.max(too_much)
+        late.max(relative(too_much, capacity))
     }
 
     /// All are in time.
     pub fn admits(self, tasks: &[Task], other: Share, capacity: Share) -> bool {
         self.excess(tasks, other, capacity) == Share::ZERO
     }
+}
+
+/// In millionths of a capacity, rounded up.
+fn relative(share: Share, capacity: Share) -> Share {
+    Share(share.0.saturating_mul(Share::ONE.0).div_ceil(capacity.0))
 }
 
 /// A share of a capacity in fixed point, rounded up.

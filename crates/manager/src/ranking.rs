@@ -13,8 +13,9 @@
 //! the groups that could have to do with it are searched together, exactly, up to [`EFFORT`] steps: an overload only grows with the
 //! groups that are placed, so a branch that is no better than the best so far is cut off.
 //!
-//! **Damping.** A list stays as it is unless that saves an overload, or its first target's host is expected to use less by more than
-//! [`DAMPING`]: measured use is noisy, and each change is told to every client.
+//! **Damping.** A list stays as it is unless another saves an overload of more than [`DAMPING`], or brings no more overload and a first target whose
+//! host is expected to use less by more than that: measured use is noisy, and each change is told to every client. So 1 and 2 are
+//! true of new lists; one that was right may come to bring so much before it changes.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -34,16 +35,25 @@ pub const EFFORT: usize = 20_000;
 /// Groups that are searched together at the most.
 pub const TOGETHER: usize = 16;
 
-/// What a host's expected use must be better by, of what it can do, for a list to change.
+/// What a host's expected use, or an overload, must be better by, of what a host can do, for a list to change.
 pub const DAMPING: Share = Share::percent(5);
 
-/// Overload that an order of the lists would bring: when one host is lost, and when two are; each summed over all that may be lost.
+/// Overload that an order of the lists would bring, of what the hosts can do: when one host is lost, and when two are; each summed over
+/// all that may be lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Overload {
     /// By the loss of one.
     pub one: Share,
     /// By the loss of two.
     pub two: Share,
+}
+
+impl Overload {
+    /// Less, and by more than noise makes: what is at the edge of a bound is past it, and then it is not.
+    fn is_clearly_below(self, other: Overload) -> bool {
+        let Overload { one, two } = self;
+        one + DAMPING < other.one || one <= other.one && two + DAMPING < other.two
+    }
 }
 
 impl core::ops::AddAssign for Overload {
@@ -153,15 +163,16 @@ impl Ranking {
         order.sort_by_key(|id| {
             (Reverse(self.cluster.group(*id).map(|group| group.task.share())), *id)
         });
+        // The others' lists stand meanwhile: what is decided first does not depend on which of two tasks is the larger by a hair.
         for id in &order {
-            old.insert(*id, self.lists.remove(id).unwrap_or_default());
-        }
-        for id in &order {
-            let head = self.best(*id, &old[id]);
+            let list = self.lists.remove(id).unwrap_or_default();
+            let head = self.best(*id, &list);
+            old.insert(*id, list);
             self.place(*id, head);
         }
         for id in &order {
-            for (other, list) in self.search(*id) {
+            let is_new = old[id].is_empty();
+            for (other, list) in self.search(*id, is_new) {
                 old.entry(other).or_insert(list);
             }
         }
@@ -184,20 +195,19 @@ impl Ranking {
 
     /// The head that is best for a group while the others stand, or the one it has, if none is better by enough.
     fn best(&self, id: GroupId, old: &[NodeId]) -> Option<Head> {
-        let mut best: Option<(Overload, u64, Head)> = None;
+        let heads = self.heads(id).into_iter();
+        let mut heads: Vec<(Overload, u64, Head)> =
+            heads.map(|head| (self.cost(id, head), self.expected(id, head.first), head)).collect();
         let known = head_of(old);
-        for head in self.heads(id) {
-            let expected = self.expected(id, head.first);
-            // Who is first today has an advantage.
-            let first = known.is_some_and(|known| known.first == head.first);
-            let same = known == Some(head);
-            let advantage = if first { DAMPING.0 } else { 0 } + u64::from(same);
-            let rank = (self.cost(id, head), expected.saturating_sub(advantage), head);
-            if best.is_none_or(|(cost, expected, _)| (rank.0, rank.1) < (cost, expected)) {
-                best = Some(rank);
-            }
+        let known = heads.iter().copied().find(|(_, _, head)| Some(*head) == known);
+        if let Some((cost, expected, _)) = known {
+            heads.retain(|other| {
+                let less_used = other.1 + DAMPING.0 < expected;
+                other.0.is_clearly_below(cost) || other.0 <= cost && less_used
+            });
         }
-        best.map(|(_, _, head)| head)
+        let best = heads.into_iter().min_by_key(|(cost, expected, _)| (*cost, *expected));
+        best.or(known).map(|(_, _, head)| head)
     }
 
     /// All that a list may begin with, in the order of the group's own backups.

@@ -17,9 +17,9 @@ struct Search {
 }
 
 impl Ranking {
-    /// Searches the groups that have to do with an overload which this one is part of. Returns those whose lists changed, with what
-    /// they were.
-    pub(super) fn search(&mut self, id: GroupId) -> Vec<(GroupId, Vec<NodeId>)> {
+    /// Searches the groups that have to do with an overload which this one is part of. What is found counts if it is clearly better, or if
+    /// this group is new. Returns those whose lists changed, with what they were.
+    pub(super) fn search(&mut self, id: GroupId, is_new: bool) -> Vec<(GroupId, Vec<NodeId>)> {
         let Some(head) = head_of(self.targets(id)) else { return Vec::new() };
         if self.cost(id, head) == Overload::default() {
             return Vec::new();
@@ -35,9 +35,10 @@ impl Ranking {
             self.lists.insert(*id, list.clone());
         }
         groups.iter().for_each(|id| drop(self.lists.remove(id)));
+        let before = best;
         let mut search = Search { groups, best, chosen: None, path: Vec::new(), steps: 0 };
         self.go_on(&mut search, Overload::default());
-        match search.chosen {
+        match search.chosen.filter(|_| is_new || search.best.is_clearly_below(before)) {
             None => {
                 self.lists.extend(old);
                 Vec::new()

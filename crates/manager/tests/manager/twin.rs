@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steadfast_manager::bound::Policy;
 use steadfast_manager::cluster::{Cluster, Host};
-use steadfast_manager::ranking::{Overload, Ranking};
+use steadfast_manager::ranking::{DAMPING, Overload, Ranking};
 use wire::{GroupId, NodeId, Random, Share};
 
 use crate::{group, id, task};
@@ -127,7 +127,8 @@ impl World {
     }
 }
 
-/// No order of the lists is better for the loss of one host; and where one is without overload for any pair, so is ours.
+/// No order of the lists is better for the loss of one host; and where one is without overload for any pair, so is ours. What is no
+/// clear gain is left when something has changed.
 #[test]
 fn no_order_is_better() {
     let (mut tight, mut pairs) = (0, 0);
@@ -136,18 +137,16 @@ fn no_order_is_better() {
         let mut world = World::draw(&mut random);
         for step in 0..3 {
             let (ours, least) = world.check(seed);
-            assert_eq!(
-                ours.one, least.one,
-                "seed {seed}, step {step}: {ours:?}, possible is {least:?}"
-            );
-            if least == Overload::default() {
-                assert_eq!(ours, least, "seed {seed}, step {step}: {:?}", world.cluster);
-            }
+            let text = format!("seed {seed}, step {step}: {ours:?}, possible is {least:?}");
+            // New lists are the best; each that is not may be worse by what is no clear gain.
+            let groups = world.cluster.groups().count() as u64;
+            let slack = if step == 0 { Share::ZERO } else { Share(DAMPING.0 * groups) };
+            assert!(ours.one <= least.one + slack, "{text}");
+            assert!(least != Overload::default() || ours.two <= slack, "{text}");
             tight += u32::from(least.one > Share::ZERO);
             pairs += u32::from(least.one == Share::ZERO && least.two > Share::ZERO);
             // One thing changes, and only that is told.
             let hosts = world.cluster.hosts().count() as u32;
-            let groups = world.cluster.groups().count() as u64;
             if random.one_in(2) {
                 world.set_host(1 + random.below(u64::from(hosts)) as u32, &mut random);
             } else {
