@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use ring::Route;
-use wire::client::Frame;
+use wire::client::{Frame, Outcome};
 use wire::histogram::Times;
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_NAME};
@@ -61,6 +61,13 @@ pub enum Output {
     Close {
         /// The client's connection.
         caller: Caller,
+    },
+    /// What came of a call of the node's own ([`Stack::call`](crate::Stack::call)).
+    Own {
+        /// The call's number.
+        number: u64,
+        /// What came of it.
+        outcome: Outcome,
     },
     /// Give this command to the replica of this group, after all that were given before.
     Run {

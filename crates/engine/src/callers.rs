@@ -10,6 +10,9 @@ use wire::{Caller, ClientId, GroupId, Member, Time};
 
 use crate::api::ServiceOutcome;
 
+/// The node itself, which calls without a connection.
+pub(crate) const OWN: Caller = Caller(u64::MAX);
+
 /// One call of one client.
 pub(crate) type Call = (GroupId, ClientId, u64);
 

@@ -26,6 +26,7 @@ mod keys;
 mod managing;
 mod moves;
 mod nested;
+mod own;
 mod passive;
 mod reads;
 mod restyle;
@@ -60,6 +61,7 @@ use cold::ColdTimes;
 use managing::Told as ToldUsage;
 use moves::{Motive, Moving};
 use nested::Nested;
+use own::Own;
 use passive::Yield;
 use restyle::Restyling;
 use storage::{Logged, is_on_disk};
@@ -189,6 +191,8 @@ pub struct Stack<O = Ring> {
     vote_patience: Duration,
     /// Calls between groups.
     nested: Nested,
+    /// Calls of the node's own.
+    own: Own,
     /// The wall clock when a handler here last called another group.
     asked_wall: Time,
     delivered: u64,
@@ -266,6 +270,7 @@ impl<O: Ordering> Stack<O> {
             arrears: BTreeMap::new(),
             vote_patience: config.vote_patience,
             nested: Nested::default(),
+            own: Own::default(),
             asked_wall: Time::ZERO,
             delivered: 0,
             configured_at: now,

@@ -11,6 +11,10 @@ pub enum Bug {
     RelieveAgain,
     /// What was asked for is not asked for again where the view has changed meanwhile.
     AskOnce,
+    /// A host that is being drained gets replicas, and keeps them.
+    PlaceOnDrained,
+    /// An old replica goes before the new one has the state.
+    LeaveBeforeArrival,
 }
 
 impl Bug {

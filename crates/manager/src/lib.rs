@@ -6,6 +6,8 @@
 //! - [`ranking`]: the one that is used: no loss of a host, and of a pair where there is room, overloads another.
 //! - [`relief`]: primaries leave a host that has too much to do.
 //! - [`Manager`], a machine: looks at the whole picture, and says what is to be asked for
+//! - [`book`]: what people said: deployments and drains, and where replicas are to be (`docs/protocol/deployment.md`)
+//! - [`placement`]: which of the book's placements are to change
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the manager decides alike.
 #![no_std]
@@ -13,12 +15,14 @@
 
 extern crate alloc;
 
+pub mod book;
 pub mod bound;
 mod bug;
 pub mod cluster;
 pub mod flare;
 mod manager;
 mod picture;
+pub mod placement;
 pub mod ranking;
 pub mod relief;
 

@@ -29,6 +29,7 @@ pub mod report;
 pub mod ring;
 mod secret;
 mod share;
+pub mod system;
 mod time;
 
 pub use arena::Arena;

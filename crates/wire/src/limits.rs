@@ -305,3 +305,15 @@ pub const MAX_MANIFEST: usize = 256 << 10;
 
 /// Files in the store's folder. More are not ours.
 pub const MAX_STORE_FILES: usize = 16_384;
+
+/// Deployments that the manager keeps.
+pub const MAX_DEPLOYMENTS: usize = 256;
+
+/// Bytes of one command to the manager: a deployment carries its program's arguments and environment.
+pub const MAX_COMMAND: usize = 32 << 10;
+
+/// Labels of a node, and labels that a deployment demands.
+pub const MAX_LABELS: usize = 16;
+
+/// Bytes of a label's name, and of its value.
+pub const MAX_LABEL: usize = 64;

@@ -14,7 +14,7 @@ use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 use super::{Hosted, Stack};
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::bug::Bug;
-use crate::callers::{Answerer, Call, Stage, Waiting};
+use crate::callers::{Answerer, Call, OWN, Stage, Waiting};
 use crate::directory::{Group, State};
 use crate::ordering::{Level, Ordering};
 use crate::pace;
@@ -38,6 +38,9 @@ impl<O: Ordering> Stack<O> {
     /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
     /// epoch: it becomes the request's ordered time.
     pub fn handle_frame(&mut self, now: Time, wall: Time, caller: Caller, frame: Frame) {
+        if self.hide(caller, &frame) {
+            return;
+        }
         match (frame, self.callers.client(caller)) {
             (Frame::Hello(hello), None) => self.hello(caller, hello),
             (Frame::Bind(bind), Some(_)) => self.bind(caller, bind),
@@ -138,7 +141,7 @@ impl<O: Ordering> Stack<O> {
         Targets { view: group.view, style, nodes: nodes.collect() }
     }
 
-    fn request(&mut self, now: Time, wall: Time, caller: Caller, request: Request) {
+    pub(super) fn request(&mut self, now: Time, wall: Time, caller: Caller, request: Request) {
         let call = (request.group, request.client, request.number);
         if request.body.len() > MAX_BODY {
             let reason = format!(
@@ -206,7 +209,7 @@ impl<O: Ordering> Stack<O> {
         let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || stays);
         let Some(waiting) = self.callers.get(&call) else { return };
         let (chosen_by, reads) = (waiting.request.view, waiting.request.access.reads());
-        let asked_again = !waiting.request.deputy;
+        let (asked_again, own) = (!waiting.request.deputy, waiting.caller == OWN);
         let behind = chosen_by < group.view && !waiting.given;
         let hosted = hosted.filter(|hosted| hosted.replica.has_state());
         let led = |hosted: &Hosted| {
@@ -231,6 +234,8 @@ impl<O: Ordering> Stack<O> {
             }
             // A read that is ordered after all: its client may have chosen among all replicas, and loses nothing by it.
             Entry::Spare if reads && hosted.is_some() => self.order_call(now, call),
+            // The node's own calls go nowhere else.
+            Entry::Spare if own && hosted.is_some() => self.order_call(now, call),
             // It comes to who was primary when it was sent. To take it here costs the client less than to be sent
             // on, and the reply tells it the new targets.
             Entry::Spare if behind && hosted.is_some_and(led) => self.order_call(now, call),
@@ -461,6 +466,9 @@ impl<O: Ordering> Stack<O> {
             targets: news.map(|group| self.targets(group)),
             outcome,
         };
+        if caller == OWN {
+            return self.own_ended(reply);
+        }
         self.outputs.push_back(Output::Frame { caller, frame: Frame::Reply(reply) });
     }
 

@@ -2,6 +2,7 @@
 
 mod looks;
 mod paper;
+mod placing;
 mod relief;
 mod scale;
 mod twin;

@@ -1,0 +1,236 @@
+//! The book: what people said, and what was decided of it. The state of the group `steadfast.manager`
+//! (`docs/protocol/deployment.md`; `jgroup-arm.txt`, section 2: the replication manager's own state).
+//!
+//! A deterministic state machine: all replicas apply the same [`Command`]s in one order, at ordered times, and have the same book. It decides
+//! nothing but what may be said: which host gets a replica is [`placement`](crate::placement)'s, which asks for it by a command too.
+//! What it holds is bounded ([`wire::limits`]); its whole state is [`encode`](Book::encode)d for transfers.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use wire::limits::{MAX_COMMAND, MAX_DEPLOYMENTS, MAX_MEMBERS};
+use wire::{Duration, NodeId, Share, Time};
+
+use crate::placement::fits;
+
+mod command;
+mod deployment;
+
+pub use command::{Answer, Command, Refusal};
+pub use deployment::{Deployment, Distribution, Labels, Need, Program, Replication, check_labels};
+
+/// How long a node whose program ended again and again is left alone, at first. Each further time twice as long.
+pub const BACK_OFF: Duration = Duration::from_secs(60);
+
+/// No node is left alone longer.
+pub const LONGEST_BACK_OFF: Duration = Duration::from_secs(3_600);
+
+/// What a node told of itself that does not change from second to second.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Introduced {
+    /// Its labels.
+    pub labels: Labels,
+    /// What its host can do.
+    pub capacity: Share,
+}
+
+/// A program ended again and again at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    /// How often that was told.
+    pub times: u32,
+    /// The node gets no replica before, in ordered time.
+    pub until: Time,
+}
+
+/// A deployment, and where its replicas are to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// What people said.
+    pub deployment: Deployment,
+    /// The number of the last change of what follows: one that was decided for an older one is void.
+    pub number: u64,
+    /// The nodes that are to host it, in order of id, none twice.
+    pub on: Vec<NodeId>,
+    /// So many replicas as are wanted have been there since it was deployed.
+    pub filled: bool,
+    /// Where its program ended again and again.
+    pub failing: BTreeMap<NodeId, Failing>,
+}
+
+/// What people said, and what follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Book {
+    placed: BTreeMap<String, Placed>,
+    nodes: BTreeMap<NodeId, Introduced>,
+    drained: BTreeSet<NodeId>,
+    /// The last number that was given out.
+    number: u64,
+    /// Commands that were applied: tells one book from another.
+    version: u64,
+}
+
+impl Book {
+    /// Applies a command at an ordered time. A refusal changes nothing.
+    ///
+    /// # Errors
+    /// What cannot be, and the remedy.
+    pub fn apply(&mut self, now: Time, command: Command) -> Result<Answer, Refusal> {
+        let answer = match command {
+            Command::Deploy(deployment) => self.deploy(deployment)?,
+            Command::Withdraw { group } => {
+                self.placed.remove(&group).ok_or(Refusal::NotDeployed(group))?;
+                Answer::Done
+            }
+            Command::Drain { node } => {
+                if !self.nodes.contains_key(&node) {
+                    return Err(Refusal::UnknownNode(node));
+                }
+                self.drained.insert(node);
+                Answer::Done
+            }
+            Command::Return { node } => {
+                if !self.drained.remove(&node) {
+                    return Err(Refusal::NotDrained(node));
+                }
+                Answer::Done
+            }
+            Command::Introduce { node, labels, capacity } => {
+                check_labels(&labels)?;
+                if !self.nodes.contains_key(&node) && self.nodes.len() >= MAX_MEMBERS {
+                    return Err(Refusal::TooManyNodes);
+                }
+                self.nodes.insert(node, Introduced { labels, capacity });
+                Answer::Done
+            }
+            Command::Place { group, number, on, filled } => self.place(&group, number, on, filled),
+            Command::Failing { group, node } => self.failing(now, &group, node),
+        };
+        if answer != Answer::Void {
+            self.version += 1;
+        }
+        self.check_invariants();
+        Ok(answer)
+    }
+
+    fn deploy(&mut self, deployment: Deployment) -> Result<Answer, Refusal> {
+        deployment.check()?;
+        if deployment.encoded_len() > MAX_COMMAND {
+            return Err(Refusal::TooLarge(deployment.encoded_len()));
+        }
+        if let Some(old) = self.placed.get(&deployment.group)
+            && !old.deployment.runs_alike(&deployment)
+        {
+            return Err(Refusal::RunsAnother(deployment.group));
+        }
+        if !self.placed.contains_key(&deployment.group) && self.placed.len() >= MAX_DEPLOYMENTS {
+            return Err(Refusal::TooMany);
+        }
+        fits(self, &deployment)?;
+        self.number += 1;
+        let (number, group) = (self.number, deployment.group.clone());
+        // Said anew: whatever a person has mended since is tried again.
+        let on = self.placed.get(&group).map(|old| old.on.clone()).unwrap_or_default();
+        let failing = BTreeMap::new();
+        self.placed.insert(group, Placed { deployment, number, on, filled: false, failing });
+        Ok(Answer::Done)
+    }
+
+    /// Where replicas are to be. Void if it was decided for another placement than there is now, or names a node twice.
+    fn place(&mut self, group: &str, number: u64, mut on: Vec<NodeId>, filled: bool) -> Answer {
+        on.sort_unstable();
+        let known = on.iter().all(|node| self.nodes.contains_key(node));
+        let once = on.windows(2).all(|pair| pair[0] != pair[1]);
+        let Some(placed) = self.placed.get_mut(group) else { return Answer::Void };
+        if placed.number != number || !known || !once {
+            return Answer::Void;
+        }
+        self.number += 1;
+        placed.number = self.number;
+        placed.on = on;
+        placed.filled = filled;
+        Answer::Done
+    }
+
+    fn failing(&mut self, now: Time, group: &str, node: NodeId) -> Answer {
+        let Some(placed) = self.placed.get_mut(group) else { return Answer::Void };
+        if !placed.on.contains(&node) {
+            return Answer::Void;
+        }
+        let times = placed.failing.get(&node).map_or(0, |failing| failing.times);
+        let wait = (BACK_OFF * 2u32.pow(times.min(16))).min(LONGEST_BACK_OFF);
+        let failing = Failing { times: times.saturating_add(1), until: now + wait };
+        placed.failing.insert(node, failing);
+        Answer::Done
+    }
+
+    /// All deployments, in order of their groups' names.
+    pub fn placed(&self) -> impl Iterator<Item = &Placed> {
+        self.placed.values()
+    }
+
+    /// The deployment of this group.
+    pub fn of(&self, group: &str) -> Option<&Placed> {
+        self.placed.get(group)
+    }
+
+    /// What is to run at this node.
+    pub fn at(&self, node: NodeId) -> impl Iterator<Item = &Deployment> {
+        let here = self.placed.values().filter(move |placed| placed.on.contains(&node));
+        here.map(|placed| &placed.deployment)
+    }
+
+    /// What nodes have told of themselves.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Introduced)> {
+        self.nodes.iter().map(|(node, introduced)| (*node, introduced))
+    }
+
+    /// What this node has told of itself.
+    pub fn node(&self, node: NodeId) -> Option<&Introduced> {
+        self.nodes.get(&node)
+    }
+
+    /// Whether the node is to be emptied.
+    pub fn is_drained(&self, node: NodeId) -> bool {
+        self.drained.contains(&node)
+    }
+
+    /// Grows with every command that changed something.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The whole state.
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).expect("a book is plain data")
+    }
+
+    /// What [`encode`](Book::encode) gave.
+    ///
+    /// # Errors
+    /// The bytes are no book.
+    pub fn decode(bytes: &[u8]) -> Result<Book, postcard::Error> {
+        let book: Book = postcard::from_bytes(bytes)?;
+        if book.is_well() { Ok(book) } else { Err(postcard::Error::SerdeDeCustom) }
+    }
+
+    fn is_well(&self) -> bool {
+        let sorted = |placed: &Placed| placed.on.windows(2).all(|pair| pair[0] < pair[1]);
+        let known = |placed: &Placed| placed.on.iter().all(|node| self.nodes.contains_key(node));
+        let named = |(group, placed): (&String, &Placed)| *group == placed.deployment.group;
+        self.placed.len() <= MAX_DEPLOYMENTS
+            && self.nodes.len() <= MAX_MEMBERS
+            && self.drained.iter().all(|node| self.nodes.contains_key(node))
+            && self.placed.values().all(|placed| sorted(placed) && known(placed))
+            && self.placed.values().all(|placed| placed.number <= self.number)
+            && self.placed.iter().all(named)
+    }
+
+    /// # Panics
+    /// If a rule of the book is broken: a node twice in a placement, or one that never told of itself.
+    pub fn check_invariants(&self) {
+        assert!(self.is_well(), "the book is not well: {self:?}");
+    }
+}

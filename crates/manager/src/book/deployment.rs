@@ -1,0 +1,153 @@
+//! What people say of one service.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use wire::limits::{MAX_LABEL, MAX_LABELS, MAX_MEMBERS, MAX_NAME};
+use wire::ordered::GroupOptions;
+use wire::{Duration, NodeId};
+
+use super::Refusal;
+use crate::bound::Task;
+
+/// Names with values, in order of name: what a node is, or is to be.
+pub type Labels = alloc::collections::BTreeMap<String, String>;
+
+/// A service that is to run on some of the cluster's nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// The group's name.
+    pub group: String,
+    /// What each replica runs.
+    pub program: Program,
+    /// What all replicas agree on.
+    pub options: GroupOptions,
+    /// How many replicas are wanted.
+    pub replicas: u32,
+    /// What a replica needs of a processor; `None`: it is not counted.
+    pub need: Option<Need>,
+    /// When not all can be served, those with the largest number are.
+    pub criticality: u8,
+    /// Labels that a node must have.
+    pub labels: Labels,
+    /// On which of the nodes.
+    pub distribution: Distribution,
+    /// When a replica that is lost is replaced.
+    pub replication: Replication,
+}
+
+/// A program that serves a replica. It must be at the same path on every host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Where it runs.
+    pub folder: Option<String>,
+    /// Added to the node's own environment.
+    pub environment: Labels,
+}
+
+/// What a replica needs of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Need {
+    /// What a call costs, in time of one processor.
+    pub cost: Duration,
+    /// Between two calls.
+    pub period: Duration,
+    /// Within which a call is to be answered.
+    pub deadline: Duration,
+}
+
+impl Need {
+    /// As a task for a bound.
+    pub fn task(&self) -> Task {
+        Task { cost: self.cost, period: self.period, deadline: self.deadline }
+    }
+}
+
+/// On which nodes replicas are to be: the policies of [`placement`](crate::placement) by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Distribution {
+    /// Where least is used.
+    #[default]
+    LeastLoaded,
+    /// On nodes with different values of this label, as far as there are such.
+    Spread(String),
+    /// On these nodes and no others.
+    Pinned(Vec<NodeId>),
+}
+
+/// When replicas that are lost are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Replication {
+    /// At once.
+    #[default]
+    Keep,
+    /// When they have been missing for so long: a host that is started anew is back before.
+    KeepAfter(Duration),
+    /// Only so many: the others when a person deploys it again.
+    Minimum(u32),
+}
+
+impl Deployment {
+    /// # Errors
+    /// What cannot be, and the remedy.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let named = (1..=MAX_NAME).contains(&self.group.len());
+        if !named || wire::system::is_system(&self.group) {
+            return Err(Refusal::Name(self.group.clone()));
+        }
+        if self.program.command.first().is_none_or(String::is_empty) {
+            return Err(Refusal::NoCommand);
+        }
+        let wanted = self.replicas;
+        if !(1..=MAX_MEMBERS as u32).contains(&wanted) {
+            return Err(Refusal::Replicas(wanted));
+        }
+        if let Replication::Minimum(least) = self.replication
+            && !(1..=wanted).contains(&least)
+        {
+            return Err(Refusal::Least { least, wanted });
+        }
+        let possible = |need: &Need| {
+            !need.cost.is_zero() && !need.deadline.is_zero() && need.deadline <= need.period
+        };
+        if !self.need.as_ref().is_none_or(possible) {
+            return Err(Refusal::Need);
+        }
+        if let Distribution::Spread(label) = &self.distribution
+            && !is_label(label)
+        {
+            return Err(Refusal::Label(label.clone()));
+        }
+        check_labels(&self.labels)
+    }
+
+    /// Whether its replicas are what those of another are.
+    pub fn runs_alike(&self, other: &Deployment) -> bool {
+        self.program == other.program && self.options == other.options
+    }
+
+    /// Bytes that it takes.
+    pub fn encoded_len(&self) -> usize {
+        postcard::experimental::serialized_size(self).unwrap_or(usize::MAX)
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    (1..=MAX_LABEL).contains(&text.len())
+}
+
+/// # Errors
+/// A label cannot be.
+pub fn check_labels(labels: &Labels) -> Result<(), Refusal> {
+    if labels.len() > MAX_LABELS {
+        return Err(Refusal::Label(format!("{} labels", labels.len())));
+    }
+    match labels.iter().find(|(name, value)| !is_label(name) || !is_label(value)) {
+        Some((name, _)) => Err(Refusal::Label(name.to_string())),
+        None => Ok(()),
+    }
+}

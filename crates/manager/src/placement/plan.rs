@@ -1,0 +1,196 @@
+//! The next step of one deployment.
+//!
+//! A replica is *well placed* where its node is in the component, may have it, and is neither drained nor failing. In this order, the first that
+//! applies:
+//!
+//! 1. Fewer are well placed than are due: the best host gets one more.
+//! 2. All that are wanted are well placed and have the state: who is badly placed goes; those that are away all at once, of the others one at
+//!    a time. A drained node goes even if nobody can take its replica, as long as another has the state.
+//! 3. More are well placed than are wanted: one goes, that with most flaws, or without the state; never so that fewer than are
+//!    wanted have it.
+//! 4. One would have fewer flaws elsewhere: that host gets one more, and 3. follows.
+//! 5. All have the state for the first time: that is noted.
+//!
+//! So a new replica has the state before an old one goes, and each step is seen to be done before the next.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use wire::{Duration, NodeId};
+
+use super::policy::{self, Cost, Host, Redundancy};
+use super::Site;
+use crate::book::Placed;
+use crate::bug::Bug;
+
+/// A change of a placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Where replicas are to be.
+    pub on: Vec<NodeId>,
+    /// All have been there.
+    pub filled: bool,
+    /// What is done by it.
+    pub why: Why,
+}
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// These are to have one: there are too few.
+    Missing,
+    /// This one is of no use any more: its node is away, drained, or may not have it, and all that are wanted are elsewhere.
+    Left,
+    /// This one is more than are wanted.
+    Surplus,
+    /// It has fewer flaws there than another where that is.
+    Better,
+    /// All that are wanted are there.
+    Filled,
+}
+
+/// One deployment, looked at.
+struct View {
+    wanted: usize,
+    /// Where replicas are well placed, and which of those have the state.
+    well: Vec<NodeId>,
+    synced: Vec<NodeId>,
+    /// Where they are badly placed.
+    badly: Vec<NodeId>,
+}
+
+impl Site<'_> {
+    fn view(&self, placed: &Placed, busy: &BTreeSet<NodeId>) -> View {
+        let stays = |node: &NodeId| {
+            self.objection(placed, *node).is_none()
+                || (busy.contains(node) && self.is_present(*node) && self.book.is_drained(*node))
+        };
+        let (well, badly): (Vec<NodeId>, Vec<NodeId>) =
+            placed.on.iter().copied().partition(stays);
+        let synced = |node: &&NodeId| self.is_synced(&placed.deployment, **node);
+        let synced = well.iter().filter(synced).copied().collect();
+        View { wanted: placed.deployment.replicas as usize, well, synced, badly }
+    }
+
+    /// Whether replicas are missing.
+    pub(super) fn is_missing(&self, placed: &Placed) -> bool {
+        let view = self.view(placed, &BTreeSet::new());
+        view.well.len() < view.wanted
+    }
+
+    /// What is to be done next. `busy`: drained nodes that another deployment is leaving, to which this one is added.
+    pub(super) fn step(
+        &self,
+        placed: &Placed,
+        missing_for: Duration,
+        busy: &mut BTreeSet<NodeId>,
+    ) -> Option<Step> {
+        let view = self.view(placed, busy);
+        let step = self.next(placed, &view, missing_for);
+        let leaves = |node: &&NodeId| self.is_present(**node) && self.book.is_drained(**node);
+        let under_way = step.is_some() || view.synced.len() < view.well.len();
+        if under_way {
+            busy.extend(view.badly.iter().filter(leaves));
+        }
+        step
+    }
+
+    fn next(&self, placed: &Placed, view: &View, missing_for: Duration) -> Option<Step> {
+        let View { wanted, well, synced, badly } = view;
+        let on = |mut on: Vec<NodeId>, why| {
+            on.sort_unstable();
+            Some(Step { on, filled: placed.filled, why })
+        };
+        let with = |node: NodeId| [&placed.on[..], &[node]].concat();
+        let without = |gone: &[NodeId]| {
+            placed.on.iter().copied().filter(|node| !gone.contains(node)).collect::<Vec<_>>()
+        };
+        let now = Redundancy {
+            wanted: *wanted,
+            there: well.len(),
+            filled: placed.filled,
+            missing_for,
+        };
+        let drained = |node: &&NodeId| self.book.is_drained(**node) && self.is_present(**node);
+        // Who has to go on demand is replaced, whatever is done for those that are lost.
+        let going = badly.iter().filter(drained).count();
+        let due = policy::replication(&placed.deployment).due(&now).max(well.len() + going);
+        let due = due.min(*wanted);
+        let mut full = false;
+        if well.len() < due {
+            match self.candidates(placed, well).first() {
+                Some(best) => return on(with(*best), Why::Missing),
+                None => full = true,
+            }
+        }
+        let hasty = self.planted.is(Bug::LeaveBeforeArrival);
+        if synced.len() >= *wanted || (hasty && well.len() >= *wanted) {
+            let away: Vec<NodeId> =
+                badly.iter().copied().filter(|node| !self.is_present(*node)).collect();
+            if !away.is_empty() {
+                return on(without(&away), Why::Left);
+            }
+            if let Some(node) = badly.first() {
+                return on(without(&[*node]), Why::Left);
+            }
+        } else if full && !synced.is_empty() {
+            // Nobody can take it: people said that the host is to be empty.
+            if let Some(node) = badly.iter().find(drained) {
+                return on(without(&[*node]), Why::Left);
+            }
+        }
+        if well.len() > *wanted {
+            return self.surplus(placed, view).and_then(|node| on(without(&[node]), Why::Surplus));
+        }
+        if well.len() == *wanted && synced.len() == *wanted && badly.is_empty() {
+            if let Some(node) = self.better(placed, well) {
+                return on(with(node), Why::Better);
+            }
+            if !placed.filled {
+                return Some(Step { on: placed.on.clone(), filled: true, why: Why::Filled });
+            }
+        }
+        None
+    }
+
+    fn flaws(&self, placed: &Placed, node: NodeId, all: &[NodeId]) -> Option<Cost> {
+        let hosts = all.iter().filter(|other| **other != node);
+        let beside: Vec<Host<'_>> =
+            hosts.filter_map(|other| self.host(*other, &placed.deployment)).collect();
+        let host = self.host(node, &placed.deployment)?;
+        policy::distribution(&placed.deployment).cost(&host, &beside)
+    }
+
+    /// Which of those that are well placed is one too many, if one can go now.
+    fn surplus(&self, placed: &Placed, view: &View) -> Option<NodeId> {
+        let primary = self.shape(&placed.deployment).map(|shape| shape.primary);
+        let mut order: Vec<_> = view
+            .well
+            .iter()
+            .map(|node| {
+                let cost = self.flaws(placed, *node, &view.well).unwrap_or_default();
+                let synced = view.synced.contains(node);
+                let stays = (Some(*node) == primary, core::cmp::Reverse(cost.load));
+                (core::cmp::Reverse(cost.flaws), synced, stays, *node)
+            })
+            .collect();
+        order.sort_unstable();
+        let (_, synced, _, node) = *order.first()?;
+        let left = view.synced.len() - usize::from(synced);
+        (!synced || left >= view.wanted).then_some(node)
+    }
+
+    /// A host at which a replica would have fewer flaws than one has where it is.
+    fn better(&self, placed: &Placed, well: &[NodeId]) -> Option<NodeId> {
+        well.iter().find_map(|node| {
+            let here = self.flaws(placed, *node, well)?.flaws;
+            if here == 0 {
+                return None;
+            }
+            let rest: Vec<NodeId> = well.iter().copied().filter(|other| other != node).collect();
+            let best = *self.candidates(placed, &rest).first()?;
+            let there = self.flaws(placed, best, &[&rest[..], &[best]].concat())?.flaws;
+            (there < here).then_some(best)
+        })
+    }
+}
