@@ -4,6 +4,7 @@
 //! - here: the machine, and which nodes can take a replica at all
 //! - [`policy`]: which of those is the best, and how many are to be there now: small traits, for policies of one's own too
 //! - `placement/plan.rs`: the next step of one deployment
+//! - `placement/survey.rs`: what there is to say of it to people
 //!
 //! It is driven by levels, as [`Manager`](crate::Manager) is: it keeps nothing that must survive but since when replicas are missing, and whoever leads
 //! next begins to count anew.
@@ -22,9 +23,11 @@ use crate::picture::{Picture, Shape};
 
 mod plan;
 pub mod policy;
+mod survey;
 
 pub use plan::{Step, Why};
 use policy::Host;
+pub use survey::{Seat, preview, survey};
 
 /// What was asked for and has not come is asked for again after so long, or on another ring.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -123,9 +126,10 @@ impl<'a> Site<'a> {
     /// What policies see of a node.
     pub(crate) fn host(&self, node: NodeId, beside: &Deployment) -> Option<Host<'a>> {
         let introduced = self.book.node(node)?;
-        let others = self.book.placed().filter(|placed| {
-            placed.on.contains(&node) && placed.deployment.group != beside.group
-        });
+        let others = self
+            .book
+            .placed()
+            .filter(|placed| placed.on.contains(&node) && placed.deployment.group != beside.group);
         Some(Host {
             node,
             labels: &introduced.labels,
@@ -219,7 +223,9 @@ pub(crate) fn fits(book: &Book, deployment: &Deployment) -> Result<(), Refusal> 
         match unfit(book, deployment, node) {
             Some(reason) => why.push(format!("{node}: {reason}")),
             None if !has_room(book, deployment, node) => {
-                why.push(format!("{node}: what is placed there leaves too little of its processors"));
+                why.push(format!(
+                    "{node}: what is placed there leaves too little of its processors"
+                ));
             }
             None => found += 1,
         }

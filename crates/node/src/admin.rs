@@ -9,6 +9,9 @@
 //! {"restyle":{"group":"x","style":"active"}}       -> RestyleAnswer
 //! {"run":{"group":"x","command":["./x"]}}          -> ProgramStatus, when it serves; at the Unix socket only
 //! {"stop-program":{"group":"x"}}                   -> {"stopped":"x"}, when it has ended
+//! {"deploy":{"deployment":{...},"dry":false}}      -> DeployAnswer; at the Unix socket only
+//! {"withdraw":{"group":"x"}}                       -> {"done":true}; also {"drain":{"node":2}}, {"return":{"node":2}}
+//! {"deployments":{}}                               -> DeploymentsStatus
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
@@ -24,7 +27,10 @@ use sha2::{Digest, Sha256};
 use wire::ordered::Style;
 use wire::{NodeId, ViewNumber};
 
+use manager::book::Deployment;
+
 use crate::bench::Ask;
+use crate::deployments::PlaceStatus;
 use crate::programs::ProgramConfig;
 
 mod bench;
@@ -85,6 +91,32 @@ pub enum Request {
         /// The group's name.
         group: String,
     },
+    /// Have this service run on some nodes. Only at the Unix socket: whoever may do so can do all that the nodes' users can on
+    /// their hosts.
+    Deploy {
+        /// What.
+        deployment: Box<Deployment>,
+        /// Only tell where it would go.
+        #[serde(default)]
+        dry: bool,
+    },
+    /// End a deployment.
+    Withdraw {
+        /// The group's name.
+        group: String,
+    },
+    /// Empty this node.
+    Drain {
+        /// The node.
+        node: NodeId,
+    },
+    /// It may have replicas again.
+    Return {
+        /// The node.
+        node: NodeId,
+    },
+    /// What is deployed, and where?
+    Deployments {},
     /// How quick is the ring? Loads it meanwhile; ends when the connection does.
     Bench(Ask),
 }
@@ -155,6 +187,22 @@ pub struct StateAnswer {
 pub struct StopAnswer {
     /// The group's name.
     pub stopped: String,
+}
+
+/// The answer to [`Request::Deploy`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeployAnswer {
+    /// The group.
+    pub group: String,
+    /// Every node, as a place for it: where it would go, by what the node knew when it was asked.
+    pub places: Vec<PlaceStatus>,
+}
+
+/// The answer to what has nothing to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoneAnswer {
+    /// It is so. False: it was so already.
+    pub done: bool,
 }
 
 /// The answer to what cannot be answered.

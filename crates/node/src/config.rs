@@ -1,9 +1,11 @@
 //! A node's configuration: every knob, its default, and what values are possible.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use ::manager::book as manager_book;
 use engine::{Checkpoints, Quorum};
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -60,6 +62,8 @@ pub struct Config {
     pub vote_patience: Duration,
     /// What this node tells of its host, and what follows from it.
     pub manager: ManagerKnobs,
+    /// What this node is, for deployments: rack, cell, kind of disk.
+    pub labels: BTreeMap<String, String>,
     /// What is asked of the system, to be in time.
     pub realtime: Realtime,
     /// When this node's replicas take checkpoints, as primaries of cold passive groups.
@@ -165,6 +169,7 @@ impl Default for Config {
             ring: RingKnobs::default(),
             vote_patience: Duration::from_secs(2),
             manager: ManagerKnobs::default(),
+            labels: BTreeMap::new(),
             realtime: Realtime::default(),
             checkpoints: Checkpoints::default(),
             replicas: Vec::new(),
@@ -243,6 +248,8 @@ impl Config {
             return Err(Problem::VotePatience(self.vote_patience));
         }
         self.manager.check()?;
+        manager_book::check_labels(&self.labels)
+            .map_err(|refusal| Problem::Labels(refusal.to_string()))?;
         if !self.checkpoints.is_possible() {
             return Err(Problem::Checkpoints);
         }

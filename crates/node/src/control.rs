@@ -6,25 +6,38 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use manager::{Picture, Wish};
+use manager::Wish;
+use manager::book::{Answer, Command, Deployment};
+use manager::placement::preview;
 use wire::ordered::{Style, Usage};
-use wire::{Duration, Member, NodeId, ViewNumber};
+use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
 use crate::admin::KeyAsk;
 use crate::bench::{Ask, Progress};
+use crate::deployments::{DeploymentsStatus, PlaceStatus};
 use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
 use crate::events::{Interest, Stamped};
+use crate::managing::View;
 use crate::plane::{BenchOutcome, Order};
 use crate::poller::Waker;
 use crate::programs::Programs;
 use crate::sockets::gate::Tally;
 use crate::status::Status;
+use crate::timer::wall_clock;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Pause before an order is offered again to a queue that is full.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
+
+/// This node cannot say anything of deployments.
+const NO_BOOK: &str = "this node does not know what is deployed: set on = true in [manager] of every node; if it is, its replica of the manager's group \
+                       has not got the state (`steadfast status` shows steadfast.manager, and whether there is a quorum)";
+
+/// No answer came of a command.
+const UNANSWERED: &str = "the manager's group did not answer in time, and whether it will do it nobody knows: look at `steadfast deployments`, and at \
+                          `steadfast status` whether there is a quorum";
 
 /// A replica's state comes after all that it has to execute before.
 const STATE_WITHIN: Duration = Duration::from_secs(60);
@@ -139,9 +152,47 @@ impl Control {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// What there is for the manager to see, and after how many changes.
-    pub fn picture(&self) -> Result<(u64, Picture), Stopped> {
-        self.ask(ANSWER_WITHIN, |reply| Order::Picture { reply })
+    /// What there is for the manager to see.
+    pub fn view(&self) -> Result<View, Stopped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::View { reply })
+    }
+
+    /// Says something to the book. Whether it was taken, the book shows.
+    pub fn tell_book(&self, command: Command) -> Result<(), Stopped> {
+        self.order(Order::Command { command, reply: None })
+    }
+
+    /// Says something to the book, and waits for the answer.
+    ///
+    /// # Errors
+    /// It is refused, or there is no answer: the text says what to do.
+    pub fn command(&self, command: Command) -> Result<Answer, String> {
+        let ask = |reply| Order::Command { command, reply: Some(reply) };
+        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| match stopped {
+            Stopped::Hung => UNANSWERED.into(),
+            stopped => stopped.to_string(),
+        })?
+    }
+
+    /// What is deployed, and where.
+    ///
+    /// # Errors
+    /// This node does not know, and why.
+    pub fn deployments(&self) -> Result<DeploymentsStatus, String> {
+        let view = self.view().map_err(|stopped| stopped.to_string())?;
+        DeploymentsStatus::new(&view).ok_or_else(|| NO_BOOK.into())
+    }
+
+    /// Where this would go.
+    ///
+    /// # Errors
+    /// It would be refused, or this node does not know.
+    pub fn preview(&self, deployment: Deployment) -> Result<Vec<PlaceStatus>, String> {
+        let view = self.view().map_err(|stopped| stopped.to_string())?;
+        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
+        let seats = preview(Time(wall_clock()), &view.picture, book, deployment);
+        let seats = seats.map_err(|refusal| refusal.to_string())?;
+        Ok(seats.into_iter().map(PlaceStatus::from).collect())
     }
 
     /// Asks for what the manager wishes.

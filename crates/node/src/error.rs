@@ -160,6 +160,11 @@ pub enum ProgramError {
     /// A group's name is empty or too long.
     #[error("the group's name has {0} bytes: give it 1 to {MAX_NAME}")]
     Name(usize),
+    /// The name is the system's own.
+    #[error(
+        "groups whose names begin with \"steadfast.\" are the system's own: give \"{0}\" another name"
+    )]
+    System(String),
     /// Nothing to start.
     #[error("no program is named: give its path, and its arguments after it")]
     NoCommand,
@@ -247,6 +252,11 @@ pub enum HostError {
     /// No thread for the replica.
     #[error("the system refuses a thread for the replica: {0}; look at the limit of threads")]
     Thread(io::Error),
+    /// The name is the system's own.
+    #[error(
+        "groups whose names begin with \"steadfast.\" are the system's own: give \"{0}\" another name"
+    )]
+    System(String),
     /// There is no replica of this group here.
     #[error("this node hosts no replica of group \"{0}\"")]
     NotHosted(String),

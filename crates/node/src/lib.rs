@@ -15,6 +15,7 @@ mod attached;
 pub mod bench;
 mod config;
 mod control;
+mod deployments;
 mod durable;
 mod error;
 mod events;
@@ -47,12 +48,15 @@ pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, ReplicaConfig,
     RingKnobs, Security, TlsFiles,
 };
+pub use deployments::{DeploymentStatus, DeploymentsStatus, NodePlaces, PlaceStatus};
 pub use engine::{Event, NestedError, ServiceOutcome};
 pub use error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
 pub use events::{
     DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
 };
 pub use explain::{Explanation, IfLost, Standing, explain};
+/// What people say of services, for tools.
+pub use manager::book;
 pub use node::Node;
 pub use own_time::OwnTime;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};

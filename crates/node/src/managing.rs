@@ -5,19 +5,34 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
-use manager::{Manager, Wish};
-use wire::RingId;
+use manager::book::{Book, Labels};
+use manager::{Manager, Picture, Wish};
+use wire::{RingId, Time};
 
 use crate::config::ManagerKnobs;
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
 use crate::timer::monotonic;
 
+mod bookkeeper;
 mod clocks;
 mod sampler;
+mod steward;
 
+pub(crate) use bookkeeper::{Bookkeeper, Shelf};
 pub(crate) use clocks::Clocks;
+
 use sampler::Sampler;
+use steward::Steward;
+
+/// What there is to look at, all at one moment.
+pub(crate) struct View {
+    /// How often something had changed.
+    pub changes: u64,
+    pub picture: Picture,
+    /// The book, if this node's replica has it.
+    pub book: Option<Arc<Book>>,
+}
 
 /// The thread's other end. It ends when this is dropped.
 #[derive(Debug)]
@@ -29,6 +44,7 @@ impl Managing {
     /// Begins to look, tell and ask. `running` is dropped when the thread ends.
     pub fn start(
         knobs: ManagerKnobs,
+        (labels, shelf): (Labels, Shelf),
         control: Arc<Control>,
         clocks: Clocks,
         running: Sender<()>,
@@ -36,8 +52,13 @@ impl Managing {
         let sampler = Sampler::open(&knobs, clocks)?;
         let (stop, stopped) = channel();
         let manager = Manager::new(knobs.manager());
+        let steward = Steward::new(control.clone(), labels);
         let desk = Desk {
             knobs,
+            steward,
+            shelf,
+            version: 0,
+            looked: None,
             control,
             sampler,
             manager,
@@ -59,6 +80,12 @@ struct Desk {
     control: Arc<Control>,
     sampler: Sampler,
     manager: Manager,
+    steward: Steward,
+    shelf: Shelf,
+    /// The book that was looked at last.
+    version: u64,
+    /// When it looked last at all there is.
+    looked: Option<Time>,
     /// The others have yet to be told.
     due: bool,
     /// How many changes there had been at the last look.
@@ -88,11 +115,20 @@ impl Desk {
         if self.due {
             self.due = !self.control.tell_usage(self.sampler.usage())?;
         }
-        if self.seen == Some(self.control.changes()) {
+        let rests = self.looked.is_some_and(|at| now < at + steward::PERIOD);
+        let version = self.shelf.book().version();
+        let same = std::mem::replace(&mut self.version, version) == version;
+        if rests && same && self.seen == Some(self.control.changes()) {
             return Ok(());
         }
-        let (changes, picture) = self.control.picture()?;
-        self.seen = Some(changes);
+        let view = self.control.view()?;
+        self.looked = Some(now);
+        let capacity = self.sampler.usage().capacity;
+        self.steward.look(now, &view, capacity)?;
+        if self.seen.replace(view.changes) == Some(view.changes) {
+            return Ok(());
+        }
+        let picture = view.picture;
         if picture.ring != self.ring {
             // Somebody may be there who has not heard it.
             self.ring = picture.ring;

@@ -13,7 +13,8 @@ use seal::Seal;
 use store::{Owner, RecordId, Strand};
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
-use wire::ordered::Style;
+use wire::ordered::{Durability, GroupOptions, Style};
+use wire::system::MANAGER;
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::admin::Admin;
@@ -26,13 +27,13 @@ use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
-use crate::managing::{Clocks, Managing};
-use crate::plane::{Inbox, Keeping, Order, Plane, Sockets, Stop};
+use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
+use crate::plane::{Commands, Inbox, Keeping, Order, Plane, Sockets, Stop};
 use crate::poller::{Poller, Waker};
 use crate::programs::{ProgramConfig, Programs};
 use crate::realtime::RealtimeStatus;
 use crate::security;
-use crate::service::{HostOptions, Service};
+use crate::service::{Execution, HostOptions, Service};
 use crate::sockets::tcp::Callers;
 use crate::status::{Counters, ProgramStatus, Status, StorageStatus};
 use crate::storage::{self, Recovered, Storage};
@@ -135,6 +136,7 @@ impl Node {
             _ => None,
         };
         let priority = config.realtime.executor_priority;
+        let shelf = Shelf::default();
         let plane = Plane {
             stack,
             me,
@@ -153,6 +155,7 @@ impl Node {
             restyles: Default::default(),
             policy: config.manager.on.then(|| config.manager.policy_name()),
             changes: control.changes.clone(),
+            commands: Commands::new(shelf.clone()),
             events: Events::new(config.node, configured.clone()),
             configured,
             counters: Counters::default(),
@@ -167,7 +170,8 @@ impl Node {
         let managing = match &clocks {
             Some(clocks) => {
                 let (control, clocks) = (control.clone(), clocks.clone());
-                Some(Managing::start(config.manager, control, clocks, alive.clone())?)
+                let said = (config.labels.clone(), shelf.clone());
+                Some(Managing::start(config.manager, said, control, clocks, alive.clone())?)
             }
             None => None,
         };
@@ -178,7 +182,7 @@ impl Node {
         let results = Some(Results { sender, waker, priority, clocks, _running: alive });
         let _data_dir = life.data_dir;
         let admin = Some(admin);
-        Ok(Node {
+        let node = Node {
             control,
             results,
             client_address,
@@ -187,6 +191,23 @@ impl Node {
             managing,
             running,
             _data_dir,
+        };
+        if config.manager.on {
+            node.keep_book(shelf, config.storage.is_some())?;
+        }
+        Ok(node)
+    }
+
+    /// Hosts this node's replica of the manager's group: on disk where there is one, for what people said is to survive.
+    fn keep_book(&self, shelf: Shelf, on_disk: bool) -> Result<(), StartError> {
+        let durability = if on_disk { Durability::Disk } else { Durability::Memory };
+        let group = GroupOptions { durability, ..GroupOptions::default() };
+        let options = HostOptions { group, execution: Execution::Inline };
+        self.host_any(MANAGER, options, move || Bookkeeper::new(shelf.clone())).map_err(|error| {
+            StartError::System {
+                what: "the manager's replica",
+                source: std::io::Error::other(error),
+            }
         })
     }
 
@@ -197,6 +218,18 @@ impl Node {
     /// # Errors
     /// Why it cannot be hosted, and the remedy.
     pub fn host<S: Service + 'static>(
+        &self,
+        group: &str,
+        options: HostOptions,
+        make: impl Fn() -> S + Send + 'static,
+    ) -> Result<(), HostError> {
+        if wire::system::is_system(group) {
+            return Err(HostError::System(group.into()));
+        }
+        self.host_any(group, options, make)
+    }
+
+    fn host_any<S: Service + 'static>(
         &self,
         group: &str,
         options: HostOptions,

@@ -27,14 +27,16 @@ use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
 mod attached;
+mod commands;
 mod inbox;
 mod orders;
 mod outputs;
 mod storage;
 
 pub(crate) use attached::Attached;
+pub(crate) use commands::Commands;
 use inbox::Work;
-pub(crate) use inbox::{BenchOutcome, Inbox, MoveReply, Order, RestyleReply};
+pub(crate) use inbox::{BenchOutcome, CommandReply, Inbox, MoveReply, Order, RestyleReply};
 pub(crate) use storage::Keeping;
 
 pub(crate) struct Plane {
@@ -66,6 +68,8 @@ pub(crate) struct Plane {
     /// The bound by which this node's manager judges hosts, if it has one, and how often something has changed that it looks at.
     pub policy: Option<&'static str>,
     pub changes: Arc<AtomicU64>,
+    /// What is said to the book, and what this node's replica has of it.
+    pub commands: Commands,
     pub events: Events,
     pub counters: Counters,
     /// The last time that this node was excluded because it did not keep up.

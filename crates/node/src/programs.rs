@@ -34,6 +34,7 @@ use crate::poller::Waker;
 use crate::status::ProgramStatus;
 
 use desk::Desk;
+pub(crate) use minder::CRASH_LOOP;
 
 /// The longest that a clean stop waits for programs: for each to leave, then to obey SIGTERM, and
 /// SIGKILL after that.
@@ -69,6 +70,9 @@ impl ProgramConfig {
         if !(1..=MAX_NAME).contains(&self.group.len()) {
             return Err(ProgramError::Name(self.group.len()));
         }
+        if wire::system::is_system(&self.group) {
+            return Err(ProgramError::System(self.group.clone()));
+        }
         if self.command.first().is_none_or(String::is_empty) {
             return Err(ProgramError::NoCommand);
         }
@@ -83,6 +87,8 @@ enum Notice {
     Run { config: ProgramConfig, reply: SyncSender<Result<ProgramStatus, ProgramError>> },
     /// Start this, and go on trying.
     Keep(ProgramConfig),
+    /// Have these run that are deployed here, and no others of that kind.
+    Deploy(Vec<ProgramConfig>),
     /// Have it end, and answer when it has.
     Stop { group: String, reply: SyncSender<Result<(), ProgramError>> },
     /// How do all stand?
@@ -142,6 +148,11 @@ impl Programs {
     /// Starts a program of the node's configuration: it is tried again and again.
     pub fn keep(&self, config: ProgramConfig) {
         self.teller.tell(Notice::Keep(config));
+    }
+
+    /// Has these programs run that are deployed here; those that were and are not any more end.
+    pub fn deploy(&self, programs: Vec<ProgramConfig>) {
+        self.teller.tell(Notice::Deploy(programs));
     }
 
     /// Ends a program, and waits until it has ended.

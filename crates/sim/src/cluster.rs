@@ -525,6 +525,8 @@ impl Cluster {
             Output::Resume { group, ticket, outcome } => {
                 self.resumed(node, group, ticket, &outcome);
             }
+            // Nobody calls in a node's own name here.
+            Output::Own { .. } => {}
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
             Output::Persist(kept) => self.keep(node, kept),

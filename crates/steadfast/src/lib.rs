@@ -100,7 +100,7 @@ pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
     Factory, HostError, HostOptions, ManagerKnobs, MoveError, NestedError, Node, NodeAddress,
     ProgramConfig, ProgramError, ReplicaConfig, RestyleError, RingKnobs, Service, ServiceOutcome,
-    StartError, Stopped, admin, attach, bench, free_ring_addresses, free_ring_addresses_at,
+    StartError, Stopped, admin, attach, bench, book, free_ring_addresses, free_ring_addresses_at,
     key_file, realtime,
 };
 pub use wire::client::Refusal;
@@ -113,11 +113,11 @@ pub use wire::{
 pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
-        BufferStatus, ChargeStatus, Counters, ExclusionStatus, Explanation, Fill, GroupStatus,
-        HandshakeCounters, HostStatus, IfLost, KeyChange, LinkStatus, LogStatus, MalformedCounters,
-        ManagerStatus, NestedStatus, NodeLinks, OwnTime, ProgramState, ProgramStatus,
-        ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, Standing, Status,
-        StorageStatus, TlsStatus, explain,
+        BufferStatus, ChargeStatus, Counters, DeploymentStatus, DeploymentsStatus, ExclusionStatus,
+        Explanation, Fill, GroupStatus, HandshakeCounters, HostStatus, IfLost, KeyChange,
+        LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus, NodeLinks,
+        NodePlaces, OwnTime, PlaceStatus, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse,
+        RingStatus, SealCounters, SealStatus, Standing, Status, StorageStatus, TlsStatus, explain,
     };
 }
 

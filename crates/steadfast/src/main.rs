@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, call, doctor, events, explain, hand_over, init, key, node, nodes, programs, replica,
-    run, status, style,
+    bench, call, deploy, deployments, doctor, drain, events, explain, hand_over, init, key, node,
+    nodes, programs, replica, run, status, style,
 };
 
 const EXAMPLES: &str = "\
@@ -35,6 +35,9 @@ Examples:
       steadfast style counter active --config node.toml
   Have the node run a service of your own, in a process of its own:
       steadfast run --group orders --config node.toml -- ./orders
+  Have the cluster keep a service running on as many nodes as you say, and empty a node:
+      steadfast deploy service.toml --config node.toml
+      steadfast drain 2 --config node.toml
   See whether this host lets a node be in time, and how quick the ring is:
       steadfast doctor --config node.toml
       steadfast bench ring --config node.toml
@@ -66,6 +69,11 @@ enum Command {
     Style(style::Args),
     Run(run::Args),
     Programs(programs::Args),
+    Deploy(deploy::Args),
+    Deployments(deployments::Args),
+    Withdraw(deployments::Withdraw),
+    Drain(drain::Args),
+    Return(drain::Return),
     Replica(replica::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
@@ -87,6 +95,11 @@ fn main() -> ExitCode {
         Command::Style(args) => style::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Programs(args) => programs::run(&args),
+        Command::Deploy(args) => deploy::run(&args),
+        Command::Deployments(args) => deployments::run(&args),
+        Command::Withdraw(args) => deployments::withdraw(&args),
+        Command::Drain(args) => drain::run(&args),
+        Command::Return(args) => drain::give_back(&args),
         Command::Replica(args) => replica::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),

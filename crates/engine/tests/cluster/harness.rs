@@ -46,6 +46,7 @@ struct Node<O> {
     blocked: BTreeMap<GroupId, (Ticket, String, VecDeque<Command>)>,
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
+    pub owns: Vec<(u64, wire::client::Outcome)>,
     moves: Vec<Result<ViewNumber, MoveError>>,
     restyles: Vec<Result<ViewNumber, RestyleError>>,
     alive: bool,
@@ -219,6 +220,7 @@ impl<O: Base> Cluster<O> {
             starts: 0,
             events: Vec::new(),
             benches: Vec::new(),
+            owns: Vec::new(),
             moves: Vec::new(),
             restyles: Vec::new(),
             alive: true,
@@ -517,6 +519,9 @@ impl<O: Base> Cluster<O> {
                 }
                 Output::Restyled { outcome, .. } => {
                     self.nodes.get_mut(&id).unwrap().restyles.push(outcome);
+                }
+                Output::Own { number, outcome } => {
+                    self.nodes.get_mut(&id).unwrap().owns.push((number, outcome));
                 }
                 Output::Bench(outcome) => self.nodes.get_mut(&id).unwrap().benches.push(outcome),
                 Output::Event(event) => self.nodes.get_mut(&id).unwrap().events.push(event),

@@ -90,7 +90,9 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The group's name.
-    #[error("a group's name has 1 to {MAX_NAME} bytes and does not begin with \"{PREFIX}\"; `{0}` is none")]
+    #[error(
+        "a group's name has 1 to {MAX_NAME} bytes and does not begin with \"{PREFIX}\"; `{0}` is none"
+    )]
     Name(String),
     /// No program.
     #[error("it names no program: give command = [\"./program\", ...]")]
@@ -110,10 +112,14 @@ pub enum Refusal {
     #[error("a need has a cost and a deadline above zero, no longer than its period")]
     Need,
     /// A label cannot be.
-    #[error("a label's name and value have 1 to {MAX_LABEL} bytes each, and there are at most {MAX_LABELS}: `{0}` is too much")]
+    #[error(
+        "a label's name and value have 1 to {MAX_LABEL} bytes each, and there are at most {MAX_LABELS}: `{0}` is too much"
+    )]
     Label(String),
     /// Too long.
-    #[error("the deployment takes {0} bytes, the limit is {MAX_COMMAND}: shorten arguments and environment")]
+    #[error(
+        "the deployment takes {0} bytes, the limit is {MAX_COMMAND}: shorten arguments and environment"
+    )]
     TooLarge(usize),
     /// The group's replicas run something else.
     #[error(
@@ -141,7 +147,9 @@ pub enum Refusal {
     #[error("group {0} is not deployed: `steadfast deployments` lists what is")]
     NotDeployed(String),
     /// Nobody knows this node.
-    #[error("{0} has never told of itself: is it in the cluster, with [manager] on and an admin socket?")]
+    #[error(
+        "{0} has never told of itself: is it in the cluster, with [manager] on and an admin socket?"
+    )]
     UnknownNode(NodeId),
     /// Nothing is to be returned.
     #[error("{0} is not being drained: `steadfast deployments` lists what is")]

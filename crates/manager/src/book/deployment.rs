@@ -69,6 +69,7 @@ impl Need {
 
 /// On which nodes replicas are to be: the policies of [`placement`](crate::placement) by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Distribution {
     /// Where least is used.
     #[default]
@@ -81,6 +82,7 @@ pub enum Distribution {
 
 /// When replicas that are lost are replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Replication {
     /// At once.
     #[default]

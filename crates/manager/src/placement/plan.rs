@@ -18,8 +18,8 @@ use alloc::vec::Vec;
 
 use wire::{Duration, NodeId};
 
-use super::policy::{self, Cost, Host, Redundancy};
 use super::Site;
+use super::policy::{self, Cost, Host, Redundancy};
 use crate::book::Placed;
 use crate::bug::Bug;
 
@@ -65,8 +65,7 @@ impl Site<'_> {
             self.objection(placed, *node).is_none()
                 || (busy.contains(node) && self.is_present(*node) && self.book.is_drained(*node))
         };
-        let (well, badly): (Vec<NodeId>, Vec<NodeId>) =
-            placed.on.iter().copied().partition(stays);
+        let (well, badly): (Vec<NodeId>, Vec<NodeId>) = placed.on.iter().copied().partition(stays);
         let synced = |node: &&NodeId| self.is_synced(&placed.deployment, **node);
         let synced = well.iter().filter(synced).copied().collect();
         View { wanted: placed.deployment.replicas as usize, well, synced, badly }
@@ -105,12 +104,8 @@ impl Site<'_> {
         let without = |gone: &[NodeId]| {
             placed.on.iter().copied().filter(|node| !gone.contains(node)).collect::<Vec<_>>()
         };
-        let now = Redundancy {
-            wanted: *wanted,
-            there: well.len(),
-            filled: placed.filled,
-            missing_for,
-        };
+        let now =
+            Redundancy { wanted: *wanted, there: well.len(), filled: placed.filled, missing_for };
         let drained = |node: &&NodeId| self.book.is_drained(**node) && self.is_present(**node);
         // Who has to go on demand is replaced, whatever is done for those that are lost.
         let going = badly.iter().filter(drained).count();

@@ -12,12 +12,16 @@ use serde::de::DeserializeOwned;
 use super::bench::Line;
 use super::stream::{Distrusted, Stream, Tls};
 use super::{
-    KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, RestyleAnswer, StateAnswer, StopAnswer,
+    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, RestyleAnswer,
+    StateAnswer, StopAnswer,
 };
 use wire::NodeId;
 use wire::ordered::Style;
 
+use manager::book::Deployment;
+
 use crate::bench::{Ask, Outcome, Progress};
+use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
 use crate::programs::ProgramConfig;
 use crate::status::{ProgramStatus, Status};
@@ -162,6 +166,50 @@ impl Client {
     /// There is none, or the connection broke.
     pub fn stop_program(&mut self, group: &str) -> Result<StopAnswer, AdminError> {
         self.patiently(&Request::StopProgram { group: group.into() })
+    }
+
+    /// Has a service deployed, or only asks where it would go.
+    ///
+    /// # Errors
+    /// The manager refuses, or the connection broke.
+    pub fn deploy(
+        &mut self,
+        deployment: &Deployment,
+        dry: bool,
+    ) -> Result<DeployAnswer, AdminError> {
+        self.ask(&Request::Deploy { deployment: Box::new(deployment.clone()), dry })
+    }
+
+    /// Has a deployment end.
+    ///
+    /// # Errors
+    /// The manager refuses, or the connection broke.
+    pub fn withdraw(&mut self, group: &str) -> Result<DoneAnswer, AdminError> {
+        self.ask(&Request::Withdraw { group: group.into() })
+    }
+
+    /// Has a node emptied. It has begun when this returns; [`deployments`](Client::deployments) tells how far it is.
+    ///
+    /// # Errors
+    /// The manager refuses, or the connection broke.
+    pub fn drain(&mut self, node: NodeId) -> Result<DoneAnswer, AdminError> {
+        self.ask(&Request::Drain { node })
+    }
+
+    /// Lets a node have replicas again.
+    ///
+    /// # Errors
+    /// The manager refuses, or the connection broke.
+    pub fn give_back(&mut self, node: NodeId) -> Result<DoneAnswer, AdminError> {
+        self.ask(&Request::Return { node })
+    }
+
+    /// What is deployed, and where.
+    ///
+    /// # Errors
+    /// The node does not know, or the connection broke.
+    pub fn deployments(&mut self) -> Result<DeploymentsStatus, AdminError> {
+        self.ask(&Request::Deployments {})
     }
 
     /// Asks what is not answered at once. The node itself gives up before this does.

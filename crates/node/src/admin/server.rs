@@ -13,13 +13,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use manager::book::{Answer, Command, Deployment};
 use serde::Serialize;
 use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
 use super::stream::{Closer, Stream, Tls, listen_privately};
 use super::{
-    KeyAnswer, MoveAnswer, Refused, Request, RestyleAnswer, StateAnswer, StopAnswer, digest, hex,
+    DeployAnswer, DoneAnswer, KeyAnswer, MoveAnswer, Refused, Request, RestyleAnswer, StateAnswer,
+    StopAnswer, digest, hex,
 };
 use crate::control::Control;
 use crate::error::StartError;
@@ -265,6 +267,14 @@ impl Server {
                     Err(error) => answer(stream, &Refused { error: error.to_string() }),
                 }
             }
+            Request::Deploy { deployment, dry } => self.deploy(stream, *deployment, dry),
+            Request::Withdraw { group } => self.say(stream, Command::Withdraw { group }),
+            Request::Drain { node } => self.say(stream, Command::Drain { node }),
+            Request::Return { node } => self.say(stream, Command::Return { node }),
+            Request::Deployments {} => match control.deployments() {
+                Ok(deployments) => answer(stream, &deployments),
+                Err(error) => answer(stream, &Refused { error }),
+            },
             Request::Bench(ask) => self.bench(stream, &ask),
         }
     }
@@ -280,6 +290,34 @@ impl Server {
         match self.control.programs().and_then(|programs| programs.run(program)) {
             Ok(status) => answer(stream, &status),
             Err(error) => answer(stream, &Refused { error: error.to_string() }),
+        }
+    }
+
+    fn deploy(&self, stream: &mut Stream, deployment: Deployment, dry: bool) -> io::Result<()> {
+        if matches!(stream, Stream::Tls(_)) {
+            let error = "services are deployed at a node's own host only, by its admin socket: who may do so can do all \
+                         that the nodes' users can on their hosts"
+                .into();
+            return answer(stream, &Refused { error });
+        }
+        let group = deployment.group.clone();
+        let control = &self.control;
+        let done = control.preview(deployment.clone()).and_then(|places| {
+            if !dry {
+                control.command(Command::Deploy(deployment))?;
+            }
+            Ok(DeployAnswer { group, places })
+        });
+        match done {
+            Ok(done) => answer(stream, &done),
+            Err(error) => answer(stream, &Refused { error }),
+        }
+    }
+
+    fn say(&self, stream: &mut Stream, command: Command) -> io::Result<()> {
+        match self.control.command(command) {
+            Ok(said) => answer(stream, &DoneAnswer { done: said == Answer::Done }),
+            Err(error) => answer(stream, &Refused { error }),
         }
     }
 

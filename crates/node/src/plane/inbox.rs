@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event};
-use manager::{Picture, Wish};
+use manager::Wish;
+use manager::book::{Answer, Command};
 use wire::GroupId;
 use wire::ordered::{GroupOptions, Style, Usage};
 use wire::{NodeId, ViewNumber};
@@ -14,6 +15,7 @@ use crate::error::{HostError, MoveError, RestyleError};
 use crate::events::{Interest, Stamped};
 use crate::executor::{Executor, Report, StateReply};
 use crate::keeper::Kept;
+use crate::managing::View;
 use crate::poller::Waker;
 use crate::status::Status;
 
@@ -91,9 +93,14 @@ pub(crate) enum Order {
         usage: Usage,
         reply: SyncSender<bool>,
     },
-    /// What is there for the manager to see, and after how many changes.
-    Picture {
-        reply: SyncSender<(u64, Picture)>,
+    /// What is there for the manager to see.
+    View {
+        reply: SyncSender<View>,
+    },
+    /// This is said to the book; the answer, if anybody waits for it.
+    Command {
+        command: Command,
+        reply: Option<CommandReply>,
     },
     /// What the manager wishes.
     Wish(Wish),
@@ -106,6 +113,9 @@ pub(crate) enum Order {
     KeyKept(Kept),
     Stop,
 }
+
+/// Who waits for what the book answers.
+pub(crate) type CommandReply = SyncSender<Result<Answer, String>>;
 
 /// One thing to do.
 pub(super) enum Work {

@@ -122,9 +122,10 @@ impl Plane {
             Order::Usage { usage, reply } => {
                 let _ = reply.try_send(self.stack.tell_usage(now, usage));
             }
-            Order::Picture { reply } => {
-                let _ = reply.try_send((self.stack.changes(), self.stack.picture()));
+            Order::View { reply } => {
+                let _ = reply.try_send(self.view());
             }
+            Order::Command { command, reply } => self.say(now, &command, reply),
             Order::Wish(wish) => self.grant(now, wish),
             Order::Key { ask, reply } => {
                 let _ = reply.try_send(self.change_key(now, ask));

@@ -41,6 +41,8 @@ pub(super) struct Desk {
     teller: Teller,
     door: Option<Door>,
     programs: Vec<Running>,
+    /// Those that are deployed here.
+    deployed: Vec<ProgramConfig>,
     /// Starts so far.
     runs: u64,
     /// Let go of when the last program has ended.
@@ -63,6 +65,7 @@ impl Desk {
             teller,
             door: None,
             programs: Vec::new(),
+            deployed: Vec::new(),
             runs: 0,
             ending: None,
         }
@@ -89,6 +92,7 @@ impl Desk {
                     );
                 }
             }
+            self.reconcile(now);
             self.act(now);
             if self.ending.is_some() && self.programs.is_empty() {
                 return;
@@ -179,6 +183,7 @@ impl Desk {
                     tracing::error!(group = config.group, %error, "the program is not started");
                 }
             },
+            Notice::Deploy(programs) => self.deployed = programs,
             Notice::Stop { group, reply } => {
                 match self.programs.iter().position(|it| it.config.group == group) {
                     Some(index) => self.stop(now, index, Some(reply)),
@@ -216,6 +221,32 @@ impl Desk {
                 self.ending = Some(done);
                 for index in 0..self.programs.len() {
                     self.stop(now, index, None);
+                }
+            }
+        }
+    }
+
+    /// Starts what is deployed here and does not run, and ends what is not deployed any more. What people have started by hand stays.
+    fn reconcile(&mut self, now: Time) {
+        if self.ending.is_some() {
+            return;
+        }
+        for index in 0..self.programs.len() {
+            let program = &self.programs[index];
+            let goes = program.deployed && !self.deployed.contains(&program.config);
+            if goes && !program.is_stopping() {
+                self.stop(now, index, None);
+            }
+        }
+        for config in self.deployed.clone() {
+            if self.programs.iter().any(|it| it.config.group == config.group) {
+                continue;
+            }
+            match self.may_start(&config) {
+                Ok(()) => self.programs.push(Running::deployed(config)),
+                // It is tried again whenever something happens here, and the manager sees that it is missing.
+                Err(error) => {
+                    tracing::debug!(group = config.group, %error, "not started for now");
                 }
             }
         }

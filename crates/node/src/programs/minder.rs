@@ -25,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const HEALTHY: Duration = Duration::from_secs(10);
 
 /// So many ends in a row are a crash loop.
-const CRASH_LOOP: u32 = 5;
+pub(crate) const CRASH_LOOP: u32 = 5;
 
 /// How long a program that is not attached any more may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -128,6 +128,11 @@ impl Minder {
         };
         minder.begin();
         minder
+    }
+
+    /// It is to end, and not to be started again.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
     }
 
     pub fn is_on_demand(&self) -> bool {

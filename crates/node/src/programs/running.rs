@@ -42,6 +42,8 @@ struct Asked {
 
 pub(super) struct Running {
     pub config: ProgramConfig,
+    /// It is here because the manager says so.
+    pub deployed: bool,
     minder: Minder,
     pub process: Option<Process>,
     pub flow: Flow,
@@ -65,6 +67,7 @@ impl Running {
         Running {
             minder: Minder::new(config.options.style == Style::ColdPassive),
             config,
+            deployed: false,
             process: None,
             flow: Flow::new(),
             run: 0,
@@ -77,6 +80,11 @@ impl Running {
             asked: None,
             stoppers: Vec::new(),
         }
+    }
+
+    /// One that is here because the manager says so.
+    pub fn deployed(config: ProgramConfig) -> Running {
+        Running { deployed: true, ..Running::new(config) }
     }
 
     /// `reply` is answered when the program serves. If it fails before, it is not kept.
@@ -222,6 +230,11 @@ impl Running {
             self.minder.stop(now, false);
         }
         self.minder.ended(now);
+    }
+
+    /// It is on its way out for good.
+    pub fn is_stopping(&self) -> bool {
+        self.minder.is_stopped()
     }
 
     /// It is to end. True if its replica should leave its group first.

@@ -3,7 +3,10 @@
 mod at;
 pub mod bench;
 pub mod call;
+pub mod deploy;
+pub mod deployments;
 pub mod doctor;
+pub mod drain;
 pub mod events;
 pub mod explain;
 pub mod hand_over;

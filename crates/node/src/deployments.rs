@@ -1,0 +1,105 @@
+//! What people said of services, and what has come of it, for people and tools (`docs/protocol/deployment.md`).
+
+use std::collections::BTreeMap;
+
+use manager::book::{Deployment, Placed};
+use manager::placement::{Seat, survey};
+use serde::{Deserialize, Serialize};
+use wire::system::MANAGER_ID;
+use wire::{NodeId, Share, Time};
+
+use crate::managing::View;
+use crate::timer::wall_clock;
+
+/// The book, as the asked node has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentsStatus {
+    /// The node that says where replicas are to be.
+    pub leads: Option<NodeId>,
+    /// All nodes that ever told of themselves, in order of id.
+    pub nodes: Vec<NodePlaces>,
+    /// All deployments, in order of their groups' names.
+    pub deployments: Vec<DeploymentStatus>,
+}
+
+/// A node that can have replicas.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodePlaces {
+    /// The node.
+    pub node: NodeId,
+    /// It is in the cluster now.
+    pub present: bool,
+    /// It is to be emptied.
+    pub drained: bool,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What its host can do, in millionths of a processor.
+    pub capacity: Share,
+    /// The groups of which it is to have replicas.
+    pub replicas: Vec<String>,
+}
+
+/// A deployment, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentStatus {
+    /// What people said.
+    pub deployment: Deployment,
+    /// As many replicas as are wanted have the state, at nodes that may keep them, and there are no others.
+    pub settled: bool,
+    /// Every node, as a place for it.
+    pub places: Vec<PlaceStatus>,
+}
+
+/// A node as a place for one deployment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceStatus {
+    /// The node.
+    pub node: NodeId,
+    /// It is to have a replica.
+    pub on: bool,
+    /// It has one with the state.
+    pub synced: bool,
+    /// Why it is not to have one, or not to keep it.
+    pub objection: Option<String>,
+    /// What is wrong with it by the policy: replicas at the same value of the label, for one.
+    pub flaws: Option<u32>,
+}
+
+impl From<Seat> for PlaceStatus {
+    fn from(seat: Seat) -> PlaceStatus {
+        let Seat { node, on, synced, objection, cost } = seat;
+        PlaceStatus { node, on, synced, objection, flaws: cost.map(|cost| cost.flaws) }
+    }
+}
+
+impl DeploymentsStatus {
+    /// What is so at this moment; `None` where this node's replica of the book is not there.
+    pub(crate) fn new(view: &View) -> Option<DeploymentsStatus> {
+        let (picture, book) = (&view.picture, view.book.as_ref()?);
+        let wall = Time(wall_clock());
+        let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
+        let node = |(node, introduced): (NodeId, &manager::book::Introduced)| NodePlaces {
+            node,
+            present: picture.nodes.iter().any(|(present, _)| *present == node),
+            drained: book.is_drained(node),
+            labels: introduced.labels.clone(),
+            capacity: introduced.capacity,
+            replicas: book.at(node).map(|deployment| deployment.group.clone()).collect(),
+        };
+        let deployment = |placed: &Placed| {
+            let seats = survey(wall, picture, book, placed);
+            let wanted = placed.deployment.replicas as usize;
+            let well = |seat: &&Seat| seat.on && seat.synced && seat.objection.is_none();
+            DeploymentStatus {
+                deployment: placed.deployment.clone(),
+                settled: seats.iter().filter(well).count() == wanted && placed.on.len() == wanted,
+                places: seats.into_iter().map(PlaceStatus::from).collect(),
+            }
+        };
+        Some(DeploymentsStatus {
+            leads: shape.map(|shape| shape.primary),
+            nodes: book.nodes().map(node).collect(),
+            deployments: book.placed().map(deployment).collect(),
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! `steadfast deploy`: has a service run on some of the cluster's nodes.
+
+mod file;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use steadfast::admin::DeployAnswer;
+
+use super::at::At;
+use super::{Failure, finish, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast deploy service.toml --config node.toml
+  steadfast deploy service.toml --dry-run              only where it would go, and why
+  steadfast deployments                                what has become of it
+  steadfast withdraw orders                            ends it, and its state with it
+
+The file says the program, how many replicas, and on which nodes; examples/deploy/service.toml shows every key. The cluster keeps it: a
+replica that is lost is replaced without anybody's help. Deploying it again changes the number of replicas, policies, labels and need; another program
+needs a withdrawal first.
+
+Any node of which the host is this one can be asked (its admin socket; not over TLS: whoever deploys has programs started on every
+host). All nodes need [manager] on.
+
+Exit codes:
+  0  the cluster keeps it: replicas are on their way
+  1  it does not: standard error says why, and what to do
+  2  the command line, the file or the configuration is wrong";
+
+/// Has a service run on some of the cluster's nodes, and keeps it running.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Args {
+    /// The file that says what.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Only say where it would go, and why not elsewhere.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    at: At,
+    /// One JSON object instead of a text for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(deploy(args))
+}
+
+fn deploy(args: &Args) -> Result<(), Failure> {
+    let deployment = file::read(&args.file)?;
+    let mut node = args.at.connect()?;
+    let answer = node.deploy(&deployment, args.dry_run).map_err(Failure::failed)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&answer).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&text(&answer, args.dry_run))
+}
+
+fn text(answer: &DeployAnswer, dry: bool) -> String {
+    let on: Vec<String> =
+        answer.places.iter().filter(|it| it.on).map(|it| it.node.to_string()).collect();
+    let on = if on.is_empty() { "nowhere now".to_owned() } else { on.join(", ") };
+    let mut text = match dry {
+        true => format!("{} would go to {on}; nothing was changed\n", answer.group),
+        false => format!("{} is deployed, to {on}\n", answer.group),
+    };
+    for place in &answer.places {
+        if let Some(reason) = &place.objection {
+            text += &format!("  not {}: {reason}\n", place.node);
+        }
+    }
+    text
+}

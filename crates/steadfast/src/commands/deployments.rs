@@ -1,0 +1,188 @@
+//! `steadfast deployments`: what is deployed, and where; and `steadfast withdraw`.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use steadfast::status::{DeploymentStatus, DeploymentsStatus, NodePlaces, PlaceStatus};
+
+use super::at::At;
+use super::{Failure, finish, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast deployments
+  steadfast deployments --config node.toml --json | jq '.deployments[] | select(.settled | not)'
+  steadfast deployments --connect 10.0.0.1:7101 --tls plant/admin-ops
+
+Any node can be asked. `[n2]` is a replica that has not got the state yet; behind `but` stands why a node is not to keep its replica.";
+
+const WITHDRAWS: &str = "\
+Examples:
+  steadfast withdraw orders
+  steadfast withdraw orders --config node.toml
+
+All its replicas leave the group, and their programs end: the group's state is gone with them. The command returns when the cluster will do it.
+
+Exit codes:
+  0  it is withdrawn
+  1  it is not: standard error says why, and what to do
+  2  the command line or the configuration is wrong";
+
+/// Shows what is deployed, where its replicas are, and which nodes there are for them.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    at: At,
+    /// One JSON object instead of a text for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Ends a deployment, and its state with it.
+#[derive(clap::Args)]
+#[command(after_help = WITHDRAWS, arg_required_else_help = true)]
+pub struct Withdraw {
+    /// The group.
+    group: String,
+    #[command(flatten)]
+    at: At,
+    /// One JSON object instead of a text for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(show(args))
+}
+
+/// Runs the other command.
+pub fn withdraw(args: &Withdraw) -> ExitCode {
+    finish(end(args))
+}
+
+fn show(args: &Args) -> Result<(), Failure> {
+    let deployments = args.at.connect()?.deployments().map_err(Failure::failed)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&deployments).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&text(&deployments))
+}
+
+fn end(args: &Withdraw) -> Result<(), Failure> {
+    let answer = args.at.connect()?.withdraw(&args.group).map_err(Failure::failed)?;
+    if args.json {
+        let json = serde_json::to_string(&answer).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&format!("{} is withdrawn: its replicas end\n", args.group))
+}
+
+/// For people.
+pub fn text(it: &DeploymentsStatus) -> String {
+    let mut text = match it.leads {
+        Some(node) => format!("{node} says where replicas are to be\n"),
+        None => "nobody says where replicas are to be: the manager's group has no primary\n".into(),
+    };
+    for node in &it.nodes {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {}", node_line(node));
+    }
+    if it.deployments.is_empty() {
+        text += "nothing is deployed (`steadfast deploy` does it)\n";
+    }
+    for deployment in &it.deployments {
+        let _ = writeln!(text, "{}", line(deployment));
+    }
+    text
+}
+
+fn node_line(node: &NodePlaces) -> String {
+    let labels: Vec<String> =
+        node.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut parts = vec![format!("{:<4} {}", node.node, node.capacity)];
+    parts.extend((!labels.is_empty()).then(|| labels.join(" ")));
+    parts.extend((!node.present).then(|| "not in the cluster now".into()));
+    parts.extend(node.drained.then(|| match node.replicas.len() {
+        0 => "drained: it is empty".into(),
+        left => format!("being drained: {left} left"),
+    }));
+    if !node.replicas.is_empty() {
+        parts.push(node.replicas.join(", "));
+    }
+    parts.join("; ")
+}
+
+/// A line on one deployment.
+pub fn line(it: &DeploymentStatus) -> String {
+    let name = |place: &PlaceStatus| match place.synced {
+        true => place.node.to_string(),
+        false => format!("[{}]", place.node),
+    };
+    let on: Vec<&PlaceStatus> = it.places.iter().filter(|place| place.on).collect();
+    let names: Vec<String> = on.iter().map(|place| name(place)).collect();
+    let names = if names.is_empty() { "nowhere".into() } else { names.join(", ") };
+    let wanted = it.deployment.replicas;
+    let state = if it.settled { "" } else { ", not settled" };
+    let mut line = format!(
+        "{} ({}): {wanted} wanted, on {names}{state}",
+        it.deployment.group, it.deployment.options.style
+    );
+    for place in on {
+        if let Some(reason) = &place.objection {
+            line += &format!("; but {}: {reason}", place.node);
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast::NodeId;
+    use steadfast::book::{Deployment, Distribution, Program, Replication};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_as_it_should_be_is_said() {
+        let place = |node, on, synced, objection: Option<&str>| PlaceStatus {
+            node: NodeId(node),
+            on,
+            synced,
+            objection: objection.map(String::from),
+            flaws: Some(0),
+        };
+        let program = Program {
+            command: vec!["./orders".into()],
+            folder: None,
+            environment: Default::default(),
+        };
+        let deployment = Deployment {
+            group: "orders".into(),
+            program,
+            options: Default::default(),
+            replicas: 2,
+            need: None,
+            criticality: 0,
+            labels: Default::default(),
+            distribution: Distribution::LeastLoaded,
+            replication: Replication::Keep,
+        };
+        let it = DeploymentStatus {
+            deployment,
+            settled: false,
+            places: vec![
+                place(1, true, true, Some("it is being drained")),
+                place(2, true, true, None),
+                place(3, true, false, None),
+                place(4, false, false, Some("it has no label disk")),
+            ],
+        };
+        assert_eq!(
+            line(&it),
+            "orders (semi-active): 2 wanted, on n1, n2, [n3], not settled; but n1: it is being drained"
+        );
+    }
+}
