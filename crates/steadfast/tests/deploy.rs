@@ -1,0 +1,259 @@
+//! Deployments, as people use them: by the program's commands, on nodes in processes of their own, of which one is killed and one is emptied
+//! while a client calls.
+
+mod daemon;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use daemon::{Daemon, program};
+use steadfast::status::{DeploymentStatus, DeploymentsStatus};
+use steadfast::{Client, admin};
+
+/// Longer than anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_steadfast");
+
+/// The built-in counter, as its clients know it.
+#[steadfast::service]
+trait Counter {
+    fn add(&mut self, n: u64) -> Result<u64, String>;
+    fn get(&self) -> u64;
+}
+
+/// Four nodes with managers, and labels: n1 and n2 are in rack a, n3 and n4 in rack b.
+struct Plant {
+    folder: tempfile::TempDir,
+    daemons: Vec<Option<Daemon>>,
+}
+
+impl Plant {
+    fn start() -> Plant {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rings = steadfast::free_ring_addresses(4);
+        let mut plant = Plant { folder, daemons: Vec::new() };
+        for id in 1..=4 {
+            std::fs::write(plant.config(id), plant.text(id, &rings)).expect("written");
+            plant.daemons.push(None);
+            plant.boot(id);
+        }
+        plant
+    }
+
+    fn text(&self, id: usize, rings: &[SocketAddr]) -> String {
+        let node = |(id, ring)| format!("[[nodes]]\nid = {id}\nring = \"{ring}\"\n");
+        let nodes: String = (1..).zip(rings).map(node).collect();
+        let rack = if id <= 2 { "a" } else { "b" };
+        format!(
+            "node = {id}\nadmin = \"{id}.sock\"\nlisten.client = \"127.0.0.1:0\"\n{nodes}\
+             [ring]\ntoken_timeout_ms = 40000\ntoken_timeout_max_ms = 40000\n\
+             [manager]\non = true\nsample_ms = 10\nwindow_ms = 200\nperiod_ms = 200\n[labels]\nrack = \"{rack}\"\n"
+        )
+    }
+
+    fn config(&self, id: usize) -> PathBuf {
+        self.folder.path().join(format!("{id}.toml"))
+    }
+
+    fn boot(&mut self, id: usize) {
+        self.daemons[id - 1] = Some(Daemon::of(&self.config(id)));
+    }
+
+    fn kill(&mut self, id: usize) {
+        self.daemons[id - 1].take().expect("it runs").kill();
+    }
+
+    fn admin(&self, id: usize) -> admin::Client {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match admin::Client::connect(self.folder.path().join(format!("{id}.sock"))) {
+                Ok(client) => return client,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+        }
+    }
+
+    fn ask(&self, id: usize, arguments: &[&str]) -> Output {
+        let mut all = program();
+        all.args(arguments).arg("--config").arg(self.config(id));
+        all.output().expect("the program can be run")
+    }
+
+    /// What a node knows of deployments, once that is as wanted.
+    fn wait(&self, id: usize, wanted: impl Fn(&DeploymentsStatus) -> bool) -> DeploymentsStatus {
+        let deadline = Instant::now() + PATIENCE;
+        let mut admin = self.admin(id);
+        loop {
+            let last = admin.deployments();
+            match last {
+                Ok(status) if wanted(&status) => return status,
+                last => assert!(Instant::now() < deadline, "{last:#?}"),
+            }
+        }
+    }
+
+    /// The deployment, once it has settled.
+    fn settled(&self, id: usize, wanted: impl Fn(&[u32]) -> bool) -> DeploymentStatus {
+        let is_so = |it: &DeploymentStatus| it.settled && wanted(&on(it));
+        let mut status = self.wait(id, |status| status.deployments.iter().any(is_so));
+        status.deployments.remove(0)
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let address = |id| self.admin(id).status().expect("it answers").client;
+        (1..=4).filter_map(address).collect()
+    }
+}
+
+fn on(it: &DeploymentStatus) -> Vec<u32> {
+    it.places.iter().filter(|place| place.on).map(|place| place.node.0).collect()
+}
+
+fn rack(node: u32) -> u32 {
+    (node - 1) / 2
+}
+
+fn out(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn service(folder: &Path, rest: &str) -> PathBuf {
+    let path = folder.join("service.toml");
+    let text = format!(
+        "group = \"own\"\ncommand = [\"{PROGRAM}\", \"replica\", \"counter\"]\nhold = \"majority\"\n{rest}\n"
+    );
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+#[test]
+fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls() {
+    let mut plant = Plant::start();
+    plant.wait(1, |status| status.nodes.len() == 4);
+    let file = service(
+        plant.folder.path(),
+        "replicas = 2\n[distribution]\npolicy = \"spread\"\nover = \"rack\"",
+    );
+    let file = file.to_str().expect("text");
+    let dry = out(&plant.ask(1, &["deploy", file, "--dry-run"]));
+    assert!(dry.starts_with("own would go to "), "{dry}");
+    assert!(plant.admin(1).deployments().expect("known").deployments.is_empty());
+    out(&plant.ask(2, &["deploy", file]));
+    let spread = |on: &[u32]| on.len() == 2 && rack(on[0]) != rack(on[1]);
+    let placed = plant.settled(1, spread);
+    let hosts = on(&placed);
+
+    let done = AtomicBool::new(false);
+    let (addresses, calls) = (plant.addresses(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (done, calls) = (&done, &calls);
+        let caller = scope.spawn(move || {
+            let client = Client::connect(addresses).expect("nodes are there");
+            let counter = CounterClient::new(&client, "own").within(PATIENCE);
+            let mut sum = 0;
+            while !done.load(Ordering::Relaxed) {
+                sum += 1;
+                assert_eq!(counter.add(1), Ok(sum), "no call fails, none is lost or repeated");
+                calls.store(true, Ordering::Relaxed);
+            }
+            sum
+        });
+        let called = || {
+            calls.store(false, Ordering::Relaxed);
+            let deadline = Instant::now() + PATIENCE;
+            while !calls.load(Ordering::Relaxed) {
+                assert!(Instant::now() < deadline && !caller.is_finished(), "calls go on");
+                std::thread::yield_now();
+            }
+        };
+        called();
+
+        // A host dies: a third node gets a replica, with the state, in the rack that has none now.
+        let dead = hosts[0];
+        plant.kill(dead as usize);
+        let other = hosts[1] as usize;
+        let after = on(&plant.settled(other, |on| spread(on) && !on.contains(&dead)));
+        called();
+
+        // It returns, and there is nothing for it to do.
+        plant.boot(dead as usize);
+        plant.wait(dead as usize, |status| status.nodes.iter().all(|node| node.present));
+        assert_eq!(on(&plant.settled(dead as usize, |_| true)), after);
+        assert!(plant.admin(dead as usize).status().expect("it answers").programs.is_empty());
+
+        // A host is emptied.
+        let full = after[0];
+        let text = out(&plant.ask(dead as usize, &["drain", &full.to_string()]));
+        assert!(text.ends_with(&format!("n{full} is empty\n")), "{text}");
+        called();
+        plant.settled(full as usize, |on| spread(on) && !on.contains(&full));
+        let deadline = Instant::now() + PATIENCE;
+        while !plant.admin(full as usize).status().expect("it answers").programs.is_empty() {
+            assert!(Instant::now() < deadline, "its program ends");
+        }
+        called();
+        done.store(true, Ordering::Relaxed);
+        assert!(caller.join().expect("no call failed") > 0);
+    });
+
+    let text = out(&plant.ask(1, &["deployments"]));
+    assert!(
+        text.contains("drained: it is empty") && text.contains("own (semi-active): 2 wanted"),
+        "{text}"
+    );
+    for id in 1..=4 {
+        let status = plant.admin(id).deployments().expect("known");
+        for node in status.nodes.iter().filter(|node| node.drained) {
+            out(&plant.ask(id, &["return", &node.node.0.to_string()]));
+        }
+    }
+    out(&plant.ask(1, &["withdraw", "own"]));
+    let deadline = Instant::now() + PATIENCE;
+    let idle = |id| plant.admin(id).status().expect("it answers").programs.is_empty();
+    while !(1..=4).all(idle) {
+        assert!(Instant::now() < deadline, "all programs end");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_remedy() {
+    let plant = Plant::start();
+    plant.wait(1, |status| status.nodes.len() == 4);
+    let refused = |arguments: &[&str]| {
+        let output = plant.ask(1, arguments);
+        assert!(!output.status.success(), "{output:?}");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    let folder = plant.folder.path();
+    let deploy = |rest: &str| {
+        let file = service(folder, rest);
+        refused(&["deploy", file.to_str().expect("text")])
+    };
+    let (code, text) = deploy("replicas = 5");
+    assert!(code == Some(1) && text.contains("4 of 5 replicas have a place"), "{text}");
+    let (code, text) = deploy("replicas = 1\nlabels = { rack = \"c\" }");
+    assert!(code == Some(1) && text.contains("n1: its label rack is a, not c"), "{text}");
+    let (code, text) = deploy("replicas = 0");
+    assert!(code == Some(2) && text.contains("service.toml, line 4: 0 replicas"), "{text}");
+    let (code, text) = refused(&["withdraw", "own"]);
+    assert!(code == Some(1) && text.contains("`steadfast deployments` lists what is"), "{text}");
+    let (code, text) = refused(&["drain", "9"]);
+    assert!(code == Some(1) && text.contains("n9 has never told of itself"), "{text}");
+    let (code, text) = refused(&["run", "--group", "steadfast.manager", "--admin", "x"]);
+    assert_eq!(code, Some(2), "{text}");
+
+    // To a client the manager's group is not there: who could call it would have programs started.
+    let client = Client::connect(plant.addresses()).expect("nodes are there");
+    let counter = CounterClient::new(&client, "steadfast.manager").within(Duration::from_secs(5));
+    let refusal = counter.get().expect_err("there is no such group").to_string();
+    assert!(refusal.contains("steadfast.manager"), "{refusal}");
+    assert_eq!(
+        plant.admin(2).deployments().expect("known").leads.map(|node| node.0 > 0),
+        Some(true)
+    );
+}
