@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
 use node::admin::Request;
+use node::book::{Book, Command};
 use seal::{ClusterKey, Keys, Seal};
 use wire::client::Frame;
 use wire::ordered::{Change, LoggedState, Ordered, ReplicaState, Update};
@@ -125,12 +126,21 @@ pub(crate) fn config(bytes: &[u8]) {
     }
 }
 
-/// A line at the admin socket.
+/// A line at the admin socket; and, as bytes, what nodes say to the book, and its state.
 pub(crate) fn admin(bytes: &[u8]) {
     if let Ok(request) = serde_json::from_slice::<Request>(bytes) {
         let text = serde_json::to_string(&request).expect("a request can be written");
         let again = serde_json::from_str::<Request>(&text).expect("and read again");
         assert_eq!(again, request);
+    }
+    if let Ok(command) = Command::decode(bytes) {
+        assert_eq!(Command::decode(&command.encode()).as_ref(), Ok(&command));
+        // Whoever says it: the book stays well.
+        let _ = Book::default().apply(Time(1), command);
+    }
+    if let Ok(book) = Book::decode(bytes) {
+        book.check_invariants();
+        assert_eq!(Book::decode(&book.encode()), Ok(book));
     }
 }
 

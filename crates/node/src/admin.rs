@@ -30,7 +30,7 @@ use wire::{NodeId, ViewNumber};
 use manager::book::Deployment;
 
 use crate::bench::Ask;
-use crate::deployments::PlaceStatus;
+use crate::deployments::SeatStatus;
 use crate::programs::ProgramConfig;
 
 mod bench;
@@ -195,7 +195,7 @@ pub struct DeployAnswer {
     /// The group.
     pub group: String,
     /// Every node, as a place for it: where it would go, by what the node knew when it was asked.
-    pub places: Vec<PlaceStatus>,
+    pub seats: Vec<SeatStatus>,
 }
 
 /// The answer to what has nothing to tell.

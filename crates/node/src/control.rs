@@ -14,7 +14,7 @@ use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
 use crate::admin::KeyAsk;
 use crate::bench::{Ask, Progress};
-use crate::deployments::{DeploymentsStatus, PlaceStatus};
+use crate::deployments::{DeploymentsStatus, SeatStatus};
 use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
 use crate::events::{Interest, Stamped};
 use crate::managing::View;
@@ -187,12 +187,12 @@ impl Control {
     ///
     /// # Errors
     /// It would be refused, or this node does not know.
-    pub fn preview(&self, deployment: Deployment) -> Result<Vec<PlaceStatus>, String> {
+    pub fn preview(&self, deployment: Deployment) -> Result<Vec<SeatStatus>, String> {
         let view = self.view().map_err(|stopped| stopped.to_string())?;
         let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
         let seats = preview(Time(wall_clock()), &view.picture, book, deployment);
         let seats = seats.map_err(|refusal| refusal.to_string())?;
-        Ok(seats.into_iter().map(PlaceStatus::from).collect())
+        Ok(seats.into_iter().map(SeatStatus::from).collect())
     }
 
     /// Asks for what the manager wishes.

@@ -17,14 +17,14 @@ pub struct DeploymentsStatus {
     /// The node that says where replicas are to be.
     pub leads: Option<NodeId>,
     /// All nodes that ever told of themselves, in order of id.
-    pub nodes: Vec<NodePlaces>,
+    pub nodes: Vec<NodeDeployed>,
     /// All deployments, in order of their groups' names.
     pub deployments: Vec<DeploymentStatus>,
 }
 
 /// A node that can have replicas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodePlaces {
+pub struct NodeDeployed {
     /// The node.
     pub node: NodeId,
     /// It is in the cluster now.
@@ -47,12 +47,12 @@ pub struct DeploymentStatus {
     /// As many replicas as are wanted have the state, at nodes that may keep them, and there are no others.
     pub settled: bool,
     /// Every node, as a place for it.
-    pub places: Vec<PlaceStatus>,
+    pub seats: Vec<SeatStatus>,
 }
 
 /// A node as a place for one deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceStatus {
+pub struct SeatStatus {
     /// The node.
     pub node: NodeId,
     /// It is to have a replica.
@@ -65,10 +65,10 @@ pub struct PlaceStatus {
     pub flaws: Option<u32>,
 }
 
-impl From<Seat> for PlaceStatus {
-    fn from(seat: Seat) -> PlaceStatus {
+impl From<Seat> for SeatStatus {
+    fn from(seat: Seat) -> SeatStatus {
         let Seat { node, on, synced, objection, cost } = seat;
-        PlaceStatus { node, on, synced, objection, flaws: cost.map(|cost| cost.flaws) }
+        SeatStatus { node, on, synced, objection, flaws: cost.map(|cost| cost.flaws) }
     }
 }
 
@@ -78,7 +78,7 @@ impl DeploymentsStatus {
         let (picture, book) = (&view.picture, view.book.as_ref()?);
         let wall = Time(wall_clock());
         let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
-        let node = |(node, introduced): (NodeId, &manager::book::Introduced)| NodePlaces {
+        let node = |(node, introduced): (NodeId, &manager::book::Introduced)| NodeDeployed {
             node,
             present: picture.nodes.iter().any(|(present, _)| *present == node),
             drained: book.is_drained(node),
@@ -93,7 +93,7 @@ impl DeploymentsStatus {
             DeploymentStatus {
                 deployment: placed.deployment.clone(),
                 settled: seats.iter().filter(well).count() == wanted && placed.on.len() == wanted,
-                places: seats.into_iter().map(PlaceStatus::from).collect(),
+                seats: seats.into_iter().map(SeatStatus::from).collect(),
             }
         };
         Some(DeploymentsStatus {

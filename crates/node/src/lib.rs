@@ -48,7 +48,7 @@ pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, ReplicaConfig,
     RingKnobs, Security, TlsFiles,
 };
-pub use deployments::{DeploymentStatus, DeploymentsStatus, NodePlaces, PlaceStatus};
+pub use deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 pub use engine::{Event, NestedError, ServiceOutcome};
 pub use error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
 pub use events::{

@@ -115,9 +115,9 @@ pub mod status {
     pub use node::{
         BufferStatus, ChargeStatus, Counters, DeploymentStatus, DeploymentsStatus, ExclusionStatus,
         Explanation, Fill, GroupStatus, HandshakeCounters, HostStatus, IfLost, KeyChange,
-        LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus, NodeLinks,
-        NodePlaces, OwnTime, PlaceStatus, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse,
-        RingStatus, SealCounters, SealStatus, Standing, Status, StorageStatus, TlsStatus, explain,
+        LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus, NodeDeployed,
+        NodeLinks, OwnTime, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus,
+        SealCounters, SealStatus, SeatStatus, Standing, Status, StorageStatus, TlsStatus, explain,
     };
 }
 

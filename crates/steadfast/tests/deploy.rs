@@ -110,7 +110,7 @@ impl Plant {
 }
 
 fn on(it: &DeploymentStatus) -> Vec<u32> {
-    it.places.iter().filter(|place| place.on).map(|place| place.node.0).collect()
+    it.seats.iter().filter(|place| place.on).map(|place| place.node.0).collect()
 }
 
 fn rack(node: u32) -> u32 {

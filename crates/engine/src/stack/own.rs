@@ -39,8 +39,7 @@ impl<O: Ordering> Stack<O> {
         &mut self,
         now: Time,
         wall: Time,
-        group: GroupId,
-        method: MethodId,
+        (group, method): (GroupId, MethodId),
         body: Bytes,
         patience: Duration,
     ) -> u64 {

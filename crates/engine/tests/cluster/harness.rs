@@ -46,7 +46,7 @@ struct Node<O> {
     blocked: BTreeMap<GroupId, (Ticket, String, VecDeque<Command>)>,
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
-    pub owns: Vec<(u64, wire::client::Outcome)>,
+    owns: Vec<(u64, wire::client::Outcome)>,
     moves: Vec<Result<ViewNumber, MoveError>>,
     restyles: Vec<Result<ViewNumber, RestyleError>>,
     alive: bool,
@@ -336,6 +336,12 @@ impl<O: Base> Cluster<O> {
     }
 
     /// Calls that came to the node again and were not executed again.
+    /// What came of a call of a node's own.
+    pub fn own_outcome(&self, node: u32, number: u64) -> Option<wire::client::Outcome> {
+        let mut owns = self.nodes[&node].owns.iter();
+        owns.find(|(own, _)| *own == number).map(|(_, outcome)| outcome.clone())
+    }
+
     pub fn copies(&self, node: u32) -> usize {
         self.times(node, |event| matches!(event, Event::Copy { .. }))
     }

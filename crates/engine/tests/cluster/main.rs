@@ -9,6 +9,7 @@ mod harness;
 mod keys;
 mod moves;
 mod nested;
+mod own;
 mod passage;
 mod passive;
 mod ranks;
@@ -28,6 +29,9 @@ use moves::{
     a_primary_moves_and_no_call_waits_for_it,
     moves_at_the_same_time_take_place_one_after_the_other,
     who_stops_hands_its_primary_over_before_it_goes,
+};
+use own::{
+    a_node_calls_its_own_group_in_its_own_name, the_managers_group_is_not_there_for_clients,
 };
 use ranks::{
     clients_get_the_order_in_which_backups_are_ranked,
@@ -82,6 +86,8 @@ whatever_orders! {
     who_stops_hands_its_primary_over_before_it_goes: 5 nodes,
     clients_get_the_order_in_which_backups_are_ranked: 5 nodes,
     what_hosts_tell_is_known_to_all_until_they_are_gone: 5 nodes,
+    a_node_calls_its_own_group_in_its_own_name: 5 nodes,
+    the_managers_group_is_not_there_for_clients: 5 nodes,
     a_group_goes_through_its_styles_while_it_is_called: 5 nodes,
     a_change_that_cannot_be_is_refused_with_what_to_do: 5 nodes,
     changes_at_the_same_time_take_place_one_after_the_other: 5 nodes,

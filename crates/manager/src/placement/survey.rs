@@ -63,7 +63,7 @@ pub fn preview(
     book.apply(wall, Command::Deploy(deployment))?;
     let mut now = Time::ZERO;
     for _ in 0..picture.nodes.len() {
-        now = now + Duration::from_secs(3_600);
+        now += Duration::from_secs(3_600);
         for (_, command) in Placer::default().look(now, wall, picture, &book) {
             if matches!(&command, Command::Place { group: of, .. } if *of == group) {
                 book.apply(wall, command)?;

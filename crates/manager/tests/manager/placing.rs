@@ -78,7 +78,7 @@ impl World {
     }
 
     fn one_in(&mut self, n: u64) -> bool {
-        self.random.next_u64() % n == 0
+        self.random.next_u64().is_multiple_of(n)
     }
 
     fn say(&mut self, command: Command) -> Result<Answer, Refusal> {
@@ -114,7 +114,7 @@ impl World {
 
     /// Nodes do what the book says, replicas get the state, who leads looks.
     fn tick(&mut self, span: Duration) {
-        self.now = self.now + span;
+        self.now += span;
         self.reconcile();
         let picture = self.picture();
         let (now, wall) = (self.now, self.now);
@@ -168,7 +168,7 @@ impl World {
             for name in wanted {
                 let bad = self.bad.contains(&(name.clone(), node));
                 let begun = self.groups.contains_key(&name);
-                let lucky = self.random.next_u64() % 4 == 0;
+                let lucky = self.random.next_u64().is_multiple_of(4);
                 let replicas = self.groups.entry(name.clone()).or_default();
                 if bad {
                     replicas.remove(&node);
@@ -307,7 +307,7 @@ fn run(seed: u64, placer: impl Fn() -> Placer) -> World {
                 (1..=nodes).step_by(1 + group as usize % 2).map(NodeId).collect(),
             ),
         };
-        if draw.next_u64() % 4 == 0 {
+        if draw.next_u64().is_multiple_of(4) {
             it.labels = labels(&[("disk", "slow")]);
         }
         it.replication = match draw.next_u64() % 4 {

@@ -302,11 +302,11 @@ impl Server {
         }
         let group = deployment.group.clone();
         let control = &self.control;
-        let done = control.preview(deployment.clone()).and_then(|places| {
+        let done = control.preview(deployment.clone()).and_then(|seats| {
             if !dry {
                 control.command(Command::Deploy(deployment))?;
             }
-            Ok(DeployAnswer { group, places })
+            Ok(DeployAnswer { group, seats })
         });
         match done {
             Ok(done) => answer(stream, &done),

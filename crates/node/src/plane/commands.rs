@@ -63,7 +63,7 @@ impl Plane {
         }
         let body = Bytes::from(command.encode());
         let (wall, method) = (Time(wall_clock()), Command::METHOD);
-        let number = self.stack.call(now, wall, MANAGER_ID, method, body, PATIENCE);
+        let number = self.stack.call(now, wall, (MANAGER_ID, method), body, PATIENCE);
         if let Some(reply) = reply {
             // Of those that were never answered, nobody waits for the oldest any more.
             while self.commands.waiting.len() >= MAX_ADMIN_CONNECTIONS {

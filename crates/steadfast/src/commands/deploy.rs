@@ -64,13 +64,13 @@ fn deploy(args: &Args) -> Result<(), Failure> {
 
 fn text(answer: &DeployAnswer, dry: bool) -> String {
     let on: Vec<String> =
-        answer.places.iter().filter(|it| it.on).map(|it| it.node.to_string()).collect();
+        answer.seats.iter().filter(|it| it.on).map(|it| it.node.to_string()).collect();
     let on = if on.is_empty() { "nowhere now".to_owned() } else { on.join(", ") };
     let mut text = match dry {
         true => format!("{} would go to {on}; nothing was changed\n", answer.group),
         false => format!("{} is deployed, to {on}\n", answer.group),
     };
-    for place in &answer.places {
+    for place in &answer.seats {
         if let Some(reason) = &place.objection {
             text += &format!("  not {}: {reason}\n", place.node);
         }

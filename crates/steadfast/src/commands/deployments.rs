@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use steadfast::status::{DeploymentStatus, DeploymentsStatus, NodePlaces, PlaceStatus};
+use steadfast::status::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 
 use super::at::At;
 use super::{Failure, finish, print};
@@ -99,7 +99,7 @@ pub fn text(it: &DeploymentsStatus) -> String {
     text
 }
 
-fn node_line(node: &NodePlaces) -> String {
+fn node_line(node: &NodeDeployed) -> String {
     let labels: Vec<String> =
         node.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut parts = vec![format!("{:<4} {}", node.node, node.capacity)];
@@ -117,11 +117,11 @@ fn node_line(node: &NodePlaces) -> String {
 
 /// A line on one deployment.
 pub fn line(it: &DeploymentStatus) -> String {
-    let name = |place: &PlaceStatus| match place.synced {
+    let name = |place: &SeatStatus| match place.synced {
         true => place.node.to_string(),
         false => format!("[{}]", place.node),
     };
-    let on: Vec<&PlaceStatus> = it.places.iter().filter(|place| place.on).collect();
+    let on: Vec<&SeatStatus> = it.seats.iter().filter(|place| place.on).collect();
     let names: Vec<String> = on.iter().map(|place| name(place)).collect();
     let names = if names.is_empty() { "nowhere".into() } else { names.join(", ") };
     let wanted = it.deployment.replicas;
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_is_not_as_it_should_be_is_said() {
-        let place = |node, on, synced, objection: Option<&str>| PlaceStatus {
+        let place = |node, on, synced, objection: Option<&str>| SeatStatus {
             node: NodeId(node),
             on,
             synced,
@@ -173,7 +173,7 @@ mod tests {
         let it = DeploymentStatus {
             deployment,
             settled: false,
-            places: vec![
+            seats: vec![
                 place(1, true, true, Some("it is being drained")),
                 place(2, true, true, None),
                 place(3, true, false, None),

@@ -118,10 +118,10 @@ fn drain(args: &Args) -> Result<(), Failure> {
 }
 
 fn progress(it: &DeploymentsStatus, node: NodeId) -> Progress {
-    let places = it.nodes.iter().find(|places| places.node == node);
-    let left = places.map(|places| places.replicas.clone()).unwrap_or_default();
+    let seats = it.nodes.iter().find(|seats| seats.node == node);
+    let left = seats.map(|seats| seats.replicas.clone()).unwrap_or_default();
     let lonely = it.deployments.iter().filter(|deployment| {
-        let others = deployment.places.iter().filter(|place| place.node != node);
+        let others = deployment.seats.iter().filter(|place| place.node != node);
         left.contains(&deployment.deployment.group)
             && others.clone().all(|place| place.objection.is_some())
             && others.clone().all(|place| !place.synced)

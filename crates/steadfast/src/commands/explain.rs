@@ -3,10 +3,11 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use steadfast::status::{Explanation, Standing, explain};
+use serde::Serialize;
+use steadfast::status::{DeploymentStatus, Explanation, Standing, explain};
 
 use super::at::At;
-use super::{Failure, finish, print};
+use super::{Failure, deployments, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,7 +17,8 @@ Examples:
 Any node can be asked. The order of the backups is that in which clients try them, and in which they take over. The manager
 changes it when another host is expected to be used less by a twentieth of what it can, or to be in time where the first is not
 (docs/protocol/manager.md). What moves with a primary is what it uses more than the least busy backup: where all replicas
-execute, as in semi-active, active and voting groups, that is nearly nothing.
+execute, as in semi-active, active and voting groups, that is nearly nothing. Of a group that is deployed each node is named,
+with why it has, or has not, a replica (docs/protocol/deployment.md).
 
 Exit codes:
   0  it is explained
@@ -36,24 +38,61 @@ pub struct Args {
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    /// If it is deployed.
+    deployment: &'a Option<DeploymentStatus>,
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
     finish(show(args))
 }
 
 fn show(args: &Args) -> Result<(), Failure> {
-    let status = args.at.connect()?.status().map_err(Failure::failed)?;
+    let mut node = args.at.connect()?;
+    let status = node.status().map_err(Failure::failed)?;
     let explanation = explain(&status, &args.group).ok_or_else(|| {
         Failure::Failed(format!(
             "the cluster has no group {}: `steadfast status` lists the groups",
             args.group
         ))
     })?;
+    // A node without a manager knows of none.
+    let deployments = node.deployments().map(|all| all.deployments).unwrap_or_default();
+    let mut deployments = deployments.into_iter();
+    let deployment = deployments.find(|it| it.deployment.group == args.group);
     if args.json {
-        let json = serde_json::to_string_pretty(&explanation).map_err(Failure::failed)?;
+        let answer = Answer { explanation: &explanation, deployment: &deployment };
+        let json = serde_json::to_string_pretty(&answer).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
-    print(&text(&explanation))
+    let seats = deployment.as_ref().map(seats).unwrap_or_default();
+    print(&(text(&explanation) + &seats))
+}
+
+/// What is deployed there, and each node as a place for it.
+fn seats(it: &DeploymentStatus) -> String {
+    let mut text = format!("deployed: {}\n", deployments::line(it));
+    for seat in &it.seats {
+        let flaws = match seat.flaws {
+            Some(flaws @ 1..) => format!(", with {flaws} at the same value of the label"),
+            _ => String::new(),
+        };
+        let words = match (&seat.objection, seat.on) {
+            (Some(reason), true) => {
+                format!("is to have a replica until others have the state: {reason}")
+            }
+            (Some(reason), false) => format!("can have no replica: {reason}"),
+            (None, true) => format!("is to have a replica{flaws}"),
+            (None, false) => format!("could have a replica{flaws}"),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:<4} {words}", seat.node);
+    }
+    text
 }
 
 fn text(it: &Explanation) -> String {
