@@ -257,3 +257,27 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         Some(true)
     );
 }
+
+#[test]
+fn what_people_said_survives_the_end_of_all_nodes_where_they_have_disks() {
+    let mut plant = Plant { folder: tempfile::tempdir().expect("a folder"), daemons: vec![None] };
+    let rings = steadfast::free_ring_addresses(1);
+    let disks = "data_dir = \"data\"\nstorage.folder = \"disk\"\n";
+    std::fs::write(plant.config(1), format!("{disks}{}", plant.text(1, &rings))).expect("written");
+    plant.boot(1);
+    plant.wait(1, |status| status.nodes.len() == 1);
+    let file = service(plant.folder.path(), "replicas = 1\ndurability = \"disk\"");
+    out(&plant.ask(1, &["deploy", file.to_str().expect("text")]));
+    plant.settled(1, |on| on == [1]);
+    let call = |plant: &Plant| {
+        let address =
+            plant.admin(1).status().expect("it answers").client.expect("it takes clients");
+        let client = Client::connect([address]).expect("the node is there");
+        CounterClient::new(&client, "own").within(PATIENCE).add(5)
+    };
+    assert_eq!(call(&plant), Ok(5));
+    plant.kill(1);
+    plant.boot(1);
+    plant.settled(1, |on| on == [1]);
+    assert_eq!(call(&plant), Ok(10), "the program runs again, with its state");
+}
