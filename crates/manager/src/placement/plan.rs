@@ -18,8 +18,8 @@ use alloc::vec::Vec;
 
 use wire::{Duration, NodeId};
 
-use super::Site;
 use super::policy::{self, Cost, Host, Redundancy};
+use super::{Site, has_room};
 use crate::book::Placed;
 use crate::bug::Bug;
 
@@ -115,7 +115,7 @@ impl Site<'_> {
         if well.len() < due {
             match self.candidates(placed, well).first() {
                 Some(best) => return on(with(*best), Why::Missing),
-                None => full = true,
+                None => full = !self.is_place_freed(placed),
             }
         }
         let hasty = self.planted.is(Bug::LeaveBeforeArrival);
@@ -128,7 +128,7 @@ impl Site<'_> {
             if let Some(node) = badly.first() {
                 return on(without(&[*node]), Why::Left);
             }
-        } else if full && !synced.is_empty() {
+        } else if full && !synced.is_empty() && synced.len() == well.len() {
             // Nobody can take it: people said that the host is to be empty.
             if let Some(node) = badly.iter().find(drained) {
                 return on(without(&[*node]), Why::Left);
@@ -146,6 +146,18 @@ impl Site<'_> {
             }
         }
         None
+    }
+
+    /// A host will be a place as soon as the replica has left that it had before.
+    fn is_place_freed(&self, placed: &Placed) -> bool {
+        let deployment = &placed.deployment;
+        let mut others =
+            self.book.nodes().map(|(node, _)| node).filter(|node| !placed.on.contains(node));
+        others.any(|node| {
+            self.is_synced(deployment, node)
+                && self.objection(placed, node).is_none()
+                && has_room(self.book, deployment, node)
+        })
     }
 
     fn flaws(&self, placed: &Placed, node: NodeId, all: &[NodeId]) -> Option<Cost> {
