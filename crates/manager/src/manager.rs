@@ -12,6 +12,7 @@ use wire::{Duration, GroupId, NodeId, RingId, Share, Time, ViewNumber};
 use crate::bound::{Policy, Task};
 use crate::bug::{Bug, Planted};
 use crate::cluster::{Group, Host};
+use crate::flare;
 use crate::picture::{Picture, Shape};
 use crate::ranking::Ranking;
 use crate::relief::relieve;
@@ -30,6 +31,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub struct Config {
     /// The test that a host must pass.
     pub policy: Policy,
+    /// Backups are ranked for the loss of two hosts, too, and damped ([`ranking`](crate::ranking)); else as in the paper ([`flare`]).
+    pub look_ahead: bool,
     /// After a primary left a host or came to one, that host is left alone so long. Longer than the period of reports and the window of
     /// the gauges together: what is told before then has the old load in it.
     pub settle: Duration,
@@ -44,6 +47,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             policy: Policy::default(),
+            look_ahead: true,
             settle: Duration::from_secs(2),
             rest: Duration::from_secs(10),
             #[cfg(feature = "planted-bugs")]
@@ -201,7 +205,11 @@ impl Manager {
 
     /// The order in which a group's backups are to be tried, if the table's is another one where it matters: in the first two.
     fn order(&mut self, ring: RingId, shape: &Shape) -> Option<Vec<NodeId>> {
-        let mut wanted = self.ranking.targets(shape.id).to_vec();
+        let mut wanted = if self.config.look_ahead {
+            self.ranking.targets(shape.id).to_vec()
+        } else {
+            flare::targets(self.ranking.cluster(), shape.id)
+        };
         if self.planted.is(Bug::MostUsedFirst) {
             wanted.reverse();
         }

@@ -62,6 +62,29 @@ impl Course {
         near.map(|made| made.took).max_by(f64::total_cmp).map(|most| most - usual)
     }
 
+    /// When a host was seen to have too much to do after the fault, and when a primary was moved for it.
+    fn relief(&self) -> Option<(f64, f64)> {
+        let after = self.told.iter().filter(|(at, _)| *at > self.failed);
+        let mut crossed = None;
+        for (at, what) in after {
+            match crossed {
+                None if what.ends_with("overloaded") => crossed = Some(*at),
+                Some(crossed) if what.contains("primary from") => return Some((crossed, *at)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// After how many seconds the last call was over that took a quarter longer than nine of ten did before the fault.
+    fn back(&self, client: &str, (from, to): (f64, f64)) -> Option<f64> {
+        let usual = self.part(client, from, to)?.p95 * 1.25;
+        let (_, seen) = self.seen.iter().find(|(name, _)| *name == client)?;
+        let mut slow =
+            seen.made.iter().filter(|it| it.at + it.took / 1e3 > self.failed && it.took > usual);
+        slow.next_back().map(|it| it.at + it.took / 1e3 - self.failed)
+    }
+
     fn failures(&self) -> usize {
         self.seen.iter().map(|(_, seen)| seen.failed.len()).sum()
     }
@@ -124,6 +147,18 @@ impl Findings {
                 delays.collect::<Vec<_>>().join(", ")
             );
             println!("calls that failed: {}", course.failures());
+            if let Some((crossed, decided)) = course.relief() {
+                let ms = |span: f64| span * 1e3;
+                println!(
+                    "overload: seen {:.0} ms after the fault, and a primary moved {:.1} ms after that (the paper: within 500)",
+                    ms(crossed - course.failed),
+                    ms(decided - crossed)
+                );
+            }
+            for client in self.struck() {
+                let back = course.back(client, before);
+                println!("{client}: as before {:.2} s after the fault", back.unwrap_or(0.0));
+            }
             for (at, what) in &course.told {
                 println!("  {at:>7.3} s  {what}");
             }
@@ -138,7 +173,7 @@ impl Findings {
         let row = self.scene.paper.iter().find(|(name, ..)| *name == client);
         row.map_or("", |(_, fixed, proactive)| match course.strategy {
             Strategy::Static => fixed,
-            Strategy::Proactive => proactive,
+            Strategy::Paper | Strategy::Proactive => proactive,
         })
     }
 
@@ -168,7 +203,7 @@ impl Findings {
                 };
                 json!({
                     "client": client, "before": part(before), "after": part(after), "calls": seen.made.len(),
-                    "delay_ms": course.delay(client), "failed": seen.failed,
+                    "delay_ms": course.delay(client), "back_s": course.back(client, before), "failed": seen.failed,
                 })
             });
             let processors = self.scene.processors.iter().enumerate().map(|(place, name)| {
@@ -176,7 +211,7 @@ impl Findings {
                 json!({ "processor": name, "before_pct": used(before), "after_pct": used(after) })
             });
             json!({
-                "strategy": course.strategy.name(), "failed_s": course.failed, "told": course.told,
+                "strategy": course.strategy.name(), "failed_s": course.failed, "relief_s": course.relief(), "told": course.told,
                 "clients": clients.collect::<Vec<_>>(), "processors": processors.collect::<Vec<_>>(),
             })
         });

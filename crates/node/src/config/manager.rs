@@ -23,6 +23,8 @@ pub struct ManagerKnobs {
     pub slack: u8,
     /// The test that a host must pass.
     pub policy: Policy,
+    /// Backups are ranked for the loss of two hosts, too; else as in the paper.
+    pub look_ahead: bool,
     /// How long a host is left alone after a primary has left or come, window and period at least, at most ten minutes.
     pub settle: Duration,
     /// How long a primary that was moved stays, at most an hour.
@@ -43,6 +45,7 @@ impl Default for ManagerKnobs {
             level: percent(watch.level),
             slack: percent(watch.slack),
             policy: machine.policy,
+            look_ahead: machine.look_ahead,
             settle: machine.settle,
             rest: machine.rest,
         }
@@ -90,8 +93,8 @@ impl ManagerKnobs {
     /// The machine's part.
     #[allow(clippy::needless_update, reason = "with planted mistakes there is one field more")]
     pub(crate) fn manager(&self) -> manager::Config {
-        let (policy, settle, rest) = (self.policy, self.settle, self.rest);
-        manager::Config { policy, settle, rest, ..manager::Config::default() }
+        let ManagerKnobs { policy, look_ahead, settle, rest, .. } = *self;
+        manager::Config { policy, look_ahead, settle, rest, ..manager::Config::default() }
     }
 
     /// The part that says when the others are told.
@@ -116,6 +119,7 @@ pub(super) struct Table {
     level: u8,
     slack: u8,
     policy: PolicyName,
+    look_ahead: bool,
     settle_ms: u64,
     rest_ms: u64,
 }
@@ -150,6 +154,7 @@ impl From<ManagerKnobs> for Table {
                 Policy::Hyperbolic => PolicyName::Hyperbolic,
                 Policy::EarliestDeadline | Policy::ResponseTime => PolicyName::EarliestDeadline,
             },
+            look_ahead: knobs.look_ahead,
             settle_ms: ms(knobs.settle),
             rest_ms: ms(knobs.rest),
         }
@@ -171,6 +176,7 @@ impl From<Table> for ManagerKnobs {
                 PolicyName::Hyperbolic => Policy::Hyperbolic,
                 PolicyName::EarliestDeadline => Policy::EarliestDeadline,
             },
+            look_ahead: table.look_ahead,
             settle: ms(table.settle_ms),
             rest: ms(table.rest_ms),
         }
