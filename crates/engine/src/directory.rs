@@ -36,6 +36,8 @@ pub(crate) struct Group {
     pub(crate) replicas: Vec<Replica>,
     /// While nobody here is known to have the group's state: who had it, in order of rank.
     pub(crate) asleep: Vec<Member>,
+    /// Whose replicas are to come back, without the state: until then the only one that has it stays.
+    pub(crate) awaited: Vec<Member>,
 }
 
 /// A replica as the table has it.
@@ -116,10 +118,23 @@ impl Group {
         self.synced().next_back()
     }
 
-    /// It alone has the state, and others wait for it: it has to stay until one of them has it.
+    /// It alone has the state, and others wait for it, or will: it has to stay until one of them has it.
     pub(crate) fn needs(&self, member: Member) -> bool {
-        let style = self.options.style;
-        style.has_state() && self.replicas.len() > 1 && self.synced().eq([member])
+        let others = self.replicas.len() > 1 || !self.awaited.is_empty();
+        self.options.style.has_state() && others && self.synced().eq([member])
+    }
+
+    /// This member has a replica in the group, or is to have one again.
+    pub(crate) fn knows(&self, member: Member) -> bool {
+        self.replica(member).is_some() || self.awaited.contains(&member)
+    }
+
+    /// Its node goes on hosting the replica that is gone here: it will come again.
+    fn await_again(&mut self, member: Member) {
+        if self.awaited.len() == MAX_REPLICAS {
+            self.awaited.remove(0);
+        }
+        self.awaited.push(member);
     }
 
     /// Replicas that have the state come first in rank.
@@ -194,11 +209,13 @@ impl Directory {
             let before = self.ended.remove(&id).unwrap_or(ViewNumber(0));
             let (name, view) = (name.into(), ViewNumber(before.0.saturating_add(1)));
             let (last, floor, asleep) = (Place::default(), Place::default(), Vec::new());
-            let reign = None;
-            let group = Group { name, options, view, last, floor, reign, replicas, asleep };
+            let (reign, awaited) = (None, Vec::new());
+            let group =
+                Group { name, options, view, last, floor, reign, replicas, asleep, awaited };
             self.groups.insert(id, group);
             return Ok(Change::View);
         };
+        group.awaited.retain(|awaited| *awaited != member);
         if !group.options.may_have_been(options) || group.name != name {
             return Err(JoinRefused::Options(group.options));
         }
@@ -220,9 +237,14 @@ impl Directory {
         Ok(Change::View)
     }
 
-    /// The replica on `member` is gone by its own will, unless it is needed.
+    /// The replica on `member` is gone by its own will, unless it is needed; or it is not to come back.
     pub(crate) fn leave(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        if group.awaited.contains(&member) {
+            group.awaited.retain(|awaited| *awaited != member);
+            group.advance();
+            return Change::View;
+        }
         if group.replica(member).is_none() || group.needs(member) {
             return Change::None;
         }
@@ -244,6 +266,18 @@ impl Directory {
         Change::View
     }
 
+    /// The replica on `member` goes, unless it is needed, and comes anew.
+    pub(crate) fn come_anew(&mut self, member: Member, id: GroupId) -> Change {
+        let there = self.get(id).is_some_and(|group| group.replica(member).is_some());
+        let change = if there { self.leave(member, id) } else { Change::None };
+        if change == Change::View
+            && let Some(group) = self.groups.get_mut(&id)
+        {
+            group.await_again(member);
+        }
+        change
+    }
+
     /// The replica on `member` is taken out: it is not to be relied upon, so it is not asked what it has.
     pub(crate) fn expel(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
@@ -254,6 +288,7 @@ impl Directory {
             group.floor = group.last;
         }
         group.replicas.retain(|replica| replica.member != member);
+        group.await_again(member);
         group.advance();
         group.renew_transfers();
         Change::View
@@ -464,6 +499,9 @@ impl Directory {
         for (id, group) in &self.groups {
             assert_eq!(*id, GroupId::of(&group.name), "a group's id is its name's");
             assert!(group.replicas.len() <= MAX_REPLICAS, "a group is bounded");
+            assert!(group.awaited.len() <= MAX_REPLICAS, "who is awaited is bounded");
+            let awaits = |replica: &Replica| group.awaited.contains(&replica.member);
+            assert!(!group.replicas.iter().any(awaits), "nobody who is there is awaited");
             for (i, replica) in group.replicas.iter().enumerate() {
                 let later = &group.replicas[i + 1..];
                 assert!(later.iter().all(|r| r.member != replica.member), "one replica a node");
@@ -490,6 +528,7 @@ impl Group {
             floor: self.floor,
             replicas: replicas.collect(),
             asleep: self.asleep.clone(),
+            awaited: self.awaited.clone(),
         }
     }
 }

@@ -147,10 +147,15 @@ impl Executor {
             return false;
         }
         if *outcome == Err(NestedError::Void) {
-            // Nothing of what was given before the replica is told to begin anew has an effect.
-            while !matches!(self.queue.front(), None | Some((Command::Reset | Command::Stop, _))) {
-                self.queue.pop_front();
-            }
+            // Nothing of what was given before the replica is told to begin anew has an effect, but that its group's style is
+            // another.
+            let anew = |(command, _): &(Command, RingId)| {
+                matches!(command, Command::Reset | Command::Stop)
+            };
+            let until = self.queue.iter().position(anew).unwrap_or(self.queue.len());
+            let rest = self.queue.split_off(until);
+            self.queue.retain(|(command, _)| matches!(command, Command::Style(_)));
+            self.queue.extend(rest);
             self.calling = Calling::Not;
             self.busy = false;
             return false;
@@ -353,6 +358,25 @@ mod tests {
             Some(Effect::Executed { component, .. }) => (component, executor.log.digest),
             _ => panic!("a call is executed"),
         }
+    }
+
+    /// Seed 58432: its replica came anew while a handler waited for a call, and its group had become warm passive meanwhile.
+    #[test]
+    fn a_service_that_begins_anew_has_the_style_that_it_was_told_while_a_handler_waited() {
+        let ring = RingId::default();
+        let mut executor = Executor::new(&plan(), Passive { random: 0, tells: false }, 0);
+        let style = Command::Style(Style::WarmPassive);
+        for command in [request(1), request(2), style, Command::Reset] {
+            executor.push(command, ring);
+        }
+        executor.begin(Duration::from_micros(1), &mut Draw::new(1));
+        assert!(matches!(executor.end().map(|done| done.effect), Some(Effect::Asks(_))));
+        assert!(!executor.resume(Ticket(1), &Err(NestedError::Void), ring));
+        while executor.begin(Duration::from_micros(1), &mut Draw::new(1)).is_some() {
+            let done = executor.end().expect("it was begun");
+            assert!(done.answer.is_none(), "what was given before has no effect");
+        }
+        assert!(executor.is_passive(), "its replica does not tell it again");
     }
 
     /// Seed 35616: without a quorum two sides go on from one place with the same requests, and a call that was under way there

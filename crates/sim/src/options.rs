@@ -18,6 +18,7 @@ use crate::network::Weather;
 use crate::trial::Trial;
 
 mod nested;
+mod passable;
 
 /// The name of every simulated cluster.
 pub const CLUSTER: &str = "sim";
@@ -97,13 +98,6 @@ impl GroupPlan {
     /// It is cold passive, or now and then.
     fn is_cold_at_times(&self) -> bool {
         self.options.style == Style::ColdPassive || self.styles.contains(&Style::ColdPassive)
-    }
-
-    /// Where few calls at a time are taken, and each orders all of a large state, the others wait beyond their deadlines: seed 634.
-    fn pass_with(&mut self, waiting: usize) {
-        if waiting < MAX_WAITING {
-            self.padding = self.padding.min(1_000);
-        }
     }
 
     /// In a style that was tried on disk.
@@ -245,10 +239,6 @@ impl Options {
             groups.iter_mut().for_each(GroupPlan::settle);
         }
         let turn = draw.pick(&[1, 4, 64]).min(window);
-        if turn == 1 && weather.latency >= Duration::from_millis(1) {
-            // A datagram a round, and long rounds: transfers of large states would outlast all patience.
-            groups.iter_mut().for_each(|group| group.padding = group.padding.min(1_000));
-        }
         let options = Options {
             world,
             nodes,
@@ -291,29 +281,6 @@ impl Options {
     pub fn with_manager(self, seed: u64) -> Options {
         let plan = HostPlan::draw(&mut Draw::new(seed), self.nodes, self.groups.len());
         Options { hosts: self.world.is_cluster().then_some(plan), ..self }
-    }
-
-    /// Where each round of the token brings one datagram, and takes long, no state is transferred in the time that there
-    /// is: seed 938 needed seven seconds for two states of 100,000 bytes.
-    fn passable(mut self) -> Options {
-        for group in &mut self.groups {
-            if group.options.style == Style::WarmPassive {
-                group.pass_with(self.waiting);
-            }
-        }
-        let slow = !self.parking && self.turn == 1;
-        // A benchmark that leaves one datagram at a time keeps calls waiting beyond their deadlines: seed 12921.
-        let benches = self.benches && self.turn > 1;
-        // A call holds its place for as many rounds as it has datagrams, and others wait for that beyond their deadlines:
-        // seed 1505.
-        // Where a replica hangs, so does what its node has taken: seed 3254.
-        let lies = self.groups.iter().any(|group| group.lies.is_some());
-        // A backup of a cold passive group has no reply of its own: what it was given holds its place until it orders it, a quarter
-        // of the client's patience later: seeds 5989, 11782.
-        let cold = self.groups.iter().any(GroupPlan::is_cold_at_times);
-        let waiting = if slow || lies || cold { self.waiting.max(8) } else { self.waiting };
-        let weather = if slow { self.weather.near() } else { self.weather };
-        Options { weather, benches, waiting, ..self }
     }
 
     /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who is taken out of a group on

@@ -82,11 +82,13 @@ impl JoinGroup {
     }
 }
 
-/// The sender's replica of this group is gone from here on. | group |
+/// The sender's replica of this group is gone from here on. | group | returns |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveGroup {
     /// Which group.
     pub group: GroupId,
+    /// Its node goes on hosting it: it comes anew, without the state.
+    pub returns: bool,
 }
 
 /// The sender's replica has the state of this transfer and has caught up. | group | transfer |

@@ -58,8 +58,11 @@ pub(super) fn installed(
             }
         }
     }
-    let GroupEntry { name, options, view, .. } = entry.clone();
-    let mut group = Group { name, options, view, last, floor, reign: None, replicas, asleep };
+    let GroupEntry { name, options, view, mut awaited, .. } = entry.clone();
+    let is_there = |member: &Member| replicas.iter().any(|replica| replica.member == *member);
+    awaited.retain(|member| announces.contains_key(member) && !is_there(member));
+    let reign = None;
+    let mut group = Group { name, options, view, last, floor, reign, replicas, asleep, awaited };
     group.take_change_back(announces);
     if group.options.style.keeps_its_primary() {
         group.put_synced_first();

@@ -1,5 +1,6 @@
 //! What the table does, case by case.
 
+mod awaited;
 mod disk;
 
 use super::*;

@@ -270,7 +270,10 @@ impl<O: Ordering> Stack<O> {
             }
             Ordered::LeaveGroup(leave) => {
                 let before = self.directory.get(leave.group).cloned();
-                let change = self.directory.leave(sender, leave.group);
+                let change = match leave.returns {
+                    true => self.directory.come_anew(sender, leave.group),
+                    false => self.directory.leave(sender, leave.group),
+                };
                 if let Some(before) = before.filter(|_| change == Change::Removed) {
                     self.note_gone(before);
                 }

@@ -191,8 +191,10 @@ impl<O: Ordering> Stack<O> {
 
     /// A replica that could not keep up, or is out of step, begins again.
     pub(super) fn rejoin(&mut self, now: Time, group: GroupId) {
-        self.hosted.entry(group).and_modify(|hosted| hosted.lost = true);
-        self.order(now, Ordered::LeaveGroup(LeaveGroup { group }));
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        hosted.lost = true;
+        let returns = !hosted.leaving;
+        self.order(now, Ordered::LeaveGroup(LeaveGroup { group, returns }));
     }
 
     /// Orders the coming of replicas that are not in the table, and the going of those that are to
@@ -206,7 +208,10 @@ impl<O: Ordering> Stack<O> {
         let mut messages = Vec::new();
         for (id, hosted) in &mut self.hosted {
             let group = self.directory.get(*id);
-            let there = group.is_some_and(|group| group.replica(me).is_some());
+            let there = group.is_some_and(|group| match hosted.leaving {
+                true => group.knows(me),
+                false => group.replica(me).is_some(),
+            });
             let needed = group.is_some_and(|group| group.needs(me))
                 || self.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.refused || (hosted.stays && hosted.leaving);
@@ -223,7 +228,7 @@ impl<O: Ordering> Stack<O> {
             hosted.asked = Some(ring);
             hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
-                Ordered::LeaveGroup(LeaveGroup { group: *id })
+                Ordered::LeaveGroup(LeaveGroup { group: *id, returns: false })
             } else {
                 Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })
             });
@@ -300,9 +305,9 @@ impl<O: Ordering> Stack<O> {
         let last = group.map_or(Place::default(), |group| group.last);
         let style = group.map(|group| group.options.style).unwrap_or_default();
         let Some(hosted) = self.hosted.get_mut(&id) else {
-            if state.is_some() {
+            if group.is_some_and(|group| group.knows(self.me)) {
                 // It went in a history that was given up.
-                self.order(now, Ordered::LeaveGroup(LeaveGroup { group: id }));
+                self.order(now, Ordered::LeaveGroup(LeaveGroup { group: id, returns: false }));
             }
             return;
         };
@@ -395,7 +400,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn drop_if_done(&mut self, id: GroupId) {
-        let there = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
+        let there = self.directory.get(id).is_some_and(|group| group.knows(self.me));
         let done = |hosted: &Hosted| {
             let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state();
             hosted.leaving && !hosted.coming && !there && at_rest

@@ -1,6 +1,7 @@
 //! One node to whom the test is the order: what is ordered, lost or said by a confused member here
 //! takes long to come about in a whole cluster.
 
+mod awaited;
 mod deputies;
 mod holding;
 mod reading;
@@ -148,7 +149,7 @@ impl Room {
     }
 
     fn leave(&mut self, sender: u32) {
-        self.deliver(sender, Ordered::LeaveGroup(LeaveGroup { group: log() }));
+        self.deliver(sender, Ordered::LeaveGroup(LeaveGroup { group: log(), returns: false }));
     }
 
     fn call(&mut self, number: u64) {
@@ -267,6 +268,7 @@ fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
         last: Place::default(),
         floor: Place::default(),
         asleep: Vec::new(),
+        awaited: Vec::new(),
     }
 }
 

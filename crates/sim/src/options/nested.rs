@@ -3,11 +3,9 @@
 use wire::Duration;
 use wire::ordered::{GroupOptions, Style};
 
+use super::passable::PAYLOAD;
 use super::{GroupPlan, Options};
 use crate::draw::Draw;
-
-/// Bytes that a datagram takes, about.
-const PAYLOAD: usize = 1_200;
 
 /// What a call may take at most where others wait for it.
 const QUICK: Duration = Duration::from_millis(50);
@@ -51,11 +49,10 @@ impl Options {
     /// How long it takes until a node has sent so many bytes: of a parked token, a window in the time of an answer; of one
     /// that circulates, a turn in a rotation.
     fn sending(&self, bytes: usize) -> Duration {
-        let ways = match self.parking {
-            true => 2 * (bytes / (self.window * PAYLOAD)),
-            false => self.nodes * (bytes / (self.turn * PAYLOAD)),
-        };
-        self.weather.latency * ways as u32
+        match self.parking {
+            true => self.weather.latency * (2 * (bytes / (self.window * PAYLOAD))) as u32,
+            false => self.passage(bytes),
+        }
     }
 
     /// The groups that others call.

@@ -102,6 +102,7 @@ impl Announce {
 /// | ring.seq | rep | epoch | groups: count, each group | keys: 0 or 1, the table |
 /// group   | name | options | view | last: place | floor: place |
 ///                      replicas: count, each (member, synced) | asleep: count, each member |
+///                      awaited: count, each member |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Install {
@@ -144,6 +145,8 @@ pub struct GroupEntry {
     /// While no replica in the component is known to have all that was answered: who were the synced ones, in
     /// order of rank. The group goes on when enough of them are back in the same life.
     pub asleep: Vec<Member>,
+    /// Whose replicas were taken out, or went to come anew, and are to come back: until then the only one with the state stays.
+    pub awaited: Vec<Member>,
 }
 
 impl GroupEntry {
@@ -151,7 +154,8 @@ impl GroupEntry {
     pub(crate) fn checked(&self) -> Result<(), Malformed> {
         at_most(self.name.len(), MAX_NAME, "name")?;
         at_most(self.replicas.len(), MAX_REPLICAS, "replicas")?;
-        at_most(self.asleep.len(), MAX_REPLICAS, "asleep")
+        at_most(self.asleep.len(), MAX_REPLICAS, "asleep")?;
+        at_most(self.awaited.len(), MAX_REPLICAS, "awaited")
     }
 
     /// Nobody has a replica any more, or waits to have one again.

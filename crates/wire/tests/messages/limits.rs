@@ -187,6 +187,7 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
         floor: WIDE_PLACE,
         replicas: vec![replica; replicas],
         asleep: Vec::new(),
+        awaited: Vec::new(),
     }
 }
 

@@ -159,6 +159,7 @@ fn group() -> GroupEntry {
             ReplicaEntry { member: member(2), synced: false },
         ],
         asleep: vec![member(3)],
+        awaited: vec![member(4)],
     }
 }
 
@@ -253,7 +254,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 options: GroupOptions::default(),
             }),
         ),
-        ("leave group", Ordered::LeaveGroup(LeaveGroup { group: GroupId(0xa1) })),
+        ("leave group", Ordered::LeaveGroup(LeaveGroup { group: GroupId(0xa1), returns: true })),
         (
             "state chunk",
             Ordered::StateChunk(StateChunk {

@@ -300,18 +300,13 @@ fn key_table() -> impl Strategy<Value = KeyTable> {
 fn group() -> impl Strategy<Value = GroupEntry> {
     let replica =
         (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
-    let asleep = vec(member(), 0..=MAX_REPLICAS);
+    let members = || vec(member(), 0..=MAX_REPLICAS);
     let replicas = vec(replica, 0..=MAX_REPLICAS);
     let places = (place(), place());
-    (name(), options(), any::<u64>(), places, replicas, asleep).prop_map(
-        |(name, options, view, (last, floor), replicas, asleep)| GroupEntry {
-            name,
-            options,
-            view: ViewNumber(view),
-            last,
-            floor,
-            replicas,
-            asleep,
+    (name(), options(), any::<u64>(), places, replicas, members(), members()).prop_map(
+        |(name, options, view, (last, floor), replicas, asleep, awaited)| {
+            let view = ViewNumber(view);
+            GroupEntry { name, options, view, last, floor, replicas, asleep, awaited }
         },
     )
 }
@@ -431,7 +426,9 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         install().prop_map(Ordered::Install),
         (name(), options())
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
-        any::<u64>().prop_map(|group| Ordered::LeaveGroup(LeaveGroup { group: GroupId(group) })),
+        (any::<u64>(), any::<bool>()).prop_map(|(group, returns)| {
+            Ordered::LeaveGroup(LeaveGroup { group: GroupId(group), returns })
+        }),
         chunk.prop_map(Ordered::StateChunk),
         (any::<u64>(), place()).prop_map(|(group, taken)| {
             Ordered::Recalled(Recalled { group: GroupId(group), taken })

@@ -1,0 +1,86 @@
+//! What a seed draws must be possible: demands of time are about clusters that can do in that time what they have to do.
+
+use wire::Duration;
+use wire::limits::MAX_WAITING;
+use wire::ordered::Style;
+
+use super::{GroupPlan, Options};
+
+/// Bytes that a datagram takes, about.
+pub(super) const PAYLOAD: usize = 1_200;
+
+/// A large state takes no longer, if nobody else sends: half of the time for which votes are awaited.
+const LONGEST_PASSAGE: Duration = Duration::from_millis(150);
+
+/// What is left of a state that is too large.
+const SMALL: usize = 1_000;
+
+impl GroupPlan {
+    /// Where few calls at a time are taken, and each orders all of a large state, the others wait beyond their deadlines: seed 634.
+    pub(super) fn pass_with(&mut self, waiting: usize) {
+        if waiting < MAX_WAITING {
+            self.padding = self.padding.min(SMALL);
+        }
+    }
+}
+
+impl Options {
+    /// How long it takes until a node has sent so many bytes by a token that circulates: a turn in a rotation.
+    pub(super) fn passage(&self, bytes: usize) -> Duration {
+        let rotations = bytes / (self.turn * PAYLOAD);
+        self.weather.latency * (self.nodes * rotations) as u32
+    }
+
+    /// Nobody is to wait in vain.
+    pub(super) fn passable(mut self) -> Options {
+        for index in 0..self.groups.len() {
+            // Seed 938 needed seven seconds for two states of 100,000 bytes. And a passive group's primary tells as much with each
+            // update: votes of its node, which wait behind that, came too late again and again (seed 58990).
+            if self.passage(self.groups[index].padding) > LONGEST_PASSAGE {
+                self.groups[index].padding = SMALL;
+            }
+            if self.groups[index].options.style == Style::WarmPassive {
+                self.groups[index].pass_with(self.waiting);
+            }
+        }
+        let slow = !self.parking && self.turn == 1;
+        // A benchmark that leaves one datagram at a time keeps calls waiting beyond their deadlines: seed 12921.
+        let benches = self.benches && self.turn > 1;
+        // A call holds its place for as many rounds as it has datagrams, and others wait for that beyond their deadlines:
+        // seed 1505.
+        // Where a replica hangs, so does what its node has taken: seed 3254.
+        let lies = self.groups.iter().any(|group| group.lies.is_some());
+        // A backup of a cold passive group has no reply of its own: what it was given holds its place until it orders it, a quarter
+        // of the client's patience later: seeds 5989, 11782.
+        let cold = self.groups.iter().any(GroupPlan::is_cold_at_times);
+        let waiting = if slow || lies || cold { self.waiting.max(8) } else { self.waiting };
+        let weather = if slow { self.weather.near() } else { self.weather };
+        Options { weather, benches, waiting, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::Draw;
+    use crate::options::World;
+
+    /// Seed 58990 had seven nodes, turns of four datagrams, and 2.5 ms from one to the next.
+    #[test]
+    fn a_slow_ring_has_no_large_states_to_carry() {
+        let drawn = |seed| Options::draw(&mut Draw::new(seed), World::Cluster);
+        let mut large = 0;
+        for options in (0..2_000).map(drawn) {
+            for group in options.groups.iter().filter(|group| group.padding > SMALL) {
+                assert!(options.passage(group.padding) <= LONGEST_PASSAGE, "{options:?}");
+                large += 1;
+            }
+        }
+        assert!(large > 500, "others have: {large}");
+        let slow = Options { nodes: 7, turn: 4, ..drawn(0) };
+        let weather =
+            crate::network::Weather { latency: Duration::from_micros(2_500), ..slow.weather };
+        let slow = Options { weather, ..slow };
+        assert_eq!(slow.passage(100_000), Duration::from_micros(20 * 7 * 2_500));
+    }
+}
