@@ -12,7 +12,7 @@ use wire::ordered::{Digest, Style};
 use wire::{ClientId, Time};
 
 use super::answering::answer;
-use super::{Cold, Effect, Mode, Replica, Task, Waiting};
+use super::{Cold, Effect, Mandate, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 use crate::session::Sessions;
@@ -68,7 +68,10 @@ impl Replica {
         self.tell_style(style, effects);
         let voted = core::mem::replace(&mut self.votes, style.votes());
         match (voted, self.votes) {
-            (false, true) => self.begin_to_vote(effects),
+            (false, true) => {
+                self.asks = 0;
+                self.begin_to_vote(effects);
+            }
             (true, false) => self.cease_to_vote(alone, effects),
             _ => {}
         }
@@ -97,15 +100,20 @@ impl Replica {
         }
     }
 
-    /// The length of the history with all that the service was given. Every replica counts the same at a place of the order,
-    /// however far its service is.
+    /// The position of what this replica has to tell last: how many calls it has executed, and what their handlers have asked.
+    pub(super) fn reached(&self) -> u64 {
+        self.executed + self.asks
+    }
+
+    /// The same with all that the service was given. Where a group begins to vote every replica counts the same, however far its
+    /// service is: what is asked by handlers from before does not count.
     pub(super) fn position(&self) -> u64 {
         let calls = self.tasks.iter().map(|(_, task)| match task {
             Task::Execute { .. } => 1,
             Task::Apply { calls } => calls.len() as u64,
             _ => 0,
         });
-        self.executed + calls.sum::<u64>()
+        self.reached() + calls.sum::<u64>()
     }
 
     /// What must hold whatever happened.
@@ -123,6 +131,10 @@ impl Replica {
             return self.idle(effects);
         }
         self.verdicts = voting.ahead;
+        let planted = self.planted.is(Bug::AwaitOldMandate);
+        if let Some((child, _)) = voting.awaited.filter(|_| !planted) {
+            effects.push(Effect::Mandate(child, Mandate::Given));
+        }
         for (client, number) in voting.open.into_keys() {
             if let Some(Some(outcome)) = self.sessions.known(client, number) {
                 let asked = self.sessions.asked(client, number);
