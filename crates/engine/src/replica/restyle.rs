@@ -12,7 +12,7 @@ use wire::ordered::{Digest, Style};
 use wire::{ClientId, Time};
 
 use super::answering::answer;
-use super::{Cold, Effect, Mandate, Mode, Replica, Task, Waiting};
+use super::{Cold, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 use crate::session::Sessions;
@@ -42,6 +42,10 @@ impl Replica {
             | Mode::Launching { .. } => {
                 if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
                     self.overflow(effects);
+                    return self.restyle(style, alone, effects);
+                }
+                // What it waits for may be the end of a call that waits for votes.
+                if !self.await_no_votes(alone, effects) {
                     return self.restyle(style, alone, effects);
                 }
                 self.waiting.push_back(Waiting::Style { style, alone });
@@ -125,16 +129,11 @@ impl Replica {
     /// What waits for votes is answered now: what this replica has is as good as what any other has. But for what was settled
     /// while there were votes: who has something else goes, unless nobody else has the state.
     fn cease_to_vote(&mut self, alone: bool, effects: &mut Vec<Effect>) {
+        if !self.await_no_votes(alone, effects) {
+            return;
+        }
         let Some(voting) = self.voting.take() else { return };
-        if voting.deviates && !alone {
-            effects.push(Effect::Overflow);
-            return self.idle(effects);
-        }
         self.verdicts = voting.ahead;
-        let planted = self.planted.is(Bug::AwaitOldMandate);
-        if let Some((child, _)) = voting.awaited.filter(|_| !planted) {
-            effects.push(Effect::Mandate(child, Mandate::Given));
-        }
         for (client, number) in voting.open.into_keys() {
             if let Some(Some(outcome)) = self.sessions.known(client, number) {
                 let asked = self.sessions.asked(client, number);

@@ -87,7 +87,7 @@ pub(super) struct Voting {
     /// Calls of those cast that are not settled, or not as they were here: they are not answered.
     pub(super) open: BTreeMap<(ClientId, u64), u64>,
     /// What its handler asks, if that is not settled, or not as it is asked here: which call, and the position.
-    pub(super) awaited: Option<(Child, u64)>,
+    awaited: Option<(Child, u64)>,
     /// Something else was settled than what it has. It will be taken out, when all know what it told.
     pub(super) deviates: bool,
     /// Verdicts on what is still to be executed.
@@ -278,27 +278,45 @@ impl Replica {
             return Mandate::Given;
         }
         self.asks += 1;
-        let digest = digest_of_ask(ask);
-        let Some(voting) = self.voting.as_mut() else {
-            return match self.verdicts.remove(&position) {
-                Some(Verdict::Agreed(agreed)) if agreed != digest => {
-                    effects.push(Effect::Unfit);
-                    Mandate::Awaited
-                }
-                _ => Mandate::Given,
-            };
+        let (digest, planted) = (digest_of_ask(ask), self.planted);
+        let ended = self.voting.is_none() || self.style_will_change();
+        let stands = match (&mut self.voting, self.verdicts.remove(&position)) {
+            (Some(voting), _) => voting.cast(position, digest, Matter::Ask(ask.child), planted),
+            (None, Some(Verdict::Agreed(agreed))) if agreed != digest => Stands::Apart,
+            (None, Some(Verdict::Split(_))) => Stands::Split,
+            (None, _) => Stands::Alike,
         };
-        let stands = voting.cast(position, digest, Matter::Ask(ask.child), self.planted);
         effects.push(Effect::Cast);
         match stands {
-            Stands::Open if self.planted.is(Bug::FirstAskWins) => Mandate::Given,
+            Stands::Open if ended || planted.is(Bug::FirstAskWins) => Mandate::Given,
+            Stands::Apart if ended => {
+                effects.push(Effect::Unfit);
+                Mandate::Given // unless it goes it is alone
+            }
             Stands::Open | Stands::Apart => {
+                let voting = self.voting.as_mut().expect("votes have not ended");
                 voting.awaited = Some((ask.child, position));
                 Mandate::Awaited
             }
             Stands::Alike => Mandate::Given,
             Stands::Split => Mandate::Refused,
         }
+    }
+
+    /// The group ceases to vote: what a handler waits for is told by nobody any more. False if this replica deviates, unless it
+    /// is `alone`: then it leaves.
+    pub(super) fn await_no_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) -> bool {
+        let planted = self.planted.is(Bug::AwaitOldMandate);
+        let Some(voting) = self.voting.as_mut().filter(|_| !planted) else { return true };
+        if voting.deviates && !alone {
+            effects.push(Effect::Overflow);
+            self.idle(effects);
+            return false;
+        }
+        if let Some((child, _)) = voting.awaited.take() {
+            effects.push(Effect::Mandate(child, Mandate::Given));
+        }
+        true
     }
 
     /// A call has its verdict.

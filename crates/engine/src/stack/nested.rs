@@ -141,6 +141,9 @@ impl<O: Ordering> Stack<O> {
 
     /// A replica here asks for a call.
     pub(super) fn ask(&mut self, now: Time, group: GroupId, ask: Ask) {
+        if self.hosted.get(&group).is_none_or(|hosted| !hosted.replica.runs_handlers()) {
+            return; // it deviates, and has given its state up
+        }
         let ordered = ask.ordered;
         let open = Open {
             ask,
