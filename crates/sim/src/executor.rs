@@ -157,9 +157,11 @@ impl Executor {
             return false;
         }
         if *outcome == Err(NestedError::Void) {
-            // Nothing of what was given before the replica is told to begin anew has an effect.
+            // Nothing of what was given before the replica is told to begin anew has an effect, but in which style that will be.
             while !matches!(self.queue.front(), None | Some((Command::Reset | Command::Stop, _))) {
-                self.queue.pop_front();
+                if let Some((Command::Style(style), _)) = self.queue.pop_front() {
+                    self.is_passive = style == Style::WarmPassive;
+                }
             }
             self.calling = Calling::Not;
             self.busy = false;

@@ -421,6 +421,7 @@ fn open(
         return Err(NestedError::Unable(READ));
     }
     let NestedCall { callee, method, json, body, patience, .. } = call;
+    let patience = patience.min(Duration::from_secs(3_600));
     let callee = GroupId::of(&callee);
     if callee == group || handler.path.contains(&callee) {
         return Err(NestedError::Cycle);
@@ -459,6 +460,6 @@ fn open(
         body,
     };
     let child = (handler.client, handler.number, place);
-    let due = handler.due.min(now + patience.min(Duration::from_secs(3_600)));
+    let due = handler.due.min(now + patience);
     Ok(Ask { child, asked, ordered: false, mandate: Mandate::Given, patience, due, request })
 }
