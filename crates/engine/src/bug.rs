@@ -83,6 +83,8 @@ pub enum Bug {
     GiveUnsettled,
     /// A replica whose votes are missing is waited for for ever.
     AwaitVotes,
+    /// What replicas have told in one component counts in the next.
+    KeepVotes,
     /// What one replica of a voting group asks of another group is ordered before a majority has told the same.
     FirstAskWins,
     /// A voting replica votes on what is asked by handlers that were there before the group voted.
@@ -244,6 +246,7 @@ impl Bug {
         Bug::KeepDeviant,
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
+        Bug::KeepVotes,
         Bug::FirstAskWins,
         Bug::ForgetAsksOfState,
     ];

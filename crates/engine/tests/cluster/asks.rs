@@ -188,14 +188,19 @@ fn a_call_under_way_outlives_that_its_group_begins_and_ceases_to_vote() {
             cluster.spoil(3, Fault::Hangs);
         }
         let call = cluster.call(client, "front", 2, "back>b");
+        // Its handler asks when the group has another style.
+        let other = cluster.client(1);
+        cluster.learn_view(other, "front");
+        let next = cluster.call(other, "front", 1, "back>n");
         let during = if from == Style::Voting { ms(20) } else { ms(0) };
         cluster.run_for(during);
         assert_eq!(cluster.state(4, "back"), ["a"]);
         cluster.restyle(4, "front", to).expect("begun");
         cluster.restyled(4).expect("changed");
         assert_eq!(cluster.reply(call), ok("2:back>b=2:b"), "{from} to {to}");
+        assert_eq!(cluster.reply(next), ok("3:back>n=3:n"), "{from} to {to}");
         if from == Style::Active {
-            for number in 3..=5 {
+            for number in 4..=6 {
                 let right = format!("{number}:back>c={number}:c");
                 assert_eq!(relay(&mut cluster, client, number, "c"), ok(&right));
             }
