@@ -87,8 +87,6 @@ pub enum Bug {
     KeepVotes,
     /// What one replica of a voting group asks of another group is ordered before a majority has told the same.
     FirstAskWins,
-    /// A voting replica votes on what is asked by handlers that were there before the group voted.
-    VoteOnOldAsks,
     /// A replica's state does not say how many asks were voted on.
     ForgetAsksOfState,
     /// A handler that waits for a majority's vote when its group ceases to vote waits for ever.
@@ -217,7 +215,6 @@ impl Bug {
         Bug::BeginWithoutPlace,
         Bug::EndBeforeCheckpoint,
         Bug::LaunchTooEarly,
-        Bug::VoteOnOldAsks,
         Bug::AwaitOldMandate,
     ];
 

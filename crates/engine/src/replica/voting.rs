@@ -1,6 +1,8 @@
 //! A voting replica's part: it tells what its handlers ask and what its outcomes are, and answers what is settled
 //! (`docs/protocol/group.md`, "Voting").
 
+mod asks;
+
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
@@ -11,10 +13,11 @@ use wire::ordered::{Digest, KeptReply, StateHead};
 use wire::{ClientId, ViewNumber};
 
 use super::calls::Child;
-use super::{Ask, Effect, Replica, answer};
+use super::{Effect, Replica, answer};
 use crate::api::ServiceOutcome;
 use crate::bug::{Bug, Planted};
 use crate::tally::Verdict;
+pub(crate) use asks::Mandate;
 
 /// What a client is told whose call has no outcome that a majority of the replicas agrees on.
 const SPLIT: &str = "the call was executed, but no majority of the replicas has the same outcome: the service is not \
@@ -42,17 +45,6 @@ enum Stands {
     Apart,
     /// There is no majority.
     Split,
-}
-
-/// Whether a call of another group may be ordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mandate {
-    /// Nobody knows yet what a majority of the replicas asks; or it is something else than is asked here.
-    Awaited,
-    /// A majority asks the same, or the group does not vote on it.
-    Given,
-    /// No majority asks the same.
-    Refused,
 }
 
 /// A ballot, but for what its node adds.
@@ -134,21 +126,6 @@ impl Voting {
             Some(Verdict::Agreed(_)) | None => Stands::Alike,
         }
     }
-}
-
-/// What stands for that a handler asks this. The name of the call is in it, and so is its patience: who gives up sooner than the
-/// others asks for something else.
-fn digest_of_ask(ask: &Ask) -> Digest {
-    let request = &ask.request;
-    let mut hash = Sha256::new();
-    hash.update([3, u8::from(request.json)]);
-    hash.update(request.client.0.to_le_bytes());
-    hash.update(request.number.to_le_bytes());
-    hash.update(ask.patience.as_micros().to_le_bytes());
-    hash.update(request.group.0.to_le_bytes());
-    hash.update(request.method.0.to_le_bytes());
-    hash.update(&request.body);
-    Digest(hash.finalize()[..16].try_into().expect("a hash of 32 bytes has 16"))
 }
 
 /// What stands for an outcome.
@@ -267,56 +244,6 @@ impl Replica {
                 false
             }
         }
-    }
-
-    /// A handler asks for this call. Whether it may be ordered now: a parent that was ordered before the group voted, or is
-    /// executed when it does no more, asks as in any other group.
-    pub(super) fn vote_on_ask(&mut self, ask: &Ask, effects: &mut Vec<Effect>) -> Mandate {
-        let position = self.reached() + 1;
-        let before = position <= self.votes_from && !self.planted.is(Bug::VoteOnOldAsks);
-        if before || (self.voting.is_none() && self.verdicts.is_empty()) {
-            return Mandate::Given;
-        }
-        self.asks += 1;
-        let (digest, planted) = (digest_of_ask(ask), self.planted);
-        let ended = self.voting.is_none() || self.style_will_change();
-        let stands = match (&mut self.voting, self.verdicts.remove(&position)) {
-            (Some(voting), _) => voting.cast(position, digest, Matter::Ask(ask.child), planted),
-            (None, Some(Verdict::Agreed(agreed))) if agreed != digest => Stands::Apart,
-            (None, Some(Verdict::Split(_))) => Stands::Split,
-            (None, _) => Stands::Alike,
-        };
-        effects.push(Effect::Cast);
-        match stands {
-            Stands::Open if ended || planted.is(Bug::FirstAskWins) => Mandate::Given,
-            Stands::Apart if ended => {
-                effects.push(Effect::Unfit);
-                Mandate::Given // unless it goes it is alone
-            }
-            Stands::Open | Stands::Apart => {
-                let voting = self.voting.as_mut().expect("votes have not ended");
-                voting.awaited = Some((ask.child, position));
-                Mandate::Awaited
-            }
-            Stands::Alike => Mandate::Given,
-            Stands::Split => Mandate::Refused,
-        }
-    }
-
-    /// The group ceases to vote: what a handler waits for is told by nobody any more. False if this replica deviates, unless it
-    /// is `alone`: then it leaves.
-    pub(super) fn await_no_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) -> bool {
-        let planted = self.planted.is(Bug::AwaitOldMandate);
-        let Some(voting) = self.voting.as_mut().filter(|_| !planted) else { return true };
-        if voting.deviates && !alone {
-            effects.push(Effect::Overflow);
-            self.idle(effects);
-            return false;
-        }
-        if let Some((child, _)) = voting.awaited.take() {
-            effects.push(Effect::Mandate(child, Mandate::Given));
-        }
-        true
     }
 
     /// A call has its verdict.

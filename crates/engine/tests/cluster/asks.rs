@@ -237,6 +237,9 @@ fn the_last_replica_does_not_wait_for_votes_when_it_goes() {
     cluster.run_for(ms(20));
     assert!(!cluster.is_answered(call));
     cluster.unhost("front", 1);
+    cluster.run_for(ms(20));
+    assert_eq!(cluster.replicas("front"), [2]);
+    assert!(cluster.node(1).is_hosting(GroupId::of("front")), "it may be told what is right yet");
     cluster.unhost("front", 2);
     cluster.run_for(ms(20));
     let status = cluster.node(5).status();
