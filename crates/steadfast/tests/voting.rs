@@ -104,7 +104,7 @@ struct Ledger(Vec<u8>);
 
 impl Service for Ledger {
     fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
-        self.0.extend_from_slice(&call.body);
+        self.0.extend_from_slice(call.body);
         ServiceOutcome::Ok(Bytes::copy_from_slice(&(self.0.len() as u64 / 8).to_le_bytes()))
     }
 
