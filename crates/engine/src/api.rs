@@ -159,18 +159,18 @@ pub enum HostError {
 /// Why a replica of a voting group is taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deviation {
-    /// It has another outcome of a call than a majority.
+    /// It has another outcome of a call than a majority, or asks another group for something else.
     Outcome {
-        /// What stands for its outcome: the first bytes of the [digest](wire::ordered::Digest).
+        /// What stands for what it has: the first bytes of the [digest](wire::ordered::Digest).
         told: u64,
         /// What stands for the majority's.
         agreed: u64,
         /// So many replicas had the state.
         voters: usize,
     },
-    /// It has not told its outcome in time.
+    /// It has not told its outcome, or what it asks, in time.
     Silent,
-    /// It is more than [`MAX_UNSETTLED`](wire::limits::MAX_UNSETTLED) calls behind.
+    /// It is more than [`MAX_UNSETTLED`](wire::limits::MAX_UNSETTLED) votes behind.
     Behind,
 }
 
@@ -355,20 +355,21 @@ pub enum Event {
         name: String,
         /// Whose replica.
         member: Member,
-        /// The call, by its position in the group's history.
+        /// Of which vote: outcomes have positions in the group's history, and what handlers ask of other groups.
         position: u64,
         /// Why.
         cause: Deviation,
     },
-    /// No majority of a voting group's replicas has the same outcome of a call: its client is told so.
+    /// No majority of a voting group's replicas has the same outcome of a call, or asks the same of another group: the client, or the
+    /// handlers, are told so.
     Split {
         /// The group.
         group: GroupId,
         /// Its name.
         name: String,
-        /// The call, by its position in the group's history.
+        /// Of which vote: outcomes have positions in the group's history, and what handlers ask of other groups.
         position: u64,
-        /// So many different outcomes were told.
+        /// So much that is different was told.
         answers: usize,
     },
     /// Events that a subscriber did not take in time are gone: so many.

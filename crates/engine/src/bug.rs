@@ -83,6 +83,14 @@ pub enum Bug {
     GiveUnsettled,
     /// A replica whose votes are missing is waited for for ever.
     AwaitVotes,
+    /// What replicas have told in one component counts in the next.
+    KeepVotes,
+    /// What one replica of a voting group asks of another group is ordered before a majority has told the same.
+    FirstAskWins,
+    /// A replica's state does not say how many asks were voted on.
+    ForgetAsksOfState,
+    /// A handler that waits for a majority's vote when its group ceases to vote waits for ever.
+    AwaitOldMandate,
     /// A cold passive replica that becomes primary leaves out the first request of its log.
     ReplayFromWrongPlace,
     /// It takes up a checkpoint without its sessions.
@@ -207,6 +215,7 @@ impl Bug {
         Bug::BeginWithoutPlace,
         Bug::EndBeforeCheckpoint,
         Bug::LaunchTooEarly,
+        Bug::AwaitOldMandate,
     ];
 
     /// Those of groups whose backups are ranked.
@@ -234,6 +243,9 @@ impl Bug {
         Bug::KeepDeviant,
         Bug::GiveUnsettled,
         Bug::AwaitVotes,
+        Bug::KeepVotes,
+        Bug::FirstAskWins,
+        Bug::ForgetAsksOfState,
     ];
 
     /// Those that show where nodes have disks.

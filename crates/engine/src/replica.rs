@@ -38,8 +38,8 @@ pub(crate) use effect::Effect;
 use primary::Primary;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
-pub(crate) use voting::Slip;
 use voting::Voting;
+pub(crate) use voting::{Mandate, Slip};
 
 /// Requests that came back from the disk are given to the service so many at a time.
 const RECALLED_AT_ONCE: usize = 64;
@@ -153,6 +153,10 @@ pub(crate) struct Replica {
     sessions: Sessions,
     clock: Time,
     executed: u64,
+    /// What handlers have asked since the group votes: each has a position, as an outcome has.
+    asks: u64,
+    /// What comes up to this position is not voted on.
+    votes_from: u64,
     next_ticket: u64,
     tasks: VecDeque<(Ticket, Task)>,
     waiting: VecDeque<Waiting>,
@@ -200,6 +204,8 @@ impl Replica {
             sessions: Sessions::default(),
             clock: Time::ZERO,
             executed: 0,
+            asks: 0,
+            votes_from: 0,
             next_ticket: 0,
             tasks: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -314,6 +320,8 @@ impl Replica {
         self.sessions = Sessions::default();
         self.clock = Time::ZERO;
         self.executed = 0;
+        self.asks = 0;
+        self.votes_from = 0;
         self.renew_service(!self.style.logs(), effects);
         self.tell_style(self.style, effects);
     }
@@ -419,7 +427,7 @@ impl Replica {
     /// Gives the service a request.
     fn execute(&mut self, task: Task, request: Request, due: Time, effects: &mut Vec<Effect>) {
         let ticket = self.give(task);
-        self.calls.begin(ticket, &request, due, self.votes);
+        self.calls.begin(ticket, &request, due);
         let own = self.planted.is(Bug::OwnRandom);
         effects.push(Effect::Run(Command::Execute {
             ticket,

@@ -376,7 +376,8 @@ impl Cluster {
                 }
                 if lie.is_some() || self.watch.votes.is_wrong(me, group) {
                     let lasting = lie != Some(Lie::Answer);
-                    self.lied(me, group, place, lasting);
+                    let position = place + self.executors[node][&group].asks();
+                    self.lied(me, group, position, lasting);
                 }
                 let growth = Growth { component, place, before, after, latest };
                 self.watch.executed(me, group, &entry, &growth, alone)?;
@@ -406,7 +407,7 @@ impl Cluster {
                 });
                 self.watch.replaced(me, group, &log.entries)?;
             }
-            Effect::Asks(call) => return self.asks(node, group, call),
+            Effect::Asks(call, lie) => return self.asks(node, group, call, lie),
             Effect::None => {}
         }
         self.begin(node, group);
@@ -420,19 +421,24 @@ impl Cluster {
     }
 
     /// A replica's handler calls another group.
-    fn asks(&mut self, node: usize, group: GroupId, call: NestedCall) -> Verdict {
+    fn asks(&mut self, node: usize, group: GroupId, call: NestedCall, lie: Option<Lie>) -> Verdict {
         let (now, wall) = (self.fabric.local(node), self.fabric.wall(node));
-        let Some(Command::Execute { client, number, .. }) =
-            self.executors[node].get(&group).and_then(Executor::running)
-        else {
+        let executor = &self.executors[node][&group];
+        let Some(&Command::Execute { client, number, .. }) = executor.running() else {
             panic!("a handler asks");
         };
+        let position = executor.log.entries.len() as u64 + executor.asks() + 1;
         let me = self.fabric.member(node);
-        self.fabric.trace.note(self.fabric.now(), 11, node, [group.0, *number]);
+        self.fabric.trace.note(self.fabric.now(), 11, node, [group.0, number]);
         self.fabric.trace.say(self.fabric.now(), || {
             format!("{me}: {client} {number} of {group} calls {}", call.callee)
         });
-        self.watch.nested_asked(self.fabric.now(), group, (*client, *number), &call)?;
+        if lie.is_some() || self.watch.votes.is_wrong(me, group) {
+            // Nobody else hears of it: the group that is called would execute what its checkers do not know.
+            self.lied(me, group, position, true);
+        } else {
+            self.watch.nested_asked(self.fabric.now(), group, (client, number), &call)?;
+        }
         if let Some(stack) = &mut self.fabric.hosts[node].process {
             stack.handle_nested(now, wall, group, call);
         }

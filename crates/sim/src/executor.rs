@@ -20,13 +20,19 @@ pub enum Lie {
     Answer,
     /// What it executes next is not what it is told.
     State,
+    /// What its next handler asks of another group is not what that is to ask.
+    Ask,
+    /// Its next handler that is to ask another group does not.
+    Mute,
     /// It executes nothing any more, until it begins anew.
     Hang,
 }
 
 impl Lie {
-    /// All of them.
+    /// Those that any replica can tell.
     pub const ALL: [Lie; 3] = [Lie::Answer, Lie::State, Lie::Hang];
+    /// Those of a replica whose handlers call another group.
+    pub const OF_CALLERS: [Lie; 5] = [Lie::Answer, Lie::State, Lie::Hang, Lie::Ask, Lie::Mute];
 }
 
 /// A replica's service with the commands that wait for it.
@@ -97,8 +103,8 @@ pub enum Effect {
     Broken(String),
     /// It was replaced.
     Replaced,
-    /// It goes on when this call has ended.
-    Asks(NestedCall),
+    /// It goes on when this call has ended. With what is wrong with it.
+    Asks(NestedCall, Option<Lie>),
     /// Nothing.
     None,
 }
@@ -123,15 +129,19 @@ impl Executor {
     }
 
     /// What a handler asks before it does anything else, if it asks.
-    fn ask(&self, command: &Command) -> Option<NestedCall> {
-        let Command::Execute { ticket, method, body, json, .. } = command else { return None };
+    fn ask(&self) -> Option<NestedCall> {
+        let Some((Command::Execute { ticket, method, body, json, .. }, _)) = self.queue.front()
+        else {
+            return None;
+        };
         let (callee, relays) = self.callee.clone()?;
         if *method != RELAY || !matches!(self.calling, Calling::Not) {
             return None;
         }
         let odd = body.last().is_some_and(|byte| byte & 1 == 1);
         let method = if relays && odd { RELAY } else { APPEND };
-        let body = arguments(5, &body[body.len().saturating_sub(40)..]);
+        let filling = if self.lie == Some(Lie::Ask) { 6 } else { 5 };
+        let body = arguments(filling, &body[body.len().saturating_sub(40)..]);
         let patience = Duration::from_secs(60);
         Some(NestedCall { ticket: *ticket, callee, method, json: *json, body, patience })
     }
@@ -186,6 +196,11 @@ impl Executor {
         Some(draw.span(Duration::from_micros(1), longest))
     }
 
+    /// What its handlers have asked of other groups, in the history that it has.
+    pub fn asks(&self) -> u64 {
+        self.log.entries.iter().filter(|entry| entry.came > 0).count() as u64
+    }
+
     /// A call waits or is under way.
     pub fn has_calls(&self) -> bool {
         self.queue.iter().any(|(command, _)| matches!(command, Command::Execute { .. }))
@@ -211,11 +226,12 @@ impl Executor {
         if !self.busy {
             return None; // it was replaced meanwhile
         }
-        if let Some((command, _)) = self.queue.front()
-            && let Some(call) = self.ask(command)
-        {
+        let call = self.ask();
+        let is_mute = call.is_some() && self.lie.take_if(|lie| *lie == Lie::Mute).is_some();
+        if let Some(call) = call.filter(|_| !is_mute) {
             self.calling = Calling::Waits(call.ticket);
-            return Some(Done { answer: None, effect: Effect::Asks(call) });
+            let lie = self.lie.take_if(|lie| *lie == Lie::Ask);
+            return Some(Done { answer: None, effect: Effect::Asks(call, lie) });
         }
         self.busy = false;
         let came = match std::mem::replace(&mut self.calling, Calling::Not) {
@@ -232,7 +248,8 @@ impl Executor {
                     return Some(Done { answer, effect: Effect::None });
                 }
                 self.changes.executed();
-                let lie = self.lie.take_if(|lie| *lie != Lie::Hang);
+                let now_lies = |lie: &mut Lie| matches!(lie, Lie::Answer | Lie::State);
+                let lie = self.lie.take_if(now_lies).or(is_mute.then_some(Lie::Mute));
                 let seed = if lie == Some(Lie::State) { !seed } else { seed };
                 let call = Call { client, number, now, seed, method, body: &body, came };
                 let before = self.log.digest;
@@ -370,7 +387,7 @@ mod tests {
             executor.push(command, ring);
         }
         executor.begin(Duration::from_micros(1), &mut Draw::new(1));
-        assert!(matches!(executor.end().map(|done| done.effect), Some(Effect::Asks(_))));
+        assert!(matches!(executor.end().map(|done| done.effect), Some(Effect::Asks(..))));
         assert!(!executor.resume(Ticket(1), &Err(NestedError::Void), ring));
         while executor.begin(Duration::from_micros(1), &mut Draw::new(1)).is_some() {
             let done = executor.end().expect("it was begun");
@@ -390,7 +407,7 @@ mod tests {
             executor.push(request(2), ring(1));
             executor.begin(Duration::from_micros(1), &mut Draw::new(1));
             let asks = executor.end().map(|done| done.effect);
-            assert!(matches!(asks, Some(Effect::Asks(_))));
+            assert!(matches!(asks, Some(Effect::Asks(_, None))));
             assert!(executor.resume(Ticket(1), &Ok(reply.into()), ring(component)));
             [executes(&mut executor), executes(&mut executor)]
         });

@@ -320,9 +320,7 @@ impl Options {
                 if style == Style::ColdPassive || in_memory && draw.one_in(2) {
                     group.styles.push(Style::ColdPassive);
                 }
-                // A group that votes cannot call.
-                let may_vote = in_memory && group.callee.is_none();
-                if style == Style::Voting || (votes && may_vote) {
+                if style == Style::Voting || (votes && in_memory) {
                     group.styles.push(Style::Voting);
                 }
             }
@@ -390,7 +388,6 @@ impl Options {
         for group in &mut self.groups {
             group.options = GroupOptions { style, durability: Durability::Memory, ..group.options };
             group.lies = None;
-            group.callee.take_if(|_| style == Style::Voting);
             group.styles = Vec::new();
         }
         Options { disks: None, restyles: None, ..self.passable() }

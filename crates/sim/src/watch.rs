@@ -80,6 +80,10 @@ pub struct Watch {
 impl Watch {
     /// Nothing has happened yet in a cluster of these options.
     pub fn new(options: &Options) -> Self {
+        let mut promise = Promise::new(options.nodes, options.by_all(), options.disks.is_some());
+        // What its caller has ordered waits for a group whose only replica dies before anybody knows: seed 421.
+        let called = options.groups.iter().filter_map(|group| Some(&group.callee.as_ref()?.0));
+        called.for_each(|callee| promise.called(GroupId::of(callee)));
         Watch {
             loose: options.loose(),
             ordering_reads: options.ordering_reads(),
@@ -92,7 +96,7 @@ impl Watch {
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
             stale: Stale::default(),
-            promise: Promise::new(options.nodes, options.by_all(), options.disks.is_some()),
+            promise,
             component: HashMap::default(),
             views: Views::default(),
             primaries: Primaries::default(),

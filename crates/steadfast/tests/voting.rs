@@ -1,4 +1,5 @@
-//! A voting group with a replica that lies, or says nothing, on real nodes: no client hears of it, and the replica gets the state of another.
+//! A voting group with a replica that lies, asks another group something else, or says nothing, on real nodes: nobody hears of it, and the
+//! replica gets the state of another.
 
 mod cluster;
 
@@ -16,7 +17,13 @@ use steadfast::{
 const GROUP: &str = "tally";
 const LONG: Duration = Duration::from_secs(60);
 
+/// The group that the handlers call.
+const LEDGER: &str = "ledger";
+
 const COUNT: MethodId = MethodId::of("count");
+/// Counts, and has the count written down.
+const BOOK: MethodId = MethodId::of("book");
+const WRITE: MethodId = MethodId::of("write");
 
 /// How a replica is at fault, once. It is no part of its state.
 #[derive(Clone)]
@@ -27,6 +34,8 @@ enum Fault {
     State { at: u64 },
     /// At this count it says nothing before it is let go.
     Hang { at: u64, gate: Arc<Mutex<Receiver<()>>> },
+    /// It has one too many written down at this count.
+    Ask { at: u64 },
 }
 
 struct Tally {
@@ -38,13 +47,17 @@ impl Tally {
     fn count(&mut self) -> u64 {
         self.counted += 1;
         let due = |fault: &mut Fault| {
-            let (Fault::Answer { at } | Fault::State { at } | Fault::Hang { at, .. }) = fault;
-            *at == self.counted
+            let (Fault::Answer { at }
+            | Fault::State { at }
+            | Fault::Hang { at, .. }
+            | Fault::Ask { at }) = fault;
+            *at == self.counted && !matches!(fault, Fault::Ask { .. })
         };
         match self.fault.take_if(due) {
             None => {}
             Some(Fault::Answer { .. }) => return self.counted + 1,
             Some(Fault::State { .. }) => self.counted += 1,
+            Some(Fault::Ask { .. }) => unreachable!("it counts right"),
             Some(Fault::Hang { gate, .. }) => {
                 gate.lock().expect("one waits").recv().expect("the test lets it go");
             }
@@ -53,8 +66,25 @@ impl Tally {
     }
 }
 
+impl Tally {
+    /// Has what was counted written down.
+    fn book(&mut self, context: &Context) -> ServiceOutcome {
+        let counted = self.count();
+        let lies = matches!(self.fault, Some(Fault::Ask { at }) if at == counted);
+        self.fault.take_if(|_| lies);
+        let written = (counted + u64::from(lies)).to_le_bytes();
+        match context.call(LEDGER, WRITE, false, Bytes::copy_from_slice(&written), LONG) {
+            Ok(length) => ServiceOutcome::Ok(length),
+            Err(error) => ServiceOutcome::Error(error.to_string().into()),
+        }
+    }
+}
+
 impl Service for Tally {
-    fn call(&mut self, _: &Context, _: Call<'_>) -> ServiceOutcome {
+    fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
+        if call.method == BOOK {
+            return self.book(context);
+        }
         ServiceOutcome::Ok(Bytes::copy_from_slice(&self.count().to_le_bytes()))
     }
 
@@ -68,8 +98,32 @@ impl Service for Tally {
     }
 }
 
+/// What is written down.
+#[derive(Default)]
+struct Ledger(Vec<u8>);
+
+impl Service for Ledger {
+    fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+        self.0.extend_from_slice(call.body);
+        ServiceOutcome::Ok(Bytes::copy_from_slice(&(self.0.len() as u64 / 8).to_le_bytes()))
+    }
+
+    fn snapshot(&self) -> Result<Vec<u8>, String> {
+        Ok(self.0.clone())
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        self.0 = state.to_vec();
+        Ok(())
+    }
+}
+
 fn count(client: &Client) -> u64 {
-    let reply = client.call(GROUP, COUNT, false, Bytes::new(), LONG).expect("it is answered");
+    ask(client, COUNT)
+}
+
+fn ask(client: &Client, method: MethodId) -> u64 {
+    let reply = client.call(GROUP, method, false, Bytes::new(), LONG).expect("it is answered");
     u64::from_le_bytes(reply[..].try_into().expect("a count"))
 }
 
@@ -142,4 +196,32 @@ fn who_says_nothing_is_told_and_replaced_and_delays_nobody() {
     let_go.send(()).expect("it waits");
     are_alike(&nodes);
     assert_eq!(count(&client), 61);
+}
+
+#[test]
+fn who_asks_another_group_something_else_is_outvoted_told_and_mended() {
+    for at_fault in [0, 1, 2] {
+        let nodes = start(at_fault, &Fault::Ask { at: 20 });
+        for (place, node) in nodes.iter().enumerate() {
+            node.host(LEDGER, HostOptions::default(), Ledger::default).expect("a new group");
+            let synced = |group: &steadfast::status::GroupStatus| group.replicas.len() == place + 1;
+            cluster::wait_for(&nodes[0], LEDGER, synced);
+        }
+        let events = nodes[1].subscribe_to(Interest::Membership);
+        let client = Client::connect(cluster::addresses(&nodes)).expect("the nodes are up");
+        for booked in 1..=40 {
+            assert_eq!(ask(&client, BOOK), booked, "each is written down once");
+        }
+        let (liar, cause) = deviation(&nodes[1], &events);
+        assert_eq!(liar, nodes[at_fault].id(), "{cause}");
+        assert!(cause.starts_with("Outcome"), "{cause}");
+        are_alike(&nodes);
+        cluster::wait_for_replicas(&nodes[0], LEDGER, nodes.len());
+        let right: Vec<u8> = (1..=40u64).flat_map(u64::to_le_bytes).collect();
+        assert_eq!(
+            nodes[0].state(LEDGER).expect("it has one"),
+            right,
+            "what a majority asks is written down"
+        );
+    }
 }

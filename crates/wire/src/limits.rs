@@ -230,7 +230,7 @@ pub const MAX_SERVING_BYTES: usize = MAX_COMMAND_BYTES / 4;
 /// Votes in one message of a voting group's replica.
 pub const MAX_BALLOT: usize = 1_024;
 
-/// Calls that a voting group's replica may vote on beyond the last one that is settled; further votes wait. A replica whose votes
+/// Outcomes and asks that a voting group's replica may vote on beyond the last one that is settled; further votes wait. A replica whose votes
 /// are so far behind the settled ones is taken out.
 pub const MAX_UNSETTLED: u64 = 16_384;
 

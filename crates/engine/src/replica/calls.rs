@@ -8,13 +8,14 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::client::Refusal;
 use wire::limits::{MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPTH};
 use wire::ordered::{
     End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
 };
 use wire::{ClientId, Duration, GroupId, Time};
 
-use super::{Effect, Mode, Replica, Task, Waiting};
+use super::{Effect, Mandate, Mode, Replica, Task, Waiting};
 use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 
@@ -22,9 +23,9 @@ use crate::bug::{Bug, Planted};
 const READ: &str = "a method that changes nothing (it takes &self) is executed by one replica alone, and cannot call other groups: let it take \
     &mut self, or let the client call both";
 
-/// What one replica asks is not what a majority asks. Whether the group votes is said by the place of the call that makes this
-/// one, so all its replicas say the same.
-const VOTING: &str = "a voting group can be called, but cannot call: let its clients call both, or choose another style for the caller";
+/// The replicas of a voting group differ.
+const SPLIT: &str = "no majority of the replicas asks the same of the other group: the service is not deterministic, or several replicas are \
+    faulty at once; see the `split` events of the nodes";
 
 /// A call that a handler makes: whose parent it has, and which of its handler's calls it is.
 pub(crate) type Child = (ClientId, u64, u8);
@@ -36,6 +37,10 @@ pub(crate) struct Ask {
     pub(crate) asked: u64,
     /// Another replica has had it ordered.
     pub(crate) ordered: bool,
+    /// Whether it may be ordered.
+    pub(crate) mandate: Mandate,
+    /// So long the handler would wait at most.
+    pub(crate) patience: Duration,
     /// When the caller waits no longer.
     pub(crate) due: Time,
     /// As it is ordered, but for its time, seed and patience.
@@ -73,8 +78,6 @@ struct Handler {
     unanswered: u64,
     /// It is to change nothing.
     read: bool,
-    /// Its outcome is put to the vote.
-    votes: bool,
     path: Vec<GroupId>,
     due: Time,
     /// What was asked, if a group calls.
@@ -125,7 +128,7 @@ pub(super) struct Finished {
 
 impl Calls {
     /// The service is given this request, whose deadline is this.
-    pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time, votes: bool) {
+    pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time) {
         let path = request.path().to_vec();
         let asked = if path.is_empty() { 0 } else { asked_of(request) };
         let Request { client, number, unanswered, read, .. } = *request;
@@ -134,7 +137,6 @@ impl Calls {
             number,
             unanswered,
             read,
-            votes,
             path,
             due,
             asked,
@@ -239,6 +241,9 @@ pub(super) fn asked_of(request: &Request) -> u64 {
 
 /// What an end means to the handler that asked for this.
 fn outcome(end: NestedEnd, asked: u64) -> Result<Bytes, NestedError> {
+    if end.end == End::Split {
+        return Err(NestedError::Refused(Refusal::Split, SPLIT.into()));
+    }
     if end.asked != asked {
         return Err(NestedError::Diverged);
     }
@@ -252,6 +257,7 @@ fn outcome(end: NestedEnd, asked: u64) -> Result<Bytes, NestedError> {
         End::Deadline => Err(NestedError::Deadline),
         End::NoReplica => Err(NestedError::NoReplica),
         End::NoSuchGroup => Err(NestedError::NoSuchGroup),
+        End::Split => unreachable!("whatever was asked"),
     }
 }
 
@@ -273,6 +279,7 @@ impl Replica {
             Some((first, handler)) if runs && *first == ticket && handler.open.is_none() => {
                 match open(self.group, self.planted, &mut self.calls.made, handler, now, call) {
                     Ok(mut ask) => {
+                        ask.mandate = self.vote_on_ask(&ask, effects);
                         ask.ordered = self.calls.ordered.remove(&ask.child);
                         let logged = self.end_in_log(ask.child);
                         let kept = logged.or_else(|| self.calls.take_kept(&ask.child));
@@ -413,10 +420,8 @@ fn open(
     if handler.read {
         return Err(NestedError::Unable(READ));
     }
-    if handler.votes {
-        return Err(NestedError::Unable(VOTING));
-    }
     let NestedCall { callee, method, json, body, patience, .. } = call;
+    let patience = patience.min(Duration::from_secs(3_600));
     let callee = GroupId::of(&callee);
     if callee == group || handler.path.contains(&callee) {
         return Err(NestedError::Cycle);
@@ -455,6 +460,6 @@ fn open(
         body,
     };
     let child = (handler.client, handler.number, place);
-    let due = handler.due.min(now + patience.min(Duration::from_secs(3_600)));
-    Ok(Ask { child, asked, ordered: false, due, request })
+    let due = handler.due.min(now + patience);
+    Ok(Ask { child, asked, ordered: false, mandate: Mandate::Given, patience, due, request })
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use wire::ordered::{End, Ordered};
 use wire::{ClientId, ViewNumber};
 
-use super::{Ask, Slip};
+use super::{Ask, Child, Mandate, Slip};
 use crate::api::{Command, Event, NestedError, ServiceOutcome, Ticket};
 
 /// What a replica asks for, in order.
@@ -28,6 +28,8 @@ pub(crate) enum Effect {
     Owe { client: ClientId, number: u64, asked: u64, end: End },
     /// A handler here calls another group.
     Ask(Box<Ask>),
+    /// It is settled whether this call of a handler here may be ordered.
+    Mandate(Child, Mandate),
     /// The handler that waits for its call goes on.
     Resume { ticket: Ticket, outcome: Result<Bytes, NestedError> },
     /// The joining replica cannot keep up: it must leave and join again.

@@ -44,6 +44,10 @@ impl Replica {
                     self.overflow(effects);
                     return self.restyle(style, alone, effects);
                 }
+                // What it waits for may be the end of a call that waits for votes.
+                if !self.await_no_votes(alone, effects) {
+                    return self.restyle(style, alone, effects);
+                }
                 self.waiting.push_back(Waiting::Style { style, alone });
             }
         }
@@ -68,7 +72,10 @@ impl Replica {
         self.tell_style(style, effects);
         let voted = core::mem::replace(&mut self.votes, style.votes());
         match (voted, self.votes) {
-            (false, true) => self.begin_to_vote(effects),
+            (false, true) => {
+                self.asks = 0;
+                self.begin_to_vote(effects);
+            }
             (true, false) => self.cease_to_vote(alone, effects),
             _ => {}
         }
@@ -97,15 +104,20 @@ impl Replica {
         }
     }
 
-    /// The length of the history with all that the service was given. Every replica counts the same at a place of the order,
-    /// however far its service is.
+    /// The position of what this replica has to tell last: how many calls it has executed, and what their handlers have asked.
+    pub(super) fn reached(&self) -> u64 {
+        self.executed + self.asks
+    }
+
+    /// The same with all that the service was given. Where a group begins to vote every replica counts the same, however far its
+    /// service is: what is asked by handlers from before does not count.
     pub(super) fn position(&self) -> u64 {
         let calls = self.tasks.iter().map(|(_, task)| match task {
             Task::Execute { .. } => 1,
             Task::Apply { calls } => calls.len() as u64,
             _ => 0,
         });
-        self.executed + calls.sum::<u64>()
+        self.reached() + calls.sum::<u64>()
     }
 
     /// What must hold whatever happened.
@@ -117,11 +129,10 @@ impl Replica {
     /// What waits for votes is answered now: what this replica has is as good as what any other has. But for what was settled
     /// while there were votes: who has something else goes, unless nobody else has the state.
     fn cease_to_vote(&mut self, alone: bool, effects: &mut Vec<Effect>) {
-        let Some(voting) = self.voting.take() else { return };
-        if voting.deviates && !alone {
-            effects.push(Effect::Overflow);
-            return self.idle(effects);
+        if !self.await_no_votes(alone, effects) {
+            return;
         }
+        let Some(voting) = self.voting.take() else { return };
         self.verdicts = voting.ahead;
         for (client, number) in voting.open.into_keys() {
             if let Some(Some(outcome)) = self.sessions.known(client, number) {

@@ -22,7 +22,7 @@ impl Replica {
         self.serving += bytes;
         self.clock = self.clock.max(request.time);
         let ticket = self.give(Task::Serve { client, number, bytes });
-        self.calls.begin(ticket, &request, due(now, &request), false);
+        self.calls.begin(ticket, &request, due(now, &request));
         let Request { method, json, read, body, seed, .. } = request;
         let now = self.clock;
         let command =

@@ -186,6 +186,7 @@ impl Replica {
         let sessions = if forgetful { Vec::new() } else { self.sessions.export() };
         StateHead {
             executed: self.executed,
+            asks: if self.planted.is(Bug::ForgetAsksOfState) { 0 } else { self.asks },
             updates: self.updates.taken,
             clock: self.common_clock(),
             sessions,
@@ -195,6 +196,7 @@ impl Replica {
     /// What was kept beside the service's state goes on here.
     pub(super) fn adopt(&mut self, head: StateHead) {
         self.executed = head.executed;
+        self.asks = head.asks;
         self.updates.taken = head.updates;
         self.clock = head.clock;
         self.updates.clock = head.clock;

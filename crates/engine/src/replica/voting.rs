@@ -1,4 +1,7 @@
-//! A voting replica's part: it tells what its outcomes are, and answers what is settled (`docs/protocol/group.md`, "Voting").
+//! A voting replica's part: it tells what its handlers ask and what its outcomes are, and answers what is settled
+//! (`docs/protocol/group.md`, "Voting").
+
+mod asks;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -9,21 +12,39 @@ use wire::limits::{MAX_BALLOT, MAX_UNSETTLED};
 use wire::ordered::{Digest, KeptReply, StateHead};
 use wire::{ClientId, ViewNumber};
 
+use super::calls::Child;
 use super::{Effect, Replica, answer};
 use crate::api::ServiceOutcome;
-use crate::bug::Bug;
+use crate::bug::{Bug, Planted};
 use crate::tally::Verdict;
+pub(crate) use asks::Mandate;
 
 /// What a client is told whose call has no outcome that a majority of the replicas agrees on.
 const SPLIT: &str = "the call was executed, but no majority of the replicas has the same outcome: the service is not \
     deterministic, or several replicas are faulty at once; see the `split` events of the nodes";
 
-/// An outcome that this replica has.
+/// What a replica tells: an outcome, or what a handler asks of another group.
 #[derive(Debug)]
 struct Cast {
     digest: Digest,
-    client: ClientId,
-    number: u64,
+    matter: Matter,
+}
+
+/// What a vote is about.
+#[derive(Clone, Copy, Debug)]
+enum Matter {
+    Outcome(ClientId, u64),
+    Ask(Child),
+}
+
+/// How what this replica tells stands to what a majority does.
+enum Stands {
+    /// That is not known yet.
+    Open,
+    Alike,
+    Apart,
+    /// There is no majority.
+    Split,
 }
 
 /// A ballot, but for what its node adds.
@@ -57,6 +78,8 @@ pub(super) struct Voting {
     settled: u64,
     /// Calls of those cast that are not settled, or not as they were here: they are not answered.
     pub(super) open: BTreeMap<(ClientId, u64), u64>,
+    /// What its handler asks, if that is not settled, or not as it is asked here: which call, and the position.
+    awaited: Option<(Child, u64)>,
     /// Something else was settled than what it has. It will be taken out, when all know what it told.
     pub(super) deviates: bool,
     /// Verdicts on what is still to be executed.
@@ -74,6 +97,7 @@ impl Voting {
             in_flight: false,
             settled: executed,
             open: BTreeMap::new(),
+            awaited: None,
             deviates: false,
             ahead: BTreeMap::new(),
             unsettled: Vec::new(),
@@ -82,6 +106,25 @@ impl Voting {
 
     fn digest(&self, position: u64) -> Option<&Cast> {
         self.cast.get(usize::try_from(position.checked_sub(self.first)?).ok()?)
+    }
+
+    /// This replica has this to tell next.
+    fn cast(&mut self, position: u64, digest: Digest, matter: Matter, planted: Planted) -> Stands {
+        self.cast.push_back(Cast { digest, matter });
+        if position > self.settled {
+            return Stands::Open;
+        }
+        match self.ahead.remove(&position) {
+            Some(Verdict::Agreed(agreed))
+                if agreed != digest && !planted.is(Bug::AnswerMinority) =>
+            {
+                self.deviates = true;
+                Stands::Apart
+            }
+            Some(Verdict::Split(_)) => Stands::Split,
+            // Settled before this replica could be told: the others have what it has, or it will be taken out.
+            Some(Verdict::Agreed(_)) | None => Stands::Alike,
+        }
     }
 }
 
@@ -110,7 +153,8 @@ impl Replica {
     pub(super) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
         if self.votes && !self.style_will_change() {
             // What it was given before is executed without a vote.
-            self.voting = Some(Voting::from(self.position()));
+            self.votes_from = self.position();
+            self.voting = Some(Voting::from(self.votes_from));
             self.open_votes(true, effects);
         }
     }
@@ -130,6 +174,9 @@ impl Replica {
         }
         let settled = voting.settled;
         voting.open.retain(|_, position| *position > settled);
+        if let Some((child, _)) = voting.awaited.take_if(|(_, position)| *position <= settled) {
+            effects.push(Effect::Mandate(child, Mandate::Given));
+        }
         voting.told = voting.first - 1;
         let digests: Vec<Digest> =
             voting.cast.iter().take(MAX_BALLOT).map(|cast| cast.digest).collect();
@@ -174,7 +221,7 @@ impl Replica {
         outcome: &ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let position = self.executed;
+        let position = self.reached();
         let Some(voting) = self.voting.as_mut() else {
             return self.verdicts.is_empty()
                 || self.judged_before((position, client, number), digest(outcome), effects);
@@ -183,27 +230,19 @@ impl Replica {
             return true; // it was ordered before the group voted
         }
         let digest = digest(outcome);
-        voting.cast.push_back(Cast { digest, client, number });
+        let stands = voting.cast(position, digest, Matter::Outcome(client, number), self.planted);
         effects.push(Effect::Cast);
-        if position > voting.settled {
+        if matches!(stands, Stands::Open | Stands::Apart) {
             voting.open.insert((client, number), position);
-            return self.planted.is(Bug::AnswerBeforeVotes);
         }
-        match voting.ahead.remove(&position) {
-            Some(Verdict::Agreed(agreed))
-                if agreed != digest && !self.planted.is(Bug::AnswerMinority) =>
-            {
-                voting.open.insert((client, number), position);
-                voting.deviates = true;
-                false
-            }
-            Some(Verdict::Agreed(_)) => true,
-            Some(Verdict::Split(_)) => {
+        match stands {
+            Stands::Open => self.planted.is(Bug::AnswerBeforeVotes),
+            Stands::Alike => true,
+            Stands::Apart => false,
+            Stands::Split => {
                 self.answer_split(client, number, effects);
                 false
             }
-            // Settled before this replica could be told: the others have what it has, or it will be taken out.
-            None => true,
         }
     }
 
@@ -217,27 +256,30 @@ impl Replica {
             None => {
                 voting.ahead.insert(position, verdict);
             }
-            Some(cast) => {
-                let (client, number, own) = (cast.client, cast.number, cast.digest);
-                match verdict {
-                    Verdict::Agreed(agreed)
-                        if agreed != own && !self.planted.is(Bug::AnswerMinority) =>
-                    {
-                        voting.deviates = true;
-                    }
-                    Verdict::Agreed(_) => {
-                        voting.open.remove(&(client, number));
-                        if let Some(Some(outcome)) = self.sessions.known(client, number) {
-                            let asked = self.sessions.asked(client, number);
-                            answer(client, number, asked, outcome, effects);
-                        }
-                    }
-                    Verdict::Split(_) => {
-                        voting.open.remove(&(client, number));
-                        self.answer_split(client, number, effects);
+            Some(&Cast { digest: own, matter }) => match (verdict, matter) {
+                (Verdict::Agreed(agreed), _)
+                    if agreed != own && !self.planted.is(Bug::AnswerMinority) =>
+                {
+                    voting.deviates = true;
+                }
+                (Verdict::Agreed(_), Matter::Outcome(client, number)) => {
+                    voting.open.remove(&(client, number));
+                    if let Some(Some(outcome)) = self.sessions.known(client, number) {
+                        let asked = self.sessions.asked(client, number);
+                        answer(client, number, asked, outcome, effects);
                     }
                 }
-            }
+                (Verdict::Split(_), Matter::Outcome(client, number)) => {
+                    voting.open.remove(&(client, number));
+                    self.answer_split(client, number, effects);
+                }
+                (verdict, Matter::Ask(child)) => {
+                    voting.awaited = None;
+                    let agreed = matches!(verdict, Verdict::Agreed(_));
+                    let mandate = if agreed { Mandate::Given } else { Mandate::Refused };
+                    effects.push(Effect::Mandate(child, mandate));
+                }
+            },
         }
         self.give_settled(effects);
         effects.push(Effect::Cast); // there may be room for more votes
@@ -286,7 +328,7 @@ impl Replica {
         head: &mut StateHead,
         service: &bytes::Bytes,
     ) -> bool {
-        let position = self.executed;
+        let position = self.reached();
         let planted = self.planted.is(Bug::GiveUnsettled);
         let Some(voting) = self.voting.as_mut().filter(|_| !planted) else { return false };
         if voting.settled >= position && !voting.deviates {

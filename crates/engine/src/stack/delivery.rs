@@ -188,7 +188,9 @@ impl<O: Ordering> Stack<O> {
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
         self.key_effects(effects);
-        self.tallies.clear();
+        if !planted.is(Bug::KeepVotes) {
+            self.tallies.clear();
+        }
         self.arrears.clear();
         self.enthrone_all();
         for id in changed {

@@ -164,6 +164,7 @@ impl<O: Ordering> Stack<O> {
                     self.owe(now, (group, client, number), asked, end);
                 }
                 Effect::Ask(ask) => self.ask(now, group, *ask),
+                Effect::Mandate(child, mandate) => self.mandated(now, group, child, mandate),
                 Effect::Resume { ticket, outcome } => {
                     self.resumed(group);
                     self.outputs.push_back(Output::Resume { group, ticket, outcome });
@@ -297,6 +298,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
         let group = self.directory.get(id);
         let state = group.and_then(|group| group.replica(self.me)).map(|r| r.state);
+        let there = group.is_some();
         let asleep = group.is_some_and(|group| group.primary().is_none());
         let awake = group.is_some_and(|group| group.primary().is_some());
         let effective = self.membership.is_effective();
@@ -326,10 +328,12 @@ impl<O: Ordering> Stack<O> {
         let is_on_its_way = hosted.logged.syncing.is_some();
         let keeps = is_on_disk(hosted) && awake && !effective;
         let leaving = hosted.leaving;
+        let votes = hosted.replica.style().votes();
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
-            None if leaving => {} // it finishes what was ordered before
+            // It finishes what was ordered before; if it was the last of those that vote, nobody could say what is right.
+            None if leaving && (there || !votes) => {}
             // Those who go on without it may have more in memory only: their disks, too, have to have it.
             None if keeps && hosted.replica.has_state() => {
                 hosted.asked = None;

@@ -17,7 +17,7 @@ use crate::bug::Bug;
 use crate::callers::Call;
 use crate::directory::Group;
 use crate::ordering::{Level, Ordering};
-use crate::replica::{Ask, Child};
+use crate::replica::{Ask, Child, Mandate};
 use crate::style::{Conduct, Standing};
 
 /// Where several replicas may say the same, each waits for those before it in rank: as many times as long as this takes
@@ -141,6 +141,9 @@ impl<O: Ordering> Stack<O> {
 
     /// A replica here asks for a call.
     pub(super) fn ask(&mut self, now: Time, group: GroupId, ask: Ask) {
+        if self.hosted.get(&group).is_none_or(|hosted| !hosted.replica.runs_handlers()) {
+            return; // it deviates, and has given its state up
+        }
         let ordered = ask.ordered;
         let open = Open {
             ask,
@@ -153,6 +156,15 @@ impl<O: Ordering> Stack<O> {
         };
         self.nested.open.insert(group, open);
         self.consider_open(now, group);
+    }
+
+    /// It is settled whether the call that a replica here asks for may be ordered.
+    pub(super) fn mandated(&mut self, now: Time, group: GroupId, child: Child, mandate: Mandate) {
+        if let Some(open) = self.nested.open.get_mut(&group).filter(|open| open.ask.child == child)
+        {
+            open.ask.mandate = mandate;
+            self.consider_open(now, group);
+        }
     }
 
     /// The handler goes on: nothing is asked any more.
@@ -195,6 +207,7 @@ impl<O: Ordering> Stack<O> {
         let after = self.speaks_after(group);
         let alone = self.gives_up_alone(group);
         let Some(open) = self.nested.open.get_mut(&group) else { return };
+        let after = after.filter(|_| open.ask.mandate != Mandate::Awaited);
         open.speaks = after.is_some() || alone;
         open.order_at = match after {
             Some(after) if !open.delivered && open.handed.is_none() => Some(now + after),
@@ -213,13 +226,17 @@ impl<O: Ordering> Stack<O> {
             let end = open.ask.end(End::Deadline);
             return self.with_replica(now, group, |replica, fx| replica.nested_end(end, 0, fx));
         }
-        if !speaks || open.given_up {
+        let mandate = open.ask.mandate;
+        if !speaks || open.given_up || mandate == Mandate::Awaited {
             return;
         }
         let known = self.directory.get(callee);
         let awake = known.is_some_and(|callee| callee.primary().is_some());
         let crowded = self.hosted.get(&group).is_some_and(|hosted| hosted.replica.refuses_calls());
         let end = match known {
+            _ if mandate == Mandate::Refused => {
+                open.order_at.is_some_and(|at| at <= now).then_some(End::Split)
+            }
             _ if late && awake => Some(End::Deadline),
             None if !self.may_come(callee) => Some(End::NoSuchGroup),
             _ if late => Some(End::NoReplica),

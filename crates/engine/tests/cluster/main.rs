@@ -1,6 +1,7 @@
 //! Whole nodes in virtual time over a perfect network: one test per promise of
 //! `docs/protocol/group.md`. Faults by the thousand are the simulator's job (`crates/sim`).
 
+mod asks;
 mod base;
 mod bench;
 mod cold;

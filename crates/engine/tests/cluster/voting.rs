@@ -15,6 +15,12 @@ pub enum Fault {
     LiesAlways,
     /// They execute nothing any more, until they begin anew.
     Hangs,
+    /// They ask another group something else, until they begin anew.
+    AsksElse,
+    /// They have no patience with another group.
+    AsksInHaste,
+    /// They ask another group nothing, and answer something.
+    AsksNothing,
 }
 
 fn voting(replicas: &[u32]) -> Cluster {
@@ -30,7 +36,7 @@ fn ask(cluster: &mut Cluster, client: Connection, number: u64) -> Outcome {
     cluster.reply(call)
 }
 
-fn deviated(cluster: &Cluster, node: u32, of: u32) -> usize {
+pub fn deviated(cluster: &Cluster, node: u32, of: u32) -> usize {
     cluster
         .times(node, |event| matches!(event, Event::Deviated { member, .. } if member.node.0 == of))
 }

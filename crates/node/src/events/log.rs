@@ -103,11 +103,11 @@ impl Log {
                 let member = member.node;
                 let said =
                     "a replica of a voting group is taken out, and is to be given the state anew";
-                tracing::warn!(group = name, of = %member, call = position, ?cause, "{said}");
+                tracing::warn!(group = name, of = %member, vote = position, ?cause, "{said}");
             }
             Event::Split { name, position, answers, .. } => {
-                let said = "no majority of the replicas has the same outcome of a call: its client is told so";
-                tracing::error!(group = name, call = position, answers, "{said}");
+                let said = "no majority of the replicas has the same outcome of a call, or asks the same of another group";
+                tracing::error!(group = name, vote = position, answers, "{said}");
             }
             Event::Moved { name, from, to, view, .. } => {
                 tracing::info!(group = name, %view, from = %from.node, to = %to.node, "the primary has moved");

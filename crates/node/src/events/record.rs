@@ -89,7 +89,7 @@ pub enum EventKind {
     Resumed { group: String, view: ViewNumber, after_ns: u64 },
     /// A replica of a voting group is taken out, and is to be given the state anew.
     Deviated { group: String, member: Member, position: u64, cause: DeviationCause },
-    /// No majority of a voting group's replicas has the same outcome of a call.
+    /// No majority of a voting group's replicas has the same outcome of a call, or asks the same of another group.
     Split { group: String, position: u64, answers: usize },
     /// So many events were not taken in time by this subscriber, and are gone.
     Missed { events: u64 },
@@ -199,7 +199,7 @@ impl From<Suspicion> for FaultCause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviationCause {
-    /// It has another outcome of a call than a majority. Digests stand for the two.
+    /// It has another outcome of a call than a majority, or asks another group for something else. Digests stand for the two.
     Outcome {
         /// Its own.
         told: String,
@@ -208,7 +208,7 @@ pub enum DeviationCause {
         /// Replicas that had the state.
         voters: usize,
     },
-    /// It has not told its outcome in time.
+    /// It has not told its outcome, or what it asks, in time.
     Silent,
     /// It is too far behind.
     Behind,

@@ -71,15 +71,17 @@ impl Teller {
             EventKind::Deviated { group, member, position, cause } => {
                 let why = match cause {
                     DeviationCause::Outcome { voters, .. } => format!(
-                        "it has another outcome of call {position} than a majority of {voters}"
+                        "it answers, or asks, something else than a majority of {voters} (vote {position})"
                     ),
-                    DeviationCause::Silent => format!("its outcome of call {position} is missing"),
-                    DeviationCause::Behind => format!("it is too far behind, at call {position}"),
+                    DeviationCause::Silent => format!("its vote {position} is missing"),
+                    DeviationCause::Behind => format!("it is too far behind, at vote {position}"),
                 };
                 format!("{group}: the replica at {} is replaced: {why}", member.node)
             }
             EventKind::Split { group, position, answers } => {
-                format!("{group}: call {position} has {answers} outcomes, and none has a majority")
+                format!(
+                    "{group}: {answers} different things are told in vote {position}, and none has a majority"
+                )
             }
             EventKind::Moved { group, from, to, view, .. } => {
                 format!("{group}: the primary moved from {} to {} ({view})", from.node, to.node)

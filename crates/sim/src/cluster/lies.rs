@@ -1,4 +1,5 @@
-//! Value faults: a replica of a voting group answers something else, has something else in its state, or hangs.
+//! Value faults: a replica of a voting group answers something else, asks another group something else, has something else in its
+//! state, or hangs.
 
 use wire::{GroupId, Member};
 
@@ -46,8 +47,10 @@ impl Cluster {
         if !good {
             return;
         }
+        let calls = self.options.groups[group].callee.is_some();
         let draw = &mut self.lies[group];
-        let (liar, lie) = (draw.pick(&synced), draw.pick(&Lie::ALL));
+        let lies: &[Lie] = if calls { &Lie::OF_CALLERS } else { &Lie::ALL };
+        let (liar, lie) = (draw.pick(&synced), draw.pick(lies));
         if let Some(executor) = self.executors[place_of(liar.node)].get_mut(&id) {
             self.fabric.trace.say(self.fabric.now(), || format!("FAULT {lie:?} of {liar} in {id}"));
             executor.lie = Some(lie);

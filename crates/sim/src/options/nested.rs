@@ -4,14 +4,14 @@ use wire::Duration;
 use wire::ordered::{GroupOptions, Style};
 
 use super::passable::PAYLOAD;
-use super::{GroupPlan, Options};
+use super::Options;
 use crate::draw::Draw;
 
 /// What a call may take at most where others wait for it.
 const QUICK: Duration = Duration::from_millis(50);
 
 impl Options {
-    /// In half of the seeds groups call the next one. Those that vote cannot. Of a chain with disks the last is often in memory, and
+    /// In half of the seeds groups call the next one. Of a chain with disks the last is often in memory, and
     /// answers another thing whenever it is asked: what the others were told has to be on their disks.
     pub(super) fn with_nested(mut self, draw: &mut Draw) -> Options {
         let calls = draw.one_in(2);
@@ -19,11 +19,10 @@ impl Options {
             let last = self.groups.last_mut().expect("there are several");
             last.options = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
         }
-        let able = |group: &GroupPlan| calls && group.options.style != Style::Voting;
         let plans = self.groups.clone();
-        for (place, group) in self.groups.iter_mut().enumerate().filter(|(_, group)| able(group)) {
-            let relays = |next: &GroupPlan| able(next) && place + 2 < plans.len();
-            group.callee = plans.get(place + 1).map(|next| (next.name.clone(), relays(next)));
+        for (place, group) in self.groups.iter_mut().enumerate().filter(|_| calls) {
+            let relays = place + 2 < plans.len();
+            group.callee = plans.get(place + 1).map(|next| (next.name.clone(), relays));
         }
         if self.groups.iter().any(|group| group.callee.is_some()) {
             // Who waits for another group holds its place at the node meanwhile: seed 2747 of the styles.

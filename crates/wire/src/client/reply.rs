@@ -33,7 +33,8 @@ pub enum Refusal {
     ReplyTooLarge = 7,
     /// The client has more calls under way than a session has places.
     Window = 8,
-    /// The call was executed, and no majority of a voting group's replicas has the same outcome.
+    /// The call was executed, and no majority of a voting group's replicas has the same outcome. Told to a handler: they do not ask
+    /// the same of another group, and nothing was asked.
     Split = 9,
     /// The method may change the state, and was called as a read: not executed.
     NotReadOnly = 10,

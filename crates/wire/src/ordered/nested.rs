@@ -107,6 +107,8 @@ pub enum End {
     NoReplica,
     /// The cluster has no such group.
     NoSuchGroup,
+    /// The caller's replicas vote, and no majority of them asks the same: nothing was asked.
+    Split,
 }
 
 impl End {
@@ -115,7 +117,7 @@ impl End {
         match self {
             End::Reply(KeptReply::Ok(bytes) | KeptReply::Service(bytes)) => bytes.len(),
             End::Reply(KeptReply::Refused(_, reason)) => String::len(reason),
-            End::Diverged | End::Deadline | End::NoReplica | End::NoSuchGroup => 0,
+            End::Diverged | End::Deadline | End::NoReplica | End::NoSuchGroup | End::Split => 0,
         }
     }
 }

@@ -85,7 +85,7 @@ impl StateChunk {
 /// All that a replica knows, as the chunks of a transfer carry it.
 ///
 /// ```text
-/// | length of the head 4 | head: executed, updates, clock, sessions | the service's own state |
+/// | length of the head 4 | head: executed, asks, updates, clock, sessions | the service's own state |
 /// session   | client | unanswered | last used | replies: count, each (number, kept) |
 ///             asked: count, each (number, asked) |
 /// ```
@@ -102,6 +102,8 @@ pub struct ReplicaState {
 pub struct StateHead {
     /// Requests executed in the group's history.
     pub executed: u64,
+    /// What the handlers of those have asked of other groups, if that is voted on: since the group votes.
+    pub asks: u64,
     /// Updates taken in the group's history, if it is passive.
     pub updates: u64,
     /// Ordered time.

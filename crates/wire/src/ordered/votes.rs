@@ -1,4 +1,5 @@
-//! What the replicas of a voting group say of their outcomes (`docs/protocol/group.md`, "Voting").
+//! What the replicas of a voting group say of their outcomes (`docs/protocol/group.md`, "Voting"), and of what their handlers ask of
+//! other groups (`docs/protocol/nested.md`, "Voting groups").
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,7 +10,7 @@ use crate::codec::at_most;
 use crate::limits::MAX_BALLOT;
 use crate::{GroupId, Malformed, Member};
 
-/// What stands for the outcome of a call: the first half of its SHA-256.
+/// What stands for the outcome of a call, or for what a handler asks: the first half of its SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 16]);
 
@@ -26,7 +27,8 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// The outcomes of calls that the sender's replica has executed, at these positions of the group's history.
+/// The outcomes of calls that the sender's replica has executed, and what their handlers have asked, at these positions of the group's
+/// history.
 ///
 /// ```text
 /// | group | since | opening: 0, or 1 and settled | first | digests: count, each 16 bytes |

@@ -398,8 +398,13 @@ pub fn replica_state() -> ReplicaState {
     ];
     let (client, last_used, asked) = (ClientId(0xc1), Time(0xd0), vec![(8, 0x91)]);
     let session = SessionState { client, unanswered: 7, last_used, replies, asked };
-    let head =
-        StateHead { executed: 0x66, updates: 0x65, clock: Time(0xd1), sessions: vec![session] };
+    let head = StateHead {
+        executed: 0x66,
+        asks: 0x67,
+        updates: 0x65,
+        clock: Time(0xd1),
+        sessions: vec![session],
+    };
     ReplicaState { head, service: Bytes::from_static(b"service") }
 }
 

@@ -373,6 +373,7 @@ fn nested_end() -> impl Strategy<Value = NestedEnd> {
         Just(End::Deadline),
         Just(End::NoReplica),
         Just(End::NoSuchGroup),
+        Just(End::Split),
     ];
     (any::<[u64; 4]>(), 1u64.., 1u8.., end).prop_map(
         |([callee, caller, client, asked], number, call, end)| NestedEnd {
@@ -538,9 +539,9 @@ pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
             asked,
         },
     );
-    (any::<[u64; 3]>(), vec(session, 0..4), bytes(64)).prop_map(
-        |([executed, updates, clock], sessions, service)| ReplicaState {
-            head: StateHead { executed, updates, clock: Time(clock), sessions },
+    (any::<[u64; 4]>(), vec(session, 0..4), bytes(64)).prop_map(
+        |([executed, asks, updates, clock], sessions, service)| ReplicaState {
+            head: StateHead { executed, asks, updates, clock: Time(clock), sessions },
             service,
         },
     )

@@ -32,6 +32,7 @@ impl Replica {
     ) {
         let head = StateHead {
             executed: self.executed,
+            asks: 0,
             updates: self.updates.taken,
             clock: self.clock,
             sessions: self.sessions.export(),

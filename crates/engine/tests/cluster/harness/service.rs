@@ -35,13 +35,25 @@ impl<O: Base> Cluster<O> {
             Command::Execute { ticket, ref body, .. } if body.contains(&b'>') => {
                 let entry = String::from_utf8(body.to_vec()).unwrap();
                 let (callee, text) = entry.split_once('>').unwrap();
+                let lie = format!("lie {id}");
+                let (text, patience) = match node.fault {
+                    Some(Fault::AsksElse) => (&*lie, Duration::from_secs(60)),
+                    Some(Fault::AsksInHaste) => (text, Duration::ZERO),
+                    Some(Fault::Hangs) => return,
+                    Some(Fault::AsksNothing) => {
+                        log.push(entry.clone());
+                        let executed = Executed::Reply(ServiceOutcome::Ok(entry.into()));
+                        return node.stack.handle_executed(now, group, ticket, executed);
+                    }
+                    _ => (text, Duration::from_secs(60)),
+                };
                 let call = NestedCall {
                     ticket,
                     callee: callee.into(),
                     method: MethodId::of("append"),
                     json: false,
                     body: Bytes::copy_from_slice(text.as_bytes()),
-                    patience: Duration::from_secs(60),
+                    patience,
                 };
                 node.blocked.insert(group, (ticket, entry, VecDeque::new()));
                 return node.stack.handle_nested(now, now, group, call);
