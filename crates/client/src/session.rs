@@ -15,6 +15,7 @@ use crate::bug::Planted;
 use crate::hedge::Hedging;
 use crate::links::{Links, Overdue};
 use crate::output::{CallId, Effects, Link, Output, Reading, Stats, Timer, Trouble};
+use crate::policy::{Budget, Policy, Retries};
 use crate::targets::{Asking, Group, Inquiry};
 use crate::{CallError, ConnectError};
 
@@ -29,8 +30,12 @@ pub struct Config {
     pub seed: u64,
     /// When a second replica of an active group is asked.
     pub hedging: Hedging,
-    /// Calls that change nothing go to all replicas in turn, instead of the first in rank.
-    pub spread_reads: bool,
+    /// What is done with targets.
+    pub policy: Policy,
+    /// The same of single groups, by name.
+    pub of_groups: BTreeMap<String, Policy>,
+    /// How often calls are sent again.
+    pub retries: Retries,
     /// The second target may answer calls in the first one's place, where it has the answer sooner.
     pub deputies: bool,
 }
@@ -43,7 +48,9 @@ impl Config {
             addresses,
             seed,
             hedging: Hedging::default(),
-            spread_reads: false,
+            policy: Policy::default(),
+            of_groups: BTreeMap::new(),
+            retries: Retries::default(),
             deputies: true,
         }
     }
@@ -68,7 +75,9 @@ pub enum Reach {
 pub struct Session {
     pub(crate) client: ClientId,
     pub(crate) hedging: Hedging,
-    pub(crate) spread_reads: bool,
+    policy: Policy,
+    of_groups: BTreeMap<String, Policy>,
+    pub(crate) budget: Budget,
     pub(crate) deputies: bool,
     pub(crate) links: Links,
     pub(crate) groups: BTreeMap<GroupId, Group>,
@@ -86,7 +95,7 @@ pub struct Session {
 
 impl Session {
     /// A session that knows nothing but its addresses.
-    pub fn new(config: Config, _now: Time) -> Session {
+    pub fn new(config: Config, now: Time) -> Session {
         let mut effects = Effects::new(config.seed);
         let mut given = Vec::new();
         for address in config.addresses {
@@ -102,7 +111,9 @@ impl Session {
         Session {
             client: config.client,
             hedging: config.hedging,
-            spread_reads: config.spread_reads,
+            policy: config.policy,
+            of_groups: config.of_groups,
+            budget: Budget::new(config.retries, now),
             deputies: config.deputies,
             links: Links::new(config.client, given),
             groups: BTreeMap::new(),
@@ -120,6 +131,11 @@ impl Session {
     #[cfg(feature = "planted-bugs")]
     pub fn plant(&mut self, bug: crate::Bug) {
         self.planted.bug = Some(bug);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
     }
 
     /// The session's name.
@@ -203,8 +219,10 @@ impl Session {
         }
         let group_id = GroupId::of(group);
         let bytes = body.len();
-        let record = self.groups.entry(group_id).or_insert_with(|| Group::new(group));
+        let policy = self.of_groups.get(group).copied().unwrap_or(self.policy);
+        let record = self.groups.entry(group_id).or_insert_with(|| Group::new(group, policy));
         record.queue.insert(id);
+        self.budget.earn();
         self.queued += 1;
         self.bytes += bytes;
         self.calls.insert(id, Call::new(group_id, method, json, access, body, deadline));
@@ -321,6 +339,7 @@ impl Session {
                 Timer::Link(link) => self.link_due(now, link),
                 Timer::Inquiry(topic) => self.inquiry_due(now, topic),
                 Timer::Warm(group) => self.keep_warm(now, group),
+                Timer::Refresh(group) => self.refresh_due(now, group),
             }
         }
     }
@@ -421,6 +440,7 @@ impl Session {
             self.groups.remove(&id);
             self.effects.timers.clear(Timer::Inquiry(Some(id)));
             self.effects.timers.clear(Timer::Warm(id));
+            self.effects.timers.clear(Timer::Refresh(id));
         }
     }
 

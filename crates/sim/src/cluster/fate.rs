@@ -2,11 +2,11 @@
 
 use engine::{GroupStatus, Quorum, Status};
 use wire::ordered::Style;
-use wire::{Duration, GroupId, Member};
+use wire::{Duration, GroupId, Member, Time};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::bounded::Silence;
-use crate::check::{Verdict, hedging, liveness, nested};
+use crate::check::{Verdict, hedging, liveness, nested, retries};
 use crate::executor::Executor;
 use crate::fabric::place_of;
 use crate::faults::{FaultKind, apart};
@@ -436,7 +436,12 @@ impl Cluster {
         self.watch.restyles.finish(self.fabric.now())?;
         for customer in &self.customers {
             let stats = customer.session.stats();
-            hedging::budget(customer.session.client(), stats, self.options.groups.len())?;
+            let client = customer.session.client();
+            hedging::budget(client, stats, self.options.groups.len())?;
+            let span = customer.clock.local(self.fabric.now());
+            let span = span.since(customer.clock.local(Time::ZERO));
+            retries::budget(client, stats, customer.retries, span)?;
+            self.summary.retries += stats.retries;
             self.summary.hedges += stats.hedges;
             self.summary.copies += stats.copies;
             self.summary.deputies += stats.deputies;
