@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use wire::client::{Bound, Targets};
+use wire::client::{Bound, Frame, Targets, Watch};
 use wire::{GroupId, Time};
 
 use crate::CallError;
@@ -12,7 +12,7 @@ use crate::bug::Bug;
 use crate::hedge::Hedging;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Timer};
-use crate::policy::News;
+use crate::policy::{News, Strategy};
 use crate::session::Session;
 use crate::targets::{Asking, Group, Inquiry, Source};
 
@@ -24,6 +24,8 @@ impl Session {
     pub(crate) fn use_link(&mut self, now: Time, link: Link) {
         let connected = self.links.get(link).expect("a welcomed link is open").address;
         self.send_waiting(now, link);
+        let ids: Vec<GroupId> = self.groups.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.watch(now, id));
         for (id, group) in &mut self.groups {
             if group.inquiry.state == (Asking::Asked { address: connected, sent: false }) {
                 group.inquiry.state = Asking::Asked { address: connected, sent: true };
@@ -173,6 +175,31 @@ impl Session {
         }
     }
 
+    /// A proactive client asks the targets that it keeps connected to tell it of newer views: one that lives when another fails will know.
+    fn watch(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        if group.policy.strategy != Strategy::Proactive {
+            return;
+        }
+        for address in group.warm(now, &self.links) {
+            let Some(link) = self.links.ready_at(address) else { continue };
+            if group.watched.insert(link) {
+                let watch = Watch { group: id, view: group.view() };
+                self.effects.send(link, Frame::Watch(watch));
+            }
+        }
+    }
+
+    /// A node that was asked to tells of a newer view.
+    pub(crate) fn handle_news(&mut self, now: Time, bound: Bound) {
+        if let Some(targets) = bound.targets
+            && self.groups.contains_key(&bound.group)
+        {
+            self.learn(now, bound.group, targets, News::Pushed);
+            self.admit(now, bound.group);
+        }
+    }
+
     /// A question has been answered: calls that waited for that before they go on do so, by what is known now.
     fn resume(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.groups.get(&id) else { return };
@@ -205,6 +232,8 @@ impl Session {
             // At the limit of connections the target is dialled when it is needed.
             let _ = self.links.open(now, address, &mut self.effects);
         }
+        self.watch(now, id);
+        let Some(group) = self.groups.get(&id) else { return };
         let first = group.targets.nodes.iter().take(group.warm_places());
         let again = first.filter_map(|t| self.links.avoided_until(t.address, now)).min();
         match again {

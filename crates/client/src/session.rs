@@ -8,7 +8,7 @@ use wire::client::{Access, Farewell, Frame, Refusal, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
-use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time};
+use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time, ViewNumber};
 
 use crate::attempts::{Call, Phase};
 use crate::bug::Planted;
@@ -325,6 +325,7 @@ impl Session {
                 self.drop_link(now, link, Trouble::TurnedAway(reason));
             }
             Frame::Bound(bound) if ready => self.handle_bound(now, link, bound),
+            Frame::News(bound) if ready => self.handle_news(now, bound),
             Frame::Reply(reply) if ready => self.handle_reply(now, link, reply),
             _ => self.drop_link(now, link, Trouble::Confused),
         }
@@ -359,6 +360,12 @@ impl Session {
         self.effects.stats
     }
 
+    /// The view that it knows of a group, if a node has promised to tell it of newer ones: it was asked on a connection that is there still.
+    pub fn watched_view(&self, group: GroupId) -> Option<ViewNumber> {
+        let group = self.groups.get(&group)?;
+        (!group.watched.is_empty()).then(|| group.view())
+    }
+
     /// Calls that have not ended.
     pub fn under_way(&self) -> usize {
         self.calls.len()
@@ -371,6 +378,7 @@ impl Session {
             Overdue::Silent => self.drop_link(now, link, Trouble::Silent),
             Overdue::Idle => {
                 self.links.close(now, link, None, &mut self.effects);
+                self.unwatch(link);
                 self.effects.outputs.push_back(Output::Disconnect { link });
             }
         }
@@ -398,6 +406,7 @@ impl Session {
         let Some(lost) = self.links.close(now, link, Some(trouble), &mut self.effects) else {
             return;
         };
+        self.unwatch(link);
         // Calls first: they have no time to lose; dials for those to come may wait.
         self.lose_attempts(now, link);
         let asked = |asking: Asking| matches!(asking, Asking::Asked { address, .. } if address == lost.address);
@@ -410,6 +419,13 @@ impl Session {
         }
         if asked(self.opening.state) {
             self.ask_next(now, None);
+        }
+    }
+
+    /// A connection is closed: nobody tells of newer views there.
+    fn unwatch(&mut self, link: Link) {
+        for group in self.groups.values_mut() {
+            group.watched.remove(&link);
         }
     }
 
@@ -456,6 +472,8 @@ impl Session {
         assert_eq!(listed, self.calls.len());
         for (id, group) in &self.groups {
             group.check_invariants(*id);
+            let open = |link: &Link| self.links.is_ready(*link);
+            assert!(group.watched.iter().all(open), "{id} is watched nowhere");
             let asking = group.inquiry.state != Asking::Settled;
             assert_eq!(asking, self.effects.timers.is_set(Timer::Inquiry(Some(*id))));
             let lost = !group.queue.is_empty() && group.targets.nodes.is_empty();

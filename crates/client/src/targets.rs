@@ -105,6 +105,8 @@ pub(crate) struct Group {
     pub(crate) deputies: Pace,
     /// How long each target took to answer of late, and when it did last.
     answers: BTreeMap<SocketAddr, (Duration, Time)>,
+    /// Where a node was asked to tell of newer views.
+    pub(crate) watched: BTreeSet<Link>,
     /// The last calls that were answered by one replica while another had them too.
     outrun: BTreeSet<u64>,
 }
@@ -130,6 +132,7 @@ impl Group {
             pace: Pace::new(),
             deputies: Pace::new(),
             answers: BTreeMap::new(),
+            watched: BTreeSet::new(),
             outrun: BTreeSet::new(),
         }
     }

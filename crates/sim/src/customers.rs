@@ -40,8 +40,8 @@ pub struct Customer {
     pub session: Session,
     /// What it may do again.
     pub retries: Retries,
-    /// It never learns where its groups go on: nothing can be demanded of it.
-    is_static: bool,
+    /// Its calls must be answered when all is well. Not if it never learns where its groups go on, or may hardly ask again.
+    pub demanding: bool,
     /// Its clock.
     pub clock: Clock,
     /// When its session is looked at next.
@@ -82,7 +82,7 @@ impl Customer {
         Customer {
             session,
             retries,
-            is_static: policy.strategy == Strategy::Static,
+            demanding: policy.strategy != Strategy::Static && retries == Retries::default(),
             clock,
             wake: None,
             begun: 0,
@@ -196,7 +196,7 @@ impl Customer {
             .filter(|call| !matches!(call, RegisterCall::Write(..)))
             .map(|call| (group, Register.key(&call)));
         let relays = method == RELAY;
-        let must = must && !self.is_static;
+        let must = must && self.demanding;
         self.under_way.insert(id, Pending { group, words, deadline, must, relays, register });
         Begun { call: id, group, method, body, access, binding: !access.reads() }
     }
@@ -204,7 +204,7 @@ impl Customer {
     /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`.
     pub fn calm(&mut self, calm: Time, gone: &[GroupId]) {
         for pending in self.under_way.values_mut() {
-            let stays = !gone.contains(&pending.group) && !self.is_static;
+            let stays = !gone.contains(&pending.group) && self.demanding;
             pending.must |= stays && pending.deadline >= calm + liveness::WITHIN;
         }
     }
@@ -259,7 +259,7 @@ fn manners(any: bool, draw: &mut Draw) -> (Policy, Retries) {
         choice: if any { Choice::Anycast(anycast) } else { Choice::Primary },
         fail_back: draw.scale(Duration::from_millis(1), Duration::from_secs(1)),
     };
-    let few = Retries { per_thousand: 50, per_second: 100, burst: 8 };
+    let few = Retries { per_thousand: 10, per_second: 1, burst: 1 };
     (policy, draw.pick(&[Retries::default(), few]))
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use wire::client::{Outcome, Targets};
+use wire::GroupId;
+use wire::client::{Bound, Frame, Outcome, Targets};
 use wire::ordered::Style;
 
 use super::cluster::{Cluster, GROUP, LATENCY, Manner, address, ms, targets};
@@ -327,4 +328,49 @@ fn a_group_may_have_a_policy_of_its_own() {
     cluster.session = crate::Session::new(crate::Config { of_groups, ..config }, cluster.now);
     (0..60).for_each(|_| drop(cluster.finish(ms(1_000)).unwrap()));
     assert!(shares(&cluster).iter().all(|share| *share > 5));
+}
+
+fn pushed(view: u64, nodes: &[u32]) -> Frame {
+    let told = Targets { style: Style::Stateless, ..targets(view, nodes) };
+    Frame::News(Bound { group: GroupId::of(GROUP), targets: Some(told) })
+}
+
+#[test]
+fn a_proactive_client_watches_where_it_is_connected_and_goes_where_it_is_told_while_idle() {
+    let mut cluster = like(3, Style::Stateless, Policy::default());
+    let watched: Vec<_> = cluster.watches.iter().map(|(at, watch)| (*at, watch.view.0)).collect();
+    assert_eq!(watched, [(address(1), 1), (address(2), 1)], "once each");
+    let link = cluster.link_to(2);
+    cluster.inject(link, pushed(2, &[3, 2]));
+    cluster.run(ms(1));
+    assert!(cluster.is_connected(3), "before it is needed");
+    assert_eq!(cluster.watches.len(), 3, "and watched, too");
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(shares(&cluster), [0, 0, 1]);
+    cluster.inject(link, pushed(1, &[1, 2]));
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(shares(&cluster), [0, 0, 2], "an older view is no news");
+}
+
+#[test]
+fn who_returns_is_watched_again() {
+    let mut cluster = like(2, Style::Stateless, Policy::default());
+    cluster.kill(2);
+    cluster.run(ms(1));
+    cluster.node(2).up = true;
+    cluster.run(ms(600));
+    let again = cluster.watches.iter().filter(|(at, _)| *at == address(2)).count();
+    assert_eq!(again, 2);
+}
+
+#[test]
+fn others_do_not_watch_and_do_not_believe_what_is_pushed() {
+    for strategy in [Strategy::Reactive, Strategy::Static] {
+        let mut cluster = like(3, Style::Stateless, Policy { strategy, ..Policy::default() });
+        assert!(cluster.watches.is_empty());
+        let link = cluster.link_to(1);
+        cluster.inject(link, pushed(2, &[3, 2]));
+        cluster.finish(ms(1_000)).unwrap();
+        assert_eq!(shares(&cluster), [1, 0, 0], "{strategy:?}");
+    }
 }

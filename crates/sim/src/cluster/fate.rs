@@ -2,7 +2,7 @@
 
 use engine::{GroupStatus, Quorum, Status};
 use wire::ordered::Style;
-use wire::{Duration, GroupId, Member, Time};
+use wire::{Duration, GroupId, Member, Time, ViewNumber};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::bounded::Silence;
@@ -400,6 +400,12 @@ impl Cluster {
                 return missing;
             }
         }
+        let views = statuses.iter().flatten().filter_map(|status| find(status, &plan.name));
+        let newest = views.map(|group| group.view).max();
+        let behind = newest.and_then(|newest| self.untold(plan, newest));
+        if behind.is_some() {
+            return behind;
+        }
         let known = statuses.iter().flatten();
         let nodes: Vec<_> = known
             .filter_map(|status| {
@@ -416,6 +422,17 @@ impl Cluster {
         let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
         let busy = plan.hosts.iter().find(|node| !idle(node));
         busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
+    }
+
+    /// A client that watches a group, and does not know its view.
+    fn untold(&self, plan: &GroupPlan, newest: ViewNumber) -> Option<String> {
+        self.customers.iter().find_map(|customer| {
+            let known = customer.session.watched_view(GroupId::of(&plan.name))?;
+            let client = customer.session.client();
+            (known < newest).then(|| {
+                format!("{client} watches {} and knows view {known}, not {newest}", plan.name)
+            })
+        })
     }
 
     /// All is over: replicas, replies and acknowledgements are compared.
