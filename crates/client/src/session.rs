@@ -1,6 +1,6 @@
 //! The machine: what goes in, and which part deals with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -360,10 +360,9 @@ impl Session {
         self.effects.stats
     }
 
-    /// The view that it knows of a group, if a node has promised to tell it of newer ones: it was asked on a connection that is there still.
-    pub fn watched_view(&self, group: GroupId) -> Option<ViewNumber> {
-        let group = self.groups.get(&group)?;
-        (!group.watched.is_empty()).then(|| group.view())
+    /// The view that it knows of a group, and the connections on which a node was asked to tell of newer ones. `None` of a group that it does not call.
+    pub fn watched(&self, group: GroupId) -> Option<(ViewNumber, &BTreeSet<Link>)> {
+        self.groups.get(&group).map(|group| (group.view(), &group.watched))
     }
 
     /// Calls that have not ended.

@@ -1,8 +1,9 @@
 //! Faults, healing, and what is demanded at the end.
 
+use client::Link;
 use engine::{GroupStatus, Quorum, Status};
 use wire::ordered::Style;
-use wire::{Duration, GroupId, Member, Time, ViewNumber};
+use wire::{Caller, Duration, GroupId, Member, Time, ViewNumber};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::bounded::Silence;
@@ -424,12 +425,19 @@ impl Cluster {
         busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
     }
 
-    /// A client that watches a group, and does not know its view.
+    /// A client that watches a group, and does not know its view. Not where the other end of its connection is of an earlier life: nobody tells it that.
     fn untold(&self, plan: &GroupPlan, newest: ViewNumber) -> Option<String> {
-        self.customers.iter().find_map(|customer| {
-            let known = customer.session.watched_view(GroupId::of(&plan.name))?;
+        self.customers.iter().enumerate().find_map(|(place, customer)| {
+            let (known, links) = customer.session.watched(GroupId::of(&plan.name))?;
+            let lives = |link: &Link| {
+                let stream = self.streams.get(&Caller(place as u64 * 1_000_000 + link.0));
+                stream.is_some_and(|stream| {
+                    let host = &self.fabric.hosts[stream.node];
+                    stream.node_open && stream.life == Some(host.incarnation)
+                })
+            };
             let client = customer.session.client();
-            (known < newest).then(|| {
+            (known < newest && links.iter().any(lives)).then(|| {
                 format!("{client} watches {} and knows view {known}, not {newest}", plan.name)
             })
         })
