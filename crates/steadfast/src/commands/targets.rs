@@ -122,7 +122,7 @@ fn text(it: &Targets) -> String {
             _ => "has told nothing of its host".into(),
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {}. {:<4} {role:<22} {load}", place + 1, target.node);
+        let _ = writeln!(text, "  {}. {:<4} {role:<22} {load}", place + 1, target.node.to_string());
     }
     text
 }
