@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::client::{Access, Bind, Frame, Outcome, Refusal, Reply, Request};
+use wire::client::{Access, Frame, Outcome, Refusal, Reply, Request};
 use wire::limits::MAX_REPLICAS;
 use wire::{GroupId, MethodId, Time};
 
@@ -13,6 +13,7 @@ use crate::bug::Bug;
 use crate::deputy::Deputy;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
+use crate::policy::News;
 use crate::session::Session;
 
 /// An attempt waits for this share of what is left of the deadline, within the bounds.
@@ -73,7 +74,7 @@ pub(crate) struct Call {
     /// Those that a reply may still answer, in order. Never two on one connection.
     pub(crate) attempts: Vec<Attempt>,
     /// Targets that this round leaves out.
-    tried: Vec<SocketAddr>,
+    pub(crate) tried: Vec<SocketAddr>,
     /// Where the last attempt went.
     last: Option<SocketAddr>,
     hops: usize,
@@ -84,6 +85,10 @@ pub(crate) struct Call {
     full: Option<SocketAddr>,
     /// A request was sent on a connection that is gone: it may have been executed.
     unsure: bool,
+    /// The next attempt is a retry, which has to be paid for.
+    pub(crate) owes: bool,
+    /// It goes on when a question for targets has been answered.
+    pub(crate) asks: bool,
     /// What the last answer that was none said.
     obstacle: Option<CallError>,
     /// Who may answer in the place of whom it was sent to.
@@ -116,6 +121,8 @@ impl Call {
             refusals: 0,
             full: None,
             unsure: false,
+            owes: false,
+            asks: false,
             obstacle: None,
             deputy: None,
         }
@@ -145,16 +152,15 @@ impl Call {
 impl Session {
     /// Sends a call to the best target that this round has not tried, or pauses it.
     pub(crate) fn attempt(&mut self, now: Time, id: CallId, cause: Cause) {
+        if let Err(at) = self.pay_for_retry(now, id) {
+            return self.wait_for_credit(id, at);
+        }
         loop {
+            let chosen = self.choose(now, id);
             let call = self.calls.get_mut(&id).expect("only calls under way are attempted");
             let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
-            (call.phase, call.full) = (Phase::Attempting, None);
-            let first = call.last.is_none() && call.access.reads() && self.spread_reads;
-            let best = match first {
-                true => group.nth_best(now, &self.links, &call.tried, call.number),
-                false => group.best(now, &self.links, &call.tried),
-            };
-            let Some(address) = best.filter(|_| call.hops < MAX_HOPS) else {
+            (call.phase, call.full, call.asks) = (Phase::Attempting, None, false);
+            let Some(address) = chosen.filter(|_| call.hops < MAX_HOPS) else {
                 group.doubt = true;
                 return self.exhausted(now, id);
             };
@@ -256,14 +262,16 @@ impl Session {
         for (id, call) in &mut self.calls {
             let Some(place) = call.attempts.iter().position(|a| a.link == link) else { continue };
             let was_last = place + 1 == call.attempts.len();
-            call.unsure |= call.attempts.remove(place).sent;
+            let was_sent = call.attempts.remove(place).sent;
+            call.unsure |= was_sent;
+            call.owes |= was_sent;
             if call.phase == Phase::Attempting && was_last {
                 moved.push(*id);
             }
         }
         self.lose_deputy(now, link);
         for id in moved {
-            self.attempt(now, id, Cause::Lost);
+            self.try_again(now, id, Cause::Lost);
         }
     }
 
@@ -277,13 +285,14 @@ impl Session {
         match call.phase {
             Phase::Queued => self.effects.timers.set(Timer::Call(id), call.deadline),
             Phase::Attempting => {
+                call.owes |= call.attempts.iter().any(|attempt| attempt.sent);
                 let group = call.group;
                 let silent: Vec<Link> = call.attempts.iter().map(|attempt| attempt.link).collect();
                 for link in silent {
                     self.ask_after_life(now, group, link);
                 }
                 self.take_back(now, id);
-                self.attempt(now, id, Cause::Silent);
+                self.try_again(now, id, Cause::Silent);
             }
             Phase::Pausing => {
                 call.begin_round();
@@ -304,7 +313,8 @@ impl Session {
         let alone = call.phase == Phase::Attempting
             && matches!(call.attempts[..], [Attempt { sent: true, .. }]);
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
-        let best = group.best(now, &self.links, &call.tried).filter(|_| alone);
+        let best = group.best(now, &self.links, &call.tried, call.access.reads());
+        let best = best.filter(|_| alone);
         let Some(address) = best.filter(|best| !self.links.is_suspect(*best)) else { return };
         let Some(link) = self.links.ready_at(address) else { return };
         if group.pace.spend() {
@@ -325,14 +335,14 @@ impl Session {
     fn ask_after_life(&mut self, now: Time, id: GroupId, link: Link) {
         if self.links.suspect(now, link, &mut self.effects) {
             let name = self.groups[&id].name.clone();
-            self.effects.send(link, Frame::Bind(Bind { name }));
+            self.effects.ask(link, name);
         }
         self.keep_warm(now, id);
     }
 
     fn pause(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("only calls under way pause");
-        call.phase = Phase::Pausing;
+        (call.phase, call.asks) = (Phase::Pausing, false);
         let end = now + backoff(call.pauses, PAUSE, &mut self.effects);
         call.pauses += 1;
         self.effects.stats.pauses += 1;
@@ -363,10 +373,9 @@ impl Session {
     /// The group's targets are new: a call that is not where it should be goes there. Not if that node has just said when there
     /// will be room: with a view each few milliseconds all calls would come with each of them, and soon be given back (seed 51672).
     pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
+        let better = self.better_place(now, id);
         let call = self.calls.get_mut(&id).expect("only calls under way are moved");
-        let Some(best) = self.groups[&call.group].best(now, &self.links, &[]) else { return };
-        let waits_there = call.full == Some(best);
-        if !waits_there && call.attempts.iter().all(|attempt| attempt.address != best) {
+        if better.is_some() && call.full != better {
             call.begin_round();
             self.attempt(now, id, Cause::Redirected);
         }
@@ -408,7 +417,7 @@ impl Session {
             let copy = reply.outcome.is_result() && group.was_outrun(reply.number);
             self.effects.stats.copies += u64::from(copy);
             if let Some(targets) = reply.targets {
-                self.learn(now, reply.group, targets);
+                self.learn(now, reply.group, targets, News::Beside);
             }
         }
         self.admit(now, reply.group);
@@ -422,6 +431,7 @@ impl Session {
         outcome: Outcome,
         targets: Option<wire::client::Targets>,
     ) {
+        let news = if outcome.is_result() { News::Beside } else { News::Declined };
         let mut room_after = None;
         let obstacle = match outcome {
             Outcome::Ok(bytes) => Ok(Ok(bytes)),
@@ -445,7 +455,7 @@ impl Session {
             }
         }
         if let Some(targets) = targets {
-            self.learn(now, group, targets);
+            self.learn(now, group, targets, news);
         }
         self.go_on(now, id, group, room_after);
     }
@@ -478,7 +488,8 @@ impl Session {
         let group = &self.groups[&group_id];
         let sure = self.planted.is(Bug::ForgetSilence) && call.obstacle.is_some();
         let error = if call.may_be_executed() && !sure {
-            CallError::DeadlineExceeded
+            let spent = call.owes && call.phase == Phase::Pausing && !call.asks;
+            if spent { CallError::RetriesSpent } else { CallError::DeadlineExceeded }
         } else if let Some(obstacle) = &call.obstacle {
             obstacle.clone()
         } else if !self.links.any_ready() {

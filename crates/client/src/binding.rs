@@ -3,31 +3,34 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use wire::client::{Bind, Bound, Frame, Targets};
+use wire::client::{Bound, Frame, Targets, Watch};
 use wire::{GroupId, Time};
 
 use crate::CallError;
-use crate::attempts::PAUSE;
+use crate::attempts::{Call, PAUSE, Phase};
 use crate::bug::Bug;
 use crate::hedge::Hedging;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Timer};
+use crate::policy::{News, Strategy};
 use crate::session::Session;
-use crate::targets::{Asking, Group, Inquiry, Source, WARM};
+use crate::targets::{Asking, Group, Inquiry, Source};
 
 /// Who is asked for a group's targets has this long to answer before the next is asked as well.
-const ASK_TIMEOUT: Duration = Duration::from_millis(100);
+pub(crate) const ASK_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Session {
     /// A node has welcomed the client: what waited for that goes out.
     pub(crate) fn use_link(&mut self, now: Time, link: Link) {
         let connected = self.links.get(link).expect("a welcomed link is open").address;
         self.send_waiting(now, link);
+        let ids: Vec<GroupId> = self.groups.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.watch(now, id));
         for (id, group) in &mut self.groups {
             if group.inquiry.state == (Asking::Asked { address: connected, sent: false }) {
                 group.inquiry.state = Asking::Asked { address: connected, sent: true };
                 self.effects.timers.set(Timer::Inquiry(Some(*id)), now + ASK_TIMEOUT);
-                self.effects.send(link, Frame::Bind(Bind { name: group.name.clone() }));
+                self.effects.ask(link, group.name.clone());
             }
         }
         self.opening = Inquiry::default();
@@ -55,7 +58,7 @@ impl Session {
             let (address, sent) = match source {
                 Source::Connected(link, address) => {
                     if let Some(name) = name {
-                        self.effects.send(link, Frame::Bind(Bind { name: name.clone() }));
+                        self.effects.ask(link, name.clone());
                     }
                     (address, true)
                 }
@@ -78,6 +81,7 @@ impl Session {
         if let Some(id) = topic {
             self.groups.get_mut(&id).expect("it was asked for").doubt = true;
             self.give_up_on_version(now, id);
+            self.resume(now, id);
         }
     }
 
@@ -110,8 +114,9 @@ impl Session {
         }
         match bound.targets {
             Some(targets) => {
-                self.learn(now, id, targets);
+                self.learn(now, id, targets, News::Asked);
                 if asked {
+                    self.resume(now, id);
                     self.settle(now, id);
                 }
                 self.admit(now, id);
@@ -144,11 +149,19 @@ impl Session {
     }
 
     /// Targets were told. If they are news, all calls of the group go where they should be.
-    pub(crate) fn learn(&mut self, now: Time, id: GroupId, targets: Targets) {
+    pub(crate) fn learn(&mut self, now: Time, id: GroupId, targets: Targets, news: News) {
         let group = self.groups.get_mut(&id).expect("targets are told of known groups");
-        if !group.learn(targets) {
+        if !group.learn(targets, news) {
             return;
         }
+        if let Some(period) = group.policy.period()
+            && !self.effects.timers.is_set(Timer::Refresh(id))
+        {
+            let nanos = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+            let first = Duration::from_nanos(self.effects.random.below(nanos));
+            self.effects.timers.set(Timer::Refresh(id), now + first);
+        }
+        let group = &self.groups[&id];
         let first = group.targets.nodes.first().map(|target| target.address);
         self.effects.event(Event::View { group: id, view: group.view(), first });
         let calls: Vec<CallId> = group.active.values().copied().collect();
@@ -159,6 +172,43 @@ impl Session {
         let group = &self.groups[&id];
         if group.targets.nodes.is_empty() && !group.queue.is_empty() {
             self.inquire(now, id);
+        }
+    }
+
+    /// A proactive client asks the targets that it keeps connected to tell it of newer views: one that lives when another fails will know.
+    fn watch(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        if group.policy.strategy != Strategy::Proactive {
+            return;
+        }
+        for address in group.warm(now, &self.links) {
+            let Some(link) = self.links.ready_at(address) else { continue };
+            if group.watched.insert(link) {
+                let watch = Watch { group: id, view: group.view() };
+                self.effects.send(link, Frame::Watch(watch));
+            }
+        }
+    }
+
+    /// A node that was asked to tells of a newer view.
+    pub(crate) fn handle_news(&mut self, now: Time, bound: Bound) {
+        if let Some(targets) = bound.targets
+            && self.groups.contains_key(&bound.group)
+        {
+            self.learn(now, bound.group, targets, News::Pushed);
+            self.admit(now, bound.group);
+        }
+    }
+
+    /// A question has been answered: calls that waited for that before they go on do so, by what is known now.
+    fn resume(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.groups.get(&id) else { return };
+        let calls: Vec<CallId> = group.active.values().copied().collect();
+        for call in calls {
+            let asks = |call: &Call| call.phase == Phase::Pausing && call.asks;
+            if self.calls.get(&call).is_some_and(asks) {
+                self.call_due(now, call);
+            }
         }
     }
 
@@ -182,7 +232,9 @@ impl Session {
             // At the limit of connections the target is dialled when it is needed.
             let _ = self.links.open(now, address, &mut self.effects);
         }
-        let first = group.targets.nodes.iter().take(WARM);
+        self.watch(now, id);
+        let Some(group) = self.groups.get(&id) else { return };
+        let first = group.targets.nodes.iter().take(group.warm_places());
         let again = first.filter_map(|t| self.links.avoided_until(t.address, now)).min();
         match again {
             Some(at) => self.effects.timers.set(Timer::Warm(id), at),

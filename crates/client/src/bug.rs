@@ -15,18 +15,21 @@ pub enum Bug {
     HedgeWithoutEnd,
     /// What a deputy does not answer quickly is asked for again every time, however often that is.
     TakeBackWithoutEnd,
+    /// A call is tried again as often as it takes, whatever the budget says.
+    RetryWithoutEnd,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 6] = [
+    pub const ALL: [Bug; 7] = [
         Bug::RetryAsNew,
         Bug::ForgetSilence,
         Bug::AnswerAnyCall,
         Bug::HedgeAnew,
         Bug::HedgeWithoutEnd,
         Bug::TakeBackWithoutEnd,
+        Bug::RetryWithoutEnd,
     ];
 }
 

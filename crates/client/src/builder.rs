@@ -1,10 +1,11 @@
 //! How a client is made that is to do more than plain frames.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::buffers::draw;
 use crate::secure::Tls;
-use crate::{Config, ConnectError, Hedging};
+use crate::{Choice, Config, ConnectError, Hedging, Policy, Refresh, Retries, Strategy};
 
 /// What a client is to be like, before it connects.
 ///
@@ -25,7 +26,9 @@ use crate::{Config, ConnectError, Hedging};
 pub struct Builder {
     pub(crate) tls: Option<Tls>,
     pub(crate) hedging: Hedging,
-    pub(crate) spread_reads: bool,
+    pub(crate) policy: Policy,
+    pub(crate) of_groups: Vec<(String, Policy)>,
+    pub(crate) retries: Retries,
     pub(crate) deputies: bool,
 }
 
@@ -43,11 +46,41 @@ impl Builder {
         Builder { hedging, ..self }
     }
 
-    /// Calls that change nothing go to all replicas in turn, so that these share the work. Without it they go where other calls
-    /// go, to the first in rank, with whom this client has a connection in any case.
+    /// When this client learns who takes over from a target.
     #[must_use]
-    pub fn spread_reads(self) -> Builder {
-        Builder { spread_reads: true, ..self }
+    pub fn strategy(self, strategy: Strategy) -> Builder {
+        Builder { policy: Policy { strategy, ..self.policy }, ..self }
+    }
+
+    /// How newer targets come while nothing fails.
+    #[must_use]
+    pub fn refresh(self, refresh: Refresh) -> Builder {
+        Builder { policy: Policy { refresh, ..self.policy }, ..self }
+    }
+
+    /// Which replica is asked where several may answer: for reads, and in stateless, active and voting groups.
+    #[must_use]
+    pub fn choice(self, choice: Choice) -> Builder {
+        Builder { policy: Policy { choice, ..self.policy }, ..self }
+    }
+
+    /// How long a target that had failed must be connected again before it is preferred, where the others answer as well.
+    #[must_use]
+    pub fn fail_back(self, fail_back: Duration) -> Builder {
+        Builder { policy: Policy { fail_back, ..self.policy }, ..self }
+    }
+
+    /// All of this for one group, in place of what is said for all. The last word on a group counts.
+    #[must_use]
+    pub fn for_group(mut self, group: impl Into<String>, policy: Policy) -> Builder {
+        self.of_groups.push((group.into(), policy));
+        self
+    }
+
+    /// How often calls that may have been executed are sent again, over all groups.
+    #[must_use]
+    pub fn retries(self, retries: Retries) -> Builder {
+        Builder { retries, ..self }
     }
 
     /// Whether the second target of a semi-active group of three may answer a call in the primary's place: it has the answer a message
@@ -60,9 +93,9 @@ impl Builder {
 
     /// What a session begins with.
     pub(crate) fn config(&self, addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
-        let Builder { hedging, spread_reads, deputies, .. } = self;
-        let (hedging, spread_reads, deputies) = (*hedging, *spread_reads, *deputies);
-        Ok(Config { hedging, spread_reads, deputies, ..draw(addresses)? })
+        let Builder { hedging, policy, retries, deputies, .. } = *self;
+        let of_groups = self.of_groups.iter().cloned().collect();
+        Ok(Config { hedging, policy, of_groups, retries, deputies, ..draw(addresses)? })
     }
 
     /// Connects to the first of these addresses that answers. One node's is enough; with several,

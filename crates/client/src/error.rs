@@ -19,6 +19,12 @@ pub enum CallError {
          a longer deadline, and see `steadfast status` for what the group is doing"
     )]
     DeadlineExceeded,
+    /// No answer came in time, and the client had made all the retries that its budget allows.
+    #[error(
+        "no answer within the deadline, and the client's retries are spent, so the call was not sent again; whether it was executed is not \
+         known: see `steadfast status` for why nodes do not answer, or allow more retries (`Builder::retries`)"
+    )]
+    RetriesSpent,
     /// The cluster has no group of this name.
     #[error(
         "the cluster has no group `{0}`: check the name (`steadfast status` lists all), and that \
@@ -74,10 +80,12 @@ impl CallError {
     /// A call that was not executed will not be. One of which it is not known may be executed even after this error was
     /// told, until a later call of the same client to the group is.
     pub fn was_executed(&self) -> Option<bool> {
-        use CallError::{Closed, DeadlineExceeded, Refused, Service};
+        use CallError::{Closed, DeadlineExceeded, Refused, RetriesSpent, Service};
         match self {
             // Stale also: the reply is not kept any more.
-            DeadlineExceeded | Closed | Refused { refusal: Refusal::Stale, .. } => None,
+            DeadlineExceeded | RetriesSpent | Closed | Refused { refusal: Refusal::Stale, .. } => {
+                None
+            }
             Service(_) => Some(true),
             Refused {
                 refusal: Refusal::Failed | Refusal::ReplyTooLarge | Refusal::Split, ..

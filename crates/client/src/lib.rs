@@ -18,6 +18,7 @@ mod bug;
 mod builder;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod channel;
+mod choice;
 mod deputy;
 mod error;
 mod hedge;
@@ -25,6 +26,8 @@ mod links;
 #[cfg(feature = "net")]
 mod net;
 mod output;
+mod policy;
+mod retries;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod secure;
 mod session;
@@ -41,6 +44,7 @@ pub use hedge::Hedging;
 #[cfg(feature = "net")]
 pub use net::Client;
 pub use output::{CallId, Cause, Event, Link, MAX_STALE, Output, Reading, Stats, Trouble};
+pub use policy::{Anycast, Choice, Policy, Refresh, Retries, Strategy};
 pub use session::{Config, Reach, Session};
 #[cfg(feature = "tokio")]
 pub use task::AsyncClient;

@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     /// When it was asked for a sign of life, if that is to come.
     probed: Option<Time>,
     used: Time,
+    /// When it was welcomed, at an address that had failed before.
+    returned: Option<Time>,
 }
 
 /// An address that failed.
@@ -106,6 +108,16 @@ impl Links {
         self.by_address.get(&address).is_some_and(|link| self.open[link].suspect)
     }
 
+    /// This address failed before, and has not been connected again for so long.
+    pub(crate) fn is_returning(&self, address: SocketAddr, now: Time, span: Duration) -> bool {
+        match self.by_address.get(&address).map(|link| &self.open[link]) {
+            Some(open) if open.phase == Phase::Ready => {
+                open.returned.is_some_and(|at| now.since(at) < span)
+            }
+            _ => self.records.contains_key(&address),
+        }
+    }
+
     /// Until when this address is not to be dialled, if it failed lately and is not connected.
     pub(crate) fn avoided_until(&self, address: SocketAddr, now: Time) -> Option<Time> {
         if self.by_address.contains_key(&address) {
@@ -130,7 +142,8 @@ impl Links {
         let link = Link(self.next);
         self.next += 1;
         let phase = Phase::Dialling;
-        let connection = Connection { address, phase, suspect: false, probed: None, used: now };
+        let (suspect, probed, returned) = (false, None, None);
+        let connection = Connection { address, phase, suspect, probed, used: now, returned };
         self.open.insert(link, connection);
         self.by_address.insert(address, link);
         effects.timers.set(Timer::Link(link), now + GREETING_TIMEOUT);
@@ -164,6 +177,7 @@ impl Links {
         connection.suspect = false;
         connection.used = now;
         let address = connection.address;
+        connection.returned = self.records.contains_key(&address).then_some(now);
         effects.timers.set(Timer::Link(link), now + IDLE_TIMEOUT);
         effects.stats.connects += 1;
         effects.stats.reconnects += u64::from(self.records.contains_key(&address));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::client::{Access, Frame};
+use wire::client::{Access, Bind, Frame};
 use wire::{GroupId, NodeId, Random, Time, ViewNumber};
 
 use crate::CallError;
@@ -175,6 +175,10 @@ pub struct Stats {
     pub losses: u64,
     /// Replies to attempts that had ended.
     pub late_replies: u64,
+    /// Attempts after one that was lost or silent: of calls that may have been executed.
+    pub retries: u64,
+    /// Questions for newer targets that a period asked for.
+    pub refreshes: u64,
     /// Calls for which a second replica was asked before the first had failed.
     pub hedges: u64,
     /// Calls that a deputy answered.
@@ -210,6 +214,11 @@ impl Effects {
         self.outputs.push_back(Output::Send { link, frame });
     }
 
+    /// Asks for a group's targets.
+    pub(crate) fn ask(&mut self, link: Link, name: String) {
+        self.send(link, Frame::Bind(Bind { name }));
+    }
+
     pub(crate) fn event(&mut self, event: Event) {
         self.outputs.push_back(Output::Event(event));
     }
@@ -228,6 +237,8 @@ pub(crate) enum Timer {
     Inquiry(Option<GroupId>),
     /// A target of this group may be dialled again.
     Warm(GroupId),
+    /// A node is to be asked for this group's targets, whatever is known.
+    Refresh(GroupId),
 }
 
 /// The timers that are set.

@@ -1,6 +1,6 @@
 //! The machine: what goes in, and which part deals with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -8,13 +8,14 @@ use wire::client::{Access, Farewell, Frame, Refusal, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
-use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time};
+use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time, ViewNumber};
 
 use crate::attempts::{Call, Phase};
 use crate::bug::Planted;
 use crate::hedge::Hedging;
 use crate::links::{Links, Overdue};
 use crate::output::{CallId, Effects, Link, Output, Reading, Stats, Timer, Trouble};
+use crate::policy::{Budget, Policy, Retries};
 use crate::targets::{Asking, Group, Inquiry};
 use crate::{CallError, ConnectError};
 
@@ -29,8 +30,12 @@ pub struct Config {
     pub seed: u64,
     /// When a second replica of an active group is asked.
     pub hedging: Hedging,
-    /// Calls that change nothing go to all replicas in turn, instead of the first in rank.
-    pub spread_reads: bool,
+    /// What is done with targets.
+    pub policy: Policy,
+    /// The same of single groups, by name.
+    pub of_groups: BTreeMap<String, Policy>,
+    /// How often calls are sent again.
+    pub retries: Retries,
     /// The second target may answer calls in the first one's place, where it has the answer sooner.
     pub deputies: bool,
 }
@@ -43,7 +48,9 @@ impl Config {
             addresses,
             seed,
             hedging: Hedging::default(),
-            spread_reads: false,
+            policy: Policy::default(),
+            of_groups: BTreeMap::new(),
+            retries: Retries::default(),
             deputies: true,
         }
     }
@@ -68,7 +75,9 @@ pub enum Reach {
 pub struct Session {
     pub(crate) client: ClientId,
     pub(crate) hedging: Hedging,
-    pub(crate) spread_reads: bool,
+    policy: Policy,
+    of_groups: BTreeMap<String, Policy>,
+    pub(crate) budget: Budget,
     pub(crate) deputies: bool,
     pub(crate) links: Links,
     pub(crate) groups: BTreeMap<GroupId, Group>,
@@ -86,7 +95,7 @@ pub struct Session {
 
 impl Session {
     /// A session that knows nothing but its addresses.
-    pub fn new(config: Config, _now: Time) -> Session {
+    pub fn new(config: Config, now: Time) -> Session {
         let mut effects = Effects::new(config.seed);
         let mut given = Vec::new();
         for address in config.addresses {
@@ -102,7 +111,9 @@ impl Session {
         Session {
             client: config.client,
             hedging: config.hedging,
-            spread_reads: config.spread_reads,
+            policy: config.policy,
+            of_groups: config.of_groups,
+            budget: Budget::new(config.retries, now),
             deputies: config.deputies,
             links: Links::new(config.client, given),
             groups: BTreeMap::new(),
@@ -120,6 +131,11 @@ impl Session {
     #[cfg(feature = "planted-bugs")]
     pub fn plant(&mut self, bug: crate::Bug) {
         self.planted.bug = Some(bug);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
     }
 
     /// The session's name.
@@ -203,8 +219,10 @@ impl Session {
         }
         let group_id = GroupId::of(group);
         let bytes = body.len();
-        let record = self.groups.entry(group_id).or_insert_with(|| Group::new(group));
+        let policy = self.of_groups.get(group).copied().unwrap_or(self.policy);
+        let record = self.groups.entry(group_id).or_insert_with(|| Group::new(group, policy));
         record.queue.insert(id);
+        self.budget.earn();
         self.queued += 1;
         self.bytes += bytes;
         self.calls.insert(id, Call::new(group_id, method, json, access, body, deadline));
@@ -307,6 +325,7 @@ impl Session {
                 self.drop_link(now, link, Trouble::TurnedAway(reason));
             }
             Frame::Bound(bound) if ready => self.handle_bound(now, link, bound),
+            Frame::News(bound) if ready => self.handle_news(now, bound),
             Frame::Reply(reply) if ready => self.handle_reply(now, link, reply),
             _ => self.drop_link(now, link, Trouble::Confused),
         }
@@ -321,6 +340,7 @@ impl Session {
                 Timer::Link(link) => self.link_due(now, link),
                 Timer::Inquiry(topic) => self.inquiry_due(now, topic),
                 Timer::Warm(group) => self.keep_warm(now, group),
+                Timer::Refresh(group) => self.refresh_due(now, group),
             }
         }
     }
@@ -340,6 +360,11 @@ impl Session {
         self.effects.stats
     }
 
+    /// The view that it knows of a group, and the connections on which a node was asked to tell of newer ones. `None` of a group that it does not call.
+    pub fn watched(&self, group: GroupId) -> Option<(ViewNumber, &BTreeSet<Link>)> {
+        self.groups.get(&group).map(|group| (group.view(), &group.watched))
+    }
+
     /// Calls that have not ended.
     pub fn under_way(&self) -> usize {
         self.calls.len()
@@ -352,6 +377,7 @@ impl Session {
             Overdue::Silent => self.drop_link(now, link, Trouble::Silent),
             Overdue::Idle => {
                 self.links.close(now, link, None, &mut self.effects);
+                self.unwatch(link);
                 self.effects.outputs.push_back(Output::Disconnect { link });
             }
         }
@@ -379,6 +405,7 @@ impl Session {
         let Some(lost) = self.links.close(now, link, Some(trouble), &mut self.effects) else {
             return;
         };
+        self.unwatch(link);
         // Calls first: they have no time to lose; dials for those to come may wait.
         self.lose_attempts(now, link);
         let asked = |asking: Asking| matches!(asking, Asking::Asked { address, .. } if address == lost.address);
@@ -391,6 +418,13 @@ impl Session {
         }
         if asked(self.opening.state) {
             self.ask_next(now, None);
+        }
+    }
+
+    /// A connection is closed: nobody tells of newer views there.
+    fn unwatch(&mut self, link: Link) {
+        for group in self.groups.values_mut() {
+            group.watched.remove(&link);
         }
     }
 
@@ -421,6 +455,7 @@ impl Session {
             self.groups.remove(&id);
             self.effects.timers.clear(Timer::Inquiry(Some(id)));
             self.effects.timers.clear(Timer::Warm(id));
+            self.effects.timers.clear(Timer::Refresh(id));
         }
     }
 
@@ -436,6 +471,8 @@ impl Session {
         assert_eq!(listed, self.calls.len());
         for (id, group) in &self.groups {
             group.check_invariants(*id);
+            let open = |link: &Link| self.links.is_ready(*link);
+            assert!(group.watched.iter().all(open), "{id} is watched nowhere");
             let asking = group.inquiry.state != Asking::Settled;
             assert_eq!(asking, self.effects.timers.is_set(Timer::Inquiry(Some(*id))));
             let lost = !group.queue.is_empty() && group.targets.nodes.is_empty();

@@ -14,6 +14,7 @@ use crate::deputy::TAKING_BACK;
 use crate::hedge::{Hedging, Pace};
 use crate::links::Links;
 use crate::output::{CallId, Link};
+use crate::policy::{Choice, News, Policy, Strategy, any_answers};
 
 /// The first targets that are kept connected: the one that serves and the one that takes over.
 pub(crate) const WARM: usize = 2;
@@ -84,6 +85,7 @@ impl Inquiry {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) name: String,
+    pub(crate) policy: Policy,
     /// Ranked, the first best. Empty: nobody may serve now, or nothing is known.
     pub(crate) targets: Targets,
     /// Somebody has told the targets.
@@ -101,14 +103,24 @@ pub(crate) struct Group {
     pub(crate) pace: Pace,
     /// The same of deputies, of groups that have some.
     pub(crate) deputies: Pace,
+    /// How long each target took to answer of late, and when it did last.
+    answers: BTreeMap<SocketAddr, (Duration, Time)>,
+    /// Where a node was asked to tell of newer views.
+    pub(crate) watched: BTreeSet<Link>,
     /// The last calls that were answered by one replica while another had them too.
     outrun: BTreeSet<u64>,
 }
 
+/// An answer's time counts half for each second since.
+fn faded(now: Time, (smooth, at): &(Duration, Time)) -> Duration {
+    *smooth / (1 << now.since(*at).as_secs().min(31))
+}
+
 impl Group {
-    pub(crate) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str, policy: Policy) -> Self {
         Group {
             name: name.into(),
+            policy,
             targets: Targets::default(),
             bound: false,
             doubt: false,
@@ -119,6 +131,8 @@ impl Group {
             queue: BTreeSet::new(),
             pace: Pace::new(),
             deputies: Pace::new(),
+            answers: BTreeMap::new(),
+            watched: BTreeSet::new(),
             outrun: BTreeSet::new(),
         }
     }
@@ -163,9 +177,11 @@ impl Group {
     /// An attempt of a call has its result, and the other attempts have not.
     pub(crate) fn answered(&mut self, now: Time, answered: &Attempt, call: &Call) {
         self.pace.took(now.since(answered.at));
+        self.took(now, answered.address, now.since(answered.at));
         let outrun = call.attempts.iter().filter(|attempt| attempt.sent);
         for attempt in outrun {
             self.pace.outrun(now.since(attempt.at));
+            self.took(now, attempt.address, now.since(attempt.at));
             self.expect_copy(call.number);
         }
         if let Some(deputy) = &call.deputy {
@@ -190,9 +206,14 @@ impl Group {
     }
 
     /// Targets were told. True if that is news.
-    pub(crate) fn learn(&mut self, mut told: Targets) -> bool {
+    pub(crate) fn learn(&mut self, mut told: Targets, news: News) -> bool {
         told.nodes.truncate(MAX_REPLICAS);
         self.denials = 0;
+        if !self.targets.nodes.is_empty() && !self.policy.believes(news) {
+            // Who never believes has nothing to wait for.
+            self.doubt &= self.policy.strategy != Strategy::Static;
+            return false;
+        }
         if self.bound && !self.doubt && told.view <= self.targets.view {
             return false;
         }
@@ -200,6 +221,8 @@ impl Group {
         self.bound = true;
         self.doubt = false;
         self.targets = told;
+        let targets = &self.targets.nodes;
+        self.answers.retain(|address, _| targets.iter().any(|target| target.address == *address));
         if news && !self.targets.nodes.is_empty() {
             self.inquiry.asked.clear();
             self.inquiry.rounds = 0;
@@ -222,37 +245,56 @@ impl Group {
         self.denials > 0
     }
 
-    /// The best target that is not among `tried` and not avoided; silent ones come last.
+    /// The best target that is not among `tried` and not avoided. Silent ones come last, and where all answer alike those that have just returned
+    /// come behind the others.
     pub(crate) fn best(
         &self,
         now: Time,
         links: &Links,
         tried: &[SocketAddr],
+        reads: bool,
     ) -> Option<SocketAddr> {
         let addresses = self.targets.nodes.iter().map(|target| target.address);
+        let waits = any_answers(self.targets.style, reads);
         let fit = |address: &SocketAddr| {
             !tried.contains(address) && links.avoided_until(*address, now).is_none()
         };
         // Of equals the first is taken: rank decides.
-        addresses.filter(fit).min_by_key(|address| links.is_suspect(*address))
+        addresses.filter(fit).min_by_key(|address| {
+            let returns = waits && links.is_returning(*address, now, self.policy.fail_back);
+            (links.is_suspect(*address), returns)
+        })
     }
 
-    /// One of the targets that are neither avoided nor silent: with each number the next. The best if there is none.
-    pub(crate) fn nth_best(
-        &self,
-        now: Time,
-        links: &Links,
-        tried: &[SocketAddr],
-        number: u64,
-    ) -> Option<SocketAddr> {
+    /// The targets that are not among `tried`, neither avoided nor silent, and have not just returned.
+    pub(crate) fn fit(&self, now: Time, links: &Links, tried: &[SocketAddr]) -> Vec<SocketAddr> {
         let addresses = self.targets.nodes.iter().map(|target| target.address);
         let fit = |address: &SocketAddr| {
             let avoided = links.avoided_until(*address, now).is_some();
-            !tried.contains(address) && !avoided && !links.is_suspect(*address)
+            let returns = links.is_returning(*address, now, self.policy.fail_back);
+            !tried.contains(address) && !avoided && !links.is_suspect(*address) && !returns
         };
-        let fit: Vec<SocketAddr> = addresses.filter(fit).collect();
-        let place = number.checked_rem(fit.len() as u64);
-        place.map(|place| fit[place as usize]).or_else(|| self.best(now, links, tried))
+        addresses.filter(fit).collect()
+    }
+
+    /// A target took so long for an answer, or has taken so long so far.
+    fn took(&mut self, now: Time, address: SocketAddr, span: Duration) {
+        if self.targets.nodes.iter().all(|target| target.address != address) {
+            return;
+        }
+        let before = self.answers.get(&address).map(|known| faded(now, known));
+        let smooth = before.map_or(span, |before| (before * 7 + span) / 8);
+        self.answers.insert(address, (smooth, now));
+    }
+
+    /// How long a target takes to answer, in nanoseconds: half for each second since it did last, so that one that was slow is asked again. One of which
+    /// nothing is known is taken for twice as quick as the quickest: it is asked soon, and not by all at once.
+    pub(crate) fn answer_time(&self, now: Time, address: SocketAddr) -> u64 {
+        let nanos = |known: &(Duration, Time)| {
+            u64::try_from(faded(now, known).as_nanos()).unwrap_or(u64::MAX)
+        };
+        let least = || self.answers.values().map(nanos).min().unwrap_or(0) / 2;
+        self.answers.get(&address).map_or_else(least, nanos).max(1)
     }
 
     /// The targets to be kept connected.
@@ -261,7 +303,12 @@ impl Group {
         let fit = |address: &SocketAddr| {
             links.avoided_until(*address, now).is_none() && !links.is_suspect(*address)
         };
-        addresses.filter(fit).take(WARM).collect()
+        addresses.filter(fit).take(self.warm_places()).collect()
+    }
+
+    /// So many of the first targets are kept connected: all, where any of them may be asked next.
+    pub(crate) fn warm_places(&self) -> usize {
+        if self.policy.choice == Choice::Primary { WARM } else { MAX_REPLICAS }
     }
 
     pub(crate) fn view(&self) -> ViewNumber {
@@ -274,5 +321,6 @@ impl Group {
         assert!(self.active.keys().all(|number| *number < self.next_number));
         assert!(self.targets.nodes.len() <= MAX_REPLICAS);
         assert!(self.outrun.len() <= MAX_SESSION_WINDOW as usize);
+        assert!(self.answers.len() <= MAX_REPLICAS);
     }
 }

@@ -129,6 +129,8 @@ pub enum Bug {
     KeepOwnTime,
     /// A primary that leaves an answer to a deputy gives it, too.
     AnswerBesidesDeputy,
+    /// Clients that watch a group are not told of its newer views.
+    TellNobody,
     /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
     EndsToPrimaryOnly,
     /// An order of backups is obeyed although the view has changed since it was wished.
@@ -193,6 +195,7 @@ impl Bug {
         Bug::ReadTooEarly,
         Bug::ForgetAge,
         Bug::AnswerBesidesDeputy,
+        Bug::TellNobody,
     ];
 
     /// Those of warm passive groups.

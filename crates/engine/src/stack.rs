@@ -34,6 +34,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod votes;
+mod watching;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
@@ -66,6 +67,7 @@ use passive::Yield;
 use restyle::Restyling;
 use storage::{Logged, is_on_disk};
 use votes::{Arrears, Penance};
+use watching::Watches;
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
@@ -143,6 +145,7 @@ pub struct Stack<O = Ring> {
     /// Those of them whose groups are cold passive, and when the next checkpoint of one is due.
     cold: (BTreeSet<GroupId>, Option<Time>),
     callers: Callers,
+    watches: Watches,
     /// Calls that may wait here.
     room: usize,
     /// Calls answered by their service, and how quickly that goes.
@@ -242,6 +245,7 @@ impl<O: Ordering> Stack<O> {
             hosted: BTreeMap::new(),
             cold: (BTreeSet::new(), None),
             callers: Callers::default(),
+            watches: Watches::default(),
             room: config.waiting.min(MAX_WAITING),
             answered: 0,
             pace: Pace::default(),
@@ -389,6 +393,7 @@ impl<O: Ordering> Stack<O> {
                 break;
             }
         }
+        self.tell_watchers();
         self.tell_resumed(now);
         self.write_down(now);
         self.watch_disks(now);
@@ -543,6 +548,7 @@ impl<O: Ordering> Stack<O> {
         self.ordering.check_invariants();
         self.directory.check_invariants();
         self.callers.check_invariants();
+        self.watches.check_invariants();
         self.disk.iter().for_each(Disk::check_invariants);
         self.nested.check_invariants();
         assert!(self.callers.len() <= MAX_WAITING, "waiting calls are bounded");

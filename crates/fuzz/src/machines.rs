@@ -9,7 +9,8 @@ use bytes::{Bytes, BytesMut};
 use client::{Session, Trouble};
 use engine::{Command, Executed, ServiceOutcome, Stack, Ticket};
 use wire::client::{
-    Access, Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
+    Access, Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Watch,
+    Welcome,
 };
 use wire::ordered::{GroupOptions, Style};
 use wire::{
@@ -62,7 +63,9 @@ fn outcome(source: &mut Source<'_>) -> Outcome {
 
 /// A frame that somebody who is confused might send.
 fn frame(source: &mut Source<'_>) -> Option<Frame> {
-    Some(match source.below(8) {
+    Some(match source.below(10) {
+        8 => Frame::Watch(Watch { group: group(source), view: ViewNumber(source.number()) }),
+        9 => Frame::News(Bound { group: group(source), targets: targets(source) }),
         0 => Frame::Hello(Hello::new(ClientId(source.number()))),
         1 => Frame::Bind(Bind { name: GROUPS[source.below(2)].into() }),
         2 => {

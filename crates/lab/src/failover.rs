@@ -1,5 +1,7 @@
 //! The gap that a client sees when the node of the primary goes.
 
+mod strategies;
+
 use std::path::PathBuf;
 
 use node::{EventKind, EventRecord};
@@ -29,6 +31,10 @@ pub struct Options {
     /// How the group is replicated.
     #[arg(long, value_enum, default_value_t = By::SemiActive)]
     style: By,
+    /// Instead of that: 10,000 calls of a client with this strategy, the node that answers killed in call 5,001, in a stateless and in a semi-active
+    /// group, beside the figures of FLARe 4.4. Several: in turns.
+    #[arg(long, value_enum, value_name = "STRATEGY")]
+    strategy: Vec<strategies::By>,
     /// Node processes.
     #[arg(long, default_value_t = 5)]
     nodes: u32,
@@ -106,6 +112,9 @@ fn timeline(
 }
 
 pub fn run(options: &Options) -> Outcome<()> {
+    if !options.strategy.is_empty() {
+        return strategies::run(options);
+    }
     let machine = machine::description();
     let placement = match (options.fault, options.at.placement()) {
         (Fault::Cut, Placement::Loopback) => Placement::Hosts { links: 1 },

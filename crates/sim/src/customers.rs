@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use client::{CallError, CallId, Config, Output, Reading, Session};
+use client::{
+    Anycast, CallError, CallId, Choice, Config, Output, Policy, Reading, Refresh, Retries, Session,
+    Strategy,
+};
 use history::Model;
 use history::models::{Register, RegisterCall};
 use wire::client::{Access, Refusal};
@@ -35,6 +38,10 @@ pub fn node_at(address: SocketAddr) -> usize {
 pub struct Customer {
     /// Its session.
     pub session: Session,
+    /// What it may do again.
+    pub retries: Retries,
+    /// Its calls must be answered when all is well. Not if it never learns where its groups go on, or may hardly ask again.
+    pub demanding: bool,
     /// Its clock.
     pub clock: Clock,
     /// When its session is looked at next.
@@ -67,12 +74,15 @@ impl Customer {
         let client = ClientId(draw.bits());
         let addresses = draw.distinct(given, nodes).into_iter().map(address).collect();
         let config = Config::new(client, addresses, draw.bits());
-        // Backups are asked, too.
-        let config = Config { spread_reads: draw.one_in(2), ..config };
+        let any = draw.one_in(2);
+        let (policy, retries) = manners(any, &mut Draw::new(client.0));
+        let config = Config { policy, retries, ..config };
         let now = clock.local(Time::ZERO);
         let session = Session::new(config, now);
         Customer {
             session,
+            retries,
+            demanding: policy.strategy != Strategy::Static && retries == Retries::default(),
             clock,
             wake: None,
             begun: 0,
@@ -186,6 +196,7 @@ impl Customer {
             .filter(|call| !matches!(call, RegisterCall::Write(..)))
             .map(|call| (group, Register.key(&call)));
         let relays = method == RELAY;
+        let must = must && self.demanding;
         self.under_way.insert(id, Pending { group, words, deadline, must, relays, register });
         Begun { call: id, group, method, body, access, binding: !access.reads() }
     }
@@ -193,7 +204,7 @@ impl Customer {
     /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`.
     pub fn calm(&mut self, calm: Time, gone: &[GroupId]) {
         for pending in self.under_way.values_mut() {
-            let stays = !gone.contains(&pending.group);
+            let stays = !gone.contains(&pending.group) && self.demanding;
             pending.must |= stays && pending.deadline >= calm + liveness::WITHIN;
         }
     }
@@ -235,6 +246,21 @@ impl Customer {
     pub fn poll(&mut self) -> Option<Output> {
         self.session.poll_output()
     }
+}
+
+/// What a client does with targets: backups are asked as well if `any` replica may be.
+fn manners(any: bool, draw: &mut Draw) -> (Policy, Retries) {
+    use Strategy::{Proactive, Reactive, Static};
+    let period = Refresh::Periodic(draw.scale(Duration::from_millis(5), Duration::from_secs(2)));
+    let anycast = draw.pick(&[Anycast::Uniform, Anycast::LeastLoaded, Anycast::BestOfTwo]);
+    let policy = Policy {
+        strategy: draw.pick(&[Proactive, Proactive, Proactive, Reactive, Reactive, Static]),
+        refresh: draw.pick(&[Refresh::View, Refresh::View, Refresh::None, period]),
+        choice: if any { Choice::Anycast(anycast) } else { Choice::Primary },
+        fail_back: draw.scale(Duration::from_millis(1), Duration::from_secs(1)),
+    };
+    let few = Retries { per_thousand: 10, per_second: 1, burst: 1 };
+    (policy, draw.pick(&[Retries::default(), few]))
 }
 
 /// A read that its group orders is in the history, like any other call.

@@ -183,7 +183,7 @@ fn in_words(report: &Report) -> String {
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
          {} states transferred, {} primaries moved, {} orders of backups, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
-         {} answers of deputies, {} taken back, {} copies of replies\
+         {} answers of deputies, {} taken back, {} copies of replies, {} calls sent again\
          {}",
         failed.len(),
         total.steps,
@@ -197,6 +197,7 @@ fn in_words(report: &Report) -> String {
         total.deputies,
         total.taken_back,
         total.copies,
+        total.retries,
         match total.undecided {
             0 => String::new(),
             some => format!("\nUNDECIDED: {some} histories would take too long to be judged"),
@@ -235,6 +236,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "moves": total.moves,
         "ranks": total.ranks,
         "deputies": { "answered": total.deputies, "taken_back": total.taken_back, "copies": total.copies },
+        "retries": total.retries,
         "nested": { "ends": total.nested, "copies": total.nested_copies },
         "restyles": total.restyles,
         "undecided": total.undecided,

@@ -71,6 +71,8 @@ pub struct Summary {
     pub hedges: u64,
     /// Replies that brought what another had brought.
     pub copies: u64,
+    /// Calls that clients sent again although they may have been executed.
+    pub retries: u64,
     /// Calls that a deputy answered.
     pub deputies: u64,
     /// Calls that were taken back from one.
@@ -96,6 +98,7 @@ impl Summary {
         self.undecided += other.undecided;
         self.hedges += other.hedges;
         self.copies += other.copies;
+        self.retries += other.retries;
         self.deputies += other.deputies;
         self.taken_back += other.taken_back;
     }

@@ -93,8 +93,8 @@ mod state;
 mod stub;
 
 pub use client::{
-    AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Client, ConnectError,
-    Hedging, MAX_STALE, Reading, Tls, TlsError,
+    Anycast, AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Choice, Client,
+    ConnectError, Hedging, MAX_STALE, Policy, Reading, Refresh, Retries, Strategy, Tls, TlsError,
 };
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,

@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, call, deploy, deployments, doctor, drain, events, explain, hand_over, init, key, node,
-    nodes, programs, replica, run, status, style,
+    nodes, programs, replica, run, status, style, targets,
 };
 
 const EXAMPLES: &str = "\
@@ -31,6 +31,8 @@ Examples:
   See what hosts have to do, and who takes over from a group's primary, and why:
       steadfast nodes --config node.toml
       steadfast explain counter --config node.toml
+  See whom a group's clients turn to:
+      steadfast targets counter --config node.toml
   Give a group another style, while it is being called:
       steadfast style counter active --config node.toml
   Have the node run a service of your own, in a process of its own:
@@ -62,6 +64,7 @@ enum Command {
     Node(node::Args),
     Status(status::Args),
     Nodes(nodes::Args),
+    Targets(targets::Args),
     Explain(explain::Args),
     Events(events::Args),
     Call(call::Args),
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Nodes(args) => nodes::run(&args),
+        Command::Targets(args) => targets::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Call(args) => call::run(&args),

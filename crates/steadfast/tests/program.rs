@@ -41,6 +41,7 @@ fn help_teaches_with_examples_and_exit_codes() {
         (&["call", "--help"], &["steadfast call counter add '[5]'", "standard input"]),
         (&["demo", "--help"], &["--seconds"]),
         (&["move", "--help"], &["steadfast move counter --to 2", "Exit codes:"]),
+        (&["targets", "--help"], &["steadfast targets counter", "Exit codes:"]),
         (&["style", "--help"], &["steadfast style counter active", "Exit codes:"]),
         (&["events", "--help"], &["steadfast events --follow", "excluded"]),
         (&["doctor", "--help"], &["steadfast doctor --config node.toml", "Exit codes:"]),
@@ -188,6 +189,17 @@ fn a_group_gets_another_style_by_hand() {
     assert!(daemon.call(&["counter", "add", "[5]"]).status.success());
     let changed = run(&["style", "counter", "voting", "--config", config]);
     assert!(out(&changed).starts_with("counter: the style is voting (view v"), "{changed:?}");
+    let told = out(&run(&["targets", "counter", "--config", config]));
+    assert!(
+        told.starts_with("counter (voting, v")
+            && told.contains("1. n1")
+            && told.contains("primary"),
+        "{told}"
+    );
+    let told = out(&run(&["targets", "counter", "--json", "--config", config]));
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["targets"][0]["synced"], true, "{told}");
+    failure(&run(&["targets", "nobody", "--config", config]), 1);
     let again = out(&run(&["style", "counter", "voting", "--json", "--config", config]));
     let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
     assert_eq!((&again["group"], &again["style"]), (&"counter".into(), &"voting".into()));

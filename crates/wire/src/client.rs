@@ -16,6 +16,8 @@
 //! | 5 | [`Request`] | client to node |
 //! | 6 | [`Reply`] | node to client |
 //! | 7 | [`Farewell`] | node to client, before it closes the stream |
+//! | 8 | [`Watch`] | client to node: tell me of this group's newer views |
+//! | 9 | News: a [`Bound`] | node to client: there is one |
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -111,6 +113,15 @@ impl Bound {
     }
 }
 
+/// Asks to be told of each view of a group that is newer, as long as the stream lasts. | group | view |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    /// The group.
+    pub group: GroupId,
+    /// The view that the client knows.
+    pub view: ViewNumber,
+}
+
 /// The ranked list of nodes to turn to, first to last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Targets {
@@ -171,6 +182,10 @@ pub enum Frame {
     Reply(Reply),
     /// The stream ends.
     Farewell(Farewell),
+    /// A client wants to know newer views of a group.
+    Watch(Watch),
+    /// There is one.
+    News(Bound),
 }
 
 impl Frame {
@@ -191,6 +206,8 @@ impl Frame {
             Frame::Request(request) => (5, request.append(start_for)),
             Frame::Reply(reply) => (6, reply.append(start_for)),
             Frame::Farewell(farewell) => (7, append(start(), farewell)),
+            Frame::Watch(watch) => (8, append(start(), watch)),
+            Frame::News(bound) => (9, append(start(), bound)),
         };
         let header = FrameHeader::new(buffer.len() - FRAME_OVERHEAD, kind);
         buffer[..FRAME_OVERHEAD].copy_from_slice(header.as_bytes());
@@ -203,7 +220,7 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let taken = take_frame(buffer, 1..=7)?;
+        let taken = take_frame(buffer, 1..=9)?;
         taken.map(|(kind, body)| Frame::decode_body(kind, body)).transpose()
     }
 
@@ -216,6 +233,8 @@ impl Frame {
             5 => Frame::Request(Request::decode(&body)?),
             6 => Frame::Reply(Reply::decode(&body)?),
             7 => Frame::Farewell(read::<Farewell>(&body)?.checked()?),
+            8 => Frame::Watch(read::<Watch>(&body)?),
+            9 => Frame::News(read::<Bound>(&body)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

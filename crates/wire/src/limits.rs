@@ -113,6 +113,9 @@ pub const SESSION_EXPIRY: Duration = Duration::from_secs(300);
 /// Client connections of one node.
 pub const MAX_CALLERS: usize = 4_096;
 
+/// Groups that clients of one node watch, over all clients. One that wants more is told of newer views with its replies.
+pub const MAX_WATCHES: usize = 16 * MAX_CALLERS;
+
 /// TLS handshakes under way at one port of a node. At the limit the oldest of the address that has
 /// most of them ends.
 pub const MAX_HANDSHAKES: usize = 256;

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::client::{Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targets, Welcome};
+use wire::client::{
+    Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targets, Watch, Welcome,
+};
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
@@ -84,6 +86,7 @@ pub(super) struct Cluster {
     /// All requests, with the moment at which the session sent each.
     pub(super) requests: Vec<(Time, SocketAddr, Request)>,
     pub(super) binds: Vec<(Time, SocketAddr)>,
+    pub(super) watches: Vec<(SocketAddr, Watch)>,
     pub(super) done: BTreeMap<CallId, (Time, Result<Bytes, CallError>)>,
     pub(super) events: Vec<Event>,
     /// Who answers what the others are asked and leave to it, and how long that takes it.
@@ -124,6 +127,7 @@ impl Cluster {
             dials: Vec::new(),
             requests: Vec::new(),
             binds: Vec::new(),
+            watches: Vec::new(),
             done: BTreeMap::new(),
             events: Vec::new(),
             deputy: None,
@@ -273,6 +277,7 @@ impl Cluster {
                 let version = node.version;
                 (LATENCY, Frame::Welcome(Welcome { version, node: NodeId(1), cluster }))
             }
+            Frame::Watch(watch) => return self.watches.push((at, watch)),
             Frame::Bind(bind) => {
                 let targets = node.bound.clone().filter(|_| bind.name == GROUP);
                 (LATENCY, Frame::Bound(Bound { group: GroupId::of(&bind.name), targets }))

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use wire::client::{
-    Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Targets, Welcome,
+    Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Targets, Watch, Welcome,
 };
 use wire::limits::MAX_LINKS;
 use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Random, ViewNumber};
@@ -35,7 +35,9 @@ fn any_outcome(random: &mut Random) -> Outcome {
 fn any_frame(random: &mut Random) -> Frame {
     let group = if random.one_in(5) { GroupId(random.below(9)) } else { GroupId::of(GROUP) };
     let told = |random: &mut Random| (!random.one_in(3)).then(|| any_targets(random));
-    match random.below(12) {
+    match random.below(14) {
+        12 => Frame::Watch(Watch { group, view: ViewNumber(random.below(9)) }),
+        13 => Frame::News(Bound { group, targets: told(random) }),
         0 => Frame::Hello(Hello::new(ClientId(1))),
         1 => Frame::Bind(Bind { name: GROUP.into() }),
         2 => Frame::Welcome(Welcome {

@@ -8,3 +8,4 @@ mod hedging;
 mod hostile;
 mod limits;
 mod moving;
+mod policies;

@@ -198,6 +198,7 @@ fn answer(frame: Frame, (state, changed): &(Mutex<State>, Condvar)) -> Option<By
             node: NodeId(1),
             cluster: "test".into(),
         }),
+        Frame::Watch(_) => return Some(Bytes::new()),
         Frame::Bind(bind) => {
             let targets = state.bound.clone().filter(|_| bind.name == GROUP);
             Frame::Bound(Bound { group: GroupId::of(&bind.name), targets })

@@ -44,6 +44,7 @@ impl<O: Ordering> Stack<O> {
         match (frame, self.callers.client(caller)) {
             (Frame::Hello(hello), None) => self.hello(caller, hello),
             (Frame::Bind(bind), Some(_)) => self.bind(caller, bind),
+            (Frame::Watch(watch), Some(_)) => self.watch(caller, watch),
             (Frame::Request(request), Some(client)) if request.client == client => {
                 self.request(now, wall, caller, request);
             }
@@ -51,7 +52,7 @@ impl<O: Ordering> Stack<O> {
                 self.dismiss(caller, "a connection serves one session: connect once per client");
             }
             (_, None) => self.dismiss(caller, "the first frame must be Hello"),
-            (_, Some(_)) => self.dismiss(caller, "a client sends Bind and Request only"),
+            (_, Some(_)) => self.dismiss(caller, "a client sends Bind, Watch and Request only"),
         }
         self.unsettled = Some(now);
     }
@@ -59,6 +60,7 @@ impl<O: Ordering> Stack<O> {
     /// A client's connection is gone.
     pub fn handle_disconnect(&mut self, now: Time, caller: Caller) {
         self.callers.disconnect(caller);
+        self.watches.forget(caller);
         self.settle(now);
     }
 
@@ -128,7 +130,7 @@ impl<O: Ordering> Stack<O> {
         self.outputs.push_back(Output::Frame { caller, frame });
     }
 
-    fn targets(&self, group: &Group) -> Targets {
+    pub(super) fn targets(&self, group: &Group) -> Targets {
         let style = group.options.style;
         let mut members: Vec<Member> = group.targets().collect();
         if style.nearest_first() {

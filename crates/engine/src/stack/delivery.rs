@@ -392,6 +392,7 @@ impl<O: Ordering> Stack<O> {
     /// Tells that a group has a new view.
     fn view_changed(&mut self, id: GroupId) {
         self.changes += 1;
+        self.watches.changed(id);
         let Some(group) = self.directory.get(id) else { return };
         if group.primary() == Some(self.me)
             && let Some(hosted) = self.hosted.get_mut(&id)

@@ -8,6 +8,7 @@ mod reading;
 mod scripted;
 mod storing;
 mod voting;
+mod watching;
 
 use alloc::vec;
 use alloc::vec::Vec;

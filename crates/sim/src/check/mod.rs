@@ -23,6 +23,7 @@ pub mod primary;
 pub mod ranks;
 pub mod replies;
 pub mod restyles;
+pub mod retries;
 pub mod sealed;
 pub mod served;
 pub mod settling;

@@ -107,13 +107,13 @@ impl Cluster {
                 self.watch.linearizable.ended(now, client, call, &result);
                 self.watch.stale.ended(client, call, &result)?;
                 let answered = self.customers[client].done(now, call, &result)?;
-                self.missed(now, call, &result)?;
+                self.missed(client, now, call, &result)?;
                 self.summary.answered += u64::from(answered);
                 self.summary.failed += u64::from(!answered);
             }
             Output::Event(event) => {
                 self.fabric.trace.say(now, || format!("{name} says {event:?}"));
-                self.noticed(now, &event)?;
+                self.noticed(client, now, &event)?;
             }
         }
         Ok(())

@@ -1,12 +1,13 @@
 //! Faults, healing, and what is demanded at the end.
 
+use client::Link;
 use engine::{GroupStatus, Quorum, Status};
 use wire::ordered::Style;
-use wire::{Duration, GroupId, Member};
+use wire::{Caller, Duration, GroupId, Member, Time, ViewNumber};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::bounded::Silence;
-use crate::check::{Verdict, hedging, liveness, nested};
+use crate::check::{Verdict, hedging, liveness, nested, retries};
 use crate::executor::Executor;
 use crate::fabric::place_of;
 use crate::faults::{FaultKind, apart};
@@ -400,6 +401,12 @@ impl Cluster {
                 return missing;
             }
         }
+        let views = statuses.iter().flatten().filter_map(|status| find(status, &plan.name));
+        let newest = views.map(|group| group.view).max();
+        let behind = newest.and_then(|newest| self.untold(plan, newest));
+        if behind.is_some() {
+            return behind;
+        }
         let known = statuses.iter().flatten();
         let nodes: Vec<_> = known
             .filter_map(|status| {
@@ -416,6 +423,24 @@ impl Cluster {
         let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
         let busy = plan.hosts.iter().find(|node| !idle(node));
         busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
+    }
+
+    /// A client that watches a group, and does not know its view. Not where the other end of its connection is of an earlier life: nobody tells it that.
+    fn untold(&self, plan: &GroupPlan, newest: ViewNumber) -> Option<String> {
+        self.customers.iter().enumerate().find_map(|(place, customer)| {
+            let (known, links) = customer.session.watched(GroupId::of(&plan.name))?;
+            let lives = |link: &Link| {
+                let stream = self.streams.get(&Caller(place as u64 * 1_000_000 + link.0));
+                stream.is_some_and(|stream| {
+                    let host = &self.fabric.hosts[stream.node];
+                    stream.node_open && stream.life == Some(host.incarnation)
+                })
+            };
+            let client = customer.session.client();
+            (known < newest && links.iter().any(lives)).then(|| {
+                format!("{client} watches {} and knows view {known}, not {newest}", plan.name)
+            })
+        })
     }
 
     /// All is over: replicas, replies and acknowledgements are compared.
@@ -436,7 +461,12 @@ impl Cluster {
         self.watch.restyles.finish(self.fabric.now())?;
         for customer in &self.customers {
             let stats = customer.session.stats();
-            hedging::budget(customer.session.client(), stats, self.options.groups.len())?;
+            let client = customer.session.client();
+            hedging::budget(client, stats, self.options.groups.len())?;
+            let span = customer.clock.local(self.fabric.now());
+            let span = span.since(customer.clock.local(Time::ZERO));
+            retries::budget(client, stats, customer.retries, span)?;
+            self.summary.retries += stats.retries;
             self.summary.hedges += stats.hedges;
             self.summary.copies += stats.copies;
             self.summary.deputies += stats.deputies;

@@ -52,16 +52,18 @@ impl Cluster {
         self.drain(asked)
     }
 
-    /// Nothing but moves happens since the groups were whole.
-    fn is_smooth(&self, now: Time) -> bool {
-        self.options.smooth && self.whole.is_some_and(|whole| now > whole + SETTLING)
+    /// Nothing but moves happens since the groups were whole, and this client hears of them.
+    fn is_smooth(&self, client: usize, now: Time) -> bool {
+        self.customers[client].demanding
+            && self.options.smooth
+            && self.whole.is_some_and(|whole| now > whole + SETTLING)
     }
 
     /// A client says something.
-    pub(super) fn noticed(&self, now: Time, event: &Event) -> Verdict {
+    pub(super) fn noticed(&self, client: usize, now: Time, event: &Event) -> Verdict {
         match event {
             Event::FailedOver { cause: cause @ (Cause::Silent | Cause::Lost), .. }
-                if self.is_smooth(now) =>
+                if self.is_smooth(client, now) =>
             {
                 moves::noticed(&format!("{event:?}, for {cause:?}"))
             }
@@ -72,13 +74,14 @@ impl Cluster {
     /// A call has ended.
     pub(super) fn missed(
         &self,
+        client: usize,
         now: Time,
         call: CallId,
         result: &Result<Bytes, CallError>,
     ) -> Verdict {
         match result {
             Err(error @ (CallError::DeadlineExceeded | CallError::NoReplica))
-                if self.is_smooth(now) =>
+                if self.is_smooth(client, now) =>
             {
                 moves::noticed(&format!("{call:?}: {error}"))
             }

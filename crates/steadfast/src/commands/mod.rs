@@ -22,6 +22,7 @@ mod report;
 pub mod run;
 pub mod status;
 pub mod style;
+pub mod targets;
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};

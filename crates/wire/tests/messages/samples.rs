@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use wire::bench::{Load, Measured, Pacing, Plan, Report, Until, Word};
 use wire::client::{
-    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome,
+    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Watch, Welcome,
 };
 use wire::client::{Target, Targets};
 use wire::histogram::Times;
@@ -533,6 +533,8 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
         ("no such group", reply(Outcome::NoSuchGroup, None)),
         ("no replica", reply(Outcome::NoReplica, None)),
         ("farewell", Frame::Farewell(Farewell { version: 1, reason: "upgrade".into() })),
+        ("watch", Frame::Watch(Watch { group: GroupId(0xa1), view: ViewNumber(3) })),
+        ("news", Frame::News(Bound { group: GroupId(0xa1), targets: Some(targets()) })),
     ]
 }
 

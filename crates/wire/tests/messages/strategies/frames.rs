@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::client::{
-    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Welcome,
+    self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Watch, Welcome,
 };
 use wire::client::{Target, Targets};
 use wire::limits::MAX_REPLICAS;
@@ -105,5 +105,11 @@ pub fn frame() -> impl Strategy<Value = Frame> {
         reply.prop_map(Frame::Reply),
         (any::<u8>(), name())
             .prop_map(|(version, reason)| Frame::Farewell(Farewell { version, reason })),
+        any::<(u64, u64)>().prop_map(|(group, view)| Frame::Watch(Watch {
+            group: GroupId(group),
+            view: ViewNumber(view)
+        })),
+        (any::<u64>(), option::of(targets()))
+            .prop_map(|(group, targets)| Frame::News(Bound { group: GroupId(group), targets })),
     ]
 }

@@ -1,0 +1,87 @@
+//! Which target a call goes to.
+
+use std::net::SocketAddr;
+
+use wire::{GroupId, Time};
+
+use crate::output::{CallId, Timer};
+use crate::policy::{Anycast, Choice, any_answers};
+use crate::session::Session;
+use crate::targets::Group;
+
+impl Session {
+    /// The target that a call goes to next, if one is left that it has not tried in this round.
+    pub(crate) fn choose(&mut self, now: Time, id: CallId) -> Option<SocketAddr> {
+        let call = &self.calls[&id];
+        let group = &self.groups[&call.group];
+        let best = || group.best(now, &self.links, &call.tried, call.access.reads());
+        let Some(anycast) = self.anycast(id) else { return best() };
+        let mut fit = group.fit(now, &self.links, &call.tried);
+        if fit.is_empty() {
+            return best();
+        }
+        let mut draw = |fit: &mut Vec<SocketAddr>| {
+            let place = self.effects.random.below(fit.len() as u64) as usize;
+            fit.swap_remove(place)
+        };
+        if anycast == Anycast::Uniform {
+            return Some(draw(&mut fit));
+        }
+        let candidates = match anycast {
+            Anycast::BestOfTwo if fit.len() > 2 => vec![draw(&mut fit), draw(&mut fit)],
+            _ => fit,
+        };
+        let load = |address: &SocketAddr| self.load(now, group, *address);
+        // Of equals the first in rank, or the first that was drawn.
+        candidates.into_iter().min_by_key(load)
+    }
+
+    /// The rule by which a replica is chosen for this call, if several may answer it.
+    fn anycast(&self, id: CallId) -> Option<Anycast> {
+        let call = &self.calls[&id];
+        let group = &self.groups[&call.group];
+        let equal = any_answers(group.targets.style, call.access.reads());
+        match group.policy.choice {
+            Choice::Anycast(anycast) if equal => Some(anycast),
+            _ => None,
+        }
+    }
+
+    /// What this client knows of a target's load: nanoseconds until one more call would be answered. It is told by nobody, so it costs nothing,
+    /// is never old, and includes the way there; what others do to the target shows in how long it takes to answer.
+    fn load(&self, now: Time, group: &Group, address: SocketAddr) -> u64 {
+        let there = |call: &&CallId| {
+            let attempts = &self.calls[*call].attempts;
+            attempts.iter().any(|attempt| attempt.address == address)
+        };
+        let under_way = group.active.values().filter(there).count() as u64;
+        group.answer_time(now, address).saturating_mul(under_way + 1)
+    }
+
+    /// Where a call should be, now that the targets are others: nowhere else, if whoever has it answers as well as any.
+    pub(crate) fn better_place(&self, now: Time, id: CallId) -> Option<SocketAddr> {
+        let call = &self.calls[&id];
+        let group = &self.groups[&call.group];
+        let known = |address| group.targets.nodes.iter().any(|target| target.address == address);
+        if self.anycast(id).is_some() && call.attempts.iter().any(|a| known(a.address)) {
+            return None;
+        }
+        let best = group.best(now, &self.links, &[], call.access.reads())?;
+        let is_there = call.attempts.iter().any(|attempt| attempt.address == best);
+        (!is_there).then_some(best)
+    }
+
+    /// The time has come to ask for newer targets, of any connected node.
+    pub(crate) fn refresh_due(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.groups.get(&id) else { return };
+        let Some(period) = group.policy.period() else { return };
+        let ready = self.links.ready();
+        if !ready.is_empty() {
+            let place = self.effects.random.below(ready.len() as u64) as usize;
+            let name = group.name.clone();
+            self.effects.stats.refreshes += 1;
+            self.effects.ask(ready[place].0, name);
+        }
+        self.effects.timers.set(Timer::Refresh(id), now + period);
+    }
+}
