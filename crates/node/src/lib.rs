@@ -64,8 +64,6 @@ pub use own_time::OwnTime;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};
 pub use programs::ProgramConfig;
 pub use registering::RegistryStatus;
-/// Who can be reached by which name: the machine, and what is said to it.
-pub use registry;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,

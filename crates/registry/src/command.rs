@@ -71,6 +71,11 @@ impl Default for Terms {
 }
 
 impl Terms {
+    /// A lease of so many milliseconds, refreshed every so many.
+    pub const fn lease(lease_ms: u32, refresh_ms: u32) -> Terms {
+        Terms { technique: Technique::Lease, lease_ms, refresh_ms }
+    }
+
     /// Whether they can be had.
     ///
     /// # Errors

@@ -43,6 +43,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-engine",
             "steadfast-macros",
             "steadfast-node",
+            "steadfast-registry",
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-tls",
