@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use registry::{Ask, Binding, Epoch, Registrar, Sight};
+use registry::{Ask, Binding, Epoch, Registrar, Sight, Terms};
 use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId, Time};
 
@@ -56,7 +56,7 @@ impl Registering {
         control: Arc<Control>,
         running: Sender<()>,
     ) -> Result<Registering, StartError> {
-        let terms = knobs.groups.map(|_| knobs.terms);
+        let terms = knobs.groups.map(|technique| Terms { technique, ..knobs.terms });
         let registrar = Registrar::new(control.me, terms);
         let desk = Desk { control, registrar, shelf: shelf.clone(), _running: running };
         thread::Builder::new()

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use wire::limits::{MAX_ADDRESS, MAX_BINDINGS, MAX_MEMBERS, MAX_NAME};
 use wire::{Member, MethodId, Time};
 
-/// A moment of the registry: the number of changes that there had been. Grows with every binding that is made or ends.
+/// A moment of the registry: grows with every binding that is made or ends. It starts at the ordered time of the first command in microseconds, so that a
+/// registry that has to begin anew, all its replicas lost, is newer than the one before.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -49,7 +49,7 @@ impl Registry {
         Registry { planted: Planted { bug: Some(bug) }, ..Registry::default() }
     }
 
-    /// The number of changes so far.
+    /// The number of changes so far, counted from the first command's time.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -59,6 +59,10 @@ impl Registry {
     /// # Errors
     /// What cannot be, and the remedy.
     pub fn apply(&mut self, now: Time, command: Command) -> Result<Answer, Refusal> {
+        if self.time == Time::ZERO {
+            // It may be one that begins anew, where all replicas were lost: whoever knew that one must not take this for older.
+            self.epoch = Epoch(now.0 / 1_000);
+        }
         self.time = self.time.max(now);
         self.expire();
         let verdict = match command {

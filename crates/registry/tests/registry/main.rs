@@ -39,13 +39,20 @@ fn say(registry: &mut Registry, now: Time, command: Command) -> Answer {
     answer
 }
 
+/// Its epochs count from 1.
+fn begun() -> Registry {
+    let mut registry = Registry::default();
+    say(&mut registry, Time(1), Command::Tick);
+    registry
+}
+
 fn addresses(registry: &Registry) -> Vec<Address> {
     registry.bindings().map(|binding| binding.address).collect()
 }
 
 #[test]
 fn a_lease_ends_unless_it_is_refreshed() {
-    let mut registry = Registry::default();
+    let mut registry = begun();
     let made = say(&mut registry, ms(1_000), bind(at("a"), None, Technique::Lease, 0));
     assert_eq!(made, Answer { verdict: Verdict::Bound(Epoch(1)), epoch: Epoch(1) });
     let refreshed = say(&mut registry, ms(1_200), Command::Refresh(ended(at("a"), 1)));
@@ -62,7 +69,7 @@ fn a_lease_ends_unless_it_is_refreshed() {
 
 #[test]
 fn who_was_unbound_is_bound_again_only_by_who_knows_it() {
-    let mut registry = Registry::default();
+    let mut registry = begun();
     say(&mut registry, ms(1), bind(at("a"), None, Technique::Lease, 0));
     let unbind = Command::Unbind { name: "x".into(), address: at("a"), epoch: None };
     assert_eq!(say(&mut registry, ms(2), unbind.clone()).verdict, Verdict::Done);
@@ -78,7 +85,7 @@ fn who_was_unbound_is_bound_again_only_by_who_knows_it() {
 
 #[test]
 fn a_new_life_of_a_node_ends_what_the_former_one_had() {
-    let mut registry = Registry::default();
+    let mut registry = begun();
     let (old, new) = (member(1, 5), member(1, 6));
     say(&mut registry, ms(1), bind(Address::Replica(old), Some(old), Technique::Notification, 0));
     say(&mut registry, ms(2), bind(Address::Replica(new), Some(new), Technique::Notification, 0));
@@ -91,7 +98,7 @@ fn a_new_life_of_a_node_ends_what_the_former_one_had() {
 
 #[test]
 fn under_both_techniques_the_last_one_has_a_lease_and_no_other() {
-    let mut registry = Registry::default();
+    let mut registry = begun();
     let nodes = [member(1, 1), member(2, 1)];
     for node in nodes {
         say(&mut registry, ms(1), bind(Address::Replica(node), Some(node), Technique::Both, 0));
@@ -108,8 +115,18 @@ fn under_both_techniques_the_last_one_has_a_lease_and_no_other() {
 }
 
 #[test]
+fn one_that_begins_anew_is_newer_than_the_one_before() {
+    let epoch_at = |now| {
+        let mut registry = Registry::default();
+        say(&mut registry, now, bind(at("a"), None, Technique::Lease, 0));
+        say(&mut registry, now, bind(at("b"), None, Technique::Lease, 0)).epoch
+    };
+    assert!(epoch_at(ms(1_001)) > epoch_at(ms(1_000)));
+}
+
+#[test]
 fn a_question_about_what_has_not_changed_is_answered_in_a_word() {
-    let mut registry = Registry::default();
+    let mut registry = begun();
     say(&mut registry, ms(1), bind(at("a"), None, Technique::Lease, 0));
     let ask = |name: Option<&str>, since| Ask { name: name.map(String::from), since };
     let all = registry.answer(&ask(None, None));
@@ -120,7 +137,7 @@ fn a_question_about_what_has_not_changed_is_answered_in_a_word() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let mut registry = Registry::default();
+    let mut registry = begun();
     let mut refused = |command: Command| registry.apply(ms(1), command).expect_err("impossible");
     let long = at(&"a".repeat(MAX_ADDRESS + 1));
     assert_eq!(refused(bind(at(""), None, Technique::Lease, 0)), Refusal::Address(0));
@@ -142,7 +159,7 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn bindings_and_fences_are_bounded_and_an_old_comer_is_refused_all_the_same() {
-    let mut registry = Registry::default();
+    let mut registry = begun();
     let one = |i: usize, seen| bind(at(&format!("a{i}")), None, Technique::Lease, seen);
     for i in 0..MAX_BINDINGS {
         registry.apply(ms(1), one(i, 0)).expect("there is room");

@@ -223,6 +223,7 @@ fn draw(random: &mut Random, registry: &Registry) -> Command {
 pub fn run(seed: u64, mut registry: Registry) -> Result<(), String> {
     let mut random = Random::new(seed);
     let (mut twin, mut now) = (Twin::default(), ms(1_000));
+    registry.apply(Time(1), Command::Tick).map_err(|error| error.to_string())?;
     let mut late: Vec<Command> = Vec::new();
     for step in 0..300 {
         now = now + Duration::from_millis(random.below(40));
