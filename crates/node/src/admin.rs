@@ -12,6 +12,8 @@
 //! {"deploy":{"deployment":{...},"dry":false}}      -> DeployAnswer; at the Unix socket only
 //! {"withdraw":{"group":"x"}}                       -> {"done":true}; also {"drain":{"node":2}}, {"return":{"node":2}}
 //! {"deployments":{}}                               -> DeploymentsStatus
+//! {"registry":{"name":null,"since":7,"wait_ms":1000}} -> RegistryStatus, once there is another epoch than `since`, or after `wait_ms`
+//! {"bind":{"name":"x","address":"..."}}          -> RegistryAnswer; also {"unbind":{...}}
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
@@ -28,6 +30,7 @@ use wire::ordered::Style;
 use wire::{NodeId, ViewNumber};
 
 use manager::book::Deployment;
+use registry::{Address, Epoch, Terms};
 
 use crate::bench::Ask;
 use crate::deployments::SeatStatus;
@@ -117,6 +120,35 @@ pub enum Request {
     },
     /// What is deployed, and where?
     Deployments {},
+    /// Who can be reached by which name?
+    Registry {
+        /// The bindings of this name; of all names if none is said.
+        #[serde(default)]
+        name: Option<String>,
+        /// Only if the epoch is another one than this.
+        #[serde(default)]
+        since: Option<Epoch>,
+        /// Milliseconds to wait for that, at most a minute.
+        #[serde(default)]
+        wait_ms: u32,
+    },
+    /// This name has this address, too, as long as this node lives.
+    Bind {
+        /// The name.
+        name: String,
+        /// The address.
+        address: String,
+        /// How it ends; as the node's configuration says if nothing is said.
+        #[serde(default)]
+        terms: Option<Terms>,
+    },
+    /// It has it no more.
+    Unbind {
+        /// The name.
+        name: String,
+        /// The address.
+        address: Address,
+    },
     /// How quick is the ring? Loads it meanwhile; ends when the connection does.
     Bench(Ask),
 }

@@ -19,11 +19,13 @@ mod error;
 mod file;
 mod manager;
 mod nodes;
+mod registry;
 mod security;
 
 pub use error::{ConfigError, Problem};
 pub use manager::ManagerKnobs;
 pub use nodes::NodeAddress;
+pub use registry::RegistryKnobs;
 pub use security::{Security, TlsFiles};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.
@@ -62,6 +64,8 @@ pub struct Config {
     pub vote_patience: Duration,
     /// What this node tells of its host, and what follows from it.
     pub manager: ManagerKnobs,
+    /// This node's part in the registry.
+    pub registry: RegistryKnobs,
     /// What this node is, for deployments: rack, cell, kind of disk.
     pub labels: BTreeMap<String, String>,
     /// What is asked of the system, to be in time.
@@ -169,6 +173,7 @@ impl Default for Config {
             ring: RingKnobs::default(),
             vote_patience: Duration::from_secs(2),
             manager: ManagerKnobs::default(),
+            registry: RegistryKnobs::default(),
             labels: BTreeMap::new(),
             realtime: Realtime::default(),
             checkpoints: Checkpoints::default(),
@@ -248,6 +253,7 @@ impl Config {
             return Err(Problem::VotePatience(self.vote_patience));
         }
         self.manager.check()?;
+        self.registry.check()?;
         manager_book::check_labels(&self.labels)
             .map_err(|refusal| Problem::Labels(refusal.to_string()))?;
         if !self.checkpoints.is_possible() {

@@ -17,10 +17,11 @@ use crate::bench::{Ask, Progress};
 use crate::deployments::{DeploymentsStatus, SeatStatus};
 use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
 use crate::events::{Interest, Stamped};
-use crate::managing::View;
+use crate::managing::View as ManagerView;
 use crate::plane::{BenchOutcome, Order};
 use crate::poller::Waker;
 use crate::programs::Programs;
+use crate::registering::{RegistryStatus, Shelf, View};
 use crate::sockets::gate::Tally;
 use crate::status::Status;
 use crate::timer::wall_clock;
@@ -38,6 +39,14 @@ const NO_BOOK: &str = "this node does not know what is deployed: set on = true i
 /// No answer came of a command.
 const UNANSWERED: &str = "the manager's group did not answer in time, and whether it will do it nobody knows: look at `steadfast deployments`, and at \
                           `steadfast status` whether there is a quorum";
+
+/// This node has no part in it.
+const NO_REGISTRY: &str =
+    "this node has no registry: set on = true in [registry] of every node, and start them again";
+
+/// No answer came of what was said to the registry.
+const UNREGISTERED: &str = "the registry did not answer in time, and whether it will do it nobody knows: look at `steadfast registry list`, and at \
+                            `steadfast status` whether there is a quorum";
 
 /// A replica's state comes after all that it has to execute before.
 const STATE_WITHIN: Duration = Duration::from_secs(60);
@@ -59,6 +68,10 @@ pub(crate) struct Control {
     pub admin_tally: OnceLock<Arc<Tally>>,
     /// `None` where there is no admin socket, beside which programs attach.
     pub programs: Option<Programs>,
+    /// `None` where this node has no part in the registry.
+    pub registry: Option<Shelf>,
+    /// How what is bound here ends, unless it is said.
+    pub terms: registry::Terms,
 }
 
 impl Control {
@@ -153,7 +166,7 @@ impl Control {
     }
 
     /// What there is for the manager to see.
-    pub fn view(&self) -> Result<View, Stopped> {
+    pub fn view(&self) -> Result<ManagerView, Stopped> {
         self.ask(ANSWER_WITHIN, |reply| Order::View { reply })
     }
 
@@ -193,6 +206,47 @@ impl Control {
         let seats = preview(Time(wall_clock()), &view.picture, book, deployment);
         let seats = seats.map_err(|refusal| refusal.to_string())?;
         Ok(seats.into_iter().map(SeatStatus::from).collect())
+    }
+
+    /// What there is for the registry to see.
+    pub fn sight(&self) -> Result<Option<View>, Stopped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::Sight { reply })
+    }
+
+    /// Says something to the registry. Whether it was taken, the registry shows.
+    pub fn tell_registry(&self, command: registry::Command) -> Result<(), Stopped> {
+        self.order(Order::Register { command, reply: None })
+    }
+
+    /// Says something to the registry, and waits for the answer.
+    ///
+    /// # Errors
+    /// It is refused, or there is no answer: the text says what to do.
+    pub fn register(&self, command: registry::Command) -> Result<registry::Answer, String> {
+        self.registry()?;
+        let ask = |reply| Order::Register { command, reply: Some(reply) };
+        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| match stopped {
+            Stopped::Hung => UNREGISTERED.into(),
+            stopped => stopped.to_string(),
+        })?
+    }
+
+    /// This node's replica of the registry.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn registry(&self) -> Result<&Shelf, String> {
+        self.registry.as_ref().ok_or_else(|| NO_REGISTRY.into())
+    }
+
+    /// Who can be reached by which name.
+    ///
+    /// # Errors
+    /// This node has no part in it, or has stopped.
+    pub fn look_up(&self, ask: &registry::Ask) -> Result<RegistryStatus, String> {
+        let shelf = self.registry()?;
+        let view = self.sight().map_err(|stopped| stopped.to_string())?;
+        Ok(RegistryStatus::new(self.me.node, view.as_ref(), shelf, ask))
     }
 
     /// Asks for what the manager wishes.
@@ -258,6 +312,8 @@ mod tests {
                 admin_malformed: AtomicU64::new(0),
                 admin_tally: OnceLock::new(),
                 programs: None,
+                registry: None,
+                terms: registry::Terms::default(),
             };
             (control, queue)
         }

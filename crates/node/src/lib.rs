@@ -4,6 +4,7 @@
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
 //! - [`Node::run`] has a program serve a replica in a process of its own (`programs.rs`), which [`attach`]
 //!   is the other end of (`attached.rs`).
+//! - `registering.rs` is this node's part in the registry.
 //! - `managing.rs` tells what the host has to do, and asks for what follows ([`explain()`]).
 //! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
 //! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`mod@bench`] are what it
@@ -35,6 +36,7 @@ mod poller;
 mod ports;
 mod programs;
 pub mod realtime;
+mod registering;
 mod security;
 mod service;
 mod sockets;
@@ -45,8 +47,8 @@ mod transport;
 
 pub use attached::{AttachError, attach};
 pub use config::{
-    Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, ReplicaConfig,
-    RingKnobs, Security, TlsFiles,
+    Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, RegistryKnobs,
+    ReplicaConfig, RingKnobs, Security, TlsFiles,
 };
 pub use deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 pub use engine::{Event, NestedError, ServiceOutcome};
@@ -61,6 +63,7 @@ pub use node::Node;
 pub use own_time::OwnTime;
 pub use ports::{free_ring_addresses, free_ring_addresses_at};
 pub use programs::ProgramConfig;
+pub use registering::RegistryStatus;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,

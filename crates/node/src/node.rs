@@ -14,7 +14,7 @@ use store::{Owner, RecordId, Strand};
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
 use wire::ordered::{Durability, GroupOptions, Style};
-use wire::system::MANAGER;
+use wire::system::{MANAGER, REGISTRY};
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::admin::Admin;
@@ -28,10 +28,11 @@ use crate::incarnation;
 use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
 use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
-use crate::plane::{Commands, Inbox, Keeping, Order, Plane, Sockets, Stop};
+use crate::plane::{Commands, Inbox, Keeping, Order, Plane, Registrations, Sockets, Stop};
 use crate::poller::{Poller, Waker};
 use crate::programs::{ProgramConfig, Programs};
 use crate::realtime::RealtimeStatus;
+use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as RegistryShelf};
 use crate::security;
 use crate::service::{Execution, HostOptions, Service};
 use crate::sockets::tcp::Callers;
@@ -57,6 +58,8 @@ pub struct Node {
     admin: Option<Admin>,
     /// What looks at the host, if anything does.
     managing: Option<Managing>,
+    /// What sees to this node's bindings, if anything does.
+    registering: Option<Registering>,
     /// Ends when the last of the node's threads does.
     running: Receiver<()>,
     /// Kept until the node has stopped.
@@ -107,6 +110,7 @@ impl Node {
             }
             None => None,
         };
+        let registry = config.registry.on.then(RegistryShelf::default);
         let control = Arc::new(Control {
             me,
             cluster: config.cluster.clone(),
@@ -118,6 +122,8 @@ impl Node {
             admin_malformed: AtomicU64::new(0),
             admin_tally: OnceLock::new(),
             programs,
+            registry: registry.clone(),
+            terms: config.registry.terms,
         });
         let port = match (config.admin_tls, &credentials) {
             (Some(address), Some(credentials)) => {
@@ -156,6 +162,7 @@ impl Node {
             policy: config.manager.on.then(|| config.manager.policy_name()),
             changes: control.changes.clone(),
             commands: Commands::new(shelf.clone()),
+            registrations: Registrations::new(registry.clone()),
             events: Events::new(config.node, configured.clone()),
             configured,
             counters: Counters::default(),
@@ -175,6 +182,13 @@ impl Node {
             }
             None => None,
         };
+        let registering = match &registry {
+            Some(shelf) => {
+                let (control, shelf) = (control.clone(), shelf.clone());
+                Some(Registering::start(config.registry, shelf, control, alive.clone())?)
+            }
+            None => None,
+        };
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
         if let Some(programs) = &control.programs {
             config.programs.into_iter().for_each(|program| programs.keep(program));
@@ -189,13 +203,27 @@ impl Node {
             ring_address,
             admin,
             managing,
+            registering,
             running,
             _data_dir,
         };
         if config.manager.on {
             node.keep_book(shelf, config.storage.is_some())?;
         }
+        if let Some(shelf) = registry {
+            node.keep_registry(shelf)?;
+        }
         Ok(node)
+    }
+
+    /// Hosts this node's replica of the registry: in memory, for who is alive binds itself again.
+    fn keep_registry(&self, shelf: RegistryShelf) -> Result<(), StartError> {
+        let options = HostOptions { execution: Execution::Inline, ..HostOptions::default() };
+        let make = move || RegistryKeeper::new(shelf.clone());
+        self.host_any(REGISTRY, options, make).map_err(|error| StartError::System {
+            what: "the registry's replica",
+            source: std::io::Error::other(error),
+        })
     }
 
     /// Hosts this node's replica of the manager's group: on disk where there is one, for what people said is to survive.
@@ -357,6 +385,7 @@ impl Node {
             return Ok(());
         }
         drop(self.managing.take());
+        drop(self.registering.take());
         // None is started again from here on.
         let programs = self.control.programs.as_ref().map(Programs::end);
         // Of one that has ended already, the fate says why.

@@ -31,12 +31,16 @@ mod commands;
 mod inbox;
 mod orders;
 mod outputs;
+mod registrations;
 mod storage;
 
 pub(crate) use attached::Attached;
 pub(crate) use commands::Commands;
 use inbox::Work;
-pub(crate) use inbox::{BenchOutcome, CommandReply, Inbox, MoveReply, Order, RestyleReply};
+pub(crate) use inbox::{
+    BenchOutcome, CommandReply, Inbox, MoveReply, Order, RegistryReply, RestyleReply,
+};
+pub(crate) use registrations::Registrations;
 pub(crate) use storage::Keeping;
 
 pub(crate) struct Plane {
@@ -70,6 +74,8 @@ pub(crate) struct Plane {
     pub changes: Arc<AtomicU64>,
     /// What is said to the book, and what this node's replica has of it.
     pub commands: Commands,
+    /// What is said to the registry.
+    pub registrations: Registrations,
     pub events: Events,
     pub counters: Counters,
     /// The last time that this node was excluded because it did not keep up.
@@ -132,7 +138,12 @@ impl Plane {
             }
             self.handle_timeouts();
             self.do_what_the_stack_asks();
-            self.changes.store(self.stack.changes(), Ordering::Relaxed);
+            let changes = self.stack.changes();
+            if self.changes.swap(changes, Ordering::Relaxed) != changes
+                && let Some(shelf) = &self.registrations.shelf
+            {
+                shelf.nudge();
+            }
         }
         Ok(())
     }

@@ -80,6 +80,7 @@
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
 //! | give a group another style | [`Node::restyle`], `steadfast style` |
+//! | find out who can be reached by which name | [`registry`], `steadfast registry` |
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
 //! | work with bytes instead of types | [`Service`], [`Client::call`], [`Client::read`] |
 //!
@@ -88,6 +89,7 @@
 
 mod encoding;
 mod error;
+pub mod registry;
 mod serve;
 mod state;
 mod stub;
@@ -99,9 +101,9 @@ pub use client::{
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
     Factory, HostError, HostOptions, ManagerKnobs, MoveError, NestedError, Node, NodeAddress,
-    ProgramConfig, ProgramError, ReplicaConfig, RestyleError, RingKnobs, Service, ServiceOutcome,
-    StartError, Stopped, admin, attach, bench, book, free_ring_addresses, free_ring_addresses_at,
-    key_file, realtime,
+    ProgramConfig, ProgramError, RegistryKnobs, ReplicaConfig, RestyleError, RingKnobs, Service,
+    ServiceOutcome, StartError, Stopped, admin, attach, bench, book, free_ring_addresses,
+    free_ring_addresses_at, key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -116,8 +118,9 @@ pub mod status {
         BufferStatus, ChargeStatus, Counters, DeploymentStatus, DeploymentsStatus, ExclusionStatus,
         Explanation, Fill, GroupStatus, HandshakeCounters, HostStatus, IfLost, KeyChange,
         LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus, NodeDeployed,
-        NodeLinks, OwnTime, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus,
-        SealCounters, SealStatus, SeatStatus, Standing, Status, StorageStatus, TlsStatus, explain,
+        NodeLinks, OwnTime, ProgramState, ProgramStatus, RegistryStatus, ReplicaStatus, ReplicaUse,
+        RingStatus, SealCounters, SealStatus, SeatStatus, Standing, Status, StorageStatus,
+        TlsStatus, explain,
     };
 }
 

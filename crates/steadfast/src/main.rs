@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, call, deploy, deployments, doctor, drain, events, explain, hand_over, init, key, node,
-    nodes, programs, replica, run, status, style, targets,
+    nodes, programs, registry, replica, run, status, style, targets,
 };
 
 const EXAMPLES: &str = "\
@@ -40,6 +40,9 @@ Examples:
   Have the cluster keep a service running on as many nodes as you say, and empty a node:
       steadfast deploy service.toml --config node.toml
       steadfast drain 2 --config node.toml
+  See who can be reached by which name, and follow it:
+      steadfast registry list --config node.toml
+      steadfast registry watch --config node.toml
   See whether this host lets a node be in time, and how quick the ring is:
       steadfast doctor --config node.toml
       steadfast bench ring --config node.toml
@@ -77,6 +80,8 @@ enum Command {
     Withdraw(deployments::Withdraw),
     Drain(drain::Args),
     Return(drain::Return),
+    /// Who can be reached by which name.
+    Registry(registry::Args),
     Replica(replica::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
@@ -104,6 +109,7 @@ fn main() -> ExitCode {
         Command::Withdraw(args) => deployments::withdraw(&args),
         Command::Drain(args) => drain::run(&args),
         Command::Return(args) => drain::give_back(&args),
+        Command::Registry(args) => registry::run(&args),
         Command::Replica(args) => replica::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),

@@ -320,3 +320,12 @@ pub const MAX_LABELS: usize = 16;
 
 /// Bytes of a label's name, and of its value.
 pub const MAX_LABEL: usize = 64;
+
+/// Bindings that the registry keeps: a list of all, at most some 300 bytes each, fits an answer.
+pub const MAX_BINDINGS: usize = 2_048;
+
+/// Bytes of an address in the registry.
+pub const MAX_ADDRESS: usize = 128;
+
+/// Bindings that have ended of which the registry knows when. Of the oldest beyond it only the last moment is known.
+pub const MAX_FENCES: usize = 2_048;

@@ -16,3 +16,9 @@ pub const MANAGER_ID: GroupId = GroupId::of(MANAGER);
 pub fn is_system(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
+
+/// The group that keeps who can be reached by which name (`docs/protocol/registry.md`). Clients may call it.
+pub const REGISTRY: &str = "steadfast.registry";
+
+/// Its id.
+pub const REGISTRY_ID: GroupId = GroupId::of(REGISTRY);

@@ -1,5 +1,5 @@
 //! Which crate may depend on which: `wire <- ring <- engine <- node <- steadfast`,
-//! `wire <- seal <- node`, `wire <- store <- node`, `wire <- manager <- engine`, `wire <- monitor <- node`,
+//! `wire <- seal <- node`, `wire <- store <- node`, `wire <- manager <- engine`, `wire <- registry <- node`, `wire <- monitor <- node`,
 //! `wire <- client <- steadfast`, `wire <- history`, `sim -> engine, client, history, seal, store`, `lab -> all`,
 //! `nobody -> sim, lab`.
 
@@ -19,12 +19,14 @@ const BELOW: &[(&str, &[&str])] = &[
     ("crates/store", &["steadfast-wire"]),
     ("crates/manager", &["steadfast-wire"]),
     ("crates/monitor", &["steadfast-wire"]),
+    ("crates/registry", &["steadfast-wire"]),
     (
         "crates/node",
         &[
             "steadfast-engine",
             "steadfast-manager",
             "steadfast-monitor",
+            "steadfast-registry",
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-store",
@@ -41,6 +43,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-engine",
             "steadfast-macros",
             "steadfast-node",
+            "steadfast-registry",
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-tls",

@@ -19,11 +19,13 @@ use wire::NodeId;
 use wire::ordered::Style;
 
 use manager::book::Deployment;
+use registry::{Address, Epoch, Terms};
 
 use crate::bench::{Ask, Outcome, Progress};
 use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
 use crate::programs::ProgramConfig;
+use crate::registering::RegistryStatus;
 use crate::status::{ProgramStatus, Status};
 
 /// Longer than a node waits for a program.
@@ -210,6 +212,41 @@ impl Client {
     /// The node does not know, or the connection broke.
     pub fn deployments(&mut self) -> Result<DeploymentsStatus, AdminError> {
         self.ask(&Request::Deployments {})
+    }
+
+    /// Who can be reached by which name: at once, or once there is another epoch than `since`, or `patience` (at most a minute) has passed.
+    ///
+    /// # Errors
+    /// The node has no part in the registry, or the connection broke.
+    pub fn registry(
+        &mut self,
+        name: Option<&str>,
+        since: Option<Epoch>,
+        patience: Duration,
+    ) -> Result<RegistryStatus, AdminError> {
+        let wait_ms = patience.as_millis().try_into().unwrap_or(u32::MAX);
+        self.patiently(&Request::Registry { name: name.map(String::from), since, wait_ms })
+    }
+
+    /// Binds a name for as long as this node lives, and tells the registry's answer.
+    ///
+    /// # Errors
+    /// The registry refuses, or the connection broke.
+    pub fn bind(
+        &mut self,
+        name: &str,
+        address: &str,
+        terms: Option<Terms>,
+    ) -> Result<registry::Answer, AdminError> {
+        self.ask(&Request::Bind { name: name.into(), address: address.into(), terms })
+    }
+
+    /// Ends a binding, whoever made it.
+    ///
+    /// # Errors
+    /// The registry refuses, or the connection broke.
+    pub fn unbind(&mut self, name: &str, address: Address) -> Result<registry::Answer, AdminError> {
+        self.ask(&Request::Unbind { name: name.into(), address })
     }
 
     /// Asks what is not answered at once. The node itself gives up before this does.

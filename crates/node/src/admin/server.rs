@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Instant;
 
 use manager::book::{Answer, Command, Deployment};
+use registry::{Address, Ask};
 use serde::Serialize;
 use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
@@ -31,6 +33,9 @@ use crate::sockets::gate::{Gate, Guest, Manners};
 
 /// How often a connection that follows events is looked at: its other end may have gone.
 const GONE_CHECK: Duration = Duration::from_millis(500);
+
+/// How long an answer waits for something new, at most.
+const LONGEST_WATCH: Duration = Duration::from_secs(60);
 
 /// How long a stop waits for what is being written.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -275,7 +280,48 @@ impl Server {
                 Ok(deployments) => answer(stream, &deployments),
                 Err(error) => answer(stream, &Refused { error }),
             },
+            Request::Registry { name, since, wait_ms } => {
+                self.registry(stream, &Ask { name, since }, wait_ms)
+            }
+            Request::Bind { name, address, terms } => {
+                let seen = control.registry().map(|shelf| shelf.registry().epoch());
+                let terms = terms.unwrap_or(control.terms);
+                let (address, keeper) = (Address::At(address), Some(control.me));
+                let bind = |seen| {
+                    control.register(registry::Command::Bind { name, address, keeper, terms, seen })
+                };
+                self.tell_answer(stream, seen.and_then(bind))
+            }
+            Request::Unbind { name, address } => {
+                let unbind = registry::Command::Unbind { name, address, epoch: None };
+                self.tell_answer(stream, control.register(unbind))
+            }
             Request::Bench(ask) => self.bench(stream, &ask),
+        }
+    }
+
+    /// Answers when there is something new, or the patience ends, or nobody is there any more.
+    fn registry(&self, stream: &mut Stream, ask: &Ask, wait_ms: u32) -> io::Result<()> {
+        let until = Instant::now() + Duration::from_millis(wait_ms.into()).min(LONGEST_WATCH);
+        if let (Some(since), Ok(shelf)) = (ask.since, self.control.registry()) {
+            loop {
+                let left = until.saturating_duration_since(Instant::now()).min(GONE_CHECK);
+                if !shelf.wait_since(since, left) || left.is_zero() || stream.is_gone() {
+                    break;
+                }
+            }
+        }
+        self.tell_answer(stream, self.control.look_up(ask))
+    }
+
+    fn tell_answer(
+        &self,
+        stream: &mut Stream,
+        done: Result<impl Serialize, String>,
+    ) -> io::Result<()> {
+        match done {
+            Ok(done) => answer(stream, &done),
+            Err(error) => answer(stream, &Refused { error }),
         }
     }
 

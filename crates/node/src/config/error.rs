@@ -63,6 +63,9 @@ pub enum Problem {
     /// The patience with missing votes is out of range.
     #[error("voting.patience_ms is {} ms: give it 1 to 60000 milliseconds", .0.as_millis())]
     VotePatience(Duration),
+    /// A knob of the registry is out of range.
+    #[error("in [registry], {0}")]
+    Registry(String),
     /// A label cannot be.
     #[error("in [labels], {0}")]
     Labels(String),
@@ -352,6 +355,7 @@ impl Problem {
             Problem::Name { key, .. } => vec![Key(key)],
             Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
             Problem::VotePatience(_) => vec![Key("voting"), Key("patience_ms")],
+            Problem::Registry(_) => vec![Key("registry"), Key("lease_ms")],
             Problem::Labels(_) => vec![Key("labels")],
             Problem::Manager { key, .. } => vec![Key("manager"), Key(key)],
             Problem::MeMissing(_) => vec![Key("node")],

@@ -62,6 +62,8 @@ struct File {
     voting: Voting,
     #[serde(default)]
     manager: super::manager::Table,
+    #[serde(default)]
+    registry: super::registry::Table,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(default)]
@@ -306,6 +308,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         ring,
         vote_patience: Duration::from_millis(file.voting.patience_ms),
         manager: file.manager.into(),
+        registry: file.registry.into(),
         labels: file.labels,
         realtime: file.realtime.into(),
         checkpoints: file.checkpoints.into(),
@@ -363,6 +366,7 @@ pub(super) fn print(config: &Config) -> String {
         ring: Ring::from(config.ring),
         voting: Voting::of(config.vote_patience),
         manager: config.manager.into(),
+        registry: config.registry.into(),
         labels: config.labels.clone(),
         realtime: RealtimeTable::from(&config.realtime),
         checkpoints: config.checkpoints.into(),

@@ -48,6 +48,11 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ("[ring]\nheartbeat_ms = 90\n", "line 6: [ring] heartbeat must be at most token_timeout"),
         ("[ring]\nack_wait_ms = nan\n", "line 6: ring.ack_wait_ms"),
         ("[realtime]\nwake_within_us = 2000\n", "line 6: realtime.wake_within_us = 2000"),
+        (
+            "[registry]\nrefresh_ms = 3000\n",
+            "a lease of 3000 ms that is refreshed every 3000 ms cannot be",
+        ),
+        ("[registry]\nbind = \"never\"\n", "`notification`"),
         ("[manager]\nlevel = 0\n", "line 6: manager.level is not possible: give it 1 to 100"),
         ("[manager]\nslack = 80\n", "line 6: manager.slack"),
         ("[manager]\nsettle_ms = 1499\n", "line 6: manager.settle_ms"),

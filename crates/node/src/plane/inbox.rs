@@ -17,6 +17,7 @@ use crate::executor::{Executor, Report, StateReply};
 use crate::keeper::Kept;
 use crate::managing::View;
 use crate::poller::Waker;
+use crate::registering::View as Sighted;
 use crate::status::Status;
 
 /// Results, and orders, that are taken before the sockets have their turn.
@@ -102,6 +103,15 @@ pub(crate) enum Order {
         command: Command,
         reply: Option<CommandReply>,
     },
+    /// What is there for the registry to see; `None` where there is no majority, or not the state.
+    Sight {
+        reply: SyncSender<Option<Sighted>>,
+    },
+    /// This is said to the registry; the answer, if anybody waits for it.
+    Register {
+        command: registry::Command,
+        reply: Option<RegistryReply>,
+    },
     /// What the manager wishes.
     Wish(Wish),
     /// What the admin asks of the cluster's key; the number of the key that it is about.
@@ -116,6 +126,9 @@ pub(crate) enum Order {
 
 /// Who waits for what the book answers.
 pub(crate) type CommandReply = SyncSender<Result<Answer, String>>;
+
+/// Who waits for what the registry answers.
+pub(crate) type RegistryReply = SyncSender<Result<registry::Answer, String>>;
 
 /// One thing to do.
 pub(super) enum Work {

@@ -126,6 +126,10 @@ impl Plane {
                 let _ = reply.try_send(self.view());
             }
             Order::Command { command, reply } => self.say(now, &command, reply),
+            Order::Sight { reply } => {
+                let _ = reply.try_send(self.sight());
+            }
+            Order::Register { command, reply } => self.register(now, &command, reply),
             Order::Wish(wish) => self.grant(now, wish),
             Order::Key { ask, reply } => {
                 let _ = reply.try_send(self.change_key(now, ask));

@@ -90,7 +90,11 @@ impl Plane {
                     keeper.carry_out(command);
                 }
             }
-            Output::Own { number, outcome } => self.commands.answered(number, outcome),
+            Output::Own { number, outcome } => {
+                if let Some(outcome) = self.registrations.answered(number, outcome) {
+                    self.commands.answered(number, outcome);
+                }
+            }
             Output::Bench(outcome) => {
                 if let Some(reply) = self.bench.take() {
                     let _ = reply.try_send(outcome);

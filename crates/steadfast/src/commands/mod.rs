@@ -17,6 +17,7 @@ pub mod node;
 pub mod nodes;
 mod notify;
 pub mod programs;
+pub mod registry;
 pub mod replica;
 mod report;
 pub mod run;

@@ -1,0 +1,129 @@
+//! The node's part in the registry (`docs/protocol/registry.md`): a thread that sees to what this node has bound and, where it leads, to what is dead. It
+//! sleeps until the cluster or the registry changes, or something is due.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use registry::{Ask, Binding, Epoch, Registrar, Sight, Terms};
+use serde::{Deserialize, Serialize};
+use wire::{Duration, NodeId, Time};
+
+use crate::config::RegistryKnobs;
+use crate::control::Control;
+use crate::error::{StartError, Stopped};
+use crate::timer::{monotonic, wall_clock};
+
+mod keeper;
+
+pub(crate) use keeper::{Keeper, Shelf};
+
+/// How often all is looked at when nothing has changed.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// What a node has of the registry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistryStatus {
+    /// The node that was asked.
+    pub node: NodeId,
+    /// The node that ends what is dead.
+    pub leads: Option<NodeId>,
+    /// The node is with a majority, and has all that was answered there when it was asked. Else what it tells may be old.
+    pub current: bool,
+    /// The epoch of what is told.
+    pub epoch: Epoch,
+    /// The bindings, in order of name and address; `None` if nothing has changed since the epoch that was asked about.
+    pub bindings: Option<Vec<Binding>>,
+}
+
+/// What the data plane sees for the registry, where there is a majority and this node's replica has the state.
+pub(crate) struct View {
+    pub leads: Option<NodeId>,
+    pub sight: Sight,
+}
+
+/// The thread's other end. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Registering {
+    shelf: Shelf,
+}
+
+impl Registering {
+    /// Begins to look and to ask. `running` is dropped when the thread ends.
+    pub fn start(
+        knobs: RegistryKnobs,
+        shelf: Shelf,
+        control: Arc<Control>,
+        running: Sender<()>,
+    ) -> Result<Registering, StartError> {
+        let terms = knobs.groups.map(|technique| Terms { technique, ..knobs.terms });
+        let registrar = Registrar::new(control.me, terms);
+        let desk = Desk { control, registrar, shelf: shelf.clone(), _running: running };
+        thread::Builder::new()
+            .name("steadfast registry".into())
+            .spawn(move || desk.run())
+            .map_err(|source| StartError::System { what: "a thread", source })?;
+        Ok(Registering { shelf })
+    }
+}
+
+impl Drop for Registering {
+    fn drop(&mut self) {
+        self.shelf.stop();
+    }
+}
+
+struct Desk {
+    control: Arc<Control>,
+    registrar: Registrar,
+    shelf: Shelf,
+    _running: Sender<()>,
+}
+
+impl Desk {
+    /// Until the node stops.
+    fn run(mut self) {
+        let mut seen = 0;
+        let mut due = monotonic();
+        while let Some(nudges) = self.shelf.wait(seen, due.since(monotonic())) {
+            seen = nudges;
+            match self.look() {
+                Ok(at) => due = at,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Says what is to be said. When to look again.
+    fn look(&mut self) -> Result<Time, Stopped> {
+        let view = self.control.sight()?;
+        let (now, wall) = (monotonic(), Time(wall_clock()));
+        let latest = now + PERIOD;
+        let Some(View { sight, .. }) = view else { return Ok(latest) };
+        let registry = self.shelf.registry();
+        for command in self.registrar.look(now, wall, &sight, &registry) {
+            if let registry::Command::Dead(dead) = &command {
+                for it in dead {
+                    tracing::info!(name = it.name, address = %it.address, "it is dead: its name is to be free of it");
+                }
+            }
+            self.control.tell_registry(command)?;
+        }
+        let next = self.registrar.next_look(now, wall, &sight, &registry);
+        Ok(next.map_or(latest, |at| at.min(latest)))
+    }
+}
+
+impl RegistryStatus {
+    /// What is so at this moment.
+    pub(crate) fn new(node: NodeId, view: Option<&View>, shelf: &Shelf, ask: &Ask) -> Self {
+        let listing = shelf.registry().answer(ask);
+        RegistryStatus {
+            node,
+            leads: view.and_then(|view| view.leads),
+            current: view.is_some(),
+            epoch: listing.epoch,
+            bindings: listing.bindings,
+        }
+    }
+}

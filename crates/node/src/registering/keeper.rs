@@ -1,0 +1,200 @@
+//! This node's replica of the registry: an ordinary service of an ordinary group, run on the data plane, which other threads may look into, and wait for.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use engine::ServiceOutcome;
+use registry::{Ask, Command, Epoch, Registry};
+use serde::Serialize;
+use wire::Duration;
+use wire::client::Refusal;
+
+use crate::service::{Call, Context, Service};
+
+/// The registry as this node's replica has it. Whether that is the group's state, the table of groups says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shelf(Arc<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    held: Mutex<Held>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    registry: Arc<Registry>,
+    /// How often there was something new to look at.
+    nudges: u64,
+    stopped: bool,
+}
+
+impl Shelf {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is there now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.held().registry.clone()
+    }
+
+    /// Something has changed in the cluster.
+    pub fn nudge(&self) {
+        self.held().nudges += 1;
+        self.0.changed.notify_all();
+    }
+
+    /// Nobody waits any more.
+    pub fn stop(&self) {
+        self.held().stopped = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Waits until there has been another number of nudges than `seen`, or for so long: how many there were; `None`: it has stopped.
+    pub fn wait(&self, seen: u64, patience: Duration) -> Option<u64> {
+        let nothing = |held: &mut Held| held.nudges == seen && !held.stopped;
+        let waited = self.0.changed.wait_timeout_while(self.held(), patience, nothing);
+        let (held, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!held.stopped).then_some(held.nudges)
+    }
+
+    /// Waits until the epoch is another one, or for so long: whether it may be waited for once more.
+    pub fn wait_since(&self, since: Epoch, patience: Duration) -> bool {
+        let nothing = |held: &mut Held| held.registry.epoch() == since && !held.stopped;
+        let waited = self.0.changed.wait_timeout_while(self.held(), patience, nothing);
+        let (held, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        held.registry.epoch() == since && !held.stopped
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
+        let mut held = self.held();
+        // Whoever looks at the old one keeps it; else nothing is copied.
+        let done = change(Arc::make_mut(&mut held.registry));
+        held.nudges += 1;
+        self.0.changed.notify_all();
+        done
+    }
+}
+
+/// The service.
+pub(crate) struct Keeper(Shelf);
+
+impl Keeper {
+    /// With an empty registry, which is on the shelf from now on.
+    pub fn new(shelf: Shelf) -> Keeper {
+        shelf.change(|registry| *registry = Registry::default());
+        Keeper(shelf)
+    }
+}
+
+impl Service for Keeper {
+    fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
+        if call.method == Ask::METHOD {
+            return self.read(context, call);
+        }
+        if call.method != Command::METHOD {
+            return no_such_method();
+        }
+        let command: Command = match decoded(&call) {
+            Ok(command) => command,
+            Err(refused) => return refused,
+        };
+        match self.0.change(|registry| registry.apply(context.now(), command)) {
+            Ok(answer) => encoded(&call, &answer),
+            Err(refusal) => ServiceOutcome::Error(refusal.to_string().into()),
+        }
+    }
+
+    fn read(&self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+        if call.method != Ask::METHOD {
+            return no_such_method();
+        }
+        match decoded::<Ask>(&call) {
+            Ok(ask) => encoded(&call, &self.0.registry().answer(&ask)),
+            Err(refused) => refused,
+        }
+    }
+
+    fn snapshot(&self) -> Result<Vec<u8>, String> {
+        Ok(self.0.registry().encode())
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let registry = Registry::decode(state).map_err(|error| format!("no registry: {error}"))?;
+        self.0.change(|held| *held = registry);
+        Ok(())
+    }
+}
+
+fn no_such_method() -> ServiceOutcome {
+    let reason = "the registry has the methods command and ask, and only ask changes nothing";
+    ServiceOutcome::Refused(Refusal::NoSuchMethod, reason.into())
+}
+
+fn decoded<T: serde::de::DeserializeOwned>(call: &Call<'_>) -> Result<T, ServiceOutcome> {
+    let decoded = if call.json {
+        serde_json::from_slice(call.body).map_err(|error| error.to_string())
+    } else {
+        postcard::from_bytes(call.body).map_err(|error| error.to_string())
+    };
+    decoded.map_err(|error| {
+        let reason = format!("nothing that this version of the registry knows: {error}");
+        ServiceOutcome::Refused(Refusal::BadArguments, reason)
+    })
+}
+
+fn encoded(call: &Call<'_>, answer: &impl Serialize) -> ServiceOutcome {
+    let bytes = if call.json {
+        serde_json::to_vec(answer).expect("an answer is plain data")
+    } else {
+        postcard::to_allocvec(answer).expect("an answer is plain data")
+    };
+    ServiceOutcome::Ok(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use registry::{Address, Answer, Listing, Technique, Terms, Verdict};
+    use wire::{ClientId, Time};
+
+    use super::*;
+
+    fn say(keeper: &mut Keeper, command: &Command) -> ServiceOutcome {
+        let context = Context::new(Time(7), 1, ClientId(1), 1);
+        let body = command.encode();
+        keeper.call(&context, Call { method: Command::METHOD, json: false, body: &body })
+    }
+
+    #[test]
+    fn what_is_bound_is_on_the_shelf_and_in_the_state_and_wakes_who_waits() {
+        let shelf = Shelf::default();
+        let mut keeper = Keeper::new(shelf.clone());
+        let terms = Terms { technique: Technique::Lease, ..Terms::default() };
+        let (name, address) = ("orders".to_owned(), Address::At("127.0.0.1:1".into()));
+        let bind = Command::Bind { name, address, keeper: None, terms, seen: Epoch(0) };
+        let waiting = shelf.clone();
+        let waiter =
+            std::thread::spawn(move || waiting.wait_since(Epoch(0), Duration::from_secs(60)));
+        let done = Answer { verdict: Verdict::Bound(Epoch(1)), epoch: Epoch(1) };
+        assert_eq!(
+            say(&mut keeper, &bind),
+            ServiceOutcome::Ok(postcard::to_allocvec(&done).unwrap().into())
+        );
+        assert!(!waiter.join().unwrap(), "the epoch is another one");
+        let json =
+            Call { method: Ask::METHOD, json: true, body: b"{\"name\":\"orders\",\"since\":null}" };
+        let context = Context::new(Time(8), 1, ClientId(1), 2);
+        let ServiceOutcome::Ok(bytes) = keeper.read(&context, json) else { panic!("it answers") };
+        let listing: Listing = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(listing.bindings.unwrap().len(), 1);
+
+        let other = Shelf::default();
+        let mut replica = Keeper::new(other.clone());
+        replica.restore(&keeper.snapshot().unwrap()).unwrap();
+        assert_eq!(other.registry(), shelf.registry());
+        replica.restore(&[255; 9]).unwrap_err();
+        assert_eq!(other.registry(), shelf.registry(), "a bad state changes nothing");
+        shelf.stop();
+        assert_eq!(shelf.wait(u64::MAX, Duration::from_secs(60)), None);
+    }
+}

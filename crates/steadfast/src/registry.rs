@@ -1,0 +1,240 @@
+//! Who can be reached by which name: the cluster's registry, as a client has it (`docs/protocol/registry.md`).
+//!
+//! The registry is a group of the cluster's own, where its nodes have it on (`[registry]`). A [`Registry`] binds names and looks them up over a
+//! [`Client`]. What it has seen it keeps, so that whoever reaches no node for a while goes on with that.
+//!
+//! ```
+//! use steadfast::registry::{Registry, Terms};
+//! use steadfast::{Client, Node, NodeConfig, RegistryKnobs};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let registry = RegistryKnobs { on: true, ..RegistryKnobs::default() };
+//! let node = Node::start(NodeConfig { registry, ..NodeConfig::single() })?;
+//! let client = Client::connect([node.client_address().expect("it takes clients")])?;
+//!
+//! let mut registry = Registry::new(&client);
+//! let lease = registry.bind("printer", "10.0.0.7:631", Terms::lease(3_000, 1_000))?;
+//! assert_eq!(registry.look_up("printer")?.bindings.len(), 1);
+//! registry.refresh(&lease)?; // every second, or it is gone three seconds later
+//! registry.unbind(&lease)?;
+//! assert!(registry.refresh(&lease).is_err(), "it has ended: a late refresh does not revive it");
+//! # node.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ::registry::{Ask, Command, Listing};
+use client::{CallError, Client, Reading};
+use wire::system::REGISTRY;
+
+pub use ::registry::{Address, Answer, Binding, Ended as Lease, Epoch, Technique, Terms, Verdict};
+
+/// How old a look-up may be, unless [`Registry::within`] says another age.
+pub const AGE: Duration = Duration::from_millis(100);
+
+/// How often [`Registry::watch`] asks the nearest node's copy.
+pub const WATCH_PERIOD: Duration = Duration::from_millis(100);
+
+/// The registry of a cluster.
+#[derive(Debug)]
+pub struct Registry {
+    client: Client,
+    age: Duration,
+    deadline: Duration,
+    /// The newest epoch that was heard of.
+    seen: Epoch,
+    /// What was told last of each name, and when.
+    known: BTreeMap<Option<String>, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    epoch: Epoch,
+    bindings: Vec<Binding>,
+    at: Instant,
+}
+
+/// Names kept for times when no node can be reached.
+const MOST_KNOWN: usize = 256;
+
+/// What is bound, and how old that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The registry's epoch when it was so.
+    pub epoch: Epoch,
+    /// The bindings, in order of name and address.
+    pub bindings: Vec<Binding>,
+    /// `None`: at most as old as was asked for. Else nobody could be reached, and this is what was heard so long ago.
+    pub stale: Option<Duration>,
+}
+
+/// Why something could not be had of the registry.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// It comes too late.
+    #[error(
+        "it has ended, or is another's by now (epoch {0}): bind it anew if that is still wanted"
+    )]
+    Fenced(Epoch),
+    /// It cannot be.
+    #[error("the registry refuses: {0}")]
+    Refused(String),
+    /// Nobody answers, or there is no registry.
+    #[error("{0}; is [registry] on at the cluster's nodes?")]
+    Call(CallError),
+    /// Another version.
+    #[error("the registry's answer is not understood ({0}): use programs of the same version")]
+    Answer(#[from] postcard::Error),
+}
+
+impl Registry {
+    /// Of the cluster that this client calls.
+    pub fn new(client: &Client) -> Registry {
+        Registry {
+            client: client.clone(),
+            age: AGE,
+            deadline: crate::DEFAULT_DEADLINE,
+            seen: Epoch::default(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The same, with look-ups that may be so old, and so long for each call.
+    pub fn within(mut self, age: Duration, deadline: Duration) -> Registry {
+        (self.age, self.deadline) = (age, deadline);
+        self
+    }
+
+    /// Binds a name to an address, beside others that it has, under a lease: it has to be [refreshed](Registry::refresh).
+    ///
+    /// # Errors
+    /// [`RegistryError::Fenced`] if it was unbound, or has ended, since this registry was last heard of here: binding it once more means it.
+    pub fn bind(
+        &mut self,
+        name: &str,
+        address: &str,
+        terms: Terms,
+    ) -> Result<Lease, RegistryError> {
+        let (name, address) = (name.to_owned(), Address::At(address.to_owned()));
+        let (to, seen) = (address.clone(), self.seen);
+        let bind = Command::Bind { name: name.clone(), address: to, keeper: None, terms, seen };
+        match self.say(&bind)? {
+            Answer { verdict: Verdict::Bound(epoch), .. } => Ok(Lease { name, address, epoch }),
+            Answer { epoch, .. } => Err(RegistryError::Fenced(epoch)),
+        }
+    }
+
+    /// Begins a binding's lease anew.
+    ///
+    /// # Errors
+    /// [`RegistryError::Fenced`] if the binding has ended.
+    pub fn refresh(&mut self, lease: &Lease) -> Result<(), RegistryError> {
+        let answer = self.say(&Command::Refresh(lease.clone()))?;
+        done(answer)
+    }
+
+    /// Ends a binding; one that has ended already is no error.
+    ///
+    /// # Errors
+    /// [`RegistryError::Fenced`] if it was made anew since.
+    pub fn unbind(&mut self, lease: &Lease) -> Result<(), RegistryError> {
+        let Lease { name, address, epoch } = lease.clone();
+        let answer = self.say(&Command::Unbind { name, address, epoch: Some(epoch) })?;
+        done(answer)
+    }
+
+    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard last, marked as stale.
+    ///
+    /// # Errors
+    /// Nobody answers, and nothing was heard of this name before; or the answer is not understood.
+    pub fn look_up(&mut self, name: &str) -> Result<Found, RegistryError> {
+        self.ask(Some(name.to_owned()))
+    }
+
+    /// All bindings.
+    ///
+    /// # Errors
+    /// As [`look_up`](Registry::look_up).
+    pub fn list(&mut self) -> Result<Found, RegistryError> {
+        self.ask(None)
+    }
+
+    /// Waits until the epoch is another one than `since`, or `patience` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
+    /// ring nothing while it is recent enough; `steadfast registry watch` waits at the node instead.
+    ///
+    /// # Errors
+    /// As [`list`](Registry::list).
+    pub fn watch(
+        &mut self,
+        since: Epoch,
+        patience: Duration,
+    ) -> Result<Option<Found>, RegistryError> {
+        let until = Instant::now() + patience;
+        loop {
+            let found = self.list()?;
+            if found.epoch != since {
+                return Ok(Some(found));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            std::thread::sleep(WATCH_PERIOD.min(left));
+        }
+    }
+
+    fn say(&mut self, command: &Command) -> Result<Answer, RegistryError> {
+        let body = command.encode().into();
+        let answer = self.client.call(REGISTRY, Command::METHOD, false, body, self.deadline);
+        let answer: Answer = postcard::from_bytes(&answer.map_err(error)?)?;
+        self.seen = self.seen.max(answer.epoch);
+        Ok(answer)
+    }
+
+    fn ask(&mut self, name: Option<String>) -> Result<Found, RegistryError> {
+        let since = self.known.get(&name).map(|known| known.epoch);
+        let body = postcard::to_allocvec(&Ask { name: name.clone(), since })?.into();
+        let reading = Reading::Stale(self.age);
+        let answer = self.client.read(REGISTRY, Ask::METHOD, false, body, reading, self.deadline);
+        let answer = match (answer, self.known.get(&name)) {
+            (Ok(bytes), _) => postcard::from_bytes::<Listing>(&bytes)?,
+            (Err(_), Some(known)) => {
+                let stale = Some(known.at.elapsed());
+                let (epoch, bindings) = (known.epoch, known.bindings.clone());
+                return Ok(Found { epoch, bindings, stale });
+            }
+            (Err(failed), None) => return Err(error(failed)),
+        };
+        let before = self.known.remove(&name);
+        let (epoch, at) = (answer.epoch, Instant::now());
+        // Another node's copy may be older than what was heard, within the age that was asked for: the newer stays.
+        let (epoch, bindings) = match (answer.bindings, before) {
+            (None, Some(before)) => (epoch, before.bindings),
+            (Some(_), Some(before)) if epoch < before.epoch => (before.epoch, before.bindings),
+            (bindings, _) => (epoch, bindings.unwrap_or_default()),
+        };
+        if self.known.len() >= MOST_KNOWN {
+            self.known.pop_last();
+        }
+        self.seen = self.seen.max(epoch);
+        self.known.insert(name, Known { epoch, bindings: bindings.clone(), at });
+        Ok(Found { epoch, bindings, stale: None })
+    }
+}
+
+fn done(answer: Answer) -> Result<(), RegistryError> {
+    match answer.verdict {
+        Verdict::Fenced => Err(RegistryError::Fenced(answer.epoch)),
+        _ => Ok(()),
+    }
+}
+
+fn error(error: CallError) -> RegistryError {
+    match error {
+        CallError::Service(text) => RegistryError::Refused(String::from_utf8_lossy(&text).into()),
+        other => RegistryError::Call(other),
+    }
+}
