@@ -18,9 +18,13 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Every bug.
+    /// Those that show where there is a manager.
     #[cfg(feature = "planted-bugs")]
     pub const ALL: &[Bug] = &[Bug::MostUsedFirst, Bug::ObeyNoise, Bug::RelieveAgain, Bug::AskOnce];
+
+    /// Those that show where something is deployed.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_PLACEMENT: &[Bug] = &[Bug::PlaceOnDrained, Bug::LeaveBeforeArrival];
 }
 
 /// Which bug, if any, is planted in this machine. Costs nothing without the feature.

@@ -6,12 +6,14 @@
 //! - `cluster/moves.rs`: primaries are moved
 //! - `cluster/restyles.rs`: groups get other styles
 //! - `cluster/managing.rs`: hosts have something to do, and one node manages
+//! - `cluster/deploying.rs`: the book says who hosts a group
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod bench;
 mod clients;
+mod deploying;
 mod disks;
 mod fate;
 mod keys;
@@ -27,6 +29,7 @@ use engine::{Command, Event, Executed, NestedCall, NestedError, Output, Stack, T
 use ring::Ring;
 use wire::client::Frame;
 use wire::keys::KeyName;
+use wire::system::MANAGER_ID;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
 use crate::check::{Verdict, bounded, demand, served};
@@ -43,6 +46,8 @@ use crate::streams::{Stream, Way};
 use crate::strike::Relief;
 use crate::trace::mix;
 use crate::watch::{Step as Growth, Watch};
+use deploying::Deploying;
+pub use deploying::{DeployPlan, is_possible};
 pub use disks::DiskPlan;
 use disks::NodeDisk;
 pub use managing::HostPlan;
@@ -83,6 +88,10 @@ enum Extra {
     Restyle,
     /// A node looks at its host, and its manager at the cluster.
     Sample(usize),
+    /// A node looks at the book.
+    Steward(usize),
+    /// People say something to the book.
+    People,
     /// A replica of this group is to lie.
     Lie(usize),
     /// A replica that lied in this component should be found out.
@@ -135,6 +144,8 @@ struct Cluster {
     restyles: Draw,
     /// What hosts have to do, if anybody looks.
     management: Option<Management>,
+    /// What people deploy, if they do.
+    deploying: Option<Deploying>,
     calm: Option<Time>,
     /// No fault strikes before.
     undisturbed: Time,
@@ -176,6 +187,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
             .collect(),
         restyles: Draw::new(clients.clone().bits() ^ 0x5717),
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
+        deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
         calm: None,
         undisturbed: Time::ZERO,
         whole: None,
@@ -217,6 +229,7 @@ impl Cluster {
         self.plan_lies();
         self.plan_restyle();
         self.plan_samples();
+        self.plan_deployments();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -250,6 +263,8 @@ impl Cluster {
             Extra::Move => return self.move_some(),
             Extra::Restyle => return self.restyle_some(),
             Extra::Sample(node) => return self.sample(node),
+            Extra::Steward(node) => return self.steward(node),
+            Extra::People => return self.people(),
             Extra::Lie(group) => self.lie(group),
             Extra::FoundOut { group, by, ring, lied } => {
                 if self.watch.component(by) == ring && self.is_whole() && self.is_one_ring() {
@@ -294,7 +309,10 @@ impl Cluster {
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");
         let mut stack = Stack::new(config, ring, now);
         self.executors[node].clear();
-        for group in self.options.groups.iter().filter(|group| group.hosts.contains(&node)) {
+        self.begin_deployments(node, &mut stack);
+        // The first may be one of which the book says who hosts it.
+        let mine = &self.options.groups[usize::from(self.deploying.is_some())..];
+        for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
             let id = stack.host(now, &group.name, group.options).expect("names are good");
             self.next_executor += 1;
             stack.set_checkpoints(now, id, group.checkpoints);
@@ -512,6 +530,7 @@ impl Cluster {
             }
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
             Output::Close { caller } => self.close_from_node(node, caller),
+            Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command),
             Output::Run { group, command } => {
                 match command {
                     Command::Execute { .. } => {
@@ -531,8 +550,7 @@ impl Cluster {
             Output::Resume { group, ticket, outcome } => {
                 self.resumed(node, group, ticket, &outcome);
             }
-            // Nobody calls in a node's own name here.
-            Output::Own { .. } => {}
+            Output::Own { number, outcome } => self.own_ended(node, number, &outcome),
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
             Output::Persist(kept) => self.keep(node, kept),

@@ -11,7 +11,7 @@ use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DiskPlan, HostPlan};
+use crate::cluster::{DeployPlan, DiskPlan, HostPlan, is_possible};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
@@ -174,6 +174,8 @@ pub struct Options {
     pub restyles: Option<Duration>,
     /// Nodes tell what their hosts have to do, and one of them manages.
     pub hosts: Option<HostPlan>,
+    /// The first group is deployed: the book says who hosts it.
+    pub deploy: Option<DeployPlan>,
     /// Nothing else happens, and no call may wait for a time-out.
     pub smooth: bool,
     /// Nodes have disks, and all groups are on them.
@@ -263,6 +265,7 @@ impl Options {
                 .then(|| draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis)),
             restyles: None,
             hosts: None,
+            deploy: None,
             smooth: draw.one_in(24),
             disks: None,
             trial: None,
@@ -274,13 +277,38 @@ impl Options {
         let options = options.with_restyles(&mut draw.clone().fork());
         // So is this.
         let seed = draw.clone().bits();
-        if Draw::new(seed ^ 0x3a4a).one_in(8) { options.with_manager(seed) } else { options }
+        match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8)) {
+            (true, _) => options.with_manager(seed),
+            (_, true) => options.with_deployment(seed),
+            _ => options,
+        }
     }
 
     /// Hosts have something to do beside, and what clients are told depends on it.
     pub fn with_manager(self, seed: u64) -> Options {
         let plan = HostPlan::draw(&mut Draw::new(seed), self.nodes, self.groups.len());
         Options { hosts: self.world.is_cluster().then_some(plan), ..self }
+    }
+
+    /// The first group is hosted by whom the book says. Nobody else takes its replicas away.
+    pub fn with_deployment(mut self, seed: u64) -> Options {
+        let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
+        if !possible || !is_possible(self.nodes, self.quorum) {
+            return self;
+        }
+        let plan = DeployPlan::draw(&mut Draw::new(seed), self.nodes);
+        let name = self.groups[0].name.clone();
+        for group in &mut self.groups {
+            group.callee.take_if(|(callee, _)| *callee == name);
+        }
+        let first = &mut self.groups[0];
+        first.options = GroupOptions { hold: Hold::Majority, ..GroupOptions::default() };
+        (first.callee, first.lies, first.styles) = (None, None, Vec::new());
+        first.padding = first.padding.min(1_000);
+        self.faults
+            .kinds
+            .retain(|(kind, _)| !matches!(kind, FaultKind::Unhost | FaultKind::Orphan));
+        Options { deploy: Some(plan), ..self }
     }
 
     /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who is taken out of a group on

@@ -138,7 +138,7 @@ impl Plant {
             return Some(World::Stores);
         }
         let of_restyles = |bug| engine::Bug::OF_RESTYLES.contains(&bug);
-        if self.is_managed() {
+        if self.is_managed() || self.is_placed() {
             return Some(World::Cluster);
         }
         if self.client.is_some() || self.style().is_some() || self.engine.is_some_and(of_restyles) {
@@ -177,7 +177,19 @@ impl Plant {
     #[cfg(feature = "planted-bugs")]
     pub fn is_managed(self) -> bool {
         let of_ranks = |bug| engine::Bug::OF_RANKS.contains(&bug);
-        self.manager.is_some() || self.engine.is_some_and(of_ranks)
+        (self.manager.is_some() && !self.is_placed()) || self.engine.is_some_and(of_ranks)
+    }
+
+    /// It shows only where something is deployed.
+    #[cfg(feature = "planted-bugs")]
+    pub fn is_placed(self) -> bool {
+        self.manager.is_some_and(|bug| manager::Bug::OF_PLACEMENT.contains(&bug))
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn is_placed(self) -> bool {
+        false
     }
 
     /// Without the feature there is nothing to plant.
@@ -223,6 +235,18 @@ impl Plant {
     /// Without the feature there is nothing to plant.
     #[cfg(not(feature = "planted-bugs"))]
     pub fn into_manager(self, _: &mut manager::Config) {}
+
+    /// A placer, with the mistake.
+    #[cfg(feature = "planted-bugs")]
+    pub fn placer(self) -> manager::placement::Placer {
+        manager::placement::Placer::new(self.manager)
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn placer(self) -> manager::placement::Placer {
+        manager::placement::Placer::new()
+    }
 
     /// Plants the mistake in a client.
     #[cfg(feature = "planted-bugs")]
@@ -285,6 +309,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     let options = Options::draw(&mut draw, settings.world.unwrap_or_else(|| world_of(seed)));
     let options = options.all_of(settings.plant.style());
     let options = if settings.plant.is_managed() { options.with_manager(seed) } else { options };
+    let options = if settings.plant.is_placed() { options.with_deployment(seed) } else { options };
     if settings.aloud {
         println!("seed {seed}: {options:#?}");
     }

@@ -5,7 +5,8 @@
 //!
 //! 1. Fewer are well placed than are due: the best host gets one more.
 //! 2. All that are wanted are well placed and have the state: who is badly placed goes; those that are away all at once, of the others one at
-//!    a time. A drained node goes even if nobody can take its replica, as long as another has the state.
+//!    a time. A drained node goes even if nobody can take its replica, as soon as all
+//!    others have the state.
 //! 3. More are well placed than are wanted: one goes, that with most flaws, or without the state; never so that fewer than are
 //!    wanted have it.
 //! 4. One would have fewer flaws elsewhere: that host gets one more, and 3. follows.

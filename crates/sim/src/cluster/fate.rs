@@ -3,6 +3,7 @@
 use client::Link;
 use engine::{GroupStatus, Quorum, Status};
 use wire::ordered::Style;
+use wire::system::MANAGER;
 use wire::{Caller, Duration, GroupId, Member, Time, ViewNumber};
 
 use super::{Cluster, Epilogue, Extra};
@@ -299,7 +300,10 @@ impl Cluster {
             // (seed 10813).
             let groups = self.options.groups.iter().filter(|_| self.options.disks.is_some());
             let stateless = groups.filter(|group| group.options.style == Style::Stateless);
-            let gone: Vec<GroupId> = stateless.map(|group| GroupId::of(&group.name)).collect();
+            // What is deployed late was not there for those who called before (seed 845).
+            let deployed = self.deploying.is_some().then(|| &self.options.groups[0]);
+            let gone = stateless.chain(deployed).map(|group| GroupId::of(&group.name));
+            let gone: Vec<GroupId> = gone.collect();
             for customer in &mut self.customers {
                 customer.calm(now, &gone);
             }
@@ -315,7 +319,8 @@ impl Cluster {
         self.end_lies();
         let now = self.fabric.now();
         let late = now.since(self.calm.expect("looks come after the calm")) > liveness::WITHIN;
-        let missing = self.missing();
+        let undeployed = self.missing_deployment();
+        let missing = undeployed.or_else(|| self.missing());
         self.mind_ranks(missing.is_none())?;
         let missing = missing.or_else(|| self.missing_rank());
         if let Some(missing) = &missing {
@@ -459,6 +464,7 @@ impl Cluster {
             self.watch.finish(id, &ends)?;
         }
         self.watch.restyles.finish(self.fabric.now())?;
+        self.finish_deployments()?;
         for customer in &self.customers {
             let stats = customer.session.stats();
             let client = customer.session.client();
@@ -500,7 +506,9 @@ impl Cluster {
         }
         for node in 0..self.options.nodes {
             let Some(process) = &self.fabric.hosts[node].process else { continue };
-            for group in process.status().groups {
+            let groups = process.status().groups;
+            // Lives of nodes call the book.
+            for group in groups.into_iter().filter(|group| group.name != MANAGER) {
                 let kept = group.sessions.unwrap_or(0);
                 crate::check::bounded::sessions(
                     self.fabric.member(node),

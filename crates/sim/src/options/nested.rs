@@ -3,8 +3,8 @@
 use wire::Duration;
 use wire::ordered::{GroupOptions, Style};
 
-use super::passable::PAYLOAD;
 use super::Options;
+use super::passable::PAYLOAD;
 use crate::draw::Draw;
 
 /// What a call may take at most where others wait for it.

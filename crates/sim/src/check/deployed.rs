@@ -1,0 +1,96 @@
+//! What people deployed is where it should be: as many replicas as are wanted, on hosts that may have them, and nothing moves for nothing.
+//!
+//! Source: docs/protocol/deployment.md; `jgroup-arm.txt`, section 2. The checker knows nothing of the placer's rules but what they promise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use manager::Picture;
+use manager::book::{Book, Placed};
+use manager::placement::{Step, Why};
+use wire::{GroupId, NodeId};
+
+use super::{Verdict, demand};
+use crate::fabric::node_id;
+
+const PROPERTY: &str = "deployments";
+
+/// Who leads asks for this. A host that gets a replica is there and is not drained; one that has the state goes only if enough that stay
+/// have it.
+pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> Verdict {
+    let present = |node: &NodeId| picture.nodes.iter().any(|(there, _)| there == node);
+    for node in step.on.iter().filter(|node| !placed.on.contains(node)) {
+        demand(present(node) && !book.is_drained(*node), PROPERTY, || {
+            format!("{node} is to have a replica, and is away or drained: {step:?}")
+        })?;
+    }
+    let id = GroupId::of(&placed.deployment.group);
+    let Some(shape) = picture.groups.iter().find(|shape| shape.id == id) else { return Ok(()) };
+    let has = |node: &&NodeId| shape.primary == **node || shape.backups.contains(*node);
+    let goes = placed.on.iter().filter(|node| !step.on.contains(node));
+    let loses = goes.filter(has).any(|node| present(node));
+    let left = step.on.iter().filter(has).count();
+    // Where nobody can take its replica a drained host goes all the same: one is enough then.
+    let places = book.nodes().filter(|(node, _)| present(node) && !book.is_drained(*node));
+    let wanted = (placed.deployment.replicas as usize).min(places.count()).max(1);
+    demand(!loses || left >= wanted, PROPERTY, || {
+        format!(
+            "one with the state goes, and {left} of {wanted} have it: {step:?}, {placed:?}, {shape:?}"
+        )
+    })
+}
+
+/// All was as it should be, and this is asked for.
+pub fn moved_for_nothing(step: &Step) -> Verdict {
+    demand(step.why == Why::Filled, PROPERTY, || {
+        format!("all is where it should be, nothing happens, and this is to be so: {step:?}")
+    })
+}
+
+/// What is not as people said, all nodes being there.
+pub fn missing(
+    book: &Book,
+    drained: &BTreeSet<NodeId>,
+    nodes: usize,
+    placed: Option<&Placed>,
+) -> Option<String> {
+    let is_so = |node: &NodeId| book.is_drained(*node) == drained.contains(node);
+    if let Some(node) = (0..nodes).map(node_id).find(|node| !is_so(node)) {
+        return Some(format!("{node} is not drained as people were told: {drained:?}"));
+    }
+    let Some(placed) = placed else { return Some("what was deployed is not in the book".into()) };
+    let able: Vec<NodeId> =
+        book.nodes().map(|(node, _)| node).filter(|node| !book.is_drained(*node)).collect();
+    if book.nodes().count() < nodes {
+        return Some("not all nodes have told of themselves".into());
+    }
+    let wanted = (placed.deployment.replicas as usize).min(able.len());
+    let well = placed.on.iter().all(|node| able.contains(node)) && placed.on.len() == wanted;
+    // The only one of a group stays where nobody can take it.
+    let alone = able.is_empty() && placed.on.len() == 1;
+    if !well && !alone {
+        return Some(format!("{wanted} replicas are to be on some of {able:?}: {placed:?}"));
+    }
+    let racks = |nodes: &[NodeId]| {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for node in nodes {
+            let rack = book.node(*node).and_then(|it| it.labels.get("rack"));
+            *counts.entry(rack.map_or("", String::as_str)).or_default() += 1;
+        }
+        counts
+    };
+    let (have, could) = (racks(&placed.on), racks(&able));
+    let fewer = |rack: &str, most: usize| {
+        let here = have.get(rack).copied().unwrap_or_default();
+        here + 1 < most && could[rack] > here
+    };
+    let most = have.values().max().copied().unwrap_or_default();
+    let better = could.keys().find(|rack| fewer(rack, most)).filter(|_| !alone);
+    better.map(|rack| format!("rack {rack} has room, and another has {most}: {placed:?}"))
+}
+
+/// At the end all nodes have the same book.
+pub fn alike(books: &[&Book]) -> Verdict {
+    demand(books.windows(2).all(|pair| pair[0] == pair[1]), PROPERTY, || {
+        format!("books differ at the end: {books:?}")
+    })
+}

@@ -1,0 +1,382 @@
+//! The group that keeps what people said, and a service that it deploys: nodes do what the book says, people drain nodes, and faults go on
+//! (`docs/protocol/deployment.md`).
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use engine::{Command as Run, Executed, HostError, Quorum, ServiceOutcome};
+use manager::book::{
+    Answer, Book, Command, Deployment, Distribution, Labels, Program, Replication,
+};
+use manager::placement::{Placer, Why};
+use wire::client::Outcome;
+use wire::ordered::GroupOptions;
+use wire::system::{MANAGER, MANAGER_ID};
+use wire::{Duration, GroupId, NodeId, Share, Time};
+
+use super::{Cluster, Epilogue, Extra};
+use crate::check::{Verdict, deployed, liveness};
+use crate::draw::Draw;
+use crate::executor::Executor;
+use crate::fabric::{node_id, place_of};
+use crate::faults::FaultKind;
+use crate::options::GroupPlan;
+use crate::run::Plant;
+use crate::strike::away;
+
+/// How often nodes look at the book, and people at what they said.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// What is said and not answered is said again after so long.
+const AGAIN: Duration = Duration::from_millis(300);
+
+/// How long a call of a node's own may take.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What people say of the seed's first group.
+#[derive(Clone, Debug)]
+pub struct DeployPlan {
+    /// Replicas that are wanted.
+    pub replicas: u32,
+    /// Racks that they are spread over, if they are.
+    pub racks: Option<usize>,
+    /// When those that are lost are replaced.
+    pub replication: Replication,
+    /// Nodes are drained and returned, once in so many looks.
+    pub drains: u64,
+    /// All that is drawn later.
+    pub seed: u64,
+}
+
+impl DeployPlan {
+    /// What a seed draws.
+    pub fn draw(draw: &mut Draw, nodes: usize) -> DeployPlan {
+        let later = Replication::KeepAfter(Duration::from_millis(draw.pick(&[100, 1_000])));
+        DeployPlan {
+            replicas: draw.count(1, nodes.min(3)) as u32,
+            racks: draw.one_in(2).then(|| draw.count(2, 3)),
+            replication: draw.pick(&[Replication::Keep, Replication::Keep, later]),
+            drains: draw.pick(&[10, 30, 1_000]),
+            seed: draw.bits(),
+        }
+    }
+}
+
+/// What becomes of the plan.
+pub(super) struct Deploying {
+    plan: DeployPlan,
+    plant: Plant,
+    draw: Draw,
+    nodes: Vec<Desk>,
+    /// What is being said, to which node, as which of its calls, and until when its answer is awaited.
+    said: Option<(Command, usize, u64, Time)>,
+    /// What was acknowledged.
+    deployed: bool,
+    drained: BTreeSet<NodeId>,
+}
+
+/// A node's part.
+struct Desk {
+    book: Book,
+    placer: Placer,
+    introduced: Option<Time>,
+}
+
+impl Desk {
+    fn new(plant: Plant) -> Desk {
+        Desk { book: Book::default(), placer: plant.placer(), introduced: None }
+    }
+}
+
+impl Deploying {
+    pub fn new(plan: DeployPlan, plant: Plant, nodes: usize) -> Deploying {
+        Deploying {
+            draw: Draw::new(plan.seed),
+            nodes: (0..nodes).map(|_| Desk::new(plant)).collect(),
+            plan,
+            plant,
+            said: None,
+            deployed: false,
+            drained: BTreeSet::new(),
+        }
+    }
+
+    /// A node starts in a new life.
+    pub fn begin(&mut self, node: usize) {
+        self.nodes[node] = Desk::new(self.plant);
+    }
+
+    fn labels(&self, node: usize) -> Labels {
+        let rack = self.plan.racks.map(|racks| ("rack".to_owned(), (node % racks).to_string()));
+        rack.into_iter().collect()
+    }
+
+    fn deployment(&self, group: &GroupPlan) -> Deployment {
+        let program =
+            Program { command: vec!["x".into()], folder: None, environment: Labels::new() };
+        Deployment {
+            group: group.name.clone(),
+            program,
+            options: group.options,
+            replicas: self.plan.replicas,
+            need: None,
+            criticality: 0,
+            labels: Labels::new(),
+            distribution: match self.plan.racks {
+                Some(_) => Distribution::Spread("rack".into()),
+                None => Distribution::LeastLoaded,
+            },
+            replication: self.plan.replication,
+        }
+    }
+
+    /// What people have to say next.
+    fn next(&mut self, group: &GroupPlan, calm: bool) -> Option<Command> {
+        if !self.deployed {
+            return Some(Command::Deploy(self.deployment(group)));
+        }
+        if calm || !self.draw.one_in(self.plan.drains) {
+            return None;
+        }
+        let node = node_id(self.draw.count(0, self.nodes.len() - 1));
+        Some(match self.drained.contains(&node) {
+            true => Command::Return { node },
+            false => Command::Drain { node },
+        })
+    }
+}
+
+impl Cluster {
+    pub(super) fn plan_deployments(&mut self) {
+        if let Some(deploying) = &mut self.deploying {
+            for node in 0..self.options.nodes {
+                let wait = deploying.draw.span(Duration::ZERO, LOOK);
+                self.fabric.later(wait, Extra::Steward(node));
+            }
+            self.fabric.later(LOOK * 4, Extra::People);
+            self.watch.promise.called(MANAGER_ID);
+        }
+    }
+
+    /// A node that starts hosts its replica of the book.
+    pub(super) fn begin_deployments(&mut self, node: usize, stack: &mut engine::Stack) {
+        if let Some(deploying) = &mut self.deploying {
+            deploying.begin(node);
+            let now = self.fabric.local(node);
+            stack.host(now, MANAGER, GroupOptions::default()).expect("it is hosted once");
+        }
+    }
+
+    /// A node's replica of the book does what it is told, at once.
+    pub(super) fn keep_book(&mut self, node: usize, command: Run) {
+        let deploying = self.deploying.as_mut().expect("the book is kept");
+        let book = &mut deploying.nodes[node].book;
+        let (ticket, executed) = match command {
+            Run::Execute { ticket, body, now, .. } => {
+                let command = Command::decode(&body).expect("nodes say what they should");
+                let outcome = match book.apply(now, command) {
+                    Ok(answer) => ServiceOutcome::Ok(vec![u8::from(answer == Answer::Done)].into()),
+                    Err(refusal) => ServiceOutcome::Error(refusal.to_string().into()),
+                };
+                (ticket, Executed::Reply(outcome))
+            }
+            Run::Snapshot { ticket } => (ticket, Executed::Snapshot(Ok(book.encode().into()))),
+            Run::Restore { ticket, state } => {
+                *book = Book::decode(&state).expect("a transfer brings a whole book");
+                (ticket, Executed::Restored(Ok(())))
+            }
+            Run::Reset | Run::Stop | Run::Start(_) => {
+                *book = Book::default();
+                return;
+            }
+            Run::Style(_) => return,
+            Run::Change { .. } | Run::Apply { .. } => {
+                unreachable!("the book's group is semi-active")
+            }
+        };
+        let now = self.fabric.local(node);
+        let stack = self.fabric.hosts[node].process.as_mut().expect("it has just asked");
+        stack.handle_executed(now, MANAGER_ID, ticket, executed);
+    }
+
+    fn say(&mut self, node: usize, command: &Command) -> u64 {
+        let (now, wall) = (self.fabric.local(node), self.fabric.wall(node));
+        let at = self.fabric.now();
+        self.fabric.trace.say(at, || format!("node {} says {command:?}", node + 1));
+        let stack = self.fabric.hosts[node].process.as_mut().expect("it runs");
+        let body = Bytes::from(command.encode());
+        stack.call(now, wall, (MANAGER_ID, Command::METHOD), body, PATIENCE)
+    }
+
+    /// People say something, or say it again.
+    pub(super) fn people(&mut self) -> Verdict {
+        let calm = self.calm.is_some();
+        let now = self.fabric.now();
+        let Some(deploying) = &mut self.deploying else { return Ok(()) };
+        if self.epilogue == Epilogue::Over {
+            return Ok(());
+        }
+        self.fabric.later(LOOK, Extra::People);
+        let command = match &deploying.said {
+            Some((.., until)) if now < *until => return Ok(()),
+            Some((command, ..)) => command.clone(),
+            None => match deploying.next(&self.options.groups[0], calm) {
+                Some(command) => command,
+                None => return Ok(()),
+            },
+        };
+        let node = deploying.draw.count(0, self.options.nodes - 1);
+        if !self.fabric.hosts[node].runs() {
+            return Ok(());
+        }
+        let number = self.say(node, &command);
+        let deploying = self.deploying.as_mut().expect("it was there");
+        deploying.said = Some((command, node, number, now + AGAIN));
+        self.drain(node)
+    }
+
+    /// What came of a call of a node's own.
+    pub(super) fn own_ended(&mut self, node: usize, number: u64, outcome: &Outcome) {
+        let Some(deploying) = &mut self.deploying else { return };
+        let taken = match outcome {
+            Outcome::Ok(_) => true,
+            Outcome::Service(_) => false,
+            _ => return,
+        };
+        if !deploying.said.as_ref().is_some_and(|(_, at, of, _)| (*at, *of) == (node, number)) {
+            return;
+        }
+        match deploying.said.take().map(|(command, ..)| command) {
+            Some(Command::Deploy(_)) => deploying.deployed = taken,
+            // A node that has not told of itself yet is not drained. What was said twice is so since the first time.
+            Some(Command::Drain { node }) if taken => _ = deploying.drained.insert(node),
+            Some(Command::Return { node }) => _ = deploying.drained.remove(&node),
+            _ => {}
+        }
+    }
+
+    /// A node looks at the book, and does what follows.
+    pub(super) fn steward(&mut self, node: usize) -> Verdict {
+        if self.epilogue == Epilogue::Over {
+            return Ok(());
+        }
+        self.fabric.later(LOOK, Extra::Steward(node));
+        if !self.fabric.hosts[node].runs() {
+            return Ok(());
+        }
+        let (now, wall, me) = (self.fabric.local(node), self.fabric.wall(node), node_id(node));
+        let picture = self.fabric.hosts[node].process.as_ref().expect("it runs").picture();
+        let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
+        let Some(shape) = shape.filter(|it| it.primary == me || it.backups.contains(&me)) else {
+            return Ok(());
+        };
+        let deploying = self.deploying.as_mut().expect("it is looked at");
+        let labels = deploying.labels(node);
+        let desk = &mut deploying.nodes[node];
+        let mut says = Vec::new();
+        let waits = desk.introduced.is_some_and(|at| now < at + AGAIN);
+        if desk.book.node(me).is_none() && !waits {
+            desk.introduced = Some(now);
+            says.push(Command::Introduce { node: me, labels, capacity: Share::ONE });
+        }
+        if shape.primary == me {
+            for (step, command) in desk.placer.look(now, wall, &picture, &desk.book) {
+                let group = &self.options.groups[0].name;
+                let placed = desk.book.of(group).expect("it is about this");
+                deployed::decided(&picture, &desk.book, placed, &step)?;
+                if !matches!(self.epilogue, Epilogue::Healing) && step.why != Why::Filled {
+                    deployed::moved_for_nothing(&step)?;
+                }
+                says.push(command);
+            }
+        } else {
+            desk.placer = deploying.plant.placer();
+        }
+        let wanted = desk.book.at(me).next().is_some();
+        for command in &says {
+            self.say(node, command);
+        }
+        self.reconcile(node, wanted)?;
+        self.drain(node)
+    }
+
+    /// A replica comes or goes, as the book says.
+    fn reconcile(&mut self, node: usize, wanted: bool) -> Verdict {
+        let plan = self.options.groups[0].clone();
+        let id = GroupId::of(&plan.name);
+        let (now, me) = (self.fabric.local(node), self.fabric.member(node));
+        let leaving = self.watch.promise.is_leaving(id, me);
+        let there = self.executors[node].contains_key(&id) && !leaving;
+        if wanted == there {
+            return Ok(());
+        }
+        // Who would be the last one left, were somebody cut off now, is not what this is about.
+        let cut = self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush]);
+        let steady = self.calm.is_some() || (!cut && self.is_whole());
+        let spared =
+            steady && self.is_one_ring() && self.watch.promise.spares(id, me, &away(&self.fabric));
+        let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
+        if !wanted {
+            if spared {
+                process.unhost(now, id);
+                self.watch.promise.unhosted(id, me);
+            }
+            return Ok(());
+        }
+        match process.host(now, &plan.name, plan.options) {
+            Ok(id) => {
+                self.watch.promise.hosted(id, me);
+                self.watch.cold.hosted(me, id);
+                self.watch.replaced(me, id, &[])?;
+                self.next_executor += 1;
+                let passive = Self::passive(me, &plan);
+                let executor = Executor::new(&plan, passive, self.next_executor);
+                self.executors[node].insert(id, executor);
+                Ok(())
+            }
+            // It has not gone yet.
+            Err(HostError::Twice) => Ok(()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Whoever hosts the group is now demanded to, as the book of who leads says. What is not so yet.
+    pub(super) fn missing_deployment(&mut self) -> Option<String> {
+        let deploying = self.deploying.as_ref()?;
+        if !deploying.deployed || deploying.said.is_some() {
+            return Some("what people said is not answered yet".into());
+        }
+        let mut leads = None;
+        for host in &self.fabric.hosts {
+            let status = host.process.as_ref()?.status();
+            let group = status.groups.iter().find(|group| group.name == MANAGER)?;
+            let synced = group.replicas.iter().filter(|replica| replica.synced).count();
+            let (members, nodes) = (group.replicas.len(), self.options.nodes);
+            if let Some(missing) = liveness::group(MANAGER, nodes, synced, members) {
+                return Some(missing);
+            }
+            leads = group.primary.map(|member| place_of(member.node));
+        }
+        let book = &deploying.nodes[leads?].book;
+        let placed = book.of(&self.options.groups[0].name);
+        let on: Vec<usize> =
+            placed.map(|it| it.on.iter().map(|node| place_of(*node)).collect()).unwrap_or_default();
+        let missing = deployed::missing(book, &deploying.drained, self.options.nodes, placed);
+        if !on.is_empty() {
+            self.options.groups[0].hosts = on;
+        }
+        missing
+    }
+
+    /// At the end: all books are alike.
+    pub(super) fn finish_deployments(&self) -> Verdict {
+        let Some(deploying) = &self.deploying else { return Ok(()) };
+        let books: Vec<&Book> = deploying.nodes.iter().map(|desk| &desk.book).collect();
+        deployed::alike(&books)
+    }
+}
+
+/// Seeds in which this can be shown: what is answered there is kept, and nobody else takes replicas away.
+pub fn is_possible(nodes: usize, quorum: Quorum) -> bool {
+    nodes >= 2 && quorum == Quorum::Majority
+}
