@@ -27,7 +27,7 @@ pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> 
     let Some(shape) = picture.groups.iter().find(|shape| shape.id == id) else { return Ok(()) };
     let has = |node: &&NodeId| shape.primary == **node || shape.backups.contains(*node);
     let goes = placed.on.iter().filter(|node| !step.on.contains(node));
-    let loses = goes.filter(has).any(|node| present(node));
+    let loses = goes.filter(has).any(&present);
     let left = step.on.iter().filter(has).count();
     // Where nobody can take its replica a drained host goes all the same: one is enough then.
     let places = book.nodes().filter(|(node, _)| present(node) && !book.is_drained(*node));

@@ -243,7 +243,7 @@ impl Cluster {
             Outcome::Service(_) => false,
             _ => return,
         };
-        if !deploying.said.as_ref().is_some_and(|(_, at, of, _)| (*at, *of) == (node, number)) {
+        if deploying.said.as_ref().is_none_or(|(_, at, of, _)| (*at, *of) != (node, number)) {
             return;
         }
         match deploying.said.take().map(|(command, ..)| command) {
