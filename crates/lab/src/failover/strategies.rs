@@ -78,10 +78,10 @@ pub fn run(options: &Options) -> Outcome<()> {
     let mut cluster = Cluster::start(plan)?;
     let mut all: BTreeMap<(usize, usize), Times> = BTreeMap::new();
     for _ in 0..options.kills {
-        for group in 0..GROUPS.len() {
+        for (number, group) in GROUPS.iter().enumerate() {
             for (place, by) in options.strategy.iter().enumerate() {
-                let times = all.entry((group, place)).or_default();
-                one(&mut cluster, GROUPS[group], *by, times)?;
+                let times = all.entry((number, place)).or_default();
+                one(&mut cluster, group, *by, times)?;
             }
         }
     }
