@@ -65,8 +65,8 @@ pub fn missing(
     }
     let wanted = (placed.deployment.replicas as usize).min(able.len());
     let well = placed.on.iter().all(|node| able.contains(node)) && placed.on.len() == wanted;
-    // The only one of a group stays where nobody can take it.
-    let alone = able.is_empty() && placed.on.len() == 1;
+    // Where nobody can take them those who have the state stay (seed 1937).
+    let alone = able.is_empty() && !placed.on.is_empty();
     if !well && !alone {
         return Some(format!("{wanted} replicas are to be on some of {able:?}: {placed:?}"));
     }

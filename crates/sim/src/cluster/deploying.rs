@@ -10,6 +10,7 @@ use manager::book::{
 };
 use manager::placement::{Placer, Why};
 use wire::client::Outcome;
+use wire::limits::MAX_REPLICAS;
 use wire::ordered::GroupOptions;
 use wire::system::{MANAGER, MANAGER_ID};
 use wire::{Duration, GroupId, NodeId, Share, Time};
@@ -376,7 +377,7 @@ impl Cluster {
     }
 }
 
-/// Seeds in which this can be shown: what is answered there is kept, and nobody else takes replicas away.
+/// Seeds in which this can be shown: what is answered there is kept, and all nodes can host the book (seed 1048).
 pub fn is_possible(nodes: usize, quorum: Quorum) -> bool {
-    nodes >= 2 && quorum == Quorum::Majority
+    (2..=MAX_REPLICAS).contains(&nodes) && quorum == Quorum::Majority
 }
