@@ -226,7 +226,7 @@ pub fn run(seed: u64, mut registry: Registry) -> Result<(), String> {
     registry.apply(Time(1), Command::Tick).map_err(|error| error.to_string())?;
     let mut late: Vec<Command> = Vec::new();
     for step in 0..300 {
-        now = now + Duration::from_millis(random.below(40));
+        now += Duration::from_millis(random.below(40));
         let command = match late.len() {
             // It was said before, and comes now, perhaps not for the last time.
             n if n > 0 && random.one_in(3) => late[random.below(n as u64) as usize].clone(),

@@ -56,7 +56,7 @@ impl World {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        self.now = self.now + STEP;
+        self.now += STEP;
         let now = self.now;
         let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
         for node in nodes {
