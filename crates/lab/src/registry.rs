@@ -17,6 +17,9 @@ use crate::{Outcome, machine};
 /// The group whose replicas are bound.
 const GROUP: &str = "inline";
 
+/// After the last change: what belongs to it is over by then.
+const SETTLE: Duration = Duration::from_secs(3);
+
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -109,6 +112,7 @@ fn measure(
         }
         wait(&mut admin, |nodes| nodes.len() == replicas as usize)?;
     }
+    thread::sleep(SETTLE);
     let all = || {
         let nodes = (1..=options.nodes).map(NodeId);
         nodes.map(|id| Ok(usage(&cluster, id)?.datagrams)).sum::<Outcome<u64>>()
