@@ -208,6 +208,9 @@ impl Cluster {
         if let Some(knobs) = self.plan.manager {
             config.manager = knobs;
         }
+        if let Some(knobs) = self.plan.registry {
+            config.registry = knobs;
+        }
         config.security = self.keys.node(&config, self.plan.protect)?;
         let path = self.folder.path().join(format!("node-{}.toml", id.0));
         fs::write(&path, config.to_toml())?;

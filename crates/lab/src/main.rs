@@ -29,6 +29,7 @@ mod outsider;
 mod plot;
 mod protect;
 mod quota;
+mod registry;
 mod ring;
 mod scenario;
 mod slow;
@@ -88,6 +89,8 @@ enum Experiment {
     Study(study::Options),
     /// FLARe's experiments: processors fail, and clients go where there is room, or where a list written beforehand sends them.
     Flare(flare::Options),
+    /// How long a dead member stays in the registry, by notification, lease and both, and their traffic.
+    Registry(registry::Options),
     /// A million datagrams of somebody without the cluster key, who owns the network.
     Outsider(outsider::Options),
     /// A process of an experiment.
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Experiment::Hosts(options) => scenario::run(&options),
         Experiment::Study(options) => study::run(&options),
         Experiment::Flare(options) => flare::run(&options),
+        Experiment::Registry(options) => registry::run(&options),
         Experiment::Outsider(options) => outsider::run(&options),
         Experiment::Child(options) => child::run(&options),
     };

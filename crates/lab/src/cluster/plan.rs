@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use steadfast::ManagerKnobs;
+use steadfast::{ManagerKnobs, RegistryKnobs};
 
 use crate::flare::Scene;
 use crate::protect::Protect;
@@ -33,6 +33,8 @@ pub struct Plan {
     pub processor: Option<(u32, Duration)>,
     /// What the nodes' managers are told, if they have one.
     pub manager: Option<ManagerKnobs>,
+    /// Whether the nodes keep the registry, and how.
+    pub registry: Option<RegistryKnobs>,
     /// The token rests when nobody wants it.
     pub parking: bool,
     /// The ring's `accelerated`, if not that by default.
@@ -61,6 +63,7 @@ impl Default for Plan {
             awake: false,
             processor: None,
             manager: None,
+            registry: None,
             parking: true,
             accelerated: None,
             slow_share: None,

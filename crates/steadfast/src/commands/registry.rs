@@ -43,11 +43,15 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     /// All bindings.
+    #[command(after_help = "Examples:\n  steadfast registry list --config node.toml")]
     List {
         #[command(flatten)]
         how: How,
     },
     /// The bindings of one name. Fails if there is none.
+    #[command(
+        after_help = "Examples:\n  steadfast registry look-up orders --json | jq '.bindings[].address'"
+    )]
     LookUp {
         /// The name.
         name: String,
@@ -55,6 +59,9 @@ enum What {
         how: How,
     },
     /// Gives a name an address, beside others that it has.
+    #[command(
+        after_help = "Examples:\n  steadfast registry bind printer 10.0.0.7:631 --technique lease --lease-ms 3000 --refresh-ms 1000"
+    )]
     Bind {
         /// The name, 1 to 128 bytes.
         name: String,
@@ -73,6 +80,7 @@ enum What {
         how: How,
     },
     /// Takes an address from a name, whoever gave it.
+    #[command(after_help = "Examples:\n  steadfast registry unbind printer 10.0.0.7:631")]
     Unbind {
         /// The name.
         name: String,
@@ -82,6 +90,7 @@ enum What {
         how: How,
     },
     /// Follows what is bound and what ends, a line each, until it is interrupted. The command waits at the node, which answers when there is something new.
+    #[command(after_help = "Examples:\n  steadfast registry watch --json --config node.toml")]
     Watch {
         /// This name only.
         name: Option<String>,
