@@ -76,7 +76,7 @@ pub(crate) struct Call {
     /// Targets that this round leaves out.
     pub(crate) tried: Vec<SocketAddr>,
     /// Where the last attempt went.
-    last: Option<SocketAddr>,
+    pub(crate) last: Option<SocketAddr>,
     hops: usize,
     pauses: u32,
     /// How often a node has had no room for it.
@@ -313,7 +313,7 @@ impl Session {
         let alone = call.phase == Phase::Attempting
             && matches!(call.attempts[..], [Attempt { sent: true, .. }]);
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
-        let best = group.best(now, &self.links, &call.tried, call.access.reads());
+        let best = group.best(now, &self.links, &call.tried);
         let best = best.filter(|_| alone);
         let Some(address) = best.filter(|best| !self.links.is_suspect(*best)) else { return };
         let Some(link) = self.links.ready_at(address) else { return };

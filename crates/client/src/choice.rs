@@ -14,8 +14,11 @@ impl Session {
     pub(crate) fn choose(&mut self, now: Time, id: CallId) -> Option<SocketAddr> {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];
-        let best = || group.best(now, &self.links, &call.tried, call.access.reads());
-        let Some(anycast) = self.anycast(id) else { return best() };
+        let best = || group.best(now, &self.links, &call.tried);
+        // Who has declined may do so each time: of some groups only the primary answers reads, which no client knows (seed 3977).
+        let Some(anycast) = self.anycast(id).filter(|_| call.last.is_none()) else {
+            return best();
+        };
         let mut fit = group.fit(now, &self.links, &call.tried);
         if fit.is_empty() {
             return best();
@@ -66,7 +69,7 @@ impl Session {
         if self.anycast(id).is_some() && call.attempts.iter().any(|a| known(a.address)) {
             return None;
         }
-        let best = group.best(now, &self.links, &[], call.access.reads())?;
+        let best = group.best(now, &self.links, &[])?;
         let is_there = call.attempts.iter().any(|attempt| attempt.address == best);
         (!is_there).then_some(best)
     }

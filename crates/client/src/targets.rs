@@ -252,10 +252,10 @@ impl Group {
         now: Time,
         links: &Links,
         tried: &[SocketAddr],
-        reads: bool,
     ) -> Option<SocketAddr> {
         let addresses = self.targets.nodes.iter().map(|target| target.address);
-        let waits = any_answers(self.targets.style, reads);
+        // Not of reads: a primary that has returned answers them, and it may be the only one.
+        let waits = any_answers(self.targets.style, false);
         let fit = |address: &SocketAddr| {
             !tried.contains(address) && links.avoided_until(*address, now).is_none()
         };

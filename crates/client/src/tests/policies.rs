@@ -374,3 +374,18 @@ fn others_do_not_watch_and_do_not_believe_what_is_pushed() {
         assert_eq!(shares(&cluster), [1, 0, 0], "{strategy:?}");
     }
 }
+
+#[test]
+fn a_read_that_a_backup_declines_goes_to_the_first_in_rank() {
+    for anycast in [Anycast::Uniform, Anycast::LeastLoaded, Anycast::BestOfTwo] {
+        let mut cluster = like(3, Style::WarmPassive, choice(anycast));
+        for node in [2, 3] {
+            cluster.node(node).manner = Manner::Answer(Outcome::NotPrimary, None);
+        }
+        for _ in 0..20 {
+            let read = cluster.read(ms(1_000), Reading::Linearizable);
+            cluster.result(read).unwrap();
+        }
+        assert!(cluster.requests.len() <= 40, "{anycast:?}: {}", cluster.requests.len());
+    }
+}
