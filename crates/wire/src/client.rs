@@ -17,7 +17,7 @@
 //! | 6 | [`Reply`] | node to client |
 //! | 7 | [`Farewell`] | node to client, before it closes the stream |
 //! | 8 | [`Watch`] | client to node: tell me of this group's newer views |
-//! | 9 | News: a [`Bound`] | node to client: there is one |
+//! | 9 | [`News`](Frame::News) | node to client: there is one; a [`Bound`] |
 
 use alloc::string::String;
 use alloc::vec::Vec;
