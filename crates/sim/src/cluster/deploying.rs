@@ -13,7 +13,7 @@ use wire::client::Outcome;
 use wire::limits::MAX_REPLICAS;
 use wire::ordered::GroupOptions;
 use wire::system::{MANAGER, MANAGER_ID};
-use wire::{Duration, GroupId, NodeId, Share, Time};
+use wire::{Duration, GroupId, Member, NodeId, Share, Time};
 
 use super::{Cluster, Epilogue, Extra};
 use crate::check::{Verdict, deployed, liveness};
@@ -69,8 +69,8 @@ pub(super) struct Deploying {
     plant: Plant,
     draw: Draw,
     nodes: Vec<Desk>,
-    /// What is being said, to which node, as which of its calls, and until when its answer is awaited.
-    said: Option<(Command, usize, u64, Time)>,
+    /// What is being said, to which life of a node, as which of its calls, and until when its answer is awaited.
+    said: Option<(Command, Member, u64, Time)>,
     /// What was acknowledged.
     deployed: bool,
     drained: BTreeSet<NodeId>,
@@ -230,21 +230,22 @@ impl Cluster {
         if !self.fabric.hosts[node].runs() {
             return Ok(());
         }
-        let number = self.say(node, &command);
+        let (me, number) = (self.fabric.member(node), self.say(node, &command));
         let deploying = self.deploying.as_mut().expect("it was there");
-        deploying.said = Some((command, node, number, now + AGAIN));
+        deploying.said = Some((command, me, number, now + AGAIN));
         self.drain(node)
     }
 
     /// What came of a call of a node's own.
     pub(super) fn own_ended(&mut self, node: usize, number: u64, outcome: &Outcome) {
+        let me = self.fabric.member(node);
         let Some(deploying) = &mut self.deploying else { return };
         let taken = match outcome {
             Outcome::Ok(_) => true,
             Outcome::Service(_) => false,
             _ => return,
         };
-        if deploying.said.as_ref().is_none_or(|(_, at, of, _)| (*at, *of) != (node, number)) {
+        if deploying.said.as_ref().is_none_or(|(_, at, of, _)| (*at, *of) != (me, number)) {
             return;
         }
         match deploying.said.take().map(|(command, ..)| command) {
