@@ -68,6 +68,11 @@ impl Promise {
         self.pending.retain(|(_, leaving)| *leaving != member);
     }
 
+    /// It runs, and was not told to leave.
+    pub fn lives(&self, member: Member) -> bool {
+        self.alive.contains(&member)
+    }
+
     /// A configuration was delivered somewhere: it may become a component.
     pub fn configuration(&mut self, ring: RingId, members: &[Member]) {
         if 2 * members.len() > self.configured {

@@ -325,6 +325,10 @@ impl Cluster {
             }
             return Ok(());
         }
+        // A node that is about to stop starts nothing (seed 8700).
+        if !self.watch.promise.lives(me) {
+            return Ok(());
+        }
         match process.host(now, &plan.name, plan.options) {
             Ok(id) => {
                 self.watch.promise.hosted(id, me);
