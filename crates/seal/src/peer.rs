@@ -98,7 +98,10 @@ impl Peer {
         if !self.is_to_answer(challenge, now) {
             return None;
         }
-        self.answered = Some(life);
+        // What a former life has sent comes late, or from a recording: it takes nothing any more.
+        if self.answered.is_none_or(|known| known.incarnation <= life.incarnation) {
+            self.answered = Some(life);
+        }
         // It has to prove itself too: then both know each other after three messages.
         let is_met = self.opener.life() == Some(life);
         let mine = (!is_met).then(|| self.challenge(now, entropy));
