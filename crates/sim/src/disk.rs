@@ -29,7 +29,7 @@ struct File {
     /// As it is on the disk.
     durable: Vec<u8>,
     /// Sectors on their way, oldest first.
-    pending: Vec<(usize, Vec<u8>)>,
+    pending: Vec<(usize, Bytes)>,
     /// Bytes that are taken from the disk's room, at least.
     allocated: usize,
 }
@@ -60,7 +60,10 @@ pub struct Troubles {
 
 /// A disk.
 pub struct Disk {
-    files: Vec<File>,
+    /// By number; each that has a name, is on its way to one, or had one before power was lost.
+    files: BTreeMap<usize, File>,
+    /// The next number.
+    next: usize,
     names: BTreeMap<FileName, usize>,
     durable: BTreeMap<FileName, usize>,
     pending: Vec<Naming>,
@@ -81,7 +84,8 @@ impl Disk {
     /// An empty one.
     pub fn new(capacity: usize, troubles: Troubles, draw: Draw) -> Disk {
         Disk {
-            files: Vec::new(),
+            files: BTreeMap::new(),
+            next: 0,
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
             pending: Vec::new(),
@@ -94,8 +98,7 @@ impl Disk {
 
     /// Bytes that files take.
     pub fn used(&self) -> usize {
-        let of =
-            |number: &usize| self.files[*number].shown.len().max(self.files[*number].allocated);
+        let of = |number: &usize| self.files[number].shown.len().max(self.files[number].allocated);
         self.names.values().map(of).sum()
     }
 
@@ -123,7 +126,7 @@ impl Disk {
                     Some(&number) => number,
                     None => self.new_file(*file),
                 };
-                let known = self.files[number].allocated;
+                let known = self.files[&number].allocated;
                 if !self.has_room((*size as usize).saturating_sub(known)) {
                     return full();
                 }
@@ -133,7 +136,7 @@ impl Disk {
                     return Err(failure(FailureKind::Missing, "no such file"));
                 };
                 let offset = *offset as usize;
-                let length = self.files[number].shown.len();
+                let length = self.files[&number].shown.len();
                 let grown = (offset + bytes.len()).saturating_sub(length);
                 let more = if self.troubles.copies { bytes.len() } else { grown };
                 if more > 0 && !self.has_room(more) {
@@ -170,11 +173,11 @@ impl Disk {
                 let Some(&number) = self.names.get(file) else {
                     return Err(failure(FailureKind::Refused, "no such file to allocate"));
                 };
-                let known = self.files[number].allocated;
+                let known = self.files[&number].allocated;
                 if !self.has_room((*size as usize).saturating_sub(known)) {
                     return Err(failure(FailureKind::Full, "no space left on device"));
                 }
-                self.files[number].allocated = known.max(*size as usize);
+                self.file(number).allocated = known.max(*size as usize);
             }
             Op::Write { .. } => {}
             Op::Rename { from, to } => {
@@ -194,27 +197,40 @@ impl Disk {
         Ok(Done::Well)
     }
 
+    fn add(&mut self, file: File) -> usize {
+        let number = self.next;
+        self.next += 1;
+        self.files.insert(number, file);
+        number
+    }
+
+    fn file(&mut self, number: usize) -> &mut File {
+        self.files.get_mut(&number).expect("who has a name has contents")
+    }
+
     fn new_file(&mut self, name: FileName) -> usize {
         // As with O_TRUNC the file keeps its identity if it is there, but a new one is as good here: its old
         // content is of no use to anybody.
-        let number = self.files.len();
-        self.files.push(File::default());
+        let number = self.add(File::default());
         self.names.insert(name, number);
         self.pending.push(Naming::Is(name, number));
         number
     }
 
     fn write(&mut self, number: usize, offset: usize, bytes: &[u8]) {
-        let file = &mut self.files[number];
+        let file = self.file(number);
         let end = offset + bytes.len();
         if file.shown.len() < end {
             file.shown.resize(end, 0);
         }
         file.shown[offset..end].copy_from_slice(bytes);
-        for sector in offset / SECTOR..end.div_ceil(SECTOR) {
-            let from = sector * SECTOR;
-            let to = (from + SECTOR).min(file.shown.len());
-            file.pending.push((sector, file.shown[from..to].to_vec()));
+        let sectors = offset / SECTOR..end.div_ceil(SECTOR);
+        let start = sectors.start * SECTOR;
+        let whole = (sectors.end * SECTOR).min(file.shown.len());
+        let written = Bytes::copy_from_slice(&file.shown[start.min(whole)..whole]);
+        for sector in sectors {
+            let from = sector * SECTOR - start;
+            file.pending.push((sector, written.slice(from..(from + SECTOR).min(written.len()))));
         }
     }
 
@@ -222,7 +238,7 @@ impl Disk {
         let Some(&number) = self.names.get(&name) else {
             return Err(failure(FailureKind::Missing, "no such file"));
         };
-        let shown = &self.files[number].shown;
+        let shown = &self.files[&number].shown;
         let from = (offset as usize).min(shown.len());
         let to = (from + length).min(shown.len());
         Ok(Done::Read(Bytes::copy_from_slice(&shown[from..to])))
@@ -233,7 +249,7 @@ impl Disk {
             return Err(failure(FailureKind::Refused, "no such file to sync"));
         };
         let fails = self.draw.permille(self.troubles.unsynced);
-        let file = &mut self.files[number];
+        let file = self.files.get_mut(&number).expect("who has a name has contents");
         for (sector, bytes) in std::mem::take(&mut file.pending) {
             if !fails || self.draw.one_in(2) {
                 put(&mut file.durable, sector, &bytes);
@@ -249,6 +265,7 @@ impl Disk {
                 rename(&mut self.durable, naming);
             }
         }
+        self.tidy();
         if fails { Err(failure(FailureKind::Unsynced, "sync: input/output error")) } else { Ok(()) }
     }
 }

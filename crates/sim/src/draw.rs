@@ -2,6 +2,10 @@
 
 use wire::{Duration, Random};
 
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).expect("spans are short")
+}
+
 /// A seeded source of choices.
 #[derive(Clone, Debug)]
 pub struct Draw(Random);
@@ -50,17 +54,17 @@ impl Draw {
 
     /// A span from `low` to `high`.
     pub fn span(&mut self, low: Duration, high: Duration) -> Duration {
-        let nanos = |span: Duration| u64::try_from(span.as_nanos()).expect("spans are short");
         Duration::from_nanos(self.between(nanos(low), nanos(high)))
     }
 
     /// A span whose logarithm is even: short ones are as likely as long ones.
     pub fn scale(&mut self, low: Duration, high: Duration) -> Duration {
+        let (low, high) = (nanos(low), nanos(high));
         let mut top = low;
         while top < high && self.one_in(2) {
             top = (top * 3).min(high);
         }
-        self.span(low, top.max(low))
+        Duration::from_nanos(self.between(low, top))
     }
 
     /// `count` different numbers below `bound`, in random order.

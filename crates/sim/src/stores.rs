@@ -143,12 +143,14 @@ impl World {
             if !self.open && self.over.is_some() {
                 return Ok(());
             }
-            if next <= self.now {
+            // While it opens there is nothing to use.
+            if self.open && next <= self.now {
                 self.use_it()?;
                 let think = self.options.think;
-                next = self.now + self.draw.scale(Duration::from_nanos(1), think);
+                let shortest = if self.has_enough() { think } else { Duration::from_nanos(1) };
+                next = self.now + self.draw.scale(shortest, think);
             }
-            self.step(end.min(next))?;
+            self.step(if self.open { end.min(next) } else { end })?;
         }
         Ok(())
     }

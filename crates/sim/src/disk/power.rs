@@ -1,6 +1,6 @@
 //! What befalls a disk while nobody uses it: power is lost, bits rot, files are replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use store::FileName;
 
@@ -14,7 +14,7 @@ impl Disk {
                 rename(&mut self.durable, naming);
             }
         }
-        for file in &mut self.files {
+        for file in self.files.values_mut() {
             let mut spoilt = Vec::new();
             for (sector, bytes) in std::mem::take(&mut file.pending) {
                 if self.draw.one_in(2) {
@@ -41,14 +41,11 @@ impl Disk {
     }
 
     /// Forgets the contents that nobody can name any more.
-    fn tidy(&mut self) {
-        let named = |number: usize| {
-            self.names.values().chain(self.durable.values()).any(|&other| other == number)
-        };
-        let gone: Vec<usize> = (0..self.files.len()).filter(|&number| !named(number)).collect();
-        for number in gone {
-            self.files[number] = File::default();
-        }
+    pub(super) fn tidy(&mut self) {
+        debug_assert!(self.pending.is_empty(), "what is on its way names files, too");
+        let named: BTreeSet<usize> =
+            self.names.values().chain(self.durable.values()).copied().collect();
+        self.files.retain(|number, _| named.contains(number));
     }
 
     /// A bit of a file changes by itself, on the disk and in all that is shown of it. Gives what mends it.
@@ -61,7 +58,7 @@ impl Disk {
             return None;
         }
         let mut name = self.draw.pick(&names);
-        let shown = &self.files[self.names[&name]].shown;
+        let shown = &self.files[&self.names[&name]].shown;
         // Most of a segment may be empty.
         let used = shown.iter().rposition(|&byte| byte != 0)? + 1;
         let mut at = self.draw.count(0, used - 1);
@@ -79,7 +76,7 @@ impl Disk {
     /// Changes a bit, or changes it back. Tells whether there is such a bit.
     pub fn flip(&mut self, (name, at, bit): Rot) -> bool {
         let Some(&number) = self.names.get(&name) else { return false };
-        let file = &mut self.files[number];
+        let file = self.file(number);
         let there = at < file.shown.len();
         for bytes in [&mut file.shown, &mut file.durable] {
             if let Some(byte) = bytes.get_mut(at) {
@@ -91,13 +88,12 @@ impl Disk {
 
     /// What a file holds.
     pub fn content(&self, name: FileName) -> Option<Vec<u8>> {
-        self.names.get(&name).map(|&number| self.files[number].shown.clone())
+        self.names.get(&name).map(|&number| self.files[&number].shown.clone())
     }
 
     /// Somebody replaces a file, name and all.
     pub fn put(&mut self, name: FileName, bytes: Vec<u8>) {
-        let number = self.files.len();
-        self.files.push(File { shown: bytes.clone(), durable: bytes, ..File::default() });
+        let number = self.add(File { shown: bytes.clone(), durable: bytes, ..File::default() });
         self.names.insert(name, number);
         self.durable.insert(name, number);
     }
@@ -109,7 +105,7 @@ impl Disk {
 
     /// Bytes of room that a file has.
     pub fn room_of(&self, name: FileName) -> usize {
-        self.names.get(&name).map_or(0, |&number| self.files[number].allocated)
+        self.names.get(&name).map_or(0, |&number| self.files[&number].allocated)
     }
 }
 

@@ -11,9 +11,6 @@ use crate::check::{Verdict, demand};
 impl World {
     /// Appends something, or takes a snapshot.
     pub(super) fn use_it(&mut self) -> Verdict {
-        if !self.open {
-            return Ok(());
-        }
         let many = if self.draw.one_in(4) { self.wanted.len() } else { 1 };
         for strand in self.wanted.split_off(self.wanted.len().saturating_sub(many)) {
             if self.options.obliging {
@@ -47,9 +44,14 @@ impl World {
         Place { epoch: self.lives, ring: RingId::default(), sequence: self.log.last().0 }
     }
 
+    /// No more records are appended before all heals.
+    pub(super) fn has_enough(&self) -> bool {
+        self.appended > RECORDS && !self.healed
+    }
+
     pub(super) fn append(&mut self) -> Verdict {
         self.appended += 1;
-        if self.appended > RECORDS && !self.healed {
+        if self.has_enough() {
             return Ok(());
         }
         let length = self.draw.count(0, self.options.longest);
