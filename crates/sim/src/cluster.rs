@@ -148,6 +148,8 @@ struct Cluster {
     /// What people deploy, if they do.
     deploying: Option<Deploying>,
     calm: Option<Time>,
+    /// Since when each look has found something that is not right.
+    amiss: Option<Time>,
     /// No fault strikes before.
     undisturbed: Time,
     /// In a seed of smooth moves: since when all groups are whole.
@@ -190,6 +192,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
         calm: None,
+        amiss: None,
         undisturbed: Time::ZERO,
         whole: None,
         formed: Time::ZERO,

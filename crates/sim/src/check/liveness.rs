@@ -12,6 +12,10 @@ const PROPERTY: &str = "liveness after healing";
 /// From the end of the faults until everything must work.
 pub const WITHIN: Duration = Duration::from_secs(6);
 
+/// What a call or a checkpoint under way brings about, and ends again, lasts shorter than this: a client of few retries may call for long
+/// after everything works (seed 62204).
+pub const PASSING: Duration = Duration::from_millis(250);
+
 /// How much later than its deadline a call may be given back: the client's timer and its drift.
 pub const LATE: Duration = Duration::from_millis(20);
 
@@ -62,6 +66,12 @@ pub fn handed_over(name: &str, nodes: &[(u64, bool, Option<bool>)]) -> Option<St
     })
 }
 
+/// Time is up: so long ago all healed, and for so long every look has found something that is not right. What comes and goes for ever
+/// is none the better for it.
+pub fn is_over(healed: Duration, amiss: Duration) -> bool {
+    healed > WITHIN && amiss > PASSING || healed > 2 * WITHIN
+}
+
 /// Time is up: objects if something is still not right.
 pub fn finish(missing: Option<String>) -> Verdict {
     let text = || format!("{WITHIN:?} after all healed, {}", missing.clone().unwrap_or_default());
@@ -82,6 +92,15 @@ pub fn answered(call: &str, error: Option<String>) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_passes_is_excused_for_a_while_and_what_stays_is_not() {
+        let (short, long) = (PASSING / 2, PASSING * 2);
+        assert!(!is_over(WITHIN / 2, long));
+        assert!(!is_over(WITHIN * 3 / 2, short));
+        assert!(is_over(WITHIN * 3 / 2, long));
+        assert!(is_over(WITHIN * 3, short));
+    }
 
     #[test]
     fn what_is_not_right_is_named() {

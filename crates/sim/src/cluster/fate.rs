@@ -318,11 +318,13 @@ impl Cluster {
         // Those who could notice may have gone since.
         self.end_lies();
         let now = self.fabric.now();
-        let late = now.since(self.calm.expect("looks come after the calm")) > liveness::WITHIN;
         let undeployed = self.missing_deployment();
         let missing = undeployed.or_else(|| self.missing());
         self.mind_ranks(missing.is_none())?;
         let missing = missing.or_else(|| self.missing_rank());
+        self.amiss = missing.as_ref().map(|_| self.amiss.unwrap_or(now));
+        let healed = now.since(self.calm.expect("looks come after the calm"));
+        let late = liveness::is_over(healed, now.since(self.amiss.unwrap_or(now)));
         if let Some(missing) = &missing {
             self.fabric.trace.say(now, || format!("not yet: {missing}"));
         }

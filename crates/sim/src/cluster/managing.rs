@@ -170,7 +170,7 @@ impl Cluster {
             *told = Some((now, above));
         }
         let picture = stack.picture();
-        let wishes = management.nodes[node].manager.look(now, &picture);
+        let wishes = management.nodes[node].manager.look(now, picture);
         management.ranks.wished(at, me, management.config.settle / 2, &wishes)?;
         for wish in wishes {
             self.fabric.trace.say(at, || format!("{me} wishes {wish:?}"));
