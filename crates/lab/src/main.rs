@@ -31,6 +31,7 @@ mod protect;
 mod quota;
 mod registry;
 mod ring;
+mod scale;
 mod scenario;
 mod slow;
 mod study;
@@ -83,6 +84,8 @@ enum Experiment {
     Badinput(bad_input::Options),
     /// The time of a view change after one crash, by the number of nodes.
     Growth(growth::Options),
+    /// What one host's loss costs the manager, by the number of nodes and groups: its time, and bytes told.
+    Scale(scale::Options),
     /// Cut cables, deaf and mute hosts, random loss, two networks: checked on real sockets in network namespaces.
     Hosts(scenario::Options),
     /// The latency study of the FT-CORBA paper: groups that call groups, measured beside its equations (1) to (7).
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Experiment::Blackbox(options) => blackbox::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),
+        Experiment::Scale(options) => scale::run(&options),
         Experiment::Hosts(options) => scenario::run(&options),
         Experiment::Study(options) => study::run(&options),
         Experiment::Flare(options) => flare::run(&options),

@@ -37,6 +37,8 @@ pub struct Cluster {
     groups: BTreeMap<GroupId, Group>,
     primaries: BTreeMap<NodeId, BTreeSet<GroupId>>,
     backups: BTreeMap<NodeId, BTreeSet<GroupId>>,
+    /// Hosts that have too much to do.
+    overloaded: BTreeSet<NodeId>,
 }
 
 impl Cluster {
@@ -48,11 +50,13 @@ impl Cluster {
     /// A host is there, or is another than before.
     pub fn set_host(&mut self, node: NodeId, host: Host) {
         self.hosts.insert(node, host);
+        self.weigh(node);
     }
 
     /// A host is gone. What groups have there stays until they are set anew.
     pub fn remove_host(&mut self, node: NodeId) {
         self.hosts.remove(&node);
+        self.weigh(node);
     }
 
     /// A group is there, or is another than before.
@@ -72,7 +76,9 @@ impl Cluster {
         for node in &group.backups {
             self.backups.entry(*node).or_default().insert(id);
         }
+        let primary = group.primary;
         self.groups.insert(id, group);
+        self.weigh(primary);
     }
 
     /// A group is gone.
@@ -88,7 +94,22 @@ impl Cluster {
         };
         leave(&mut self.primaries, &group.primary);
         group.backups.iter().for_each(|node| leave(&mut self.backups, node));
+        self.weigh(group.primary);
         Some(group)
+    }
+
+    /// What this host has to do may be too much now, or no longer.
+    fn weigh(&mut self, node: NodeId) {
+        if self.hosts.contains_key(&node) && self.excess(node, &[], &[]) > Share::ZERO {
+            self.overloaded.insert(node);
+        } else {
+            self.overloaded.remove(&node);
+        }
+    }
+
+    /// Hosts that have too much to do.
+    pub fn overloaded(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.overloaded.iter().copied()
     }
 
     /// All hosts that are there.
@@ -133,14 +154,18 @@ impl Cluster {
         let gone = |id: &GroupId| !gone.contains(id);
         let here = self.primaries(node).filter(gone).chain(come.iter().copied());
         let tasks: Vec<Task> = here.filter_map(|id| Some(self.groups.get(&id)?.task)).collect();
-        let (other, capacity) = self
-            .hosts
-            .get(&node)
-            .map_or((Share::ZERO, Share::ZERO), |host| (host.other, host.capacity));
-        self.policy.excess(&tasks, other, capacity)
+        self.excess_of(node, &tasks)
     }
 
-    fn tasks(&self, node: NodeId) -> impl Iterator<Item = Task> + '_ {
+    /// By how much a host has too much to do if these are all its tasks.
+    pub(crate) fn excess_of(&self, node: NodeId, tasks: &[Task]) -> Share {
+        let host = self.hosts.get(&node);
+        let (other, capacity) =
+            host.map_or((Share::ZERO, Share::ZERO), |host| (host.other, host.capacity));
+        self.policy.excess(tasks, other, capacity)
+    }
+
+    pub(crate) fn tasks(&self, node: NodeId) -> impl Iterator<Item = Task> + '_ {
         self.primaries(node).filter_map(|id| Some(self.groups.get(&id)?.task))
     }
 }

@@ -3,7 +3,7 @@
 //! It is driven by levels, not by events: whatever it has missed, forgotten or asked for in vain, the next look at the whole picture shows.
 //! So nothing of it has to survive: whoever leads next begins with what the table says.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use wire::ordered::Usage;
@@ -85,6 +85,10 @@ pub struct Manager {
     config: Config,
     planted: Planted,
     ranking: Ranking,
+    /// What it has taken over: only what differs from that costs anything at the next look.
+    seen: Picture,
+    /// Groups of which nothing was wished at the last look, as they were about to change.
+    left: Vec<GroupId>,
     /// For which view, on which ring, an order was asked for last: there it is on its way, or void.
     asked: BTreeMap<GroupId, (RingId, ViewNumber)>,
     /// When primaries were moved last, and hosts lost or got one.
@@ -103,6 +107,8 @@ impl Manager {
             config,
             planted,
             ranking: Ranking::new(config.policy),
+            seen: Picture::default(),
+            left: Vec::new(),
             asked: BTreeMap::new(),
             moved: BTreeMap::new(),
             touched: BTreeMap::new(),
@@ -110,35 +116,45 @@ impl Manager {
     }
 
     /// What follows from this picture, as far as it was not asked for already.
-    pub fn look(&mut self, now: Time, picture: &Picture) -> Vec<Wish> {
+    pub fn look(&mut self, now: Time, picture: Picture) -> Vec<Wish> {
         if !picture.leads {
             // Whoever leads meanwhile may decide otherwise: what the table says counts. What was moved is moved.
-            self.ranking = Ranking::new(self.config.policy);
+            self.forget();
             self.asked.clear();
             return Vec::new();
         }
         if self.planted.is(Bug::ObeyNoise) {
-            self.ranking = Ranking::new(self.config.policy);
+            self.forget();
         }
-        self.learn(picture);
-        self.ranking.settle();
+        let is_new = picture.ring != self.seen.ring;
+        let mut looked = self.learn(&picture);
+        looked.extend(self.ranking.settle());
+        looked.extend(core::mem::take(&mut self.left));
+        if is_new || !self.config.look_ahead {
+            // What was asked for on another ring may be lost; and what the paper's ranking makes of it depends on all hosts.
+            looked.extend(picture.groups.iter().map(|shape| shape.id));
+        }
         let mut wishes = self.relief(now);
-        let moving: Vec<GroupId> = wishes
-            .iter()
-            .filter_map(|wish| match wish {
-                Wish::Move { group, .. } => Some(*group),
-                Wish::Rank { .. } => None,
-            })
-            .collect();
-        for shape in &picture.groups {
-            // Its view is about to change.
-            if !moving.contains(&shape.id)
-                && let Some(order) = self.order(picture.ring, shape)
-            {
+        for wish in &wishes {
+            if let Wish::Move { group, .. } = wish {
+                // Its view is about to change.
+                looked.remove(group);
+                self.left.push(*group);
+            }
+        }
+        for shape in looked.into_iter().filter_map(|id| picture.group(id)) {
+            if let Some(order) = self.order(picture.ring, shape) {
                 wishes.push(Wish::Rank { group: shape.id, view: shape.view, order });
             }
         }
+        self.seen = picture;
         wishes
+    }
+
+    /// What the next picture shows is new.
+    fn forget(&mut self) {
+        self.ranking = Ranking::new(self.config.policy);
+        self.seen = Picture::default();
     }
 
     /// What it has made of the last picture.
@@ -146,42 +162,50 @@ impl Manager {
         &self.ranking
     }
 
-    /// Takes the picture over: hosts that have told what they have to do, and groups whose primary's host is one.
-    fn learn(&mut self, picture: &Picture) {
-        let gone: Vec<NodeId> = self.ranking.cluster().hosts().map(|(node, _)| node).collect();
-        for node in gone.into_iter().filter(|node| picture.usage(*node).is_none()) {
-            self.ranking.remove_host(node);
+    /// Takes over what is new in the picture: hosts that have told what they have to do, and groups whose primary's host is one. Returns
+    /// the groups that had to do with it.
+    fn learn(&mut self, picture: &Picture) -> BTreeSet<GroupId> {
+        let (mut hosts, groups) = picture.differs_from(&self.seen);
+        for node in hosts.iter().filter(|node| picture.usage(**node).is_none()) {
+            self.ranking.remove_host(*node);
         }
-        let is_known =
-            |shape: &&Shape| picture.usage(shape.primary).is_some() && !shape.backups.is_empty();
-        let known: Vec<&Shape> = picture.groups.iter().filter(is_known).collect();
-        let here = |id: &GroupId| known.binary_search_by_key(id, |shape| shape.id).is_ok();
-        let old: Vec<GroupId> = self.ranking.cluster().groups().map(|(id, _)| id).collect();
-        for id in old.into_iter().filter(|id| !here(id)) {
-            self.ranking.remove_group(id);
-        }
-        self.asked.retain(|id, _| here(id));
-        for shape in known {
-            let mut backups = shape.backups.clone();
-            backups.retain(|node| picture.usage(*node).is_some());
-            let task = self.task(picture, shape, &backups);
-            // The order in which they are listed decides nothing, and changes with each wish that comes true.
-            let ranked = backups.clone();
-            backups.sort_unstable();
-            let group = Group { primary: shape.primary, backups, task, criticality: 0 };
-            let is_new = self.ranking.cluster().group(shape.id).is_none();
-            self.ranking.set_group(shape.id, group);
-            if is_new && !self.planted.is(Bug::ObeyNoise) {
-                self.ranking.adopt(shape.id, ranked);
-            }
-        }
-        for (node, usage) in &picture.nodes {
-            let Some(Usage { used, capacity, .. }) = usage else { continue };
+        for id in &groups {
             let cluster = self.ranking.cluster();
-            let tasks = cluster.primaries(*node).filter_map(|id| cluster.group(id));
+            hosts.extend(cluster.group(*id).map(|group| group.primary));
+            let is_known = |shape: &&Shape| {
+                picture.usage(shape.primary).is_some() && !shape.backups.is_empty()
+            };
+            let Some(shape) = picture.group(*id).filter(is_known) else {
+                self.ranking.remove_group(*id);
+                self.asked.remove(id);
+                continue;
+            };
+            hosts.insert(shape.primary);
+            self.learn_group(picture, shape);
+        }
+        for node in hosts {
+            let Some(Usage { used, capacity, .. }) = picture.usage(node) else { continue };
+            let cluster = self.ranking.cluster();
+            let tasks = cluster.primaries(node).filter_map(|id| cluster.group(id));
             let primaries: Share = tasks.map(|group| group.task.share()).sum();
             let host = Host { capacity: *capacity, other: used.saturating_sub(primaries) };
-            self.ranking.set_host(*node, host);
+            self.ranking.set_host(node, host);
+        }
+        groups
+    }
+
+    fn learn_group(&mut self, picture: &Picture, shape: &Shape) {
+        let mut backups = shape.backups.clone();
+        backups.retain(|node| picture.usage(*node).is_some());
+        let task = self.task(picture, shape, &backups);
+        // The order in which they are listed decides nothing, and changes with each wish that comes true.
+        let ranked = backups.clone();
+        backups.sort_unstable();
+        let group = Group { primary: shape.primary, backups, task, criticality: 0 };
+        let is_new = self.ranking.cluster().group(shape.id).is_none();
+        self.ranking.set_group(shape.id, group);
+        if is_new && !self.planted.is(Bug::ObeyNoise) {
+            self.ranking.adopt(shape.id, ranked);
         }
     }
 

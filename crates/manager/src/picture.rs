@@ -1,6 +1,8 @@
 //! What a node that manages sees.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use wire::ordered::Usage;
 use wire::{GroupId, NodeId, RingId, ViewNumber};
@@ -37,4 +39,61 @@ impl Picture {
         let place = self.nodes.binary_search_by_key(&node, |(node, _)| *node).ok()?;
         self.nodes[place].1.as_ref()
     }
+
+    /// A group's place in the table, if it has a primary.
+    pub fn group(&self, id: GroupId) -> Option<&Shape> {
+        let place = self.groups.binary_search_by_key(&id, |shape| shape.id).ok()?;
+        Some(&self.groups[place])
+    }
+
+    /// Hosts that tell something else than in an earlier picture, or are in one of the two only; and groups that are, or that had or have a
+    /// replica on such a host.
+    pub(crate) fn differs_from(&self, earlier: &Picture) -> (BTreeSet<NodeId>, BTreeSet<GroupId>) {
+        let mut hosts = BTreeSet::new();
+        unlike(
+            &earlier.nodes,
+            &self.nodes,
+            |(node, _)| *node,
+            |it| {
+                hosts.insert(it.0);
+            },
+        );
+        let mut groups = BTreeSet::new();
+        unlike(
+            &earlier.groups,
+            &self.groups,
+            |shape| shape.id,
+            |it| {
+                groups.insert(it.id);
+            },
+        );
+        let touches = |shape: &&Shape| {
+            hosts.contains(&shape.primary) || shape.backups.iter().any(|node| hosts.contains(node))
+        };
+        if !hosts.is_empty() {
+            groups.extend(self.groups.iter().filter(touches).map(|shape| shape.id));
+        }
+        (hosts, groups)
+    }
+}
+
+/// Tells of what is in one of two lists alone, or not alike in both. They are in order of the key, and none is in a list twice.
+fn unlike<'a, T: PartialEq, K: Ord>(
+    earlier: &'a [T],
+    later: &'a [T],
+    key: impl Fn(&T) -> K,
+    mut tell: impl FnMut(&'a T),
+) {
+    let (mut old, mut new) = (earlier.iter().peekable(), later.iter().peekable());
+    while let (Some(was), Some(is)) = (old.peek(), new.peek()) {
+        match key(was).cmp(&key(is)) {
+            Ordering::Less => old.next().into_iter().for_each(&mut tell),
+            Ordering::Greater => new.next().into_iter().for_each(&mut tell),
+            Ordering::Equal => {
+                let is = new.next().filter(|is| old.next() != Some(*is));
+                is.into_iter().for_each(&mut tell);
+            }
+        }
+    }
+    old.chain(new).for_each(tell);
 }

@@ -27,6 +27,7 @@ use wire::{GroupId, NodeId, Share};
 use crate::bound::Policy;
 use crate::cluster::{Cluster, Group, Host};
 
+mod cost;
 mod search;
 
 /// Steps of the exact search for one overload.
@@ -195,18 +196,21 @@ impl Ranking {
 
     /// The head that is best for a group while the others stand, or the one it has, if none is better by enough.
     fn best(&self, id: GroupId, old: &[NodeId]) -> Option<Head> {
-        let heads = self.heads(id).into_iter();
-        let mut heads: Vec<(Overload, u64, Head)> =
-            heads.map(|head| (self.cost(id, head), self.expected(id, head.first), head)).collect();
-        let known = head_of(old);
-        let known = heads.iter().copied().find(|(_, _, head)| Some(*head) == known);
-        if let Some((cost, expected, _)) = known {
-            heads.retain(|other| {
-                let less_used = other.1 + DAMPING.0 < expected;
-                other.0.is_clearly_below(cost) || other.0 <= cost && less_used
-            });
-        }
-        let best = heads.into_iter().min_by_key(|(cost, expected, _)| (*cost, *expected));
+        let weighed = |head: Head| (self.cost(id, head), self.expected(id, head.first), head);
+        let heads = self.heads(id);
+        let known = head_of(old).filter(|head| heads.contains(head)).map(weighed);
+        let is_better = |other: &Head| {
+            let Some((cost, expected, _)) = known else { return true };
+            let less_used = self.expected(id, other.first) + DAMPING.0 < expected;
+            // Nothing is below no overload, and what an order costs is the dear part of it.
+            if cost == Overload::default() && !less_used {
+                return false;
+            }
+            let other = self.cost(id, *other);
+            other.is_clearly_below(cost) || other <= cost && less_used
+        };
+        let better = heads.iter().copied().filter(is_better).map(weighed);
+        let best = better.min_by_key(|(cost, expected, _)| (*cost, *expected));
         best.or(known).map(|(_, _, head)| head)
     }
 
@@ -238,67 +242,6 @@ impl Ranking {
         rest.sort_by_key(|node| (self.used(*node), *node));
         list.extend(rest);
         self.lists.insert(id, list);
-    }
-
-    /// How much more overload there is if this group's list begins so, beside all groups that have a list.
-    fn cost(&self, id: GroupId, head: Head) -> Overload {
-        let Some(primary) = self.cluster.group(id).map(|group| group.primary) else {
-            return Overload::default();
-        };
-        let mut cost = Overload { one: self.added(head.first, &[primary], id), two: Share::ZERO };
-        for other in self.partners(head.first, primary) {
-            cost.two += self.added(head.first, &[primary, other], id);
-        }
-        if let Some(second) = head.second {
-            cost.two += self.added(second, &[primary, head.first], id);
-        }
-        cost
-    }
-
-    /// Hosts whose loss together with `primary`'s sends more to `node` than that loss alone, or may do so.
-    fn partners(&self, node: NodeId, primary: NodeId) -> BTreeSet<NodeId> {
-        let mut partners = BTreeSet::new();
-        for id in self.cluster.backups(node) {
-            let Some(group) = self.cluster.group(id) else { continue };
-            if group.primary == primary {
-                partners.extend(self.targets(id).first());
-            } else {
-                partners.insert(group.primary);
-            }
-        }
-        partners.remove(&node);
-        partners
-    }
-
-    /// By how much a group adds to what a host has too much to do once these hosts are lost.
-    fn added(&self, node: NodeId, lost: &[NodeId], id: GroupId) -> Share {
-        let mut come: Vec<GroupId> = self.coming(node, lost).filter(|other| *other != id).collect();
-        let without = self.cluster.excess(node, &come, &[]);
-        come.push(id);
-        self.cluster.excess(node, &come, &[]).saturating_sub(without)
-    }
-
-    /// The groups whose clients come to a host once these are lost.
-    fn coming<'a>(
-        &'a self,
-        node: NodeId,
-        lost: &'a [NodeId],
-    ) -> impl Iterator<Item = GroupId> + 'a {
-        self.cluster.backups(node).filter(move |id| {
-            let from = self.cluster.group(*id).is_some_and(|group| lost.contains(&group.primary));
-            from && self.targets(*id).iter().find(|target| !lost.contains(target)) == Some(&node)
-        })
-    }
-
-    /// What a host uses, in millionths of what it can, once this group and those that share its primary's host have come.
-    fn expected(&self, id: GroupId, node: NodeId) -> u64 {
-        let Some(group) = self.cluster.group(id) else { return 0 };
-        let lost = [group.primary];
-        let share =
-            |id: GroupId| self.cluster.group(id).map_or(Share::ZERO, |group| group.task.share());
-        let come: Share = self.coming(node, &lost).filter(|other| *other != id).map(share).sum();
-        let capacity = self.cluster.host(node).map_or(Share::ZERO, |host| host.capacity);
-        relative(self.cluster.used(node) + come + share(id), capacity)
     }
 
     /// What a host uses now, in millionths of what it can.

@@ -37,17 +37,12 @@ pub struct Relief {
 pub fn relieve(cluster: &Cluster) -> Relief {
     let mut plan =
         Plan { cluster, come: BTreeMap::new(), gone: BTreeSet::new(), relief: Relief::default() };
-    let mut hosts: Vec<(Reverse<Share>, NodeId)> =
-        cluster.hosts().map(|(node, _)| (Reverse(cluster.excess(node, &[], &[])), node)).collect();
+    let excess = |node| (Reverse(cluster.excess(node, &[], &[])), node);
+    let mut hosts: Vec<(Reverse<Share>, NodeId)> = cluster.overloaded().map(excess).collect();
     hosts.sort_unstable();
-    for (Reverse(excess), node) in hosts {
-        if excess > Share::ZERO {
-            plan.empty(node);
-        }
-    }
-    for (node, _) in cluster.hosts() {
-        plan.shed(node);
-    }
+    hosts.iter().for_each(|(_, node)| plan.empty(*node));
+    // Who had room before takes only what it can bear.
+    cluster.overloaded().for_each(|node| plan.shed(node));
     plan.relief
 }
 

@@ -71,7 +71,7 @@ pub fn explain(status: &Status, group: &str) -> Option<Explanation> {
     };
     let mut manager = Manager::new(Config { policy, ..Config::default() });
     // What it would wish is of no interest here, only what it makes of the picture.
-    manager.look(Time::ZERO, &picture);
+    manager.look(Time::ZERO, picture.clone());
     let cluster = manager.ranking().cluster();
     let id = GroupId::of(group);
     let shape = picture.groups.iter().find(|shape| shape.id == id);

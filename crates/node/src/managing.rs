@@ -134,7 +134,7 @@ impl Desk {
             self.ring = picture.ring;
             self.due = true;
         }
-        for wish in self.manager.look(now, &picture) {
+        for wish in self.manager.look(now, picture) {
             if let Wish::Move { group, from, to } = &wish {
                 tracing::info!(%group, %from, %to, "a primary is to leave a host that has too much to do");
             }

@@ -1,0 +1,298 @@
+//! What the loss of one host costs the manager: its own time, and the bytes that are told, by the number of hosts and groups.
+//!
+//! The pure machine alone, with the whole cluster as its picture: a real one has at most [`wire::limits::MAX_NODES`] nodes.
+
+use std::time::{Duration, Instant};
+
+use manager::{Config, Manager, Picture, Shape, Wish};
+use serde_json::json;
+use wire::client::{Bound, Frame, Target, Targets};
+use wire::ordered::{Ordered, Rank, Usage};
+use wire::{GroupId, NodeId, Random, Share, Time, ViewNumber};
+
+use crate::figures::{Times, median_and_worst};
+use crate::{Outcome, machine};
+
+/// Replicas of a group.
+const REPLICAS: usize = 3;
+/// What a primary uses more than a backup, in hundredths of a processor, at the most.
+const MOST: u64 = 4;
+/// Between two looks.
+const PERIOD: Duration = Duration::from_secs(1);
+/// After so many looks without an end the manager is said to find none.
+const PATIENCE: usize = 100;
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Sizes of clusters.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 30, 100, 300, 1_000])]
+    nodes: Vec<u32>,
+    /// Groups for each node, of three replicas each.
+    #[arg(long, default_value_t = 10)]
+    groups: u64,
+    /// Losses in each cluster; the cluster is whole again before the next.
+    #[arg(long, default_value_t = 100)]
+    losses: u64,
+    /// What is drawn: places, tasks, losses.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What one loss cost.
+#[derive(Default)]
+struct Loss {
+    /// Groups that had a replica there.
+    touched: usize,
+    /// Orders of backups that were asked for.
+    ranked: usize,
+    /// Primaries that were moved to make room.
+    moved: usize,
+    /// Bytes of what was asked for, as ordered.
+    ordered: usize,
+    /// Bytes of the news of each new view, to one client each.
+    pushed: usize,
+    /// Until the first list was decided: the first look after the loss.
+    first: Duration,
+    /// All looks that wished anything.
+    whole: Duration,
+}
+
+/// A cluster at rest, and who manages it.
+#[derive(Clone)]
+struct World {
+    picture: Picture,
+    manager: Manager,
+    now: Time,
+}
+
+pub fn run(options: &Options) -> Outcome<()> {
+    let machine = machine::description();
+    if options.json {
+        eprintln!("on {machine}");
+    } else {
+        println!(
+            "on {machine}; one host is lost, {} times in each; medians and worst",
+            options.losses
+        );
+        println!(
+            "{:>6}{:>8}{:>10}{:>9}{:>8}{:>11}{:>10}{:>17}{:>17}{:>15}",
+            "nodes",
+            "groups",
+            "on host",
+            "ranked",
+            "moved",
+            "ordered B",
+            "pushed B",
+            "first look us",
+            "all looks us",
+            "idle look us"
+        );
+    }
+    for &nodes in &options.nodes {
+        if nodes < REPLICAS as u32 + 1 {
+            return Err(format!(
+                "a cluster of {nodes} cannot lose a host: --nodes needs at least {}",
+                REPLICAS + 1
+            )
+            .into());
+        }
+        let mut draw = Random::new(options.seed);
+        let mut world = World::new(&mut draw, nodes, u64::from(nodes) * options.groups);
+        world.settle(|_, _| ())?;
+        let idle = world.idle();
+        let losses: Vec<Loss> = (0..options.losses)
+            .map(|_| world.clone().lose(NodeId(1 + draw.below(u64::from(nodes)) as u32)))
+            .collect::<Outcome<_>>()?;
+        show(options, nodes, idle, &losses)?;
+    }
+    Ok(())
+}
+
+impl World {
+    fn new(draw: &mut Random, nodes: u32, groups: u64) -> World {
+        let ids = (1..=nodes).map(NodeId);
+        let usage = || Usage { capacity: Share::ONE, ..Usage::default() };
+        let nodes: Vec<_> = ids.map(|node| (node, Some(usage()))).collect();
+        let mut picture = Picture { leads: true, nodes, ..Picture::default() };
+        for number in 0..groups {
+            let id = GroupId::of(&format!("group {number}"));
+            let mut replicas: Vec<NodeId> = Vec::new();
+            while replicas.len() < REPLICAS {
+                let node = NodeId(1 + draw.below(picture.nodes.len() as u64) as u32);
+                if !replicas.contains(&node) {
+                    replicas.push(node);
+                }
+            }
+            let most = Share::percent(1 + draw.below(MOST));
+            for (place, node) in replicas.iter().enumerate() {
+                let share = if place == 0 { most } else { Share(most.0 / 8) };
+                tell(&mut picture, *node, id, share);
+            }
+            let (primary, backups) = (replicas[0], replicas[1..].to_vec());
+            picture.groups.push(Shape { id, view: ViewNumber(1), primary, backups });
+        }
+        picture.groups.sort_by_key(|shape| shape.id);
+        World { picture, manager: Manager::new(Config::default()), now: Time::ZERO }
+    }
+
+    /// Looks until nothing is wished any more; tells what each look took, and what it wished.
+    fn settle(&mut self, mut told: impl FnMut(Duration, &[Wish])) -> Outcome<()> {
+        for _ in 0..PATIENCE {
+            self.now = self.now + PERIOD;
+            let picture = self.picture.clone();
+            let started = Instant::now();
+            let wishes = self.manager.look(self.now, picture);
+            told(started.elapsed(), &wishes);
+            if wishes.is_empty() {
+                return Ok(());
+            }
+            wishes.iter().for_each(|wish| self.come_true(wish));
+        }
+        Err(format!("the manager wishes something after {PATIENCE} looks at the same hosts").into())
+    }
+
+    fn come_true(&mut self, wish: &Wish) {
+        let (id, to) = match wish {
+            Wish::Rank { group, order, .. } => {
+                let shape = self.shape(*group);
+                shape.backups.clone_from(order);
+                shape.view = ViewNumber(shape.view.0 + 1);
+                return;
+            }
+            Wish::Move { group, to, .. } => (*group, *to),
+        };
+        let shape = self.shape(id);
+        let from = std::mem::replace(&mut shape.primary, to);
+        shape.backups.retain(|node| *node != to);
+        shape.backups.insert(0, from);
+        shape.view = ViewNumber(shape.view.0 + 1);
+        let of = |node| self.picture.usage(node).map_or(Share::ZERO, |usage| usage.of(id));
+        let (least, most) = (of(to), of(from));
+        tell(&mut self.picture, from, id, least);
+        tell(&mut self.picture, to, id, most);
+    }
+
+    fn shape(&mut self, id: GroupId) -> &mut Shape {
+        let place = self.picture.groups.binary_search_by_key(&id, |shape| shape.id);
+        &mut self.picture.groups[place.expect("wishes are of groups that are there")]
+    }
+
+    /// What a look takes that finds nothing to do.
+    fn idle(&mut self) -> Duration {
+        let picture = self.picture.clone();
+        let started = Instant::now();
+        let wishes = self.manager.look(self.now, picture);
+        assert_eq!(wishes, [], "it has settled");
+        started.elapsed()
+    }
+
+    /// A host is lost: the first of the backups is primary, and uses what the lost one did.
+    fn lose(mut self, lost: NodeId) -> Outcome<Loss> {
+        let mut loss = Loss::default();
+        let usage = self.picture.usage(lost).cloned().unwrap_or_default();
+        self.picture.nodes.retain(|(node, _)| *node != lost);
+        for (id, _) in &usage.replicas {
+            let shape = self.shape(*id);
+            loss.touched += 1;
+            shape.view = ViewNumber(shape.view.0 + 1);
+            if shape.primary == lost {
+                shape.primary = shape.backups.remove(0);
+                let primary = shape.primary;
+                tell(&mut self.picture, primary, *id, usage.of(*id));
+            } else {
+                shape.backups.retain(|node| *node != lost);
+            }
+            loss.pushed += self.news(*id);
+        }
+        let mut all = Vec::new();
+        let mut looks = Vec::new();
+        self.settle(|took, wishes| {
+            looks.push((took, wishes.is_empty()));
+            all.extend_from_slice(wishes);
+        })?;
+        loss.first = looks[0].0;
+        loss.whole = looks.iter().filter(|(_, idle)| !idle).map(|(took, _)| *took).sum();
+        for wish in &all {
+            match wish {
+                Wish::Rank { group, view, order } => {
+                    let rank = Rank { group: *group, view: *view, order: order.clone() };
+                    loss.ranked += 1;
+                    loss.ordered += Ordered::Rank(rank).encode().len();
+                    loss.pushed += self.news(*group);
+                }
+                Wish::Move { group, .. } => {
+                    loss.moved += 1;
+                    loss.pushed += self.news(*group);
+                }
+            }
+        }
+        Ok(loss)
+    }
+
+    /// Bytes that tell one client of a group's view.
+    fn news(&mut self, id: GroupId) -> usize {
+        let shape = self.shape(id);
+        let address = std::net::SocketAddr::from(([10, 0, 0, 1], 7_100));
+        let nodes = [shape.primary].into_iter().chain(shape.backups.iter().copied());
+        let targets = nodes.map(|node| Target { node, address }).collect();
+        let targets = Targets { view: shape.view, nodes: targets, ..Targets::default() };
+        Frame::News(Bound { group: id, targets: Some(targets) }).encode().len()
+    }
+}
+
+/// What a replica uses from now on, as its host tells it.
+fn tell(picture: &mut Picture, node: NodeId, id: GroupId, share: Share) {
+    let place = picture.nodes.binary_search_by_key(&node, |(node, _)| *node);
+    let usage = place.ok().and_then(|place| picture.nodes[place].1.as_mut());
+    let Some(usage) = usage else { return };
+    match usage.replicas.binary_search_by_key(&id, |(group, _)| *group) {
+        Ok(place) => usage.replicas[place].1 = share,
+        Err(place) => usage.replicas.insert(place, (id, share)),
+    }
+    usage.used = usage.replicas.iter().map(|(_, share)| *share).sum();
+}
+
+fn show(options: &Options, nodes: u32, idle: Duration, losses: &[Loss]) -> Outcome<()> {
+    let of = |figure: fn(&Loss) -> usize| {
+        let figures = losses.iter().map(|loss| figure(loss) as f64).collect();
+        median_and_worst(figures).ok_or("no losses: --losses needs at least 1")
+    };
+    let times = |time: fn(&Loss) -> Duration| {
+        let mut times = Times::default();
+        losses.iter().for_each(|loss| times.push(time(loss)));
+        times.summary().ok_or("no losses: --losses needs at least 1")
+    };
+    let (touched, ranked, moved) =
+        (of(|loss| loss.touched)?, of(|loss| loss.ranked)?, of(|loss| loss.moved)?);
+    let (ordered, pushed) = (of(|loss| loss.ordered)?, of(|loss| loss.pushed)?);
+    let (first, whole) = (times(|loss| loss.first)?, times(|loss| loss.whole)?);
+    let groups = u64::from(nodes) * options.groups;
+    let idle = idle.as_nanos() as f64 / 1e3;
+    if options.json {
+        let line = json!({
+            "nodes": nodes, "groups": groups, "losses": losses.len(),
+            "touched": touched.0, "ranked": ranked.0, "ranked_most": ranked.1,
+            "moved": moved.0, "ordered_bytes": ordered.0, "ordered_bytes_most": ordered.1,
+            "pushed_bytes": pushed.0, "pushed_bytes_most": pushed.1,
+            "first_look_us": first.p50, "first_look_us_most": first.max,
+            "all_looks_us": whole.p50, "all_looks_us_most": whole.max, "idle_look_us": idle,
+        });
+        println!("{line}");
+        return Ok(());
+    }
+    let pair = |(median, worst): (f64, f64)| format!("{median:.0} / {worst:.0}");
+    println!(
+        "{nodes:>6}{groups:>8}{:>10.0}{:>9}{:>8}{:>11}{:>10.0}{:>17}{:>17}{idle:>15.0}",
+        touched.0,
+        pair(ranked),
+        pair(moved),
+        pair(ordered),
+        pushed.0,
+        pair((first.p50, first.max)),
+        pair((whole.p50, whole.max)),
+    );
+    Ok(())
+}
