@@ -84,7 +84,7 @@ pub(crate) struct Call {
     /// Which one had none just now.
     full: Option<SocketAddr>,
     /// A request was sent on a connection that is gone: it may have been executed.
-    unsure: bool,
+    pub(crate) unsure: bool,
     /// The next attempt is a retry, which has to be paid for.
     pub(crate) owes: bool,
     /// It goes on when a question for targets has been answered.

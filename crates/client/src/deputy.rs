@@ -91,7 +91,9 @@ impl Session {
         });
         let Some(deputy) = left else { return false };
         deputy.taken_back = true;
+        // Whatever is said of the second request, the first may have been taken (seed 86452).
         let asked = deputy.asked;
+        call.unsure = true;
         self.put_request(now, id, asked, false);
         true
     }

@@ -51,6 +51,24 @@ fn an_answer_that_takes_long_is_asked_for_again_where_the_call_was_sent() {
     assert_eq!((stats.taken_back, stats.copies, stats.fail_overs), (1, 1, 0));
 }
 
+/// The first request was taken, and is being executed; only the second finds no room.
+#[test]
+fn a_call_that_is_declined_after_it_was_taken_back_may_have_been_executed() {
+    let mut cluster = deputies(0);
+    for _ in 0..40 {
+        cluster.finish(ms(1_000)).unwrap();
+    }
+    cluster.deputy = Some((2, ms(100_000)));
+    let call = cluster.call(ms(100));
+    cluster.run(LATENCY);
+    assert!(cluster.requests.last().expect("it was sent").2.deputy);
+    let full = Outcome::Busy { retry_after_us: 50_000, reason: "full".into() };
+    cluster.node(1).manner = Manner::Answer(full, None);
+    let error = cluster.result(call).unwrap_err();
+    assert!(!cluster.requests.last().expect("it was taken back").2.deputy);
+    assert_eq!(error.was_executed(), None, "{error}");
+}
+
 #[test]
 fn a_deputy_that_never_answers_costs_a_twentieth_of_the_calls_a_second_request() {
     let mut cluster = deputies(0);
