@@ -42,6 +42,12 @@ impl Task {
     /// What it uses of a processor, rounded up.
     pub fn share(&self) -> Share {
         let (cost, period) = (self.cost.as_nanos(), self.period.as_nanos());
+        // Spans of some hours and less, which are divided in a tenth of the time.
+        if let (Ok(cost), Ok(period)) = (u64::try_from(cost), u64::try_from(period))
+            && let Some(scaled) = cost.checked_mul(Share::ONE.0)
+        {
+            return Share(scaled.div_ceil(period));
+        }
         let millionths = (cost * u128::from(Share::ONE.0)).div_ceil(period);
         Share(u64::try_from(millionths).unwrap_or(u64::MAX))
     }
@@ -79,6 +85,8 @@ impl Policy {
         let too_much = used.saturating_sub(capacity);
         let late = match self {
             Policy::EarliestDeadline => Share::ZERO,
+            // Below the limit of the bound for ever more tasks, ln 2, nothing need be multiplied.
+            Policy::RateMonotonic if used.0 < capacity.0 / 100 * 69 => Share::ZERO,
             Policy::RateMonotonic => {
                 // What has no period counts as one task more.
                 let count = tasks.len() as u32 + u32::from(other > Share::ZERO);

@@ -302,8 +302,17 @@ impl Cluster {
             let stateless = groups.filter(|group| group.options.style == Style::Stateless);
             // What is deployed late was not there for those who called before (seed 845).
             let deployed = self.deploying.is_some().then(|| &self.options.groups[0]);
-            let gone = stateless.chain(deployed).map(|group| GroupId::of(&group.name));
-            let gone: Vec<GroupId> = gone.collect();
+            let mut gone: Vec<&str> =
+                stateless.chain(deployed).map(|group| group.name.as_str()).collect();
+            // Nor has the call of a group that calls one of them a reply (seed 48093).
+            let calls = |gone: &[&str], group: &GroupPlan| {
+                group.callee.as_ref().is_some_and(|(callee, _)| gone.contains(&callee.as_str()))
+            };
+            for _ in &self.options.groups {
+                let callers = self.options.groups.iter().filter(|group| calls(&gone, group));
+                gone.extend(callers.map(|group| group.name.as_str()).collect::<Vec<_>>());
+            }
+            let gone: Vec<GroupId> = gone.into_iter().map(GroupId::of).collect();
             for customer in &mut self.customers {
                 customer.calm(now, &gone);
             }
