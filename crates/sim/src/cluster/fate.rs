@@ -330,7 +330,7 @@ impl Cluster {
         let undeployed = self.missing_deployment();
         let missing = undeployed.or_else(|| self.missing());
         self.mind_ranks(missing.is_none())?;
-        let missing = missing.or_else(|| self.missing_rank());
+        let missing = missing.or_else(|| self.missing_rank()).or_else(|| self.busy());
         self.amiss = missing.as_ref().map(|_| self.amiss.unwrap_or(now));
         let healed = now.since(self.calm.expect("looks come after the calm"));
         let late = liveness::is_over(healed, now.since(self.amiss.unwrap_or(now)));
@@ -431,14 +431,17 @@ impl Cluster {
                 Some((group.view.0, is_primary, group.log.map(|log| log.runs)))
             })
             .collect();
-        let under_way = liveness::handed_over(&plan.name, &nodes);
-        if under_way.is_some() {
-            return under_way;
-        }
-        let id = GroupId::of(&plan.name);
-        let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
-        let busy = plan.hosts.iter().find(|node| !idle(node));
-        busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
+        liveness::handed_over(&plan.name, &nodes)
+    }
+
+    /// A replica that has something to do. That passes, and comes again with each call and each checkpoint.
+    pub(super) fn busy(&self) -> Option<String> {
+        self.options.groups.iter().find_map(|plan| {
+            let id = GroupId::of(&plan.name);
+            let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
+            let busy = plan.hosts.iter().find(|node| !idle(node));
+            busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
+        })
     }
 
     /// A client that watches a group, and does not know its view. Not where the other end of its connection is of an earlier life: nobody tells it that.

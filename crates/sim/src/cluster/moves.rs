@@ -25,7 +25,8 @@ impl Cluster {
         }
         self.plan_move();
         if self.options.smooth && self.whole.is_none() {
-            self.whole = self.missing().is_none().then(|| self.fabric.now());
+            let amiss = self.missing().or_else(|| self.busy());
+            self.whole = amiss.is_none().then(|| self.fabric.now());
             return Ok(());
         }
         let group = self.load.count(0, self.options.groups.len() - 1);
