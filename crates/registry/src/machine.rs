@@ -330,6 +330,7 @@ impl Registry {
             && self.fences.len() <= MAX_FENCES
             && self.lives.len() <= MAX_MEMBERS
             && self.floor <= self.epoch
+            && self.epoch.0.max(self.time.0) < u64::MAX / 2
             && self.bindings.iter().all(held)
             && self.fences.iter().all(fenced)
     }
