@@ -4,6 +4,7 @@ mod bench;
 mod cold;
 mod commands;
 mod config;
+mod hang;
 mod keys;
 mod moves;
 mod nested;
@@ -31,6 +32,7 @@ pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
 pub use cold::{Checkpoints, LogStatus};
 pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
+pub use hang::HangRule;
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use moves::MoveError;
 pub use nested::{NestedCall, NestedError, NestedStatus};
@@ -99,6 +101,9 @@ pub enum Output {
         /// The view, or why not.
         outcome: Result<ViewNumber, MoveError>,
     },
+    /// This node's replica of the group is out of it because its service is hung, and executes nothing any more: end the service, and host the
+    /// group again with a new one.
+    Replace(GroupId),
     /// What came of a change of style that this node was asked for: the view that has it.
     Restyled {
         /// The group.
@@ -359,6 +364,34 @@ pub enum Event {
         position: u64,
         /// Why.
         cause: Deviation,
+    },
+    /// The service of this node's replica is hung: it has missed deadlines in a row.
+    Hung {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Whose replica.
+        member: Member,
+        /// So many.
+        misses: u32,
+        /// For how long it has been executing the same command; 0: it has answered, too late.
+        ran: Duration,
+        /// No other replica has the state: this one stays.
+        alone: bool,
+    },
+    /// A replica is out of its group because its service is hung. Its node is to host it again, with a new one.
+    Demoted {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Whose replica.
+        member: Member,
+        /// It was the primary: the next in rank is, from here on.
+        was_primary: bool,
+        /// The view that was changed.
+        asked: ViewNumber,
     },
     /// No majority of a voting group's replicas has the same outcome of a call, or asks the same of another group: the client, or the
     /// handlers, are told so.

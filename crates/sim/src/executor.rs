@@ -35,6 +35,15 @@ impl Lie {
     pub const OF_CALLERS: [Lie; 5] = [Lie::Answer, Lie::State, Lie::Hang, Lie::Ask, Lie::Mute];
 }
 
+/// How a service hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hang {
+    /// It executes no call any more.
+    ForGood,
+    /// Its next call takes so long.
+    Once(Duration),
+}
+
 /// A replica's service with the commands that wait for it.
 pub struct Executor {
     /// The service.
@@ -48,6 +57,10 @@ pub struct Executor {
     counts_reads: bool,
     /// What is wrong with it.
     pub lie: Option<Lie>,
+    /// How it hangs.
+    pub hang: Option<Hang>,
+    /// That it stands still is known.
+    still: bool,
     queue: VecDeque<(Command, RingId)>,
     busy: bool,
     /// Which of the executors of this run.
@@ -120,6 +133,8 @@ impl Executor {
             is_passive: plan.options.style == Style::WarmPassive,
             counts_reads: plan.orders_reads(),
             lie: None,
+            hang: None,
+            still: false,
             queue: VecDeque::new(),
             busy: false,
             serial,
@@ -192,8 +207,28 @@ impl Executor {
         if self.busy || self.queue.is_empty() || self.lie == Some(Lie::Hang) {
             return None;
         }
+        if self.stands_still() {
+            return None;
+        }
         self.busy = true;
+        let is_call = matches!(self.queue.front(), Some((Command::Execute { .. }, _)));
+        if let Some(Hang::Once(span)) = self.hang.take_if(|_| is_call) {
+            return Some(span);
+        }
         Some(draw.span(Duration::from_micros(1), longest))
+    }
+
+    /// It hangs, with a call.
+    pub fn stands_still(&self) -> bool {
+        let next = self.queue.front().map(|(command, _)| command);
+        !self.busy
+            && self.hang == Some(Hang::ForGood)
+            && matches!(next, Some(Command::Execute { .. }))
+    }
+
+    /// It does, and that was not known.
+    pub fn begins_to_stand_still(&mut self) -> bool {
+        self.stands_still() && !std::mem::replace(&mut self.still, true)
     }
 
     /// What its handlers have asked of other groups, in the history that it has.

@@ -18,6 +18,7 @@ use wire::{ClientId, Duration, GroupId, Time};
 use super::{Effect, Mandate, Mode, Replica, Task, Waiting};
 use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
+use crate::stopwatch::Work;
 
 /// Who calls changes something, at the other group if nowhere else; and one replica alone executes what changes nothing.
 const READ: &str = "a method that changes nothing (it takes &self) is executed by one replica alone, and cannot call other groups: let it take \
@@ -145,6 +146,17 @@ impl Calls {
             open: None,
         };
         self.handlers.push_back((ticket, handler));
+    }
+
+    /// What the handler of this command is at, if it is one.
+    pub(super) fn work(&self, ticket: Ticket) -> Work {
+        match self.handlers.front() {
+            Some((first, handler)) if *first == ticket => match handler.open {
+                Some(_) => Work::Waits,
+                None => Work::Runs(ticket, handler.due),
+            },
+            _ => Work::Nothing,
+        }
     }
 
     /// The service has answered it.
