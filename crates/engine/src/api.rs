@@ -1,6 +1,7 @@
 //! What goes into a [`Stack`](crate::Stack) and what comes out of it.
 
 mod bench;
+mod cause;
 mod cold;
 mod commands;
 mod config;
@@ -29,6 +30,7 @@ use wire::{
 
 pub use crate::disk::Kept;
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
+pub use cause::{Deviation, Suspicion};
 pub use cold::{Checkpoints, LogStatus};
 pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
@@ -159,47 +161,6 @@ pub enum HostError {
     /// Too many groups.
     #[error("this node hosts {MAX_GROUPS} replicas already, the limit")]
     TooMany,
-}
-
-/// Why a replica of a voting group is taken out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deviation {
-    /// It has another outcome of a call than a majority, or asks another group for something else.
-    Outcome {
-        /// What stands for what it has: the first bytes of the [digest](wire::ordered::Digest).
-        told: u64,
-        /// What stands for the majority's.
-        agreed: u64,
-        /// So many replicas had the state.
-        voters: usize,
-    },
-    /// It has not told its outcome, or what it asks, in time.
-    Silent,
-    /// It is more than [`MAX_UNSETTLED`](wire::limits::MAX_UNSETTLED) votes behind.
-    Behind,
-}
-
-/// Why a member is held to have failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suspicion {
-    /// It had the token when that was lost: there was no sign of the token for this long.
-    Silence(Duration),
-    /// Its host says that its process is gone.
-    Gone,
-    /// It did not agree to a membership in time.
-    NoAnswer,
-    /// It did not keep up.
-    TooSlow,
-}
-
-impl Suspicion {
-    /// How long there was no sign of life before, as far as that was measured.
-    pub fn silent(self) -> Duration {
-        match self {
-            Suspicion::Silence(span) => span,
-            Suspicion::Gone | Suspicion::NoAnswer | Suspicion::TooSlow => Duration::ZERO,
-        }
-    }
 }
 
 /// What happened, for logs, metrics, the demo's time line and replays of a simulation.

@@ -28,7 +28,6 @@ use wire::{ClientId, GroupId, Time, ViewNumber};
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Decision, Sessions};
-use crate::stopwatch::Work;
 use crate::style::Conduct;
 use crate::tally::Verdict;
 use answering::{answer, fitting};
@@ -241,22 +240,6 @@ impl Replica {
     /// The service has answered everything.
     pub(crate) fn is_drained(&self) -> bool {
         self.tasks.is_empty() && self.waiting.is_empty()
-    }
-
-    /// What its service is at. What gives or takes a whole state is not timed: how long that takes depends on its size.
-    pub(crate) fn work(&self) -> Work {
-        if !self.service_runs {
-            return Work::Off;
-        }
-        // A program that takes over has to start first.
-        if self.is_replaying() {
-            return Work::Nothing;
-        }
-        match self.tasks.front() {
-            Some((ticket, Task::Read { .. })) => Work::Runs(*ticket, Time::ZERO),
-            Some((ticket, _)) => self.calls.work(*ticket),
-            None => Work::Nothing,
-        }
     }
 
     /// The group's state is here, or this replica begins it.

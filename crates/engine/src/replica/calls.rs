@@ -391,6 +391,22 @@ impl Replica {
         }
     }
 
+    /// What its service is at. What gives or takes a whole state is not timed: how long that takes depends on its size.
+    pub(crate) fn work(&self) -> Work {
+        if !self.service_runs {
+            return Work::Off;
+        }
+        // A program that takes over has to start first.
+        if self.is_replaying() {
+            return Work::Nothing;
+        }
+        match self.tasks.front() {
+            Some((ticket, Task::Read { .. })) => Work::Runs(*ticket, Time::ZERO),
+            Some((ticket, _)) => self.calls.work(*ticket),
+            None => Work::Nothing,
+        }
+    }
+
     /// The service has been given calls that it has not answered.
     pub(crate) fn runs_handlers(&self) -> bool {
         !self.calls.handlers.is_empty()
