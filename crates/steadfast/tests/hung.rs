@@ -21,10 +21,13 @@ const LONG: Duration = Duration::from_secs(60);
 /// Adds one. The replica whose mark this is does nothing any more.
 const ADD: MethodId = MethodId::of("add");
 
+/// Whether a call with these arguments does not end.
+type Hangs = Box<dyn Fn(&[u8]) -> bool + Send>;
+
 /// A number that is counted, in a replica with a mark of its own.
 struct Sum {
     sum: u64,
-    hangs: Box<dyn Fn(&[u8]) -> bool + Send>,
+    hangs: Hangs,
 }
 
 impl Sum {
