@@ -61,6 +61,8 @@ pub struct Executor {
     pub hang: Option<Hang>,
     /// That it stands still is known.
     still: bool,
+    /// It was told to run, and has answered nothing yet: it may still have to start, for all that its replica knows.
+    starts: bool,
     queue: VecDeque<(Command, RingId)>,
     busy: bool,
     /// Which of the executors of this run.
@@ -135,6 +137,7 @@ impl Executor {
             lie: None,
             hang: None,
             still: false,
+            starts: false,
             queue: VecDeque::new(),
             busy: false,
             serial,
@@ -228,7 +231,7 @@ impl Executor {
 
     /// It does, and that was not known.
     pub fn begins_to_stand_still(&mut self) -> bool {
-        self.stands_still() && !std::mem::replace(&mut self.still, true)
+        self.stands_still() && !self.starts && !std::mem::replace(&mut self.still, true)
     }
 
     /// What its handlers have asked of other groups, in the history that it has.
@@ -274,6 +277,7 @@ impl Executor {
             Calling::Not | Calling::Waits(_) => 0,
         };
         let (command, component) = self.queue.pop_front()?;
+        self.starts = false;
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
                 let seed = if self.is_passive { seed ^ self.passive.random } else { seed };
@@ -330,6 +334,7 @@ impl Executor {
                 Done { answer: None, effect: Effect::None }
             }
             Command::Start(style) => {
+                self.starts = true;
                 self.is_passive = style == Style::WarmPassive;
                 self.log.reset();
                 self.changes.reset();

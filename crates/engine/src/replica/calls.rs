@@ -396,8 +396,8 @@ impl Replica {
         if !self.service_runs {
             return Work::Off;
         }
-        // A program that takes over has to start first.
-        if self.is_replaying() {
+        // Its program may have to start first.
+        if self.starts {
             return Work::Nothing;
         }
         match self.tasks.front() {

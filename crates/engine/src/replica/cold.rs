@@ -140,12 +140,6 @@ impl Cold {
 }
 
 impl Replica {
-    /// It has become primary, and executes what was in its log then.
-    pub(super) fn is_replaying(&self) -> bool {
-        let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
-        running.is_some_and(|running| running.restoring || running.replaying.is_some())
-    }
-
     /// What it keeps, if its group is a cold passive one.
     pub(crate) fn log_size(&self) -> Option<LogSize> {
         let cold = self.cold.as_ref().filter(|_| self.has_state())?;
