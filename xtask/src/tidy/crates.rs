@@ -82,6 +82,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-client",
             "steadfast-engine",
             "steadfast-history",
+            "steadfast-manager",
             "steadfast-node",
             "steadfast-ring",
             "steadfast-seal",
