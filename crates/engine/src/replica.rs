@@ -328,20 +328,6 @@ impl Replica {
         self.tell_style(self.style, effects);
     }
 
-    /// The service runs from here on, from its initial state, or does not run.
-    fn renew_service(&mut self, runs: bool, effects: &mut Vec<Effect>) {
-        let used = core::mem::take(&mut self.used);
-        let ran = core::mem::replace(&mut self.service_runs, runs);
-        self.starts = runs && (self.starts || !ran);
-        let command = match (ran, runs) {
-            (false, true) => Command::Start(self.told),
-            (true, false) => Command::Stop,
-            (true, true) if used => Command::Reset,
-            (true, true) | (false, false) => return,
-        };
-        effects.push(Effect::Run(command));
-    }
-
     /// A request is delivered. `elsewhere`: another node had it ordered, for a client of its own.
     pub(crate) fn deliver(
         &mut self,
