@@ -572,6 +572,8 @@ pub struct GroupStatus {
     pub sessions: Option<usize>,
     /// Requests executed in the group's history, by this node's replica, if it has one.
     pub executed: Option<u64>,
+    /// The service of this node's replica is hung.
+    pub hung: bool,
     /// If the group is a cold passive one and this node's replica has its state.
     pub log: Option<LogStatus>,
 }

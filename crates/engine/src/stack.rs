@@ -528,6 +528,7 @@ impl<O: Ordering> Stack<O> {
                     .collect(),
                 sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
                 executed: hosted.and_then(|hosted| hosted.replica.executed()),
+                hung: self.hung.contains(&id),
                 log: hosted.and_then(Hosted::log_status),
             }
         });

@@ -290,9 +290,8 @@ impl Cluster {
             }
             Extra::Hang => self.hang(),
             Extra::HangFound { group, by, ring, serial } => {
-                let calm = self.calm.is_some() || self.fabric.hosts[place_of(by.node)].paused;
-                if !calm && self.watch.component(by) == ring && self.is_one_ring() {
-                    self.hang_found(group, by, serial)?;
+                if self.watch.component(by) == ring {
+                    self.hang_found(group, by, ring, serial)?;
                 }
             }
             Extra::Fault => return self.fault(),

@@ -95,4 +95,6 @@ fn the_last_that_has_the_state_stays() {
     assert_eq!(cluster.replicas("log").len(), 1, "two went, and what was answered is there");
     let stays = cluster.replicas("log")[0];
     assert_eq!(cluster.primary(4, "log"), Some(stays));
+    assert!(cluster.node(stays).status().groups[0].hung, "people are told");
+    assert!(!cluster.node(4).status().groups[0].hung);
 }

@@ -1,7 +1,7 @@
 //! Services that hang: for good, until another takes their place, or for the time of one call.
 
 use engine::HangRule;
-use wire::{Duration, GroupId, Member};
+use wire::{Duration, GroupId, Member, RingId};
 
 use super::{Cluster, Extra};
 use crate::check::{Verdict, hung};
@@ -15,6 +15,9 @@ pub const RULE: HangRule = HangRule { within: Duration::from_millis(50), misses:
 
 /// One that executes a call for so long misses one deadline, or none.
 const STALL: Duration = Duration::from_millis(75);
+
+/// Where a node's messages wait for the ring, what it should have said is looked for again.
+const AGAIN: Duration = Duration::from_millis(20);
 
 impl Cluster {
     pub(super) fn plan_hang(&mut self) {
@@ -81,8 +84,23 @@ impl Cluster {
     }
 
     /// By now its replica should be out of the group.
-    pub(super) fn hang_found(&self, group: GroupId, by: Member, serial: u64) -> Verdict {
-        let executor = self.executors[place_of(by.node)].get(&group);
+    pub(super) fn hang_found(
+        &mut self,
+        group: GroupId,
+        by: Member,
+        ring: RingId,
+        serial: u64,
+    ) -> Verdict {
+        let node = place_of(by.node);
+        if self.calm.is_some() || self.fabric.hosts[node].paused || !self.is_one_ring() {
+            return Ok(());
+        }
+        if self.has_to_say(node) {
+            // That it is hung waits for the ring behind whatever else its node has to say: seed 312985.
+            self.fabric.later(AGAIN, Extra::HangFound { group, by, ring, serial });
+            return Ok(());
+        }
+        let executor = self.executors[node].get(&group);
         let is_there = executor.is_some_and(|it| it.serial == serial && it.stands_still());
         let synced = self.watch.promise.newest(group);
         let spare = synced.contains(&by) && synced.len() >= 2;
