@@ -61,6 +61,8 @@ pub struct Executor {
     pub hang: Option<Hang>,
     /// That it stands still is known.
     still: bool,
+    /// The last call that it began took long.
+    pub stalled: bool,
     /// It was told to run, and has answered nothing yet: it may still have to start, for all that its replica knows.
     starts: bool,
     queue: VecDeque<(Command, RingId)>,
@@ -137,6 +139,7 @@ impl Executor {
             lie: None,
             hang: None,
             still: false,
+            stalled: false,
             starts: false,
             queue: VecDeque::new(),
             busy: false,
@@ -215,7 +218,11 @@ impl Executor {
         }
         self.busy = true;
         let is_call = matches!(self.queue.front(), Some((Command::Execute { .. }, _)));
-        if let Some(Hang::Once(span)) = self.hang.take_if(|_| is_call) {
+        let stall = self.hang.take_if(|_| is_call);
+        if is_call {
+            self.stalled = stall.is_some();
+        }
+        if let Some(Hang::Once(span)) = stall {
             return Some(span);
         }
         Some(draw.span(Duration::from_micros(1), longest))
