@@ -1,9 +1,11 @@
 //! What goes into a [`Stack`](crate::Stack) and what comes out of it.
 
 mod bench;
+mod cause;
 mod cold;
 mod commands;
 mod config;
+mod hang;
 mod keys;
 mod moves;
 mod nested;
@@ -28,9 +30,11 @@ use wire::{
 
 pub use crate::disk::Kept;
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
+pub use cause::{Deviation, Suspicion};
 pub use cold::{Checkpoints, LogStatus};
 pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
+pub use hang::HangRule;
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use moves::MoveError;
 pub use nested::{NestedCall, NestedError, NestedStatus};
@@ -99,6 +103,9 @@ pub enum Output {
         /// The view, or why not.
         outcome: Result<ViewNumber, MoveError>,
     },
+    /// This node's replica of the group is out of it because its service is hung, and executes nothing any more: end the service, and host the
+    /// group again with a new one.
+    Replace(GroupId),
     /// What came of a change of style that this node was asked for: the view that has it.
     Restyled {
         /// The group.
@@ -154,47 +161,6 @@ pub enum HostError {
     /// Too many groups.
     #[error("this node hosts {MAX_GROUPS} replicas already, the limit")]
     TooMany,
-}
-
-/// Why a replica of a voting group is taken out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deviation {
-    /// It has another outcome of a call than a majority, or asks another group for something else.
-    Outcome {
-        /// What stands for what it has: the first bytes of the [digest](wire::ordered::Digest).
-        told: u64,
-        /// What stands for the majority's.
-        agreed: u64,
-        /// So many replicas had the state.
-        voters: usize,
-    },
-    /// It has not told its outcome, or what it asks, in time.
-    Silent,
-    /// It is more than [`MAX_UNSETTLED`](wire::limits::MAX_UNSETTLED) votes behind.
-    Behind,
-}
-
-/// Why a member is held to have failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suspicion {
-    /// It had the token when that was lost: there was no sign of the token for this long.
-    Silence(Duration),
-    /// Its host says that its process is gone.
-    Gone,
-    /// It did not agree to a membership in time.
-    NoAnswer,
-    /// It did not keep up.
-    TooSlow,
-}
-
-impl Suspicion {
-    /// How long there was no sign of life before, as far as that was measured.
-    pub fn silent(self) -> Duration {
-        match self {
-            Suspicion::Silence(span) => span,
-            Suspicion::Gone | Suspicion::NoAnswer | Suspicion::TooSlow => Duration::ZERO,
-        }
-    }
 }
 
 /// What happened, for logs, metrics, the demo's time line and replays of a simulation.
@@ -359,6 +325,34 @@ pub enum Event {
         position: u64,
         /// Why.
         cause: Deviation,
+    },
+    /// The service of this node's replica is hung: it has missed deadlines in a row.
+    Hung {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Whose replica.
+        member: Member,
+        /// So many.
+        misses: u32,
+        /// For how long it has been executing the same command; 0: it has answered, too late.
+        ran: Duration,
+        /// No other replica has the state: this one stays.
+        alone: bool,
+    },
+    /// A replica is out of its group because its service is hung. Its node is to host it again, with a new one.
+    Demoted {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Whose replica.
+        member: Member,
+        /// It was the primary: the next in rank is, from here on.
+        was_primary: bool,
+        /// The view that was changed.
+        asked: ViewNumber,
     },
     /// No majority of a voting group's replicas has the same outcome of a call, or asks the same of another group: the client, or the
     /// handlers, are told so.
@@ -578,6 +572,8 @@ pub struct GroupStatus {
     pub sessions: Option<usize>,
     /// Requests executed in the group's history, by this node's replica, if it has one.
     pub executed: Option<u64>,
+    /// The service of this node's replica is hung.
+    pub hung: bool,
     /// If the group is a cold passive one and this node's replica has its state.
     pub log: Option<LogStatus>,
 }

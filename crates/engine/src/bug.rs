@@ -147,6 +147,12 @@ pub enum Bug {
     EndBeforeCheckpoint,
     /// A replica whose group is cold passive no more executes what is delivered before what is in its log.
     LaunchTooEarly,
+    /// Deadlines that a service misses are not counted.
+    CountNoMisses,
+    /// A call that is executed in time does not end the row of missed deadlines.
+    KeepMisses,
+    /// A replica whose service is hung is taken out although no other has the state.
+    DemoteLast,
 }
 
 impl Bug {
@@ -161,6 +167,7 @@ impl Bug {
             Self::OF_COLD_PASSIVE,
             Self::OF_VOTING,
             Self::OF_DISKS,
+            Self::OF_HUNG,
         ];
         lists.into_iter().flatten().copied()
     }
@@ -250,6 +257,10 @@ impl Bug {
         Bug::FirstAskWins,
         Bug::ForgetAsksOfState,
     ];
+
+    /// Those of services that hang.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_HUNG: &[Bug] = &[Bug::CountNoMisses, Bug::KeepMisses, Bug::DemoteLast];
 
     /// Those that show where nodes have disks.
     #[cfg(feature = "planted-bugs")]

@@ -25,12 +25,13 @@ mod quorum;
 mod replica;
 mod session;
 mod stack;
+mod stopwatch;
 mod style;
 mod tally;
 
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config, Deviation,
-    Event, Executed, GroupStatus, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError,
+    Event, Executed, GroupStatus, HangRule, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError,
     KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus, Output, ProgramNews,
     Quorum, ReplicaStatus, RestyleError, RingStatus, ServiceOutcome, Status, StorageNews,
     Suspicion, Ticket,

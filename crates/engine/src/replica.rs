@@ -148,8 +148,9 @@ pub(crate) struct Replica {
     recalled: usize,
     /// The service has seen something since it was made.
     used: bool,
-    /// The service runs, or is about to.
+    /// The service runs, or is about to; and it was told to, and has not answered anything yet.
     service_runs: bool,
+    starts: bool,
     sessions: Sessions,
     clock: Time,
     executed: u64,
@@ -201,6 +202,7 @@ impl Replica {
             recalled: 0,
             used: false,
             service_runs: !style.logs(),
+            starts: false,
             sessions: Sessions::default(),
             clock: Time::ZERO,
             executed: 0,
@@ -326,18 +328,6 @@ impl Replica {
         self.tell_style(self.style, effects);
     }
 
-    /// The service runs from here on, from its initial state, or does not run.
-    fn renew_service(&mut self, runs: bool, effects: &mut Vec<Effect>) {
-        let used = core::mem::take(&mut self.used);
-        let command = match (core::mem::replace(&mut self.service_runs, runs), runs) {
-            (false, true) => Command::Start(self.told),
-            (true, false) => Command::Stop,
-            (true, true) if used => Command::Reset,
-            (true, true) | (false, false) => return,
-        };
-        effects.push(Effect::Run(command));
-    }
-
     /// A request is delivered. `elsewhere`: another node had it ordered, for a client of its own.
     pub(crate) fn deliver(
         &mut self,
@@ -461,6 +451,7 @@ impl Replica {
             return; // given before the replica was told to forget
         }
         let (_, task) = self.tasks.pop_front().expect("the front was looked at");
+        self.starts = false;
         match (task, executed) {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
                 let asked = self.finish_handler(ticket, (client, number), effects);

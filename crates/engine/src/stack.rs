@@ -7,6 +7,7 @@
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
+//! - `stack/hung.rs`: replicas whose services are hung
 //! - `stack/managing.rs`: what the manager sees and asks for
 //! - `stack/nested.rs`: groups that call groups
 //! - `stack/restyle.rs`: groups that get another style
@@ -22,6 +23,7 @@ mod cold;
 mod delivery;
 mod deputies;
 mod hosting;
+mod hung;
 mod keys;
 mod managing;
 mod moves;
@@ -45,7 +47,7 @@ use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_SEND_QUEUE, MAX_WAIT
 use wire::ordered::{GroupOptions, Hold, Ordered, Place, Told};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
-use crate::api::{Config, Event, GroupStatus, Output, ReplicaStatus, RingStatus, Status};
+use crate::api::{Config, Event, GroupStatus, HangRule, Output, ReplicaStatus, RingStatus, Status};
 use crate::bench::Bench;
 use crate::bug::Planted;
 use crate::callers::Callers;
@@ -57,6 +59,7 @@ use crate::keys::Keys;
 use crate::ordering::{Delivery, Level, Ordering, Ring};
 use crate::pace::Pace;
 use crate::replica::{Effect, Replica};
+use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
 use cold::ColdTimes;
 use managing::Told as ToldUsage;
@@ -123,6 +126,10 @@ struct Hosted {
     /// The views, first and last, in which it was the primary without a break.
     led: Option<(ViewNumber, ViewNumber)>,
     penance: Penance,
+    /// Times what its service executes.
+    stopwatch: Stopwatch,
+    /// That its service is hung was told; and the ring and the view in which its end was asked for last.
+    hung: Option<Option<(RingId, ViewNumber)>>,
 }
 
 /// What the ring has said of who holds what.
@@ -192,6 +199,10 @@ pub struct Stack<O = Ring> {
     arrears: BTreeMap<GroupId, Arrears>,
     /// How long a vote may be missing at least.
     vote_patience: Duration,
+    /// When a service is hung, when one may next have missed a deadline, and whose are.
+    hang: HangRule,
+    services_due: Option<Time>,
+    hung: BTreeSet<GroupId>,
     /// Calls between groups.
     nested: Nested,
     /// Calls of the node's own.
@@ -273,6 +284,9 @@ impl<O: Ordering> Stack<O> {
             ballots_due: BTreeSet::new(),
             arrears: BTreeMap::new(),
             vote_patience: config.vote_patience,
+            hang: config.hang,
+            services_due: None,
+            hung: BTreeSet::new(),
             nested: Nested::default(),
             own: Own::default(),
             asked_wall: Time::ZERO,
@@ -325,6 +339,7 @@ impl<O: Ordering> Stack<O> {
         self.ask_disks(now);
         self.accuse(now);
         self.end_penance(now);
+        self.time_services(now);
         self.nested_timeout(now);
         if self.joining_until.is_some_and(|until| until <= now) {
             // While a ring is formed nothing is ordered: what was on its way still is.
@@ -347,7 +362,7 @@ impl<O: Ordering> Stack<O> {
         let votes = self.next_arrears().into_iter().chain(self.next_return()).min();
         let nested = self.nested.next_timeout().filter(|_| self.membership.is_active());
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
-        let rooms = rooms.into_iter().chain([self.cold.1, nested]);
+        let rooms = rooms.into_iter().chain([self.cold.1, nested, self.services_due]);
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 
@@ -418,6 +433,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.give_up_kept(now);
         any |= self.ask_for_views(now);
         any |= self.pump_ballots(now);
+        any |= self.pump_hung(now);
         any |= self.pump_bench(now);
         if let Some(patience_ends) = self.leaving {
             any |= self.leave_ring_if_done(now, patience_ends);
@@ -512,6 +528,7 @@ impl<O: Ordering> Stack<O> {
                     .collect(),
                 sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
                 executed: hosted.and_then(|hosted| hosted.replica.executed()),
+                hung: self.hung.contains(&id),
                 log: hosted.and_then(Hosted::log_status),
             }
         });

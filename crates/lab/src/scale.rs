@@ -141,7 +141,7 @@ impl World {
     /// Looks until nothing is wished any more; tells what each look took, and what it wished.
     fn settle(&mut self, mut told: impl FnMut(Duration, &[Wish])) -> Outcome<()> {
         for _ in 0..PATIENCE {
-            self.now = self.now + PERIOD;
+            self.now += PERIOD;
             let picture = self.picture.clone();
             let started = Instant::now();
             let wishes = self.manager.look(self.now, picture);

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use ::manager::book as manager_book;
-use engine::{Checkpoints, Quorum};
+use engine::{Checkpoints, HangRule, Quorum};
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
@@ -62,6 +62,8 @@ pub struct Config {
     pub ring: RingKnobs,
     /// How long a vote may be missing in a voting group, 1 ms to a minute.
     pub vote_patience: Duration,
+    /// When a replica's service is hung.
+    pub hang: HangRule,
     /// What this node tells of its host, and what follows from it.
     pub manager: ManagerKnobs,
     /// This node's part in the registry.
@@ -80,6 +82,11 @@ pub struct Config {
 
 /// What [`Config::vote_patience`] may be.
 const VOTE_PATIENCE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
+
+/// What [`HangRule::within`] and [`HangRule::misses`] may be in [`Config::hang`].
+const HUNG_WITHIN: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_secs(3_600);
+const HUNG_MISSES: u32 = 1_000;
 
 /// The ring's knobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +179,7 @@ impl Default for Config {
             nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
             ring: RingKnobs::default(),
             vote_patience: Duration::from_secs(2),
+            hang: HangRule::default(),
             manager: ManagerKnobs::default(),
             registry: RegistryKnobs::default(),
             labels: BTreeMap::new(),
@@ -251,6 +259,9 @@ impl Config {
         self.check_realtime()?;
         if !VOTE_PATIENCE.contains(&self.vote_patience) {
             return Err(Problem::VotePatience(self.vote_patience));
+        }
+        if !HUNG_WITHIN.contains(&self.hang.within) || self.hang.misses > HUNG_MISSES {
+            return Err(Problem::Hung(self.hang));
         }
         self.manager.check()?;
         self.registry.check()?;

@@ -2,9 +2,9 @@
 //! process of its own.
 
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use bytes::{Bytes, BytesMut};
@@ -86,11 +86,21 @@ pub(crate) struct Executor {
 
 enum Place {
     /// Commands go to a thread, which ends when the sender is dropped.
-    Thread(Sender<Job>),
+    Thread(Sender<Job>, Box<Again>),
     Inline(Box<Replica>),
     Process(Box<Process>),
     /// Of a program that does not run.
     Standby(Box<Standby>),
+}
+
+/// How a replica gets another thread.
+struct Again {
+    name: String,
+    make: Arc<Mutex<Factory>>,
+    options: HostOptions,
+    results: Results,
+    /// While the thread lives.
+    alive: Weak<()>,
 }
 
 /// The replica has fallen too far behind.
@@ -129,7 +139,17 @@ impl Executor {
             ))),
             Execution::Thread => {
                 let line = Arc::new(Threads { group, serial, results: results.clone() });
+                let kept = Arc::new(Mutex::new(make));
+                let make = shared(kept.clone());
                 let replica = Replica::new(group, serial, make, options.group.style, Some(line));
+                let lives = Arc::new(());
+                let again = Again {
+                    name: name.into(),
+                    make: kept,
+                    options,
+                    results: results.clone(),
+                    alive: Arc::downgrade(&lives),
+                };
                 let (jobs, queue) = channel();
                 // Linux shows 15 bytes of a thread's name.
                 let name = format!("replica {}", name.replace('\0', ""));
@@ -138,8 +158,9 @@ impl Executor {
                     clocks.iter().for_each(|clocks| clocks.enter(group, serial));
                     work(replica, queue, results);
                     clocks.iter().for_each(|clocks| clocks.leave(group, serial));
+                    drop(lives);
                 })?;
-                Place::Thread(jobs)
+                Place::Thread(jobs, Box::new(again))
             }
         };
         let GroupOptions { style, hold, durability } = options.group;
@@ -188,7 +209,7 @@ impl Executor {
     pub fn process(&mut self) -> Option<&mut Process> {
         match &mut self.place {
             Place::Process(process) => Some(process),
-            Place::Thread(_) | Place::Inline(_) | Place::Standby(_) => None,
+            Place::Thread(..) | Place::Inline(_) | Place::Standby(_) => None,
         }
     }
 
@@ -196,8 +217,25 @@ impl Executor {
     pub fn standby(&mut self) -> Option<&mut Standby> {
         match &mut self.place {
             Place::Standby(standby) => Some(standby),
-            Place::Thread(_) | Place::Inline(_) | Place::Process(_) => None,
+            Place::Thread(..) | Place::Inline(_) | Place::Process(_) => None,
         }
+    }
+
+    /// Its thread, if it has one: gone when that has ended.
+    pub fn thread(&self) -> Option<Weak<()>> {
+        match &self.place {
+            Place::Thread(_, again) => Some(again.alive.clone()),
+            Place::Inline(_) | Place::Process(_) | Place::Standby(_) => None,
+        }
+    }
+
+    /// Another executor for the same replica, with a service in its initial state, if it runs in a thread.
+    pub fn anew(&self) -> Option<std::io::Result<(String, GroupOptions, Executor)>> {
+        let Place::Thread(_, again) = &self.place else { return None };
+        let Again { name, make, options, results, .. } = &**again;
+        let make = shared(make.clone());
+        let executor = Executor::start(GroupId::of(name), name, make, *options, results.clone());
+        Some(executor.map(|executor| (name.clone(), options.group, executor)))
     }
 
     /// What ties it to the thread that minds its program, if it has one.
@@ -205,7 +243,7 @@ impl Executor {
         match &mut self.place {
             Place::Process(process) => Some(process.tether()),
             Place::Standby(standby) => Some(standby.tether()),
-            Place::Thread(_) | Place::Inline(_) => None,
+            Place::Thread(..) | Place::Inline(_) => None,
         }
     }
 
@@ -220,7 +258,7 @@ impl Executor {
         if let Place::Inline(replica) = &mut self.place {
             return Ok(replica.run(command));
         }
-        if command == Command::Stop && !matches!(self.place, Place::Thread(_)) {
+        if command == Command::Stop && !matches!(self.place, Place::Thread(..)) {
             self.stand_by();
             return Ok(None);
         }
@@ -239,7 +277,7 @@ impl Executor {
         }
         match &mut self.place {
             Place::Inline(_) => {}
-            Place::Thread(jobs) => {
+            Place::Thread(jobs, _) => {
                 // The thread ends only after this sender; handlers' panics are caught.
                 let _ = jobs.send(Job::Run(command));
             }
@@ -260,7 +298,7 @@ impl Executor {
                 self.serial = next_serial();
                 self.place = Place::Standby(Box::new(Standby::new(tether)));
             }
-            Place::Thread(_) | Place::Inline(_) => {}
+            Place::Thread(..) | Place::Inline(_) => {}
         }
     }
 
@@ -289,7 +327,7 @@ impl Executor {
     pub fn state(&mut self, reply: StateReply) {
         match &mut self.place {
             Place::Inline(replica) => replica.answer_state(&reply),
-            Place::Thread(jobs) => {
+            Place::Thread(jobs, _) => {
                 let _ = jobs.send(Job::State(reply));
             }
             Place::Process(process) => process.ask_state(reply),
@@ -304,6 +342,12 @@ impl Executor {
 fn next_serial() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A factory that a thread may have while others keep it for another.
+fn shared(make: Arc<Mutex<Factory>>) -> Factory {
+    // A panic in it spoils nothing.
+    Box::new(move || make.lock().unwrap_or_else(PoisonError::into_inner)())
 }
 
 /// A replica's thread: commands strictly in order.

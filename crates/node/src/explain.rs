@@ -26,6 +26,9 @@ pub struct Explanation {
     pub decides: Option<NodeId>,
     /// What moves with the primary: what it uses more than the least busy backup.
     pub moves: Share,
+    /// The service of the asked node's replica is hung.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hung: bool,
     /// The hosts of its replicas that have the state, in order of rank.
     pub hosts: Vec<Standing>,
     /// What would happen if one of these hosts was lost.
@@ -86,6 +89,7 @@ pub fn explain(status: &Status, group: &str) -> Option<Explanation> {
         primary: known.primary.map(|member| member.node),
         decides: status.manager.as_ref().and_then(|manager| manager.leads),
         moves: cluster.group(id).map_or(Share::ZERO, |group| group.task.share()),
+        hung: known.hung,
         hosts: hosts.collect::<Option<Vec<Standing>>>().unwrap_or_default(),
         if_lost: nodes.iter().map(lost).collect(),
     })

@@ -51,7 +51,7 @@ pub use config::{
     ReplicaConfig, RingKnobs, Security, TlsFiles,
 };
 pub use deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
-pub use engine::{Event, NestedError, ServiceOutcome};
+pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
 pub use error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
 pub use events::{
     DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,

@@ -90,6 +90,7 @@ impl Node {
         stack.quorum = config.quorum;
         stack.first_life = life.first;
         stack.vote_patience = config.vote_patience;
+        stack.hang = config.hang;
         stack.address = client_address;
         stack.sealing = keys.as_ref().map(|keys| keeper::name(keys.sealing()));
         #[cfg(feature = "planted-bugs")]

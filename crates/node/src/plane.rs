@@ -28,6 +28,7 @@ use crate::transport::Transport;
 
 mod attached;
 mod commands;
+mod hung;
 mod inbox;
 mod orders;
 mod outputs;

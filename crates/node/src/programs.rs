@@ -81,7 +81,7 @@ impl ProgramConfig {
 }
 
 /// What the thread is told. The queue is not bounded, but what is in it is: a request for each admin
-/// connection and thread that waits for an answer, and three words at most of each attached program.
+/// connection and thread that waits for an answer, and four words at most of each attached program.
 enum Notice {
     /// Start this, and answer when it serves, or has failed to. Then it is not kept.
     Run { config: ProgramConfig, reply: SyncSender<Result<ProgramStatus, ProgramError>> },
@@ -101,6 +101,8 @@ enum Notice {
     Wanted(u64),
     /// Its replica's service is to run no more.
     Released(u64),
+    /// It was hung, and its replica is out of its group.
+    Hung(u64),
     /// The data plane has let it go; the reason, if the program did not go by itself.
     Detached(u64, Option<String>),
     /// Have all end, start none, and let go of `done` when that has happened.
@@ -232,6 +234,11 @@ impl Tether {
     /// It is not needed any more.
     pub fn released(&self) {
         self.teller.tell(Notice::Released(self.run));
+    }
+
+    /// It is hung, and to be ended at once.
+    pub fn hung(&self) {
+        self.teller.tell(Notice::Hung(self.run));
     }
 
     /// For the same program, when this start of it is over.

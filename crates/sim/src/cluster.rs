@@ -17,6 +17,7 @@ mod deploying;
 mod disks;
 mod fate;
 mod handlers;
+mod hangs;
 mod keys;
 mod lies;
 mod managing;
@@ -95,6 +96,15 @@ enum Extra {
     People,
     /// A replica of this group is to lie.
     Lie(usize),
+    /// A service is to hang.
+    Hang,
+    /// A service that stands still since this component should be found out.
+    HangFound {
+        group: GroupId,
+        by: Member,
+        ring: wire::RingId,
+        serial: u64,
+    },
     /// A replica that lied in this component should be found out.
     FoundOut {
         group: GroupId,
@@ -143,6 +153,7 @@ struct Cluster {
     /// One for each group.
     lies: Vec<Draw>,
     restyles: Draw,
+    hangs: Draw,
     /// What hosts have to do, if anybody looks.
     management: Option<Management>,
     /// What people deploy, if they do.
@@ -189,6 +200,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
             .map(|group| Draw::new(clients.bits() ^ group))
             .collect(),
         restyles: Draw::new(clients.clone().bits() ^ 0x5717),
+        hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
         calm: None,
@@ -231,6 +243,7 @@ impl Cluster {
         self.plan_bench();
         self.plan_move();
         self.plan_lies();
+        self.plan_hang();
         self.plan_restyle();
         self.plan_samples();
         self.plan_deployments();
@@ -275,6 +288,12 @@ impl Cluster {
                     self.found_out(by, group, lied)?;
                 }
             }
+            Extra::Hang => self.hang(),
+            Extra::HangFound { group, by, ring, serial } => {
+                if self.watch.component(by) == ring {
+                    self.hang_found(group, by, ring, serial)?;
+                }
+            }
             Extra::Fault => return self.fault(),
             Extra::Relief(relief) => return self.relieve(relief),
             Extra::Calm => return self.heal(),
@@ -308,6 +327,8 @@ impl Cluster {
         config.storage = self.open_store(node);
         config.snapshot_after = self.options.disks.map_or(10_000, |plan| plan.snapshot_after);
         config.vote_patience = VOTE_PATIENCE;
+        let never = engine::HangRule { misses: 0, ..hangs::RULE };
+        config.hang = self.options.hangs.map_or(never, |_| hangs::RULE);
         self.plant.into_engine(&mut config);
         let now = self.fabric.local(node);
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");
@@ -451,6 +472,7 @@ impl Cluster {
             let at = self.fabric.now() + span;
             self.fabric.deliver(at, node, Extra::Executed(group, serial));
         }
+        self.look_for_hang(node, group);
     }
 
     /// Takes all that a node puts out.
@@ -510,6 +532,7 @@ impl Cluster {
             Output::Snapshot { strand, covers, place, state } => {
                 self.keep_snapshot(node, strand, (covers, place), state);
             }
+            Output::Replace(group) => self.replace(node, group),
             // Its records stay, and mean nothing.
             Output::Forget(_) => {}
             Output::Bench(result) => self.benched(result)?,

@@ -106,7 +106,7 @@ impl Customer {
         let filling = draw.between(0, long as u64) as u32;
         let rest = vec![draw.bits() as u8; draw.count(0, long)];
         let method = draw.pick(&[APPEND, APPEND, APPEND, APPEND, APPEND, APPEND, FAIL, MISSING]);
-        let patience = draw.pick(&[load.patience, load.patience * 4, Duration::from_secs(10)]);
+        let patience = draw.pick(&[load.patience, load.patience * 4, load.longest]);
         self.begun += 1;
         let (method, body) = match draw.one_in(2) {
             true => self.register(GroupId::of(&group), draw),

@@ -35,6 +35,15 @@ impl Lie {
     pub const OF_CALLERS: [Lie; 5] = [Lie::Answer, Lie::State, Lie::Hang, Lie::Ask, Lie::Mute];
 }
 
+/// How a service hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hang {
+    /// It executes no call any more.
+    ForGood,
+    /// Its next call takes so long.
+    Once(Duration),
+}
+
 /// A replica's service with the commands that wait for it.
 pub struct Executor {
     /// The service.
@@ -48,6 +57,14 @@ pub struct Executor {
     counts_reads: bool,
     /// What is wrong with it.
     pub lie: Option<Lie>,
+    /// How it hangs.
+    pub hang: Option<Hang>,
+    /// That it stands still is known.
+    still: bool,
+    /// The last call that it began took long.
+    pub stalled: bool,
+    /// It was told to run, and has answered nothing yet: it may still have to start, for all that its replica knows.
+    starts: bool,
     queue: VecDeque<(Command, RingId)>,
     busy: bool,
     /// Which of the executors of this run.
@@ -120,6 +137,10 @@ impl Executor {
             is_passive: plan.options.style == Style::WarmPassive,
             counts_reads: plan.orders_reads(),
             lie: None,
+            hang: None,
+            still: false,
+            stalled: false,
+            starts: false,
             queue: VecDeque::new(),
             busy: false,
             serial,
@@ -192,8 +213,32 @@ impl Executor {
         if self.busy || self.queue.is_empty() || self.lie == Some(Lie::Hang) {
             return None;
         }
+        if self.stands_still() {
+            return None;
+        }
         self.busy = true;
+        let is_call = matches!(self.queue.front(), Some((Command::Execute { .. }, _)));
+        let stall = self.hang.take_if(|_| is_call);
+        if is_call {
+            self.stalled = stall.is_some();
+        }
+        if let Some(Hang::Once(span)) = stall {
+            return Some(span);
+        }
         Some(draw.span(Duration::from_micros(1), longest))
+    }
+
+    /// It hangs, with a call.
+    pub fn stands_still(&self) -> bool {
+        let next = self.queue.front().map(|(command, _)| command);
+        !self.busy
+            && self.hang == Some(Hang::ForGood)
+            && matches!(next, Some(Command::Execute { .. }))
+    }
+
+    /// It does, and that was not known.
+    pub fn begins_to_stand_still(&mut self) -> bool {
+        self.stands_still() && !self.starts && !std::mem::replace(&mut self.still, true)
     }
 
     /// What its handlers have asked of other groups, in the history that it has.
@@ -239,6 +284,7 @@ impl Executor {
             Calling::Not | Calling::Waits(_) => 0,
         };
         let (command, component) = self.queue.pop_front()?;
+        self.starts = false;
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
                 let seed = if self.is_passive { seed ^ self.passive.random } else { seed };
@@ -295,6 +341,7 @@ impl Executor {
                 Done { answer: None, effect: Effect::None }
             }
             Command::Start(style) => {
+                self.starts = true;
                 self.is_passive = style == Style::WarmPassive;
                 self.log.reset();
                 self.changes.reset();

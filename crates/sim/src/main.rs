@@ -182,7 +182,7 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved, {} orders of backups, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
+         {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
          {} answers of deputies, {} taken back, {} copies of replies, {} calls sent again\
          {}",
         failed.len(),
@@ -190,6 +190,7 @@ fn in_words(report: &Report) -> String {
         total.deaths,
         total.transfers,
         total.moves,
+        total.demotions,
         total.ranks,
         total.restyles,
         total.nested,
@@ -234,6 +235,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "executed": total.executed,
         "transfers": total.transfers,
         "moves": total.moves,
+        "demotions": total.demotions,
         "ranks": total.ranks,
         "deputies": { "answered": total.deputies, "taken_back": total.taken_back, "copies": total.copies },
         "retries": total.retries,

@@ -122,6 +122,8 @@ pub struct Load {
     pub think: Duration,
     /// Shortest deadline.
     pub patience: Duration,
+    /// Longest, while faults happen.
+    pub longest: Duration,
     /// Largest body and reply.
     pub body: usize,
     /// Calls of one client while faults happen.
@@ -172,6 +174,8 @@ pub struct Options {
     pub moves: Option<Duration>,
     /// Groups get other styles while faults happen, this often on average.
     pub restyles: Option<Duration>,
+    /// Services hang while faults happen, this often on average.
+    pub hangs: Option<Duration>,
     /// Nodes tell what their hosts have to do, and one of them manages.
     pub hosts: Option<HostPlan>,
     /// The first group is deployed: the book says who hosts it.
@@ -264,6 +268,7 @@ impl Options {
                 .one_in(3)
                 .then(|| draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis)),
             restyles: None,
+            hangs: None,
             hosts: None,
             deploy: None,
             smooth: draw.one_in(24),
@@ -280,8 +285,29 @@ impl Options {
         match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8)) {
             (true, _) => options.with_manager(seed),
             (_, true) => options.with_deployment(seed),
+            _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
         }
+    }
+
+    /// Services hang. Their replicas go by their own will, so what is said of those that leave is said of them; and calls end soon, for
+    /// who is busy within a deadline does not hang.
+    pub fn with_hangs(mut self, seed: u64) -> Options {
+        let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
+        if !possible || self.quorum != Quorum::Majority || self.deploy.is_some() {
+            return self;
+        }
+        self.groups.iter_mut().for_each(|group| group.lies = None);
+        self.faults.kinds.retain(|(kind, _)| {
+            !matches!(kind, FaultKind::Orphan | FaultKind::Flap | FaultKind::Ambush)
+        });
+        self.faults.phase = self.faults.phase.max(Duration::from_secs(2));
+        // What a slow node takes long for is well within the span of the rule.
+        self.execution = self.execution.min(Duration::from_micros(200));
+        let patience = self.load.patience.min(Duration::from_millis(100));
+        self.load = Load { patience, longest: patience * 4, ..self.load };
+        let every = Draw::new(seed ^ 0x4a47).pick(&[10, 30, 100]).pipe(Duration::from_millis);
+        Options { hangs: Some(every), ..self }
     }
 
     /// Hosts have something to do beside, and what clients are told depends on it.
@@ -501,6 +527,7 @@ fn load(draw: &mut Draw) -> Load {
         parallel: draw.pick(&[1, 1, 2, 4, 8]),
         think: draw.pick(&[1, 5, 20, 100]).pipe(Duration::from_millis),
         patience: draw.pick(&[30, 100, 400, 2_000]).pipe(Duration::from_millis),
+        longest: Duration::from_secs(10),
         body: draw.pick(&[40, 40, 300, 3_000, 20_000]),
         calls: draw.pick(&[20, 40, 80]),
     }

@@ -63,6 +63,8 @@ pub struct Summary {
     pub nested_copies: u64,
     /// Changes of style, as somebody was told.
     pub restyles: u64,
+    /// Replicas that were taken out because their services hung.
+    pub demotions: u64,
     /// Orders of backups that nodes obeyed, over all nodes.
     pub ranks: u64,
     /// Histories of clients for which the checker would have taken too long.
@@ -94,6 +96,7 @@ impl Summary {
         self.nested += other.nested;
         self.nested_copies += other.nested_copies;
         self.restyles += other.restyles;
+        self.demotions += other.demotions;
         self.ranks += other.ranks;
         self.undecided += other.undecided;
         self.hedges += other.hedges;
@@ -147,7 +150,9 @@ impl Plant {
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
             return Some(World::Disks);
         }
-        if self.engine.is_some_and(|bug| engine::Bug::OF_VOTING.contains(&bug)) {
+        if self.engine.is_some_and(|bug| engine::Bug::OF_VOTING.contains(&bug))
+            || self.is_of_hangs()
+        {
             return Some(World::Cluster);
         }
         let bug = self.ring?;
@@ -178,6 +183,18 @@ impl Plant {
     pub fn is_managed(self) -> bool {
         let of_ranks = |bug| engine::Bug::OF_RANKS.contains(&bug);
         (self.manager.is_some() && !self.is_placed()) || self.engine.is_some_and(of_ranks)
+    }
+
+    /// It shows only where services hang.
+    #[cfg(feature = "planted-bugs")]
+    pub fn is_of_hangs(self) -> bool {
+        self.engine.is_some_and(|bug| engine::Bug::OF_HUNG.contains(&bug))
+    }
+
+    /// Without the feature there is nothing to plant.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub fn is_of_hangs(self) -> bool {
+        false
     }
 
     /// It shows only where something is deployed.
@@ -310,6 +327,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     let options = options.all_of(settings.plant.style());
     let options = if settings.plant.is_managed() { options.with_manager(seed) } else { options };
     let options = if settings.plant.is_placed() { options.with_deployment(seed) } else { options };
+    let options = if settings.plant.is_of_hangs() { options.with_hangs(seed) } else { options };
     if settings.aloud {
         println!("seed {seed}: {options:#?}");
     }

@@ -16,6 +16,7 @@ use crate::check::acknowledged::Acknowledged;
 use crate::check::cold::Cold;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
+use crate::check::hung::Hung;
 use crate::check::linearizable::{Begun, Linearizable};
 use crate::check::moves::{Moves, Told};
 use crate::check::once::Once;
@@ -62,6 +63,8 @@ pub struct Watch {
     pub votes: Votes,
     /// Where the services of cold passive groups run.
     pub cold: Cold,
+    /// Whose services hang.
+    pub hung: Hung,
     numbers: Numbers,
     answers: Answers,
     /// Who waits for the token.
@@ -93,6 +96,7 @@ impl Watch {
             served: Served::new(options.stateless()),
             votes: Votes::default(),
             cold: Cold::new(options.cold()),
+            hung: Hung::default(),
             numbers: Numbers::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
@@ -147,6 +151,7 @@ impl Watch {
                 self.views.installed(by, component, (*group, *view), replicas)?;
                 self.moves.installed(by, component, (*group, *view), (*style, replicas))?;
                 self.restyles.installed(by, component, (*group, *view), *style)?;
+                self.hung.installed(by, (*group, *view), (*style, replicas));
                 self.served.view(by, *group, replicas);
                 self.votes.view(*group, replicas);
                 self.cold.view(by, *group, (*style, *primary));
@@ -170,6 +175,9 @@ impl Watch {
             }
             Event::Ranked { group, order, asked, .. } => {
                 self.moves.ranked(by, self.component(by), *group, (*asked, order))?;
+            }
+            Event::Demoted { group, member, asked, .. } => {
+                self.hung.demoted(by, (*group, *asked), *member)?;
             }
             Event::Restyled { group, from, to, asked, .. } => {
                 let told = restyles::Told { from: *from, to: *to, asked: *asked };

@@ -100,10 +100,10 @@ pub use client::{
 };
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
-    Factory, HostError, HostOptions, ManagerKnobs, MoveError, NestedError, Node, NodeAddress,
-    ProgramConfig, ProgramError, RegistryKnobs, ReplicaConfig, RestyleError, RingKnobs, Service,
-    ServiceOutcome, StartError, Stopped, admin, attach, bench, book, free_ring_addresses,
-    free_ring_addresses_at, key_file, realtime,
+    Factory, HangRule, HostError, HostOptions, ManagerKnobs, MoveError, NestedError, Node,
+    NodeAddress, ProgramConfig, ProgramError, RegistryKnobs, ReplicaConfig, RestyleError,
+    RingKnobs, Service, ServiceOutcome, StartError, Stopped, admin, attach, bench, book,
+    free_ring_addresses, free_ring_addresses_at, key_file, realtime,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{Durability, GroupOptions, Hold, Style};

@@ -259,6 +259,9 @@ pub const MAX_ADMIN_REQUEST: usize = 64 << 10;
 /// Programs that a node runs.
 pub const MAX_PROGRAMS: usize = 64;
 
+/// Threads of hung services that a node leaves behind: they cannot be ended, and more replicas than these are not hosted anew.
+pub const MAX_STUCK: usize = 8;
+
 /// Bytes of one piece of a state between a node and a program.
 pub const ATTACH_PIECE: usize = 256 << 10;
 

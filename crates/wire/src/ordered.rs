@@ -25,6 +25,7 @@
 //! | 19 | [`Restyle`] | whoever wishes another style of a group |
 //! | 20 | [`Usage`] | every node, by period and when its host's use crosses a level |
 //! | 21 | [`Rank`] | the node that manages, when clients should try a group's backups in another order |
+//! | 22 | [`Demote`] | a node whose replica's service is hung |
 
 use alloc::string::String;
 
@@ -112,6 +113,16 @@ pub struct Move {
     pub view: ViewNumber,
 }
 
+/// The service of the sender's replica is hung: the replica is out of the group from here on, if another has the state. Of another
+/// view than the group's it is void. | group | view |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demote {
+    /// Which group.
+    pub group: GroupId,
+    /// The view that is to be changed.
+    pub view: ViewNumber,
+}
+
 /// The sender hosts a replica whose state is on its disk, and did not when it announced itself. | group | taken: place |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recalled {
@@ -164,6 +175,8 @@ pub enum Ordered {
     Usage(Usage),
     /// A group's backups are tried in another order from here on.
     Rank(Rank),
+    /// A replica whose service is hung goes.
+    Demote(Demote),
 }
 
 impl Ordered {
@@ -191,6 +204,7 @@ impl Ordered {
             Ordered::Restyle(restyle) => append(start(19), restyle),
             Ordered::Usage(usage) => append(start(20), usage),
             Ordered::Rank(rank) => append(start(21), rank),
+            Ordered::Demote(demote) => append(start(22), demote),
         }
         .into()
     }
@@ -222,6 +236,7 @@ impl Ordered {
             19 => Ordered::Restyle(read(rest)?),
             20 => Ordered::Usage(read::<Usage>(rest)?.checked()?),
             21 => Ordered::Rank(read::<Rank>(rest)?.checked()?),
+            22 => Ordered::Demote(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

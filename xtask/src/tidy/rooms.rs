@@ -12,7 +12,7 @@ const ENGINE: &str = "crates/engine/src/";
 const FLOORS: &[&[&str]] = &[
     &["bug", "changes", "disk", "ordering", "pace", "style"],
     &["api", "chronology"],
-    &["bench", "callers", "faults", "keys", "quorum", "session", "tally"],
+    &["bench", "callers", "faults", "keys", "quorum", "session", "stopwatch", "tally"],
     &["component", "directory", "replica"],
     &["stack"],
 ];

@@ -8,6 +8,8 @@ use wire::keys::KeyName;
 use wire::limits::MAX_WAITING;
 use wire::{Duration, Member, NodeId};
 
+use super::HangRule;
+
 /// Which configurations may acknowledge anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Quorum {
@@ -49,6 +51,8 @@ pub struct Config {
     /// In a voting group: how long a replica's vote may be missing after a majority has told theirs, before it is said so.
     /// Where the slowest replica takes long as a rule, eight times as long as that.
     pub vote_patience: Duration,
+    /// When a replica's service is hung.
+    pub hang: HangRule,
     /// A mistake planted on purpose, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub bug: Option<crate::Bug>,
@@ -73,6 +77,7 @@ impl Config {
             storage: None,
             snapshot_after: 10_000,
             vote_patience: Duration::from_secs(2),
+            hang: HangRule::default(),
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }

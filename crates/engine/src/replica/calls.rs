@@ -18,6 +18,7 @@ use wire::{ClientId, Duration, GroupId, Time};
 use super::{Effect, Mandate, Mode, Replica, Task, Waiting};
 use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
+use crate::stopwatch::Work;
 
 /// Who calls changes something, at the other group if nowhere else; and one replica alone executes what changes nothing.
 const READ: &str = "a method that changes nothing (it takes &self) is executed by one replica alone, and cannot call other groups: let it take \
@@ -145,6 +146,17 @@ impl Calls {
             open: None,
         };
         self.handlers.push_back((ticket, handler));
+    }
+
+    /// What the handler of this command is at, if it is one.
+    pub(super) fn work(&self, ticket: Ticket) -> Work {
+        match self.handlers.front() {
+            Some((first, handler)) if *first == ticket => match handler.open {
+                Some(_) => Work::Waits,
+                None => Work::Runs(ticket, handler.due),
+            },
+            _ => Work::Nothing,
+        }
     }
 
     /// The service has answered it.
@@ -376,6 +388,22 @@ impl Replica {
     pub(super) fn settle_read(&self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
         if self.calls.settled > 0 {
             effects.push(Effect::Settled { client, number, sequence: self.calls.settled });
+        }
+    }
+
+    /// What its service is at. What gives or takes a whole state is not timed: how long that takes depends on its size.
+    pub(crate) fn work(&self) -> Work {
+        if !self.service_runs {
+            return Work::Off;
+        }
+        // Its program may have to start first.
+        if self.starts {
+            return Work::Nothing;
+        }
+        match self.tasks.front() {
+            Some((ticket, Task::Read { .. })) => Work::Runs(*ticket, Time::ZERO),
+            Some((ticket, _)) => self.calls.work(*ticket),
+            None => Work::Nothing,
         }
     }
 

@@ -20,6 +20,20 @@ use crate::style::Conduct;
 use crate::tally::Verdict;
 
 impl Replica {
+    /// The service runs from here on, from its initial state, or does not run.
+    pub(super) fn renew_service(&mut self, runs: bool, effects: &mut Vec<Effect>) {
+        let used = core::mem::take(&mut self.used);
+        let ran = core::mem::replace(&mut self.service_runs, runs);
+        self.starts = runs && (self.starts || !ran);
+        let command = match (ran, runs) {
+            (false, true) => Command::Start(self.told),
+            (true, false) => Command::Stop,
+            (true, true) if used => Command::Reset,
+            (true, true) | (false, false) => return,
+        };
+        effects.push(Effect::Run(command));
+    }
+
     /// The group's style, as this replica was told last.
     pub(crate) fn style(&self) -> Style {
         self.style

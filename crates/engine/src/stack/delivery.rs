@@ -301,6 +301,7 @@ impl<O: Ordering> Stack<O> {
             Ordered::Move(wish) => self.act_on_move(now, sender, wish),
             Ordered::Restyle(restyle) => self.act_on_restyle(now, sender, restyle),
             Ordered::Rank(rank) => self.act_on_rank(now, &rank),
+            Ordered::Demote(demote) => self.act_on_demote(now, sender, demote),
             Ordered::PrimaryChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.act_on_relay(sender, relay),

@@ -17,6 +17,7 @@ use crate::bug::Bug;
 use crate::directory::{Group, State};
 use crate::ordering::Ordering;
 use crate::replica::{Effect, Replica};
+use crate::stopwatch::Stopwatch;
 use crate::style::Conduct;
 
 impl<O: Ordering> Stack<O> {
@@ -69,6 +70,8 @@ impl<O: Ordering> Stack<O> {
             logged: Logged::default(),
             led: None,
             penance: Penance::default(),
+            stopwatch: Stopwatch::default(),
+            hung: None,
         };
         self.hosted.insert(id, hosted);
         if on_disk {
@@ -123,6 +126,12 @@ impl<O: Ordering> Stack<O> {
         ticket: Ticket,
         executed: Executed,
     ) {
+        if let Some(hosted) = self.hosted.get_mut(&group) {
+            hosted.stopwatch.answered(now, ticket, self.planted);
+            if hosted.stopwatch.is_hung(self.hang) {
+                self.hung.insert(group);
+            }
+        }
         self.with_replica(now, group, |replica, effects| {
             replica.answered(ticket, executed, effects);
         });
@@ -143,6 +152,9 @@ impl<O: Ordering> Stack<O> {
         // What these lead to may come here again, and then finds no room kept.
         let mut effects = mem::take(&mut self.effects);
         act(&mut hosted.replica, &mut effects);
+        if let Some(limit) = hosted.stopwatch.follow(now, hosted.replica.work(), self.hang) {
+            self.services_due = Some(self.services_due.map_or(limit, |due| due.min(limit)));
+        }
         for effect in effects.drain(..) {
             match effect {
                 Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),

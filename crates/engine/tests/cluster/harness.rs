@@ -516,6 +516,12 @@ impl<O: Base> Cluster<O> {
                     self.shelf(id).snapshot(now, covers, kept);
                 }
                 Output::Forget(_) => {}
+                Output::Replace(group) => {
+                    let node = self.nodes.get_mut(&id).unwrap();
+                    node.fault = None;
+                    node.logs.remove(&group);
+                    node.changes.remove(&group);
+                }
                 Output::Resume { group, ticket, outcome } => {
                     self.resume_handler(id, group, ticket, outcome)
                 }

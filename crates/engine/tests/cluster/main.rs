@@ -7,6 +7,7 @@ mod bench;
 mod cold;
 mod disk;
 mod harness;
+mod hung;
 mod keys;
 mod moves;
 mod nested;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use engine::HangRule;
 use wire::limits::{MAX_GROUPS, MAX_LOG, MAX_LOG_BYTES, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
 use wire::ordered::Style;
 use wire::{Duration, NodeId};
@@ -63,6 +64,12 @@ pub enum Problem {
     /// The patience with missing votes is out of range.
     #[error("voting.patience_ms is {} ms: give it 1 to 60000 milliseconds", .0.as_millis())]
     VotePatience(Duration),
+    /// When a service is hung.
+    #[error(
+        "hung.within_ms = {} and hung.misses = {} are not possible: give it 10 to 3600000 milliseconds, and at most 1000 misses (0: never)",
+        .0.within.as_millis(), .0.misses
+    )]
+    Hung(HangRule),
     /// A knob of the registry is out of range.
     #[error("in [registry], {0}")]
     Registry(String),
@@ -355,6 +362,7 @@ impl Problem {
             Problem::Name { key, .. } => vec![Key(key)],
             Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
             Problem::VotePatience(_) => vec![Key("voting"), Key("patience_ms")],
+            Problem::Hung(_) => vec![Key("hung"), Key("within_ms")],
             Problem::Registry(_) => vec![Key("registry"), Key("lease_ms")],
             Problem::Labels(_) => vec![Key("labels")],
             Problem::Manager { key, .. } => vec![Key("manager"), Key(key)],

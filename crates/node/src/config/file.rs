@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use engine::{Checkpoints, Quorum};
+use engine::{Checkpoints, HangRule, Quorum};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -60,6 +60,8 @@ struct File {
     ring: Ring,
     #[serde(default)]
     voting: Voting,
+    #[serde(default)]
+    hung: Hung,
     #[serde(default)]
     manager: super::manager::Table,
     #[serde(default)]
@@ -174,6 +176,26 @@ impl Voting {
 impl Default for Voting {
     fn default() -> Self {
         Voting::of(Config::default().vote_patience)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Hung {
+    within_ms: u64,
+    misses: u32,
+}
+
+impl From<HangRule> for Hung {
+    fn from(rule: HangRule) -> Hung {
+        let within_ms = u64::try_from(rule.within.as_millis()).unwrap_or(u64::MAX);
+        Hung { within_ms, misses: rule.misses }
+    }
+}
+
+impl Default for Hung {
+    fn default() -> Self {
+        Hung::from(Config::default().hang)
     }
 }
 
@@ -307,6 +329,10 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
         nodes: file.nodes.into_iter().map(node).collect(),
         ring,
         vote_patience: Duration::from_millis(file.voting.patience_ms),
+        hang: HangRule {
+            within: Duration::from_millis(file.hung.within_ms),
+            misses: file.hung.misses,
+        },
         manager: file.manager.into(),
         registry: file.registry.into(),
         labels: file.labels,
@@ -365,6 +391,7 @@ pub(super) fn print(config: &Config) -> String {
             .collect(),
         ring: Ring::from(config.ring),
         voting: Voting::of(config.vote_patience),
+        hung: Hung::from(config.hang),
         manager: config.manager.into(),
         registry: config.registry.into(),
         labels: config.labels.clone(),

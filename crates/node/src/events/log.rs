@@ -105,6 +105,21 @@ impl Log {
                     "a replica of a voting group is taken out, and is to be given the state anew";
                 tracing::warn!(group = name, of = %member, vote = position, ?cause, "{said}");
             }
+            Event::Hung { name, misses, ran, alone, .. } => {
+                let said = match alone {
+                    false => {
+                        "the service of this node's replica is hung: the replica leaves its group, and comes anew"
+                    }
+                    true => {
+                        "the service of this node's replica is hung, and stays: no other replica has the state"
+                    }
+                };
+                tracing::error!(group = name, misses, ?ran, "{said}");
+            }
+            Event::Demoted { name, member, was_primary, .. } => {
+                let said = "a replica is out of its group: its service is hung";
+                tracing::warn!(group = name, of = %member.node, was_primary, "{said}");
+            }
             Event::Split { name, position, answers, .. } => {
                 let said = "no majority of the replicas has the same outcome of a call, or asks the same of another group";
                 tracing::error!(group = name, vote = position, answers, "{said}");

@@ -89,6 +89,10 @@ pub enum EventKind {
     Resumed { group: String, view: ViewNumber, after_ns: u64 },
     /// A replica of a voting group is taken out, and is to be given the state anew.
     Deviated { group: String, member: Member, position: u64, cause: DeviationCause },
+    /// The service of this node's replica is hung: so many deadlines in a row were missed. `alone`: no other has the state.
+    Hung { group: String, member: Member, misses: u32, ran_ns: u64, alone: bool },
+    /// A replica is out of its group because its service is hung; its node hosts it anew.
+    Demoted { group: String, member: Member, was_primary: bool, asked: ViewNumber },
     /// No majority of a voting group's replicas has the same outcome of a call, or asks the same of another group.
     Split { group: String, position: u64, answers: usize },
     /// So many events were not taken in time by this subscriber, and are gone.
@@ -293,6 +297,12 @@ impl From<&Event> for EventKind {
             }
             Event::Deviated { name: group, member, position, cause, .. } => {
                 EventKind::Deviated { group, member, position, cause: cause.into() }
+            }
+            Event::Hung { name: group, member, misses, ran, alone, .. } => {
+                EventKind::Hung { group, member, misses, ran_ns: ns(ran), alone }
+            }
+            Event::Demoted { name: group, member, was_primary, asked, .. } => {
+                EventKind::Demoted { group, member, was_primary, asked }
             }
             Event::Split { name: group, position, answers, .. } => {
                 EventKind::Split { group, position, answers }

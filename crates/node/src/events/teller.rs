@@ -78,6 +78,22 @@ impl Teller {
                 };
                 format!("{group}: the replica at {} is replaced: {why}", member.node)
             }
+            EventKind::Hung { group, member, misses, ran_ns, alone } => {
+                let then = if *alone {
+                    "it stays: no other has the state"
+                } else {
+                    "it goes, and comes anew"
+                };
+                format!(
+                    "{group}: the service at {} is hung, {misses} deadlines missed in a row, the last call runs for {}; {then}",
+                    member.node,
+                    ms(*ran_ns)
+                )
+            }
+            EventKind::Demoted { group, member, was_primary, .. } => {
+                let what = if *was_primary { "primary" } else { "replica" };
+                format!("{group}: the {what} at {} is out: its service is hung", member.node)
+            }
             EventKind::Split { group, position, answers } => {
                 format!(
                     "{group}: {answers} different things are told in vote {position}, and none has a majority"

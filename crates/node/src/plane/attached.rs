@@ -1,6 +1,7 @@
 //! Programs that serve replicas of this node, at the data plane: they come, are read and written, and go.
 
 use std::collections::BTreeMap;
+use std::sync::Weak;
 
 use engine::HostError;
 use wire::ordered::GroupOptions;
@@ -27,6 +28,8 @@ pub(crate) struct Attached {
     arrivals: Vec<Arrival>,
     /// Replicas of any kind that are on their way out of their groups.
     parting: Vec<GroupId>,
+    /// Threads of hung services that were left behind.
+    pub(super) stuck: Vec<Weak<()>>,
     /// Room for what a program answers, kept from read to read.
     done: Vec<Report>,
 }

@@ -79,6 +79,7 @@ impl Plane {
                     self.is_unwritten(group);
                 }
             }
+            Output::Replace(group) => self.replace(now, group),
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
             Output::Persist(kept) => self.keep(kept),
             Output::Snapshot { strand, covers, place, state } => {

@@ -214,6 +214,7 @@ impl Desk {
                     program.released(now);
                 }
             }
+            Notice::Hung(run) => self.with(run, |program| program.hung(now)),
             Notice::Detached(run, reason) => {
                 self.with(run, |program| program.detached(now, reason));
             }

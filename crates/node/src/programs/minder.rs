@@ -190,6 +190,14 @@ impl Minder {
         }
     }
 
+    /// It is hung: that it would end by itself is not waited for.
+    pub fn hung(&mut self, now: Time) {
+        if let State::Starting | State::Attached { .. } = self.state {
+            self.settle(now);
+            self.signal(now, Signal::Term);
+        }
+    }
+
     /// Its process has ended, or could not be started.
     pub fn ended(&mut self, now: Time) {
         if let State::Standby | State::BackingOff { .. } | State::Over = self.state {

@@ -197,6 +197,11 @@ impl Running {
         self.answer_run(now);
     }
 
+    /// It is hung: it would not end by itself.
+    pub fn hung(&mut self, now: Time) {
+        self.minder.hung(now);
+    }
+
     /// The data plane has let it go.
     pub fn detached(&mut self, now: Time, reason: Option<String>) {
         self.attached = false;

@@ -73,6 +73,9 @@ pub struct Counters {
     pub handlers_panicked: u64,
     /// Replicas taken out because they could not keep up.
     pub replicas_overloaded: u64,
+    /// Replicas taken out because their services were hung.
+    #[serde(default)]
+    pub replicas_hung: u64,
     /// Times that the program of a replica went without having been told to.
     #[serde(default)]
     pub programs_lost: u64,

@@ -26,6 +26,9 @@ pub struct GroupStatus {
     pub sessions: Option<usize>,
     /// Requests executed in the group's history, by this node's replica, if it has one.
     pub executed: Option<u64>,
+    /// The service of this node's replica is hung, and stays as no other has the state, or is about to go.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hung: bool,
     /// What this node's replica of a cold passive group keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStatus>,
@@ -75,6 +78,7 @@ impl GroupStatus {
             replicas: group.replicas.into_iter().map(replica).collect(),
             sessions: group.sessions,
             executed: group.executed,
+            hung: group.hung,
             log: group.log.map(|log| LogStatus {
                 requests: log.requests,
                 bytes: log.bytes,

@@ -294,6 +294,7 @@ impl Cluster {
             self.boot(node)?;
         }
         self.end_lies();
+        self.end_hangs();
         // Without a quorum a node alone knows no group but its own, and says so.
         if self.options.quorum == Quorum::Majority {
             // A node whose disk fails leaves, whoever else serves its groups: those without a state may be gone for a while

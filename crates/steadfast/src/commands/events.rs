@@ -21,6 +21,7 @@ fail-over at one node:
   excluded     a configuration without it, with the reason, and how long it was suspected
   view         a group's new membership and primary
   answers again  the first reply of this node for a group whose primary was lost
+  hung, out    a service misses deadlines; its replica leaves its group, and comes anew
   back in a new life, given the state, moved      the way back
 
 Times are those of the node's clock. `answers again` is told by the new primary only. A command that does not keep

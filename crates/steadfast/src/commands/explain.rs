@@ -115,6 +115,12 @@ fn text(it: &Explanation) -> String {
         Some(node) => format!("{node} decides who is next; {} of a processor moves with the primary", it.moves),
         None => "nobody decides who is next: replicas stay in the order in which they joined ([manager] is off, or there is no quorum)".into(),
     });
+    if it.hung {
+        say(
+            "the service of the asked node's replica is hung: it missed the deadlines of its calls"
+                .into(),
+        );
+    }
     for (place, host) in it.hosts.iter().enumerate() {
         say(line(place, host));
     }

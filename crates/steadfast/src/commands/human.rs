@@ -88,6 +88,16 @@ fn troubles(status: &Status) -> Vec<String> {
                 group.name
             ));
         }
+        if group.hung {
+            let alone = group.replicas.iter().filter(|replica| replica.synced).count() <= 1;
+            let then = match alone {
+                true => {
+                    "and no other replica has the state: end its program if what it has may be lost"
+                }
+                false => "and is about to be replaced",
+            };
+            troubles.push(format!("the service of {} is hung at this node, {then}", group.name));
+        }
     }
     for (knob, grant) in status.realtime.grants() {
         if let Grant::Refused(why) = grant {
@@ -158,6 +168,7 @@ fn troubles(status: &Status) -> Vec<String> {
             "times the program of a replica ended by itself: see the node's log",
         ),
         (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
+        (counters.replicas_hung, "replicas were taken out: their services were hung"),
         (counters.connections_refused, "client connections refused: a limit was reached"),
     ] {
         if count > 0 {

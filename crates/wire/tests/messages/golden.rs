@@ -199,6 +199,8 @@ fn ordered_messages() {
               13 a1 01 06 05
             move: 7 bytes
               0b a1 01 02 82 02 06
+            demote: 4 bytes
+              16 a1 01 06
             usage: 17 bytes
               14 80 9f 49 e0 c6 5b 01 02 a1 01 c0 9a 0c a2 01
               09

@@ -12,7 +12,7 @@ use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
-    End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
+    Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Style, Synced, Told};
@@ -301,6 +301,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
+        ("demote", Ordered::Demote(Demote { group: GroupId(0xa1), view: ViewNumber(6) })),
         ("usage", Ordered::Usage(usage())),
         (
             "rank",

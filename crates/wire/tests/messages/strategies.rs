@@ -20,7 +20,7 @@ use wire::ordered::{
 };
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
-    End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
+    Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, Style, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Synced, Told};
@@ -444,6 +444,9 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             view: ViewNumber(view),
             style
         })),
+        any::<[u64; 2]>().prop_map(|[group, view]| {
+            Ordered::Demote(Demote { group: GroupId(group), view: ViewNumber(view) })
+        }),
         usage().prop_map(Ordered::Usage),
         rank().prop_map(Ordered::Rank),
         update.prop_map(Ordered::PrimaryChunk),

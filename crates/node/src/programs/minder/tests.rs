@@ -54,6 +54,21 @@ fn a_healthy_time_makes_good_for_all_that_was_before() {
 }
 
 #[test]
+fn who_is_hung_is_told_to_end_at_once_and_started_again() {
+    let mut minder = Minder::new(false);
+    minder.attached(ms(0));
+    outputs(&mut minder);
+    minder.hung(ms(10));
+    minder.detached(ms(11));
+    assert_eq!(outputs(&mut minder), [Output::Signal(Signal::Term)], "it is not waited for");
+    assert_eq!(minder.next_timeout(), ms(5_010));
+    minder.handle_timeout(ms(5_010));
+    assert_eq!(outputs(&mut minder), [Output::Signal(Signal::Kill)]);
+    minder.ended(ms(5_020));
+    assert_eq!(outputs(&mut minder), [Output::Start]);
+}
+
+#[test]
 fn who_does_not_end_is_told_to_and_then_made_to() {
     let mut minder = Minder::new(false);
     minder.attached(ms(0));

@@ -25,6 +25,7 @@ fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
         replicas: replicas.iter().map(replica).collect(),
         sessions: None,
         executed: None,
+        hung: false,
         log: None,
     }
 }
@@ -129,6 +130,19 @@ fn a_cold_passive_group_shows_what_its_replica_keeps() {
             "orders has logged 17 requests (340 bytes) since a checkpoint of 70021 bytes, 1.2 s ago",
         ]
     );
+}
+
+#[test]
+fn a_hung_service_is_told_with_what_can_be_done() {
+    let mut counter = group("counter", &[(1, true)]);
+    counter.hung = true;
+    let mut status = seen(&[1, 2, 3], vec![counter]);
+    status.counters.replicas_hung = 2;
+    let text = super::status(&status);
+    assert!(text.contains(
+        "the service of counter is hung at this node, and no other replica has the state"
+    ));
+    assert!(text.contains("2 replicas were taken out: their services were hung"), "{text}");
 }
 
 #[test]

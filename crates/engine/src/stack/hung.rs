@@ -1,0 +1,99 @@
+//! Replicas whose services are hung (`docs/protocol/hung.md`): each node times its own, and has those that are hung taken out of
+//! their groups, by their own place in the order, so that never the last one that has the state goes.
+
+use wire::ordered::{Demote, Ordered};
+use wire::{Member, Time};
+
+use super::Stack;
+use crate::api::{Event, Output};
+use crate::bug::{Bug, Planted};
+use crate::directory::{Change, Group};
+use crate::ordering::Ordering;
+use crate::style::Conduct;
+
+impl<O: Ordering> Stack<O> {
+    /// The time has come to look whose deadlines are missed.
+    pub(super) fn time_services(&mut self, now: Time) {
+        if self.services_due.is_none_or(|due| due > now) {
+            return;
+        }
+        let (rule, planted) = (self.hang, self.planted);
+        let mut next: Option<Time> = None;
+        for (id, hosted) in &mut self.hosted {
+            let limit = hosted.stopwatch.expire(now, rule, planted);
+            next = next.into_iter().chain(limit).min();
+            if hosted.stopwatch.is_hung(rule) {
+                self.hung.insert(*id);
+            }
+        }
+        self.services_due = next;
+    }
+
+    /// Tells of services that are hung, and asks for their replicas' end, once in each view. True if there was anything to do.
+    pub(super) fn pump_hung(&mut self, now: Time) -> bool {
+        let mut any = false;
+        for id in core::mem::take(&mut self.hung) {
+            let Some(hosted) = self.hosted.get_mut(&id) else { continue };
+            if !hosted.stopwatch.is_hung(self.hang) || hosted.abandoned {
+                hosted.hung = None; // it executes again, or is gone
+                continue;
+            }
+            self.hung.insert(id);
+            let group = self.directory.get(id);
+            let spare = group.filter(|group| may_go(group, self.me, self.planted));
+            if hosted.hung.is_none() {
+                hosted.hung = Some(None);
+                let (misses, ran) = (hosted.stopwatch.misses(), hosted.stopwatch.running(now));
+                let (name, alone) = (hosted.name.clone(), spare.is_none());
+                self.outputs.push_back(Output::Event(Event::Hung {
+                    group: id,
+                    name,
+                    member: self.me,
+                    misses,
+                    ran,
+                    alone,
+                }));
+                any = true;
+            }
+            let Some(view) = spare.map(|group| group.view) else { continue };
+            let here = Some((self.membership.ring(), view));
+            if !self.membership.is_active() || hosted.hung == Some(here) {
+                continue;
+            }
+            hosted.hung = Some(here);
+            self.order(now, Ordered::Demote(Demote { group: id, view }));
+            any = true;
+        }
+        any
+    }
+
+    /// A replica whose service is hung goes, at this place in the order.
+    pub(super) fn act_on_demote(&mut self, now: Time, sender: Member, demote: Demote) {
+        let Demote { group: id, view } = demote;
+        let Some(group) = self.directory.get(id).filter(|group| group.view == view) else { return };
+        if !may_go(group, sender, self.planted) {
+            return;
+        }
+        let (name, was_primary) = (group.name.clone(), group.primary() == Some(sender));
+        self.event(Event::Demoted { group: id, name, member: sender, was_primary, asked: view });
+        if sender == self.me
+            && let Some(hosted) = self.hosted.get_mut(&id)
+        {
+            (hosted.abandoned, hosted.leaving, hosted.asked) = (true, true, None);
+            self.with_replica(now, id, |replica, effects| replica.idle(effects));
+            self.outputs.push_back(Output::Replace(id));
+        }
+        let change = self.directory.leave(sender, id);
+        self.changed(now, id, change);
+        if change != Change::Removed {
+            self.count_votes(now, id);
+        }
+    }
+}
+
+/// The group can do without this replica: another has the state, or there is none.
+fn may_go(group: &Group, member: Member, planted: Planted) -> bool {
+    let mut others = group.synced().filter(|synced| *synced != member);
+    let spared = others.next().is_some() || !group.options.style.has_state();
+    group.replica(member).is_some() && (spared || planted.is(Bug::DemoteLast))
+}
