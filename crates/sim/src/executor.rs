@@ -284,7 +284,8 @@ impl Executor {
             Calling::Not | Calling::Waits(_) => 0,
         };
         let (command, component) = self.queue.pop_front()?;
-        self.starts = false;
+        // A change of style is not answered (seed 525944).
+        self.starts &= matches!(command, Command::Style(_));
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
                 let seed = if self.is_passive { seed ^ self.passive.random } else { seed };
