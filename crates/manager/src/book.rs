@@ -151,9 +151,9 @@ impl Book {
         let (number, group) = (self.number, deployment.group.clone());
         // Said anew: whatever a person has mended since is tried again.
         let (failing, undone) = (BTreeMap::new(), None);
-        let placed = Placed { deployment, number, on, filled: false, failing, upgrade, undone };
-        let placed = self.placed.entry(group).insert_entry(placed).into_mut();
+        let mut placed = Placed { deployment, number, on, filled: false, failing, upgrade, undone };
         placed.settle_upgrade();
+        self.placed.insert(group, placed);
         Ok(Answer::Done)
     }
 
