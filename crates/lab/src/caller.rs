@@ -33,21 +33,29 @@ struct Log {
 }
 
 impl Caller {
-    /// Starts to call this group.
+    /// Starts to call this group's echo.
     pub fn start(client: Client, group: &'static str) -> Caller {
+        let body = Bytes::from_static(&[7; 64]);
+        Caller::calling(move || {
+            let reply = client.call(group, ECHO, false, body.clone(), DEADLINE);
+            reply.map(|_| ()).map_err(|error| error.to_string())
+        })
+    }
+
+    /// Starts to make these calls.
+    pub fn calling(mut call: impl FnMut() -> Result<(), String> + Send + 'static) -> Caller {
         let stop = Arc::new(AtomicBool::new(false));
         let log = Arc::new(Mutex::new(Log::default()));
         let (stopped, noted) = (stop.clone(), log.clone());
         let thread = thread::spawn(move || {
-            let body = Bytes::from_static(&[7; 64]);
             let mut due = Instant::now();
             while !stopped.load(Ordering::Relaxed) {
-                let reply = client.call(group, ECHO, false, body.clone(), DEADLINE);
+                let reply = call();
                 let now = wall();
                 let mut log = noted.lock().unwrap_or_else(PoisonError::into_inner);
                 match reply {
-                    Ok(_) => log.replies.push(now),
-                    Err(error) => log.failed.push(error.to_string()),
+                    Ok(()) => log.replies.push(now),
+                    Err(error) => log.failed.push(error),
                 }
                 drop(log);
                 due += PERIOD;

@@ -16,6 +16,7 @@ use steadfast::{Durability, Execution, GroupOptions, Hold, HostOptions, Node, No
 use crate::allocator::{Allocated, allocated};
 use crate::blackbox::objects::Objects;
 use crate::echo::{self, Echo, Transport, Waits};
+use crate::redundancy::{LedgerService, Pages};
 use crate::study::{self, Callee, Caller, Made, Side};
 use crate::{Outcome, blackbox, fan, flare, machine};
 
@@ -41,6 +42,12 @@ enum Role {
         /// Files of control groups to write itself into, before anything else.
         #[arg(long)]
         door: Vec<PathBuf>,
+    },
+    /// A replica of the ledger, attached to the node that started it.
+    Ledger {
+        /// The size of its state.
+        #[arg(long)]
+        bytes: usize,
     },
     /// Takes all the processor time that it can get.
     Spin,
@@ -119,6 +126,10 @@ pub fn run(options: &Options) -> Outcome<()> {
         Role::Node { config, host, when_told, door } => {
             door.iter().try_for_each(|door| fs::write(door, process::id().to_string()))?;
             run_node(config, host, *when_told)
+        }
+        Role::Ledger { bytes } => {
+            let bytes = *bytes;
+            Ok(steadfast::attach(move || LedgerService::new(Pages::new(bytes)))?)
         }
         Role::Spin => loop {
             std::hint::spin_loop();

@@ -46,6 +46,8 @@ pub struct View {
     pub primary: Option<NodeId>,
     /// Replicas that have the state.
     pub synced: usize,
+    /// The nodes with a replica, in order of rank.
+    pub hosts: Vec<NodeId>,
 }
 
 /// The processes.
@@ -449,6 +451,7 @@ impl Cluster {
                             number: *view,
                             primary: primary.map(|member| member.node),
                             synced: replicas.iter().filter(|replica| replica.synced).count(),
+                            hosts: replicas.iter().map(|it| it.member.node).collect(),
                         };
                     }
                 }

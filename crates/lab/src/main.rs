@@ -29,6 +29,7 @@ mod outsider;
 mod plot;
 mod protect;
 mod quota;
+mod redundancy;
 mod registry;
 mod ring;
 mod scale;
@@ -94,6 +95,8 @@ enum Experiment {
     Flare(flare::Options),
     /// How long a dead member stays in the registry, by notification, lease and both, and their traffic.
     Registry(registry::Options),
+    /// How long a deployed group has too few replicas, when nodes and programs are killed at random and nobody helps.
+    Redundancy(redundancy::Options),
     /// A million datagrams of somebody without the cluster key, who owns the network.
     Outsider(outsider::Options),
     /// A process of an experiment.
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         Experiment::Study(options) => study::run(&options),
         Experiment::Flare(options) => flare::run(&options),
         Experiment::Registry(options) => registry::run(&options),
+        Experiment::Redundancy(options) => redundancy::run(&options),
         Experiment::Outsider(options) => outsider::run(&options),
         Experiment::Child(options) => child::run(&options),
     };
