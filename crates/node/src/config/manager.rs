@@ -17,6 +17,8 @@ pub struct ManagerKnobs {
     pub window: Duration,
     /// Between two reports when nothing is crossed, a sample to a minute.
     pub period: Duration,
+    /// What this node and its programs may use, where that and not the host's processors is to be measured.
+    pub own: Option<Share>,
     /// Percent of the capacity above which it is told at once, 1 to 100.
     pub level: u8,
     /// Percent of the capacity below the level at which it is told that the host has room again, at most the level.
@@ -31,6 +33,9 @@ pub struct ManagerKnobs {
     pub rest: Duration,
 }
 
+/// A thousand processors.
+const MOST_OWN: u64 = 100_000;
+
 impl Default for ManagerKnobs {
     fn default() -> Self {
         let ms = Duration::from_millis;
@@ -42,6 +47,7 @@ impl Default for ManagerKnobs {
             sample: ms(20),
             window: ms(500),
             period: watch.period,
+            own: None,
             level: percent(watch.level),
             slack: percent(watch.slack),
             policy: machine.policy,
@@ -54,7 +60,7 @@ impl Default for ManagerKnobs {
 
 impl ManagerKnobs {
     pub(super) fn check(&self) -> Result<(), Problem> {
-        let ManagerKnobs { sample, window, period, level, slack, settle, rest, .. } = *self;
+        let ManagerKnobs { sample, window, period, own, level, slack, settle, rest, .. } = *self;
         let (ms, minute) = (Duration::from_millis(1), Duration::from_secs(60));
         let refused = |key, range| Err(Problem::Manager { key, range });
         if sample < ms || sample > ms * 1_000 {
@@ -65,6 +71,9 @@ impl ManagerKnobs {
         }
         if period < sample || period > minute {
             return refused("period_ms", "sample_ms to 60000");
+        }
+        if own.is_some_and(|own| own > Share::percent(MOST_OWN)) {
+            return refused("own_percent", "0 to 100000");
         }
         if !(1..=100).contains(&level) {
             return refused("level", "1 to 100");
@@ -116,6 +125,7 @@ pub(super) struct Table {
     sample_ms: u64,
     window_ms: u64,
     period_ms: u64,
+    own_percent: u64,
     level: u8,
     slack: u8,
     policy: PolicyName,
@@ -147,6 +157,7 @@ impl From<ManagerKnobs> for Table {
             sample_ms: ms(knobs.sample),
             window_ms: ms(knobs.window),
             period_ms: ms(knobs.period),
+            own_percent: knobs.own.map_or(0, |own| own.0 / Share::percent(1).0),
             level: knobs.level,
             slack: knobs.slack,
             policy: match knobs.policy {
@@ -169,6 +180,11 @@ impl From<Table> for ManagerKnobs {
             sample: ms(table.sample_ms),
             window: ms(table.window_ms),
             period: ms(table.period_ms),
+            own: match table.own_percent {
+                0 => None,
+                // More is refused with a word by the check.
+                percent => Some(Share::percent(percent.min(MOST_OWN + 1))),
+            },
             level: table.level,
             slack: table.slack,
             policy: match table.policy {

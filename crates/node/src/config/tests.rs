@@ -53,6 +53,10 @@ fn impossible_values_are_refused_with_line_and_remedy() {
             "a lease of 3000 ms that is refreshed every 3000 ms cannot be",
         ),
         ("[registry]\nbind = \"never\"\n", "`notification`"),
+        (
+            "[manager]\nown_percent = 100001\n",
+            "line 6: manager.own_percent is not possible: give it 0 to 100000",
+        ),
         ("[manager]\nlevel = 0\n", "line 6: manager.level is not possible: give it 1 to 100"),
         ("[manager]\nslack = 80\n", "line 6: manager.slack"),
         ("[manager]\nsettle_ms = 1499\n", "line 6: manager.settle_ms"),

@@ -14,6 +14,7 @@ use wire::ordered::Usage;
 use wire::{Duration, GroupId, Share, Time};
 
 use super::clocks::Clocks;
+use super::own::Own;
 use crate::config::ManagerKnobs;
 use crate::programs::Programs;
 use crate::status::ProgramStatus;
@@ -21,14 +22,24 @@ use crate::status::ProgramStatus;
 /// A replica that uses less of a processor than this is not told.
 const LEAST_TOLD: Share = Share(1_000);
 
+/// What is measured.
+#[derive(Debug)]
+enum Source {
+    /// All that run on the host; and in this node's control group, if that has a quota.
+    Host { host: Host, budget: Budget, gauge: Gauge },
+    /// This node and its programs alone.
+    Own(Own),
+}
+
 /// The gauges.
 #[derive(Debug)]
 pub(super) struct Sampler {
     window: Duration,
     /// How often it is asked which programs there are.
     period: Duration,
-    host: (Host, Gauge),
-    budget: (Budget, Gauge),
+    /// Of the host, or of what it has of it.
+    gauge: Gauge,
+    source: Source,
     clocks: Clocks,
     programs: BTreeMap<GroupId, (u32, Process)>,
     programs_at: Option<Time>,
@@ -40,11 +51,19 @@ pub(super) struct Sampler {
 impl Sampler {
     pub fn open(knobs: &ManagerKnobs, clocks: Clocks) -> Result<Sampler, MonitorError> {
         let window = knobs.window;
+        let source = match knobs.own {
+            Some(capacity) => Source::Own(Own::open(capacity)?),
+            None => Source::Host {
+                host: Host::open()?,
+                budget: Budget::open()?,
+                gauge: Gauge::new(window),
+            },
+        };
         Ok(Sampler {
             window,
             period: knobs.period,
-            host: (Host::open()?, Gauge::new(window)),
-            budget: (Budget::open()?, Gauge::new(window)),
+            gauge: Gauge::new(window),
+            source,
             clocks,
             programs: BTreeMap::new(),
             programs_at: None,
@@ -57,16 +76,20 @@ impl Sampler {
     /// Looks. True if the others are to be told.
     pub fn look(&mut self, now: Time, programs: Option<&Programs>) -> Result<bool, MonitorError> {
         self.look_at_replicas(now, programs);
-        let host = self.host.0.read()?;
-        let used = self.host.1.read(now, host.used);
-        let budget = self.budget.0.read()?;
-        let budget = budget.and_then(|budget| {
-            let used = self.budget.1.read(now, budget.used)?;
-            Some(Use { used, capacity: budget.capacity })
-        });
+        let (used, capacity, budget) = match &mut self.source {
+            Source::Host { host, budget, gauge } => {
+                let host = host.read()?;
+                let budget = budget.read()?.and_then(|budget| {
+                    let used = gauge.read(now, budget.used)?;
+                    Some(Use { used, capacity: budget.capacity })
+                });
+                (host.used, host.capacity, budget)
+            }
+            Source::Own(own) => (own.read(&self.programs)?, own.capacity, None),
+        };
         // Of one look nothing follows yet.
-        let Some(used) = used else { return Ok(false) };
-        let host = Use { used: used.min(host.capacity), capacity: host.capacity };
+        let Some(used) = self.gauge.read(now, used) else { return Ok(false) };
+        let host = Use { used: used.min(capacity), capacity };
         self.seen = Some((host, budget));
         Ok(self.watch.handle(now, host, budget).is_some())
     }
@@ -143,5 +166,18 @@ mod tests {
         }
         let usage = sampler.usage();
         assert!(told && usage.capacity > Share::ZERO && usage.used <= usage.capacity);
+    }
+
+    #[test]
+    fn a_node_with_a_part_of_its_host_tells_of_that_alone() {
+        let own = Some(Share::percent(25));
+        let knobs =
+            ManagerKnobs { window: Duration::from_millis(50), own, ..ManagerKnobs::default() };
+        let mut sampler = Sampler::open(&knobs, Clocks::default()).unwrap();
+        // This thread works all the time, and so uses more than a quarter.
+        while sampler.usage().used < Share::percent(25) {
+            sampler.look(monotonic(), None).unwrap();
+        }
+        assert_eq!(sampler.usage().capacity, Share::percent(25));
     }
 }
