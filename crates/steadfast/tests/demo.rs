@@ -34,6 +34,12 @@ fn a_short_run_with_both_kills_loses_and_repeats_nothing() {
     assert_eq!(roles, ["primary", "backup"]);
     assert!(faults.iter().all(|fault| fault["survived"] == true), "{report}");
     assert_eq!(report["replicas"].as_array().unwrap().len(), 3);
+    // The busy one is not who takes over, and the lost replicas are replaced on other nodes.
+    let busy = &report["choice"]["busy"];
+    assert_eq!(&report["choice"]["before"][0], busy, "{report}");
+    assert_eq!(report["choice"]["after"].as_array().unwrap().last(), Some(busy), "{report}");
+    assert_ne!(&faults[0]["primary"], busy, "{report}");
+    assert!(faults.iter().all(|fault| fault["restored_on"] != fault["node"]), "{report}");
     assert_empty(folder.path());
 }
 

@@ -56,7 +56,12 @@ pub fn conduct(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Outcome, Fail
         let folder = run.stage.keep().display().to_string();
         run.now(format!("records and logs are kept in {folder}"));
     }
+    let mut choice = run.choose()?;
     let clients = run.start_clients(&network)?;
+    if let Some(choice) = &mut choice {
+        // Its window has passed meanwhile.
+        choice.used_percent = run.used(choice.busy);
+    }
     run.started = clock::now() + RUN_UP;
     run.stage.go(run.started)?;
     run.now("events flow");
@@ -68,7 +73,7 @@ pub fn conduct(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Outcome, Fail
     run.stage.stop_nodes()?;
     let records = clients.iter().map(|&who| (who, run.stage.records(who))).collect();
     let (start, seen) = (run.started, std::mem::take(&mut run.stage.seen));
-    let findings = Findings { start, faults, seen, records, replicas, boards };
+    let findings = Findings { start, choice, faults, seen, records, replicas, boards };
     evaluate(plan, network, findings).map_err(Failure::io("the clients' records cannot be read"))
 }
 
@@ -148,7 +153,11 @@ impl Run<'_> {
 
     fn start_cluster(&mut self) -> Result<(), Failure> {
         let Plan { nodes, replicas, .. } = *self.plan;
-        self.now(format!("starting {}, {replicas} with a replica each", counted(nodes, "node")));
+        self.now(format!(
+            "starting {}, deploying {}",
+            counted(nodes, "node"),
+            counted(replicas, "replica")
+        ));
         let mut tries = 1;
         loop {
             match self.start_nodes() {
@@ -172,15 +181,7 @@ impl Run<'_> {
             let ready = nodes.iter().filter(|&&node| run.stage.node_ready(node)).count();
             Ok((ready < nodes.len()).then(|| format!("{ready} are ready")))
         })?;
-        let (members, replicas) = (self.plan.nodes as usize, self.plan.replicas as usize);
-        self.wait("a ring of all nodes with all replicas", PATIENCE, |run| {
-            let Some(status) = run.status(None) else { return Ok(Some("none answers".into())) };
-            let group = status.groups.iter().find(|group| group.name == GROUP);
-            let synced =
-                group.map_or(0, |group| group.replicas.iter().filter(|r| r.synced).count());
-            let done = status.ring.members.len() == members && synced == replicas;
-            Ok((!done).then(|| watch::summary(&status)))
-        })
+        self.deploy()
     }
 
     fn start_clients(&mut self, network: &Network) -> Result<Vec<Who>, Failure> {

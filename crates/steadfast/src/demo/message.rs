@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Order {
     /// Clients begin their traffic at this moment: nanoseconds since the Unix epoch.
     Go(u64),
+    /// A node does something beside that takes so many percent of a processor.
+    Work(u64),
     /// A node stops in order: it hands over, leaves the ring and exits.
     Stop,
 }

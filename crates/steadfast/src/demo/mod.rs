@@ -19,6 +19,7 @@ mod child;
 mod clients;
 mod clock;
 mod conductor;
+mod deployment;
 mod displays;
 mod faults;
 mod gaps;
@@ -31,6 +32,7 @@ mod paint;
 mod process;
 mod progress;
 mod record;
+mod replica;
 mod report;
 mod sensors;
 mod service;
@@ -53,7 +55,7 @@ const FAILED: u8 = 1;
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast demo                                  five nodes, two kills, half a minute
+  steadfast demo                                  five nodes, a busy one, two kills, half a minute
   steadfast demo --fault stop --kill primary      the primary falls silent instead of dying
   steadfast demo --secure --seed 7                with TLS and sealed datagrams
   steadfast demo --json --seconds 10 | jq .faults
@@ -127,6 +129,8 @@ enum Hit {
 enum Part {
     #[command(hide = true)]
     Node(node::Arguments),
+    #[command(hide = true)]
+    Replica,
     #[command(hide = true)]
     Sensors(sensors::Arguments),
     #[command(hide = true)]
@@ -211,6 +215,7 @@ pub fn run(arguments: Args) -> ExitCode {
     match arguments.part {
         None => conduct(&arguments),
         Some(Part::Node(arguments)) => child::end(node::run(arguments)),
+        Some(Part::Replica) => replica::run(),
         Some(Part::Sensors(arguments)) => child::end(sensors::run(arguments)),
         Some(Part::Displays(assignment)) => child::end(displays::run(assignment)),
     }

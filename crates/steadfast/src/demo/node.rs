@@ -2,16 +2,16 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use node::Security;
-use steadfast::{Execution, HostOptions, Node, NodeConfig, NodeId};
+use steadfast::{ManagerKnobs, Node, NodeConfig, NodeId};
+use wire::Share;
 
 use super::message::{Order, Tale};
-use super::network::Network;
-use super::service::{PassengerInformation, PassengersService};
-use super::{CLUSTER, GROUP, child};
+use super::{CLUSTER, child, deployment};
 
 /// What the conductor says on the command line.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,9 +31,6 @@ pub struct Arguments {
     /// The folder with its keys, if it has any.
     #[arg(long)]
     keys: Option<PathBuf>,
-    /// It has a replica of the passenger information.
-    #[arg(long)]
-    replica: bool,
 }
 
 fn security(keys: &Path, node: u32) -> Security {
@@ -46,13 +43,42 @@ fn security(keys: &Path, node: u32) -> Security {
     }
 }
 
+/// Quicker than by default: a demo is short.
+fn knobs() -> ManagerKnobs {
+    let ms = wire::Duration::from_millis;
+    ManagerKnobs {
+        on: true,
+        own: Some(Share::percent(deployment::PART)),
+        window: ms(400),
+        period: ms(200),
+        settle: ms(1_000),
+        ..ManagerKnobs::default()
+    }
+}
+
+/// Takes so many percent of a processor until the process ends.
+fn work(percent: u64) {
+    let span = Duration::from_millis(10);
+    loop {
+        let begin = Instant::now();
+        while begin.elapsed() < span * percent as u32 / 100 {
+            std::hint::spin_loop();
+        }
+        thread::sleep(span.saturating_sub(begin.elapsed()));
+    }
+}
+
 /// Runs the process.
 pub fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let (stop, stopped) = mpsc::channel();
-    child::attach(move |order| {
-        if order == Order::Stop {
+    child::attach(move |order| match order {
+        Order::Stop => {
             let _ = stop.send(());
         }
+        Order::Work(percent) => {
+            thread::spawn(move || work(percent));
+        }
+        Order::Go(_) => {}
     })?;
     // Into this process's log, whose end is shown if the node fails.
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
@@ -61,17 +87,10 @@ pub fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         security: arguments.keys.map(|keys| security(&keys, arguments.node)).unwrap_or_default(),
         admin: Some(arguments.admin),
         data_dir: Some(arguments.data),
+        manager: knobs(),
         ..NodeConfig::member(NodeId(arguments.node), &arguments.rings)
     };
     let node = Node::start(config)?;
-    if arguments.replica {
-        let network = Arc::new(Network::porto());
-        // The handlers take some microseconds: less than to wake a thread for them.
-        let options = HostOptions { execution: Execution::Inline, ..HostOptions::default() };
-        node.host(GROUP, options, move || {
-            PassengersService::new(PassengerInformation::new(network.clone()))
-        })?;
-    }
     child::tell(&Tale::Ready(node.client_address()));
     // The sender lives in a thread that ends with the process: this waits for the order.
     let _ = stopped.recv();

@@ -9,19 +9,22 @@ use serde::Serialize;
 
 use super::audit::{Audit, Evidence};
 use super::clients::SLA;
+use super::deployment::Choice;
 use super::gaps::Clients;
 use super::journal::Journal;
 use super::network::Network;
 use super::process::Who;
 use super::record::{self, Kind, Record};
 use super::service::{Board, Information};
-use super::timeline::{Fault, NodeEvent, Timeline, timeline};
+use super::timeline::{Fault, NodeEvent, Role, Timeline, timeline};
 use super::{Plan, stage};
 
 /// What the conductor brings home.
 pub struct Findings {
     /// When the traffic began: nanoseconds since the Unix epoch.
     pub start: u64,
+    /// Who was to take over, and why.
+    pub choice: Option<Choice>,
     /// What was done to nodes.
     pub faults: Vec<Fault>,
     /// What nodes saw.
@@ -93,6 +96,8 @@ pub struct Outcome {
     pub replicas: Vec<Replica>,
     /// By kind of traffic; displays' queries beside.
     pub latency: BTreeMap<&'static str, Latency>,
+    /// Who was to take over, and why; `None` with fewer than two backups.
+    pub choice: Option<Choice>,
     /// One for each fault.
     pub faults: Vec<Timeline>,
     /// What was asked for.
@@ -134,7 +139,9 @@ pub fn evaluate(plan: &Plan, network: Network, findings: Findings) -> io::Result
     let faults: Vec<Timeline> = findings
         .faults
         .iter()
-        .map(|fault| timeline(fault, findings.start, &findings.seen, &clients))
+        .map(|fault| {
+            timeline(fault, plan.replicas as usize, findings.start, &findings.seen, &clients)
+        })
         .collect();
     let mut outcome = Outcome {
         passed: false,
@@ -142,6 +149,7 @@ pub fn evaluate(plan: &Plan, network: Network, findings: Findings) -> io::Result
         audit: evidence.audit(&journals),
         digests_equal: findings.replicas.windows(2).all(|two| two[0].digest == two[1].digest),
         replicas: findings.replicas,
+        choice: findings.choice,
         latency: times.iter().map(|(kind, times)| (kind.name(), latency(times))).collect(),
         faults,
         plan: plan.clone(),
@@ -210,6 +218,10 @@ fn failures(outcome: &Outcome) -> Vec<String> {
     unless(outcome.digests_equal, "the replicas' states differ".to_owned());
     let planned = outcome.plan.faults.len();
     unless(outcome.faults.len() == planned, format!("not all {planned} faults were made"));
+    let first = outcome.faults.iter().find(|fault| fault.role == Role::Primary);
+    if let (Some(Choice { busy, .. }), Some(fault)) = (&outcome.choice, first) {
+        unless(fault.primary != Some(*busy), format!("node {busy} took over, which was busy"));
+    }
     for fault in &outcome.faults {
         let (node, role) = (fault.node, fault.role.name());
         unless(
@@ -222,7 +234,9 @@ fn failures(outcome: &Outcome) -> Vec<String> {
         );
         unless(
             fault.synced_ms.is_some(),
-            format!("node {node}, the {role}, did not come back in step"),
+            format!(
+                "after the loss of node {node}, the {role}, not all replicas came to have the state"
+            ),
         );
     }
     failures

@@ -3,8 +3,10 @@
 use std::io::{IsTerminal, Write};
 
 use super::board;
+use super::deployment::Choice;
 use super::outcome::{Latency, Outcome, Replica};
 use super::paint::{Paint, counted, grouped, left, millis, right};
+use super::timeline::Role;
 
 mod faults;
 
@@ -34,6 +36,7 @@ pub fn text(outcome: &Outcome, paint: Paint) -> String {
     lines.push(String::new());
     lines.extend(latencies(outcome, paint));
     lines.push(String::new());
+    lines.extend(choice(outcome, paint));
     lines.extend(faults::table(&outcome.faults, paint));
     if !outcome.boards.is_empty() {
         let boards = board::beside(&outcome.boards, &outcome.network, paint);
@@ -147,6 +150,29 @@ fn latencies(outcome: &Outcome, paint: Paint) -> Vec<String> {
         let label = left(&format!("    {name}"), LABEL);
         lines.push(format!("{label}{}{}{late_shown}", right(&grouped(*count), 10), times.concat()));
     }
+    lines
+}
+
+/// Who was to take over, and who did.
+fn choice(outcome: &Outcome, paint: Paint) -> Vec<String> {
+    let Some(Choice { busy, used_percent, before, after, took_ms }) = &outcome.choice else {
+        return Vec::new();
+    };
+    let list = |nodes: &[u32]| nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let title = heading(&left("  Next targets", LABEL), paint);
+    let told = format!(
+        "  nodes {}; node {busy} got something else to do (its part is used to {used_percent} %): after {} nodes {}",
+        list(before),
+        millis(*took_ms as f64),
+        list(after)
+    );
+    let took_over = outcome.faults.iter().find(|fault| fault.role == Role::Primary);
+    let mut lines = vec![format!("{title}{told}")];
+    lines.extend(took_over.and_then(|fault| fault.primary).map(|node| {
+        let text = format!("{:LABEL$}  node {node} took over", "");
+        if node == *busy { paint.bad(&text) } else { paint.good(&text) }
+    }));
+    lines.push(String::new());
     lines
 }
 

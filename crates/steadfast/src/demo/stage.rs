@@ -104,7 +104,6 @@ pub struct Stage {
     lives: BTreeMap<u32, u32>,
     interrupt: Arc<AtomicUsize>,
     rings: Vec<SocketAddr>,
-    replicas: u32,
     /// The folder that `steadfast init` made, if the run is a secure one.
     keys: Option<PathBuf>,
     /// What nodes told so far.
@@ -115,7 +114,7 @@ pub struct Stage {
 impl Stage {
     /// An empty stage for a plan's nodes. All ends when `interrupt` is not 0 any more.
     pub fn new(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Stage, Failure> {
-        let Plan { nodes, replicas, secure, .. } = *plan;
+        let Plan { nodes, secure, .. } = *plan;
         let folder = tempfile::Builder::new().prefix("steadfast-demo-").tempdir();
         let folder = folder.map_err(Failure::io("no temporary folder can be made"))?;
         let rings = node::free_ring_addresses(nodes as usize);
@@ -132,7 +131,6 @@ impl Stage {
             lives: BTreeMap::new(),
             interrupt,
             rings,
-            replicas,
             keys,
             seen: Vec::new(),
             folder,
@@ -176,9 +174,6 @@ impl Stage {
         ];
         if let Some(keys) = &self.keys {
             arguments.push(format!("--keys={}", text(&keys.join(format!("node-{node}")))));
-        }
-        if node <= self.replicas {
-            arguments.push("--replica".to_owned());
         }
         self.start(who, arguments)
     }
@@ -306,6 +301,11 @@ impl Stage {
         let actor = self.actors.get_mut(&who).expect("it was started");
         let told = actor.process.order(order);
         told.map_err(Failure::io(format!("{} cannot be told anything", name(who))))
+    }
+
+    /// Tells a node that runs what to do.
+    pub fn order_node(&mut self, node: u32, order: Order) -> Result<(), Failure> {
+        self.order(Who::Node(node, self.lives[&node]), order)
     }
 
     /// Tells all clients to begin at this moment.

@@ -97,7 +97,7 @@ pub struct Fault {
     pub dead: Option<u64>,
     /// When it was undone.
     pub undone: u64,
-    /// When the conductor saw that the replica had the state again.
+    /// When the conductor saw that all nodes were back and all replicas had the state.
     pub back: Option<u64>,
 }
 
@@ -143,16 +143,24 @@ pub struct Timeline {
     pub return_gap_ms: f64,
     /// The fault was undone: the process started again, or continued.
     pub undone_ms: f64,
-    /// The node's replica had the state and had caught up.
+    /// As many replicas as are wanted had the state again.
     pub synced_ms: Option<f64>,
+    /// Where the new one is.
+    pub restored_on: Option<u32>,
     /// Bytes of state that it was given.
     pub state_bytes: Option<u64>,
-    /// The group went on without the node, and the node's replica came back with the state.
+    /// The group went on without the node, all replicas that are wanted came to have the state, and the node came back.
     pub survived: bool,
 }
 
 /// Puts together what came of a fault.
-pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clients) -> Timeline {
+pub fn timeline(
+    fault: &Fault,
+    wanted: usize,
+    start: u64,
+    events: &[NodeEvent],
+    clients: &Clients,
+) -> Timeline {
     let since = |moment: u64| moment.saturating_sub(fault.at) as f64 / 1e6;
     // Until the fault is undone the node is away; what comes after belongs to its return.
     let away: Vec<&NodeEvent> =
@@ -166,12 +174,14 @@ pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clien
     let (gap, _, gap_client) = clients.longest_gap(fault.at, first_reply.unwrap_or(fault.undone));
     let (longest_gap, begin, client) = clients.longest_gap(fault.at, fault.undone);
     let end = fault.back.unwrap_or(u64::MAX);
-    let transferred = |event: &&NodeEvent| {
-        event.node == fault.node
-            && event.at >= fault.undone
+    let whole = view.and_then(|view| restored(view, wanted, events));
+    let restored_on = whole.and_then(|whole| newcomer(view?, whole));
+    let transferred = events.iter().filter(|event| {
+        Some(event.node) == restored_on
+            && event.at >= fault.at
             && matches!(event.what, Seen::Transferred { .. })
-    };
-    let transferred = events.iter().filter(transferred).min_by_key(by_time);
+    });
+    let transferred = transferred.min_by_key(by_time);
     let (number, primary) = match view.map(|event| &event.what) {
         Some(Seen::View { number, primary, .. }) => (Some(*number), *primary),
         _ => (None, None),
@@ -196,12 +206,36 @@ pub fn timeline(fault: &Fault, start: u64, events: &[NodeEvent], clients: &Clien
         longest_gap_client: client.to_owned(),
         return_gap_ms: clients.longest_gap(fault.undone, end).0 as f64 / 1e6,
         undone_ms: since(fault.undone),
-        synced_ms: transferred.map(|event| event.at).or(fault.back).map(since),
+        synced_ms: whole.map(|event| since(event.at)),
+        restored_on,
         state_bytes: transferred.and_then(|event| match event.what {
             Seen::Transferred { bytes } => Some(bytes),
             _ => None,
         }),
         survived: installed.is_some() && first_reply.is_some() && fault.back.is_some(),
+    }
+}
+
+/// The first view after this one in which all replicas that are wanted have the state.
+fn restored<'a>(view: &NodeEvent, wanted: usize, events: &'a [NodeEvent]) -> Option<&'a NodeEvent> {
+    let later = events.iter().filter(|event| event.at >= view.at);
+    let whole = later.filter(|event| match &event.what {
+        Seen::View { replicas, .. } => {
+            replicas.iter().filter(|(_, synced)| *synced).count() == wanted
+        }
+        _ => false,
+    });
+    whole.min_by_key(by_time)
+}
+
+/// A node with a replica in the second of these views and none in the first.
+fn newcomer(before: &NodeEvent, after: &NodeEvent) -> Option<u32> {
+    match (&before.what, &after.what) {
+        (Seen::View { replicas: before, .. }, Seen::View { replicas: after, .. }) => {
+            let is_new = |node: &u32| before.iter().all(|(other, _)| other != node);
+            after.iter().map(|(node, _)| *node).find(is_new)
+        }
+        _ => None,
     }
 }
 
@@ -262,8 +296,8 @@ mod tests {
             event(2, 1_001, Seen::Unreachable(1)),
             event(2, 1_003, Seen::Ring),
             view(2, 1_004 * MS, &[2, 3]),
-            view(2, 3_050 * MS, &[2, 3, 1]),
-            event(1, 3_060, Seen::Transferred { bytes: 512 }),
+            event(4, 1_060, Seen::Transferred { bytes: 512 }),
+            view(2, 1_061 * MS, &[2, 3, 4]),
         ];
         let mut clients = Clients::around(&[fault()]);
         let client = clients.begin("line A".to_owned());
@@ -277,7 +311,7 @@ mod tests {
                 (3_001 * MS, 3_004 * MS),
             ],
         );
-        let timeline = timeline(&fault(), 0, &events, &clients);
+        let timeline = timeline(&fault(), 3, 0, &events, &clients);
         assert_eq!(timeline.detected_ms, Some(1.0));
         assert_eq!(timeline.detected_by.as_deref(), Some("node 2: its host refuses"));
         assert_eq!(timeline.ring_ms, Some(3.0));
@@ -290,7 +324,10 @@ mod tests {
             (timeline.gap_ms, timeline.longest_gap_ms, timeline.return_gap_ms),
             (6.0, 9.0, 3.0)
         );
-        assert_eq!((timeline.synced_ms, timeline.state_bytes), (Some(2_060.0), Some(512)));
+        assert_eq!(
+            (timeline.synced_ms, timeline.restored_on, timeline.state_bytes),
+            (Some(61.0), Some(4), Some(512))
+        );
         assert!(timeline.survived);
     }
 
@@ -301,6 +338,6 @@ mod tests {
         let mut clients = Clients::around(&[gone]);
         let client = clients.begin("line A".to_owned());
         clients.answer(client, &[(1_000 * MS, 1_006 * MS)]);
-        assert!(!timeline(&gone, 0, &events, &clients).survived);
+        assert!(!timeline(&gone, 3, 0, &events, &clients).survived);
     }
 }

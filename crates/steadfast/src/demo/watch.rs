@@ -24,6 +24,11 @@ pub fn status(admin: &Path) -> Result<Status, AdminError> {
     ask(admin)?.status()
 }
 
+/// How many nodes can have replicas of what is deployed, as the node knows.
+pub fn hosts(admin: &Path) -> Result<usize, AdminError> {
+    Ok(ask(admin)?.deployments()?.nodes.len())
+}
+
 /// The state of the node's replica of a group.
 pub fn state(admin: &Path, group: &str) -> Result<Vec<u8>, AdminError> {
     Ok(ask(admin)?.state(group)?.1)

@@ -20,7 +20,7 @@ pub fn table(faults: &[Timeline], paint: Paint) -> Vec<String> {
         return Vec::new();
     }
     let title = heading(&left("  Faults", 31), paint);
-    let titles = ["detected", "new view", "1st reply", "gap", "longest", "in step"];
+    let titles = ["detected", "new view", "1st reply", "gap", "longest", "restored"];
     let titles: String = titles.into_iter().map(|title| right(title, FAULT_COLUMN)).collect();
     let mut lines = vec![format!("{title}{}", paint.dim(&titles))];
     for (number, fault) in faults.iter().enumerate() {
@@ -68,8 +68,16 @@ fn fault_details(fault: &Timeline, paint: Paint) -> Vec<String> {
         Means::Stop => "continued",
     };
     let state = fault.state_bytes.map_or(String::new(), |bytes| format!(", given {}", size(bytes)));
+    if let (Some(on), Some(time)) = (fault.restored_on, fault.synced_ms) {
+        let text = format!(
+            "    all replicas again after {}, the new one on node {on}{state}",
+            millis(time)
+        );
+        lines.push(paint.dim(&text));
+    }
     lines.push(paint.dim(&format!(
-        "    {undone} after {}{state}; gap meanwhile {}",
+        "    node {} {undone} after {}; gap meanwhile {}",
+        fault.node,
         millis(fault.undone_ms),
         millis(fault.return_gap_ms)
     )));

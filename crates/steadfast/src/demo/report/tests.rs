@@ -33,7 +33,8 @@ fn timeline(role: Role, node: u32) -> Timeline {
         longest_gap_client: "line B session 3".to_owned(),
         return_gap_ms: 2.1,
         undone_ms: 2_000.4,
-        synced_ms: Some(2_112.0),
+        synced_ms: Some(71.2),
+        restored_on: Some(4),
         state_bytes: Some(49_152),
         survived: true,
     }
@@ -52,6 +53,13 @@ fn outcome() -> Outcome {
         digests_equal: true,
         replicas: vec![replica(1, false), replica(2, true), replica(3, false)],
         latency: ["normal", "critical", "alarm", "query"].map(|k| (k, latency.clone())).into(),
+        choice: Some(Choice {
+            busy: 3,
+            used_percent: 61,
+            before: vec![3, 2],
+            after: vec![2, 3],
+            took_ms: 640,
+        }),
         faults: vec![timeline(Role::Primary, 1), timeline(Role::Backup, 3)],
         plan: Plan {
             seconds: 20.0,
@@ -92,20 +100,25 @@ fn a_good_run_is_taken_in_at_a_glance() {
           alarm         18,003   0.41 ms   1.23 ms   9.80 ms   14.1 ms         0
           query         18,003   0.41 ms   1.23 ms   9.80 ms   14.1 ms         0
 
-        Faults                          detected   new view  1st reply        gap    longest    in step
-        1 kill -9 of node 1, primary     0.40 ms    2.30 ms    3.15 ms    3.32 ms    7.50 ms     2.11 s
-          ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
-          d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
-          process gone after 0.31 ms; detected by node 2: its host refuses; view 4 with primary node 2
-          gap seen by display Trindade; the longest 617 ms later by line B session 3
-          started again after 2.00 s, given 48 KiB; gap meanwhile 2.10 ms
+        Next targets  nodes 3, 2; node 3 got something else to do (its part is used to 61 %): after 640 ms nodes 2, 3
+                      node 2 took over
 
-        2 kill -9 of node 3, backup      0.40 ms    2.30 ms    3.15 ms    3.32 ms    7.50 ms     2.11 s
+        Faults                          detected   new view  1st reply        gap    longest   restored
+        1 kill -9 of node 1, primary     0.40 ms    2.30 ms    3.15 ms    3.32 ms    7.50 ms    71.2 ms
           ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
           d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
           process gone after 0.31 ms; detected by node 2: its host refuses; view 4 with primary node 2
           gap seen by display Trindade; the longest 617 ms later by line B session 3
-          started again after 2.00 s, given 48 KiB; gap meanwhile 2.10 ms
+          all replicas again after 71.2 ms, the new one on node 4, given 48 KiB
+          node 1 started again after 2.00 s; gap meanwhile 2.10 ms
+
+        2 kill -9 of node 3, backup      0.40 ms    2.30 ms    3.15 ms    3.32 ms    7.50 ms    71.2 ms
+          ddddddrrrrrrrrrrrrrrrrrrrrrvvvvvaaaaaaaaaaaa
+          d detect 0.40  r new ring 1.50  v new view 0.40  a reply 0.85
+          process gone after 0.31 ms; detected by node 2: its host refuses; view 4 with primary node 2
+          gap seen by display Trindade; the longest 617 ms later by line B session 3
+          all replicas again after 71.2 ms, the new one on node 4, given 48 KiB
+          node 3 started again after 2.00 s; gap meanwhile 2.10 ms
 
         ✔ nothing acknowledged was lost or executed twice, all replicas are equal, 2 faults survived"#]]
         .assert_eq(&text(&outcome(), Paint::PLAIN).replace("\n  ", "\n"));

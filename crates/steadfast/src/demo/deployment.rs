@@ -1,0 +1,116 @@
+//! What is left to the cluster: where the replicas are, and which of them takes over.
+
+use node::admin::Client as Admin;
+use serde::Serialize;
+use steadfast::GroupOptions;
+use steadfast::book::{Deployment, Distribution, Labels, Program, Replication};
+
+use super::conductor::{PATIENCE, Run};
+use super::message::Order;
+use super::stage::Failure;
+use super::{GROUP, Plan, watch};
+
+/// What each node may use, in percent of a processor: they share one host, which would look alike to all of them.
+pub const PART: u64 = 100;
+
+/// What a busy node does beside, in percent of a processor.
+const BESIDE: u64 = 20;
+
+/// Who was to take over, and who is since its host has something else to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// The node that does something else.
+    pub busy: u32,
+    /// What is used there, in percent of the node's part of its host.
+    pub used_percent: u64,
+    /// The backups' nodes before that, the first target first.
+    pub before: Vec<u32>,
+    /// And since then.
+    pub after: Vec<u32>,
+    /// Milliseconds until the list was another.
+    pub took_ms: u64,
+}
+
+impl Run<'_> {
+    /// Has the service run on as many nodes as are wanted.
+    pub fn deploy(&mut self) -> Result<(), Failure> {
+        let Plan { nodes, replicas, .. } = *self.plan;
+        self.wait("that all nodes can be deployed to", PATIENCE, |run| {
+            let known = watch::hosts(&run.stage.admin(1)).unwrap_or_default();
+            Ok((known < nodes as usize).then(|| format!("{known} are known")))
+        })?;
+        let program = std::env::current_exe().map_err(Failure::io("this program has no path"))?;
+        let program = program.into_os_string().into_string().map_err(|path| {
+            Failure::Answer(format!("the path of this program is not UTF-8: {}", path.display()))
+        })?;
+        let command = vec![program, "demo".to_owned(), "replica".to_owned()];
+        let deployment = Deployment {
+            group: GROUP.to_owned(),
+            program: Program { command, folder: None, environment: Labels::new() },
+            options: GroupOptions::default(),
+            replicas,
+            need: None,
+            criticality: 0,
+            labels: Labels::new(),
+            distribution: Distribution::LeastLoaded,
+            replication: Replication::Keep,
+        };
+        let refused = "the service cannot be deployed";
+        let admin = Admin::connect(self.stage.admin(1));
+        let mut admin = admin.map_err(Failure::admin(refused))?;
+        admin.deploy(&deployment, false).map_err(Failure::admin(refused))?;
+        self.wait("the start of all replicas", PATIENCE, |run| {
+            Ok((!run.is_whole())
+                .then(|| run.status(None).map_or_else(String::new, |it| watch::summary(&it))))
+        })
+    }
+
+    /// All replicas that are wanted have the state, no other is there, and all nodes are in the ring.
+    pub fn is_whole(&self) -> bool {
+        let Plan { nodes, replicas, .. } = *self.plan;
+        let Some(status) = self.status(None) else { return false };
+        let group = status.groups.iter().find(|group| group.name == GROUP);
+        let has_all = group.is_some_and(|group| {
+            group.replicas.len() == replicas as usize && group.replicas.iter().all(|it| it.synced)
+        });
+        has_all && status.ring.members.len() == nodes as usize
+    }
+
+    /// Gives the host of the first backup something else to do, and waits until clients are told another target.
+    pub fn choose(&mut self) -> Result<Option<Choice>, Failure> {
+        let before = self.backups();
+        let [busy, _, ..] = before[..] else { return Ok(None) };
+        self.now(format!("node {busy}, the next target, gets something else to do"));
+        let began = std::time::Instant::now();
+        self.stage.order_node(busy, Order::Work(BESIDE))?;
+        self.wait("another order of targets", PATIENCE, |run| {
+            let backups = run.backups();
+            Ok((backups.last() != Some(&busy)).then(|| format!("the backups are {backups:?}")))
+        })?;
+        let after = self.backups();
+        let used_percent = self.used(busy);
+        let next = after.first().copied().unwrap_or_default();
+        self.now(format!("clients are told to try node {next} next"));
+        let took_ms = began.elapsed().as_millis() as u64;
+        Ok(Some(Choice { busy, used_percent, before, after, took_ms }))
+    }
+
+    /// What is used at a node, in percent of its part of its host.
+    pub fn used(&self, node: u32) -> u64 {
+        let status = self.status(None);
+        let host = status.iter().flat_map(|it| &it.hosts).find(|host| host.node.0 == node);
+        host.map_or(0, |host| 100 * host.used.0 / host.capacity.0.max(1))
+    }
+
+    /// The backups' nodes, the first target first.
+    fn backups(&self) -> Vec<u32> {
+        let status = self.status(None);
+        let group = status.iter().flat_map(|it| &it.groups).find(|group| group.name == GROUP);
+        let Some(group) = group else { return Vec::new() };
+        let nodes = group.replicas.iter().map(|replica| replica.node);
+        nodes
+            .filter(|node| group.primary.is_none_or(|it| it.node != *node))
+            .map(|it| it.0)
+            .collect()
+    }
+}
