@@ -102,6 +102,8 @@ pub struct Policy {
     /// A target that had failed is not preferred until it has been connected again for so long without failing: one that comes and goes
     /// would take calls down with it each time. Only where the others answer as well: of other groups the primary is asked whatever it did.
     pub fail_back: Duration,
+    /// Said with each call, and with the calls that its handler makes: larger is more critical. 0 unless somebody says otherwise.
+    pub criticality: u8,
 }
 
 impl Default for Policy {
@@ -111,6 +113,7 @@ impl Default for Policy {
             refresh: Refresh::default(),
             choice: Choice::default(),
             fail_back: Duration::from_millis(200),
+            criticality: 0,
         }
     }
 }

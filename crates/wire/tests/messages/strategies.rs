@@ -336,6 +336,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 time: Time(time),
                 seed,
                 patience_us,
+                criticality: number as u8,
                 origin: None,
                 body,
             }

@@ -50,6 +50,7 @@ impl Room {
             time: Time::ZERO,
             seed: 0,
             patience_us: 1_000_000,
+            criticality: 0,
             origin: None,
             body: Bytes::new(),
         };
