@@ -22,7 +22,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 12] = [
+pub const ALL: [Target; 13] = [
     Target { name: "datagram", run: parsers::datagram },
     Target { name: "ordered", run: parsers::ordered },
     Target { name: "frame", run: parsers::frame },
@@ -35,6 +35,7 @@ pub const ALL: [Target; 12] = [
     Target { name: "stack", run: machines::stack },
     Target { name: "session", run: machines::session },
     Target { name: "store", run: machines::store },
+    Target { name: "registry", run: machines::registry },
 ];
 
 /// The target of this name.

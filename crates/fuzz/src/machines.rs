@@ -1,5 +1,6 @@
 //! Sequences of operations on the machines: whatever comes in whatever order, their invariants hold.
 
+mod names;
 mod rings;
 mod stores;
 
@@ -19,6 +20,7 @@ use wire::{
 };
 
 use crate::Source;
+pub(crate) use names::registry;
 pub(crate) use rings::{ring, schedule};
 pub(crate) use stores::store;
 

@@ -76,4 +76,4 @@ macro_rules! targets {
     };
 }
 
-targets!(datagram ordered frame attach config admin sealed ring schedule stack session store);
+targets!(datagram ordered frame attach config admin sealed ring schedule stack session store registry);

@@ -17,9 +17,11 @@ use crate::placement::fits;
 
 mod command;
 mod deployment;
+mod upgrade;
 
 pub use command::{Answer, Command, Refusal};
 pub use deployment::{Deployment, Distribution, Labels, Need, Program, Replication, check_labels};
+pub use upgrade::{Fault, Undone, Upgrade};
 
 /// How long a node whose program ended again and again is left alone, at first. Each further time twice as long.
 pub const BACK_OFF: Duration = Duration::from_secs(60);
@@ -58,6 +60,10 @@ pub struct Placed {
     pub filled: bool,
     /// Where its program ended again and again.
     pub failing: BTreeMap<NodeId, Failing>,
+    /// Some replicas still run another program.
+    pub upgrade: Option<Upgrade>,
+    /// The last upgrade was taken back, since it was deployed.
+    pub undone: Option<Undone>,
 }
 
 /// What people said, and what follows.
@@ -107,6 +113,15 @@ impl Book {
             }
             Command::Place { group, number, on, filled } => self.place(&group, number, on, filled),
             Command::Failing { group, node } => self.failing(now, &group, node),
+            Command::Advance { group, number, node } => {
+                self.change(&group, number, |placed| placed.advance(node))
+            }
+            Command::Upgraded { group, number, node } => {
+                self.change(&group, number, |placed| placed.upgraded(node))
+            }
+            Command::Undo { group, number, node } => {
+                self.change(&group, number, |placed| placed.undo(node, Fault::Late))
+            }
         };
         if answer != Answer::Void {
             self.version += 1;
@@ -121,7 +136,7 @@ impl Book {
             return Err(Refusal::TooLarge(deployment.encoded_len()));
         }
         if let Some(old) = self.placed.get(&deployment.group)
-            && !old.deployment.runs_alike(&deployment)
+            && old.deployment.options != deployment.options
         {
             return Err(Refusal::RunsAnother(deployment.group));
         }
@@ -129,12 +144,16 @@ impl Book {
             return Err(Refusal::TooMany);
         }
         fits(self, &deployment)?;
+        let old = self.placed.get(&deployment.group);
+        let upgrade = old.map_or(Ok(None), |old| old.upgrade_to(&deployment))?;
+        let on = old.map(|old| old.on.clone()).unwrap_or_default();
         self.number += 1;
         let (number, group) = (self.number, deployment.group.clone());
         // Said anew: whatever a person has mended since is tried again.
-        let on = self.placed.get(&group).map(|old| old.on.clone()).unwrap_or_default();
-        let failing = BTreeMap::new();
-        self.placed.insert(group, Placed { deployment, number, on, filled: false, failing });
+        let (failing, undone) = (BTreeMap::new(), None);
+        let mut placed = Placed { deployment, number, on, filled: false, failing, upgrade, undone };
+        placed.settle_upgrade();
+        self.placed.insert(group, placed);
         Ok(Answer::Done)
     }
 
@@ -143,21 +162,43 @@ impl Book {
         on.sort_unstable();
         let known = on.iter().all(|node| self.nodes.contains_key(node));
         let once = on.windows(2).all(|pair| pair[0] != pair[1]);
-        let Some(placed) = self.placed.get_mut(group) else { return Answer::Void };
-        if placed.number != number || !known || !once {
+        if !known || !once {
             return Answer::Void;
         }
-        self.number += 1;
-        placed.number = self.number;
-        placed.on = on;
-        placed.filled = filled;
-        Answer::Done
+        self.change(group, number, |placed| {
+            placed.on = on;
+            placed.filled = filled;
+            placed.settle_upgrade();
+            Answer::Done
+        })
+    }
+
+    /// Changes what follows from a deployment, if that is what it was decided for.
+    fn change(
+        &mut self,
+        group: &str,
+        number: u64,
+        change: impl FnOnce(&mut Placed) -> Answer,
+    ) -> Answer {
+        let placed = self.placed.get_mut(group).filter(|placed| placed.number == number);
+        let Some(placed) = placed else { return Answer::Void };
+        let answer = change(placed);
+        if answer == Answer::Done {
+            self.number += 1;
+            placed.number = self.number;
+        }
+        answer
     }
 
     fn failing(&mut self, now: Time, group: &str, node: NodeId) -> Answer {
         let Some(placed) = self.placed.get_mut(group) else { return Answer::Void };
         if !placed.on.contains(&node) {
             return Answer::Void;
+        }
+        if placed.undo(node, Fault::Ended) == Answer::Done {
+            self.number += 1;
+            placed.number = self.number;
+            return Answer::Done;
         }
         let times = placed.failing.get(&node).map_or(0, |failing| failing.times);
         let wait = (BACK_OFF * 2u32.pow(times.min(16))).min(LONGEST_BACK_OFF);
@@ -226,6 +267,7 @@ impl Book {
             && self.placed.values().all(|placed| sorted(placed) && known(placed))
             && self.placed.values().all(|placed| placed.number <= self.number)
             && self.placed.iter().all(named)
+            && self.placed.values().all(Placed::is_upgrade_well)
     }
 
     /// # Panics

@@ -15,6 +15,10 @@ pub enum Bug {
     PlaceOnDrained,
     /// An old replica goes before the new one has the state.
     LeaveBeforeArrival,
+    /// A replica changes over to a new program whoever else has the state.
+    UpgradeRegardless,
+    /// A new program that does not serve is waited for.
+    UndoNothing,
 }
 
 impl Bug {

@@ -32,6 +32,9 @@ pub use survey::{Seat, preview, survey};
 /// What was asked for and has not come is asked for again after so long, or on another ring.
 const AGAIN: Duration = Duration::from_millis(500);
 
+/// A new program is to have the state after so long, or the upgrade is taken back.
+pub const UPGRADE_WITHIN: Duration = Duration::from_secs(60);
+
 /// The machine. Only that of the node that leads the manager's group is asked.
 #[derive(Clone, Debug, Default)]
 pub struct Placer {
@@ -40,6 +43,8 @@ pub struct Placer {
     missing: BTreeMap<String, Time>,
     /// Which placement was to be changed when, and on which ring.
     asked: BTreeMap<String, (RingId, u64, Time)>,
+    /// Since when a node that is there has been changing over to a new program.
+    changing: BTreeMap<String, (NodeId, Time)>,
 }
 
 /// All that a decision depends on.
@@ -75,6 +80,7 @@ impl Placer {
         let known = |group: &String| book.of(group).is_some();
         self.missing.retain(|group, _| known(group));
         self.asked.retain(|group, _| known(group));
+        self.changing.retain(|group, _| known(group));
         // Each node that is drained is emptied of one replica at a time.
         let mut busy = BTreeSet::new();
         let mut steps = Vec::new();
@@ -86,23 +92,38 @@ impl Placer {
             }
             let since = missing.then(|| *self.missing.entry(group.clone()).or_insert(now));
             let missing_for = since.map_or(Duration::ZERO, |since| now.since(since));
-            let Some(step) = site.step(placed, missing_for, &mut busy) else { continue };
+            let late =
+                self.is_late(now, &site, placed).map(|node| Step::of(placed, Why::Undo(node)));
+            let step = late.or_else(|| site.step(placed, missing_for, &mut busy));
+            let Some(step) = step else { continue };
             let asked = self.asked.get(group);
             let again = asked.is_none_or(|(ring, number, at)| {
                 *ring != picture.ring || *number != placed.number || now >= *at + AGAIN
             });
             if again {
                 self.asked.insert(group.clone(), (picture.ring, placed.number, now));
-                let command = Command::Place {
-                    group: group.clone(),
-                    number: placed.number,
-                    on: step.on.clone(),
-                    filled: step.filled,
-                };
+                let command = step.command(placed);
                 steps.push((step, command));
             }
         }
         steps
+    }
+
+    /// The node at which a new program has had time enough.
+    fn is_late(&mut self, now: Time, site: &Site<'_>, placed: &Placed) -> Option<NodeId> {
+        let group = &placed.deployment.group;
+        let upgrade = placed.upgrade.as_ref().filter(|upgrade| !upgrade.undoes);
+        let node = upgrade.and_then(|it| it.under_way).filter(|node| site.is_present(*node));
+        let Some(node) = node.filter(|_| !self.planted.is(Bug::UndoNothing)) else {
+            self.changing.remove(group);
+            return None;
+        };
+        let (known, since) = *self.changing.entry(group.clone()).or_insert((node, now));
+        if known != node {
+            self.changing.insert(group.clone(), (node, now));
+            return None;
+        }
+        (now >= since + UPGRADE_WITHIN).then_some(node)
     }
 }
 

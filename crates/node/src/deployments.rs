@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use manager::book::{Deployment, Placed};
+use manager::book::{Deployment, Placed, Undone, Upgrade};
 use manager::placement::{Seat, survey};
 use serde::{Deserialize, Serialize};
 use wire::system::MANAGER_ID;
@@ -46,6 +46,10 @@ pub struct DeploymentStatus {
     pub deployment: Deployment,
     /// As many replicas as are wanted have the state, at nodes that may keep them, and there are no others.
     pub settled: bool,
+    /// Some replicas still run another program.
+    pub upgrade: Option<Upgrade>,
+    /// The last upgrade was taken back, and why.
+    pub undone: Option<Undone>,
     /// Every node, as a place for it.
     pub seats: Vec<SeatStatus>,
 }
@@ -92,7 +96,11 @@ impl DeploymentsStatus {
             let well = |seat: &&Seat| seat.on && seat.synced && seat.objection.is_none();
             DeploymentStatus {
                 deployment: placed.deployment.clone(),
-                settled: seats.iter().filter(well).count() == wanted && placed.on.len() == wanted,
+                settled: seats.iter().filter(well).count() == wanted
+                    && placed.on.len() == wanted
+                    && placed.upgrade.is_none(),
+                upgrade: placed.upgrade.clone(),
+                undone: placed.undone.clone(),
                 seats: seats.into_iter().map(SeatStatus::from).collect(),
             }
         };

@@ -87,8 +87,10 @@ enum Notice {
     Run { config: ProgramConfig, reply: SyncSender<Result<ProgramStatus, ProgramError>> },
     /// Start this, and go on trying.
     Keep(ProgramConfig),
-    /// Have these run that are deployed here, and no others of that kind.
-    Deploy(Vec<ProgramConfig>),
+    /// Have these run that are deployed here, and no others of that kind, but for groups of which nobody else has the state.
+    Deploy { programs: Vec<ProgramConfig>, alone: Vec<String> },
+    /// How do those stand that are deployed here?
+    Deployed { reply: SyncSender<Vec<Deployed>> },
     /// Have it end, and answer when it has.
     Stop { group: String, reply: SyncSender<Result<(), ProgramError>> },
     /// How do all stand?
@@ -107,6 +109,16 @@ enum Notice {
     Detached(u64, Option<String>),
     /// Have all end, start none, and let go of `done` when that has happened.
     End { done: SyncSender<()> },
+}
+
+/// A program that is deployed here.
+#[derive(Clone, Debug)]
+pub(crate) struct Deployed {
+    pub config: ProgramConfig,
+    /// Its replica is in its group.
+    pub joined: bool,
+    /// How often it has ended in a row.
+    pub ends_in_a_row: u32,
 }
 
 /// The thread's other end.
@@ -152,9 +164,15 @@ impl Programs {
         self.teller.tell(Notice::Keep(config));
     }
 
-    /// Has these programs run that are deployed here; those that were and are not any more end.
-    pub fn deploy(&self, programs: Vec<ProgramConfig>) {
-        self.teller.tell(Notice::Deploy(programs));
+    /// Has these programs run that are deployed here; those that were and are not any more end. Of groups of which this node `alone` has the
+    /// state the replica stays as it is.
+    pub fn deploy(&self, programs: Vec<ProgramConfig>, alone: Vec<String>) {
+        self.teller.tell(Notice::Deploy { programs, alone });
+    }
+
+    /// Those that are deployed here.
+    pub fn deployed(&self) -> Vec<Deployed> {
+        self.ask(|reply| Notice::Deployed { reply }).unwrap_or_default()
     }
 
     /// Ends a program, and waits until it has ended.

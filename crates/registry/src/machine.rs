@@ -59,7 +59,7 @@ impl Registry {
     /// # Errors
     /// What cannot be, and the remedy.
     pub fn apply(&mut self, now: Time, command: Command) -> Result<Answer, Refusal> {
-        if self.time == Time::ZERO {
+        if self.time == Time::ZERO && self.epoch == Epoch(0) {
             // It may be one that begins anew, where all replicas were lost: whoever knew that one must not take this for older.
             self.epoch = Epoch(now.0 / 1_000);
         }
@@ -330,6 +330,7 @@ impl Registry {
             && self.fences.len() <= MAX_FENCES
             && self.lives.len() <= MAX_MEMBERS
             && self.floor <= self.epoch
+            && self.epoch.0.max(self.time.0) < u64::MAX / 2
             && self.bindings.iter().all(held)
             && self.fences.iter().all(fenced)
     }

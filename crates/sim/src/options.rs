@@ -227,6 +227,14 @@ impl Options {
         self.groups.iter().filter(all).map(|group| GroupId::of(&group.name)).collect()
     }
 
+    /// Groups that vote, in one of their styles at least.
+    pub fn voting(&self) -> Vec<GroupId> {
+        let votes = |group: &&GroupPlan| {
+            group.options.style == Style::Voting || group.styles.contains(&Style::Voting)
+        };
+        self.groups.iter().filter(votes).map(|group| GroupId::of(&group.name)).collect()
+    }
+
     /// What this seed draws, in this kind of world.
     pub fn draw(draw: &mut Draw, world: World) -> Options {
         let nodes = if draw.one_in(64) {

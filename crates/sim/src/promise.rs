@@ -9,11 +9,14 @@
 //!   they could take themselves for a first start);
 //! - of the synced replicas of a group that was ever called, as any view that may still count names them, so many run
 //!   that each majority of them has one among these: half of them, rounded up (with `Hold::All`, one). A view counts until
-//!   all know of a later one of which so many run;
+//!   all know of a later one of which so many run. Whoever is not in a later configuration that could become a component is about to be
+//!   struck out, and does not count (seed 311542); of a group that votes two are to be left, for one of two that is silent for a while is voted
+//!   out by the other (seed 221716);
 //! - a replica that goes by its own will leaves another with the state behind that is neither stopped nor cut off, and
 //!   so it stays until it has gone: a group ends with the last replica that leaves it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
 
 use wire::{GroupId, Member, NodeId, RingId};
 
@@ -25,6 +28,8 @@ pub struct Promise {
     disks: bool,
     /// Groups whose replies leave when all hold the request.
     by_all: Vec<GroupId>,
+    /// Groups that vote.
+    voting: Vec<GroupId>,
     /// Configurations that may act or may yet: the newest component, and all seen after it.
     components: BTreeMap<RingId, Vec<Member>>,
     /// Who has ever been in a component, and who knows of which.
@@ -55,6 +60,12 @@ impl Promise {
     /// A cluster of so many nodes, none of which runs. `by_all`: groups under `Hold::All`.
     pub fn new(configured: usize, by_all: Vec<GroupId>, disks: bool) -> Self {
         Promise { configured, by_all, disks, ..Promise::default() }
+    }
+
+    /// These groups vote, now or in another style of theirs.
+    pub fn voting(mut self, groups: Vec<GroupId>) -> Self {
+        self.voting = groups;
+        self
     }
 
     /// A life begins.
@@ -129,13 +140,22 @@ impl Promise {
 
     /// So many of those who had the state by this view stay, without the victim, that the group can go on.
     fn keeps(&self, group: GroupId, view: &View, victim: Option<Member>) -> bool {
+        let seated = |member: &Member| {
+            let mut later = self.components.range((Excluded(view.at.0), Unbounded));
+            victim.is_none() || later.all(|(_, members)| members.contains(member))
+        };
         let stays = |member: &&Member| {
             let lives = self.alive.contains(member) && Some(**member) != victim;
-            lives && !view.gone.contains(member)
+            lives && !view.gone.contains(member) && seated(member)
         };
         let left = view.synced.iter().filter(stays).count();
         let half = view.synced.len().div_ceil(2);
-        left >= if self.by_all.contains(&group) { 1 } else { half }
+        let votes = victim.is_some() && self.voting.contains(&group);
+        left >= match votes {
+            true => half.max(2),
+            false if self.by_all.contains(&group) => 1,
+            false => half,
+        }
     }
 
     /// The synced replicas of a group by the newest view that has any, in order of rank.
@@ -336,6 +356,25 @@ mod tests {
         assert!(promise.pending());
         promise.view(member(1), GROUP, (ring(1), 2), vec![member(4)]);
         assert!(!promise.pending());
+    }
+
+    #[test]
+    fn who_is_about_to_be_struck_out_keeps_nothing() {
+        let mut promise = five();
+        promise.called(GROUP);
+        promise.view(member(1), GROUP, (ring(1), 9), vec![member(3), member(4)]);
+        assert!(promise.covers(member(4)));
+        promise.configuration(ring(2), &[1, 2, 4, 5].map(member));
+        assert!(!promise.covers(member(4)), "n3 is not in the next component");
+    }
+
+    #[test]
+    fn one_of_two_that_vote_does_not_die() {
+        let mut promise = five();
+        promise.called(GROUP);
+        promise.view(member(1), GROUP, (ring(1), 9), vec![member(3), member(4)]);
+        assert!(promise.covers(member(4)));
+        assert!(!promise.voting(vec![GROUP]).covers(member(4)));
     }
 
     #[test]

@@ -221,6 +221,68 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
 }
 
 #[test]
+fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_taken_back() {
+    let plant = Plant::start();
+    plant.wait(1, |status| status.nodes.len() == 4);
+    let deploy = |version: &str, command: &str| {
+        let path = plant.folder.path().join("service.toml");
+        let text = format!(
+            "group = \"own\"\ncommand = {command}\nhold = \"majority\"\nreplicas = 3\n\
+             [environment]\nVERSION = \"{version}\"\n"
+        );
+        std::fs::write(&path, text).expect("written");
+        out(&plant.ask(1, &["deploy", path.to_str().expect("text")]));
+    };
+    let counter = format!("[\"{PROGRAM}\", \"replica\", \"counter\"]");
+    deploy("1", &counter);
+    plant.settled(1, |on| on.len() == 3);
+    let pids = || -> std::collections::BTreeSet<(u32, u32)> {
+        let at = |id: u32| {
+            let status = plant.admin(id as usize).status().expect("it answers");
+            status.programs.into_iter().filter_map(move |it| Some((id, it.pid?)))
+        };
+        (1..=4).flat_map(at).collect()
+    };
+    let first = pids();
+    assert_eq!(first.len(), 3);
+
+    let done = AtomicBool::new(false);
+    let addresses = plant.addresses();
+    std::thread::scope(|scope| {
+        let done = &done;
+        let caller = scope.spawn(move || {
+            let client = Client::connect(addresses).expect("nodes are there");
+            let counter = CounterClient::new(&client, "own").within(PATIENCE);
+            let mut sum = 0;
+            while !done.load(Ordering::Relaxed) {
+                sum += 1;
+                assert_eq!(counter.add(1), Ok(sum), "no call fails, none is lost or repeated");
+            }
+            sum
+        });
+        deploy("2", &counter);
+        let placed = plant.settled(2, |on| on.len() == 3);
+        assert_eq!(placed.deployment.program.environment["VERSION"], "2");
+        let second = pids();
+        assert_eq!(second.len(), 3);
+        assert!(first.is_disjoint(&second), "all have changed over: {first:?}, {second:?}");
+
+        // One that ends at once.
+        deploy("3", "[\"/bin/false\"]");
+        let undone = |status: &DeploymentsStatus| {
+            status.deployments.iter().any(|it| it.settled && it.undone.is_some())
+        };
+        let placed = plant.wait(3, undone).deployments.remove(0);
+        assert_eq!(placed.deployment.program.environment["VERSION"], "2");
+        let text = out(&plant.ask(1, &["deployments"]));
+        assert!(text.contains("an upgrade was taken back: `/bin/false` at n"), "{text}");
+        assert!(second.intersection(&pids()).count() >= 2, "only one has tried it");
+        done.store(true, Ordering::Relaxed);
+        assert!(caller.join().expect("no call failed") > 0);
+    });
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_the_remedy() {
     let plant = Plant::start();
     plant.wait(1, |status| status.nodes.len() == 4);

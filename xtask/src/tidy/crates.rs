@@ -69,6 +69,7 @@ const BELOW: &[(&str, &[&str])] = &[
             "steadfast-client",
             "steadfast-engine",
             "steadfast-node",
+            "steadfast-registry",
             "steadfast-ring",
             "steadfast-seal",
             "steadfast-store",

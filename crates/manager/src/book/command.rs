@@ -57,6 +57,33 @@ pub enum Command {
         /// The node.
         node: NodeId,
     },
+    /// Who leads says which node is to run the new program of an upgrade next.
+    Advance {
+        /// The group's name.
+        group: String,
+        /// The placement that this changes: void if there is a newer one.
+        number: u64,
+        /// The node.
+        node: NodeId,
+    },
+    /// A node's replica runs the new program, and has the state.
+    Upgraded {
+        /// The group's name.
+        group: String,
+        /// The placement that this changes: void if there is a newer one.
+        number: u64,
+        /// The node.
+        node: NodeId,
+    },
+    /// Who leads says that the new program does not come to have the state at this node: all run the former one again.
+    Undo {
+        /// The group's name.
+        group: String,
+        /// The placement that this changes: void if there is a newer one.
+        number: u64,
+        /// The node.
+        node: NodeId,
+    },
 }
 
 impl Command {
@@ -123,10 +150,21 @@ pub enum Refusal {
     TooLarge(usize),
     /// The group's replicas run something else.
     #[error(
-        "group {0} is deployed with another program, style, hold or durability, and all its replicas must have the same: withdraw it \
-         first (its state ends with it), or give the other one another name"
+        "group {0} is deployed with another style, hold or durability, and all its replicas must have the same: withdraw it first (its \
+         state ends with it), give the other one another name, or change a style with `steadfast style`"
     )]
     RunsAnother(String),
+    /// Nobody would keep the state.
+    #[error(
+        "another program for group {0}: a sole replica has nobody to keep its state while it changes over: deploy it with replicas = 2 first"
+    )]
+    Alone(String),
+    /// One at a time.
+    #[error(
+        "group {0} is being upgraded: wait until `steadfast deployments` says that it has settled, or deploy it with the former program to \
+         take the upgrade back"
+    )]
+    Upgrading(String),
     /// No room in the book.
     #[error("{MAX_DEPLOYMENTS} groups are deployed, the limit: withdraw one")]
     TooMany,

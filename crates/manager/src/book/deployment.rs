@@ -127,11 +127,6 @@ impl Deployment {
         check_labels(&self.labels)
     }
 
-    /// Whether its replicas are what those of another are.
-    pub fn runs_alike(&self, other: &Deployment) -> bool {
-        self.program == other.program && self.options == other.options
-    }
-
     /// Bytes that it takes.
     pub fn encoded_len(&self) -> usize {
         postcard::experimental::serialized_size(self).unwrap_or(usize::MAX)

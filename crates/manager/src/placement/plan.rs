@@ -9,8 +9,10 @@
 //!    others have the state.
 //! 3. More are well placed than are wanted: one goes, that with most flaws, or without the state; never so that fewer than are
 //!    wanted have it.
-//! 4. One would have fewer flaws elsewhere: that host gets one more, and 3. follows.
-//! 5. All have the state for the first time: that is noted.
+//! 4. Another program is to be run: the next replica changes over, those without the state first and the primary last, each only where all others
+//!    have the state.
+//! 5. One would have fewer flaws elsewhere: that host gets one more, and 3. follows.
+//! 6. All have the state for the first time: that is noted.
 //!
 //! So a new replica has the state before an old one goes, and each step is seen to be done before the next.
 
@@ -21,7 +23,7 @@ use wire::{Duration, NodeId};
 
 use super::policy::{self, Cost, Host, Redundancy};
 use super::{Site, has_room};
-use crate::book::Placed;
+use crate::book::{Command, Placed, Upgrade};
 use crate::bug::Bug;
 
 /// A change of a placement.
@@ -48,6 +50,27 @@ pub enum Why {
     Better,
     /// All that are wanted are there.
     Filled,
+    /// This one is to run the new program.
+    Upgrade(NodeId),
+    /// All are to run the former program again: at this one the new program does not serve.
+    Undo(NodeId),
+}
+
+impl Step {
+    /// One that changes no places.
+    pub(super) fn of(placed: &Placed, why: Why) -> Step {
+        Step { on: placed.on.clone(), filled: placed.filled, why }
+    }
+
+    /// What asks for it.
+    pub(super) fn command(&self, placed: &Placed) -> Command {
+        let (group, number) = (placed.deployment.group.clone(), placed.number);
+        match self.why {
+            Why::Upgrade(node) => Command::Advance { group, number, node },
+            Why::Undo(node) => Command::Undo { group, number, node },
+            _ => Command::Place { group, number, on: self.on.clone(), filled: self.filled },
+        }
+    }
 }
 
 /// One deployment, looked at.
@@ -135,8 +158,13 @@ impl Site<'_> {
                 return on(without(&[*node]), Why::Left);
             }
         }
-        if well.len() > *wanted {
-            return self.surplus(placed, view).and_then(|node| on(without(&[node]), Why::Surplus));
+        if well.len() > *wanted
+            && let Some(node) = self.surplus(placed, view)
+        {
+            return on(without(&[node]), Why::Surplus);
+        }
+        if let Some(upgrade) = &placed.upgrade {
+            return self.next_to_change(placed, upgrade, view);
         }
         if well.len() == *wanted && synced.len() == *wanted && badly.is_empty() {
             if let Some(node) = self.better(placed, well) {
@@ -147,6 +175,26 @@ impl Site<'_> {
             }
         }
         None
+    }
+
+    /// Who changes over to the new program next, if somebody may.
+    fn next_to_change(&self, placed: &Placed, upgrade: &Upgrade, view: &View) -> Option<Step> {
+        if upgrade.under_way.is_some() {
+            return None;
+        }
+        let primary = self.shape(&placed.deployment).map(|shape| shape.primary);
+        let has = |node: &NodeId| self.is_synced(&placed.deployment, *node);
+        let least = view.wanted.min(placed.on.len()).saturating_sub(1).max(1);
+        let spared = |node: &NodeId| {
+            let others = placed.on.iter().filter(|other| *other != node && has(other)).count();
+            // Whoever has no state is not needed: the program that it runs may be why.
+            let least = if has(node) { least } else { 1 };
+            others >= least || self.planted.is(Bug::UpgradeRegardless)
+        };
+        let left = placed.on.iter().copied().filter(|node| !upgrade.done.contains(node));
+        let next =
+            left.filter(spared).min_by_key(|node| (has(node), Some(*node) == primary, *node))?;
+        Some(Step::of(placed, Why::Upgrade(next)))
     }
 
     /// A host will be a place as soon as the replica has left that it had before.

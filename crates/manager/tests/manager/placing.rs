@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use steadfast_manager::book::{
-    Answer, Book, Command, Deployment, Distribution, Labels, Need, Program, Refusal, Replication,
+    Answer, Book, Command, Deployment, Distribution, Fault, Labels, Need, Program, Refusal,
+    Replication,
 };
 use steadfast_manager::placement::{Placer, Why};
 use steadfast_manager::{Picture, Shape};
 use wire::ordered::{GroupOptions, Usage};
 use wire::{GroupId, NodeId, Random, RingId, Share, Time, ViewNumber};
+
+mod upgrading;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -49,6 +52,10 @@ struct World {
     groups: BTreeMap<String, Replicas>,
     /// Programs that do not serve.
     bad: BTreeSet<(String, NodeId)>,
+    /// What each replica runs.
+    runs: BTreeMap<(String, NodeId), Program>,
+    /// A program that serves nowhere, and whether it ends or is silent.
+    broken: Option<(Program, Fault)>,
     late: Vec<Command>,
     steps: usize,
 }
@@ -64,6 +71,8 @@ impl World {
             up: (1..=nodes).map(NodeId).collect(),
             groups: BTreeMap::new(),
             bad: BTreeSet::new(),
+            runs: BTreeMap::new(),
+            broken: None,
             late: Vec::new(),
             steps: 0,
         };
@@ -121,8 +130,12 @@ impl World {
         let steps = self.placer.look(now, wall, &picture, &self.book);
         self.steps += steps.len();
         for (step, command) in steps {
-            let Command::Place { group, .. } = &command else { panic!("{command:?}") };
-            self.check_step(&group.clone(), &step.on, step.why);
+            match &command {
+                Command::Place { group, .. } => self.check_step(group, &step.on, step.why),
+                Command::Advance { group, node, .. } => self.check_advance(group, *node),
+                Command::Undo { .. } => {}
+                other => panic!("{other:?}"),
+            }
             match self.random.next_u64() % 10 {
                 0 => {}
                 1 => self.late.push(command),
@@ -170,17 +183,14 @@ impl World {
                 self.book.at(node).map(|deployment| deployment.group.clone()).collect();
             for (name, replicas) in &mut self.groups {
                 let others = replicas.iter().any(|(other, synced)| *other != node && *synced);
-                if !wanted.contains(name) && replicas.remove(&node) == Some(true) {
-                    let gone = self.book.of(name).is_none();
-                    assert!(
-                        others || gone,
-                        "{name} has lost its state with {node}: {:?}",
-                        self.book
-                    );
+                // As at a real node: who alone has the state keeps it, whatever was decided before the others were lost.
+                if !wanted.contains(name) && (others || self.book.of(name).is_none()) {
+                    replicas.remove(&node);
                 }
             }
             for name in wanted {
-                let bad = self.bad.contains(&(name.clone(), node));
+                self.change_over(&name, node);
+                let bad = self.bad.contains(&(name.clone(), node)) || self.ends(&name, node);
                 let begun = self.groups.contains_key(&name);
                 let lucky = self.random.next_u64().is_multiple_of(4);
                 let replicas = self.groups.entry(name.clone()).or_default();
@@ -195,6 +205,9 @@ impl World {
                 let donor = replicas.values().any(|synced| *synced);
                 let synced = replicas.entry(node).or_insert(false);
                 *synced |= (donor && lucky) || !begun;
+                if *synced {
+                    self.tell_upgraded(name, node);
+                }
             }
         }
     }
@@ -336,9 +349,12 @@ fn run(seed: u64, placer: impl Fn() -> Placer) -> World {
         let said = world.say(Command::Deploy(it));
         assert!(matches!(said, Ok(Answer::Done) | Err(Refusal::NoRoom { .. })), "{said:?}");
     }
-    for _ in 0..400 {
+    for tick in 0..400 {
         if world.one_in(12) {
             world.fault(nodes);
+        }
+        if tick == 150 && draw.next_u64().is_multiple_of(2) {
+            world.upgrade(&mut draw);
         }
         world.tick(TICK);
     }
@@ -353,9 +369,10 @@ fn run(seed: u64, placer: impl Fn() -> Placer) -> World {
 
 #[test]
 fn replicas_are_where_they_should_be_whatever_happens() {
-    for seed in 0..400 {
+    for seed in 0..600 {
         let mut world = run(seed, placer);
         world.check_end(seed);
+        world.check_programs(seed);
         world.steps = 0;
         for _ in 0..100 {
             world.tick(TICK);
@@ -368,14 +385,18 @@ fn replicas_are_where_they_should_be_whatever_happens() {
 #[test]
 fn planted_mistakes_are_found() {
     use steadfast_manager::Bug;
-    for bug in [Bug::PlaceOnDrained, Bug::LeaveBeforeArrival] {
+    for bug in
+        [Bug::PlaceOnDrained, Bug::LeaveBeforeArrival, Bug::UpgradeRegardless, Bug::UndoNothing]
+    {
         let wrong = |seed: u64| {
             let run = std::panic::AssertUnwindSafe(|| {
-                run(seed, || Placer::new(Some(bug))).check_end(seed);
+                let world = run(seed, || Placer::new(Some(bug)));
+                world.check_end(seed);
+                world.check_programs(seed);
             });
             std::panic::catch_unwind(run).is_err()
         };
-        assert!((0..200).any(wrong), "{bug:?} goes unnoticed");
+        assert!((0..2_000).any(wrong), "{bug:?} goes unnoticed");
     }
 }
 
@@ -428,7 +449,7 @@ fn what_cannot_be_is_refused() {
 
     world.say(Command::Deploy(deployment("g", 2))).unwrap();
     let mut other = deployment("g", 2);
-    other.program.command = vec!["./other".into()];
+    other.options.style = wire::ordered::Style::Active;
     assert_eq!(world.say(Command::Deploy(other)), Err(Refusal::RunsAnother("g".into())));
     let (withdraw, nobody) = (|g: &str| Command::Withdraw { group: g.into() }, NodeId(9));
     assert_eq!(world.say(withdraw("h")), Err(Refusal::NotDeployed("h".into())));

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use manager::book::{Book, Command, Deployment, Labels};
+use manager::Picture;
+use manager::book::{Book, Command, Deployment, Labels, Placed};
 use manager::placement::{Placer, Why};
 use wire::system::MANAGER_ID;
-use wire::{Duration, Share, Time};
+use wire::{Duration, GroupId, NodeId, Share, Time};
 
 use super::View;
 use crate::control::Control;
 use crate::error::Stopped;
-use crate::programs::{CRASH_LOOP, ProgramConfig, Programs};
+use crate::programs::{CRASH_LOOP, Deployed, ProgramConfig};
 use crate::timer::wall_clock;
 
 /// What is said to the book and does not show there is said again after so long.
@@ -27,12 +28,14 @@ pub(super) struct Steward {
     /// When this node told of itself, and of a program.
     introduced: Option<Time>,
     told: Option<Time>,
+    /// What was deployed here and in its group when this was looked at last.
+    joined: Vec<ProgramConfig>,
 }
 
 impl Steward {
     pub fn new(control: Arc<Control>, labels: Labels) -> Steward {
         let placer = Placer::default();
-        Steward { control, labels, placer, introduced: None, told: None }
+        Steward { control, labels, placer, introduced: None, told: None, joined: Vec::new() }
     }
 
     /// Looks at the book, if this node's replica has it. `capacity`: what the host can do.
@@ -42,17 +45,30 @@ impl Steward {
         let control = self.control.clone();
         if let Some(programs) = &control.programs {
             self.introduce(now, book, capacity)?;
-            programs.deploy(book.at(control.me.node).map(program).collect());
-            self.tell_failing(now, book, programs)?;
+            let me = control.me.node;
+            let here = book.placed().filter(|placed| placed.on.contains(&me));
+            let alone = book.placed().map(|placed| &placed.deployment.group);
+            let alone = alone.filter(|group| is_alone(&view.picture, group, me)).cloned();
+            programs.deploy(here.map(|placed| program(placed, me)).collect(), alone.collect());
+            let deployed = programs.deployed();
+            self.tell_failing(now, book, &deployed)?;
+            self.tell_upgraded(view, book, deployed)?;
         }
         let shape = view.picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         if shape.is_some_and(|shape| shape.primary == control.me.node) {
             let wall = Time(wall_clock());
             for (step, command) in self.placer.look(now, wall, &view.picture, book) {
-                if let (Command::Place { group, on, .. }, true) =
-                    (&command, step.why != Why::Filled)
-                {
-                    tracing::info!(group, ?on, why = ?step.why, "replicas are to be on these nodes");
+                match &command {
+                    Command::Advance { group, node, .. } => {
+                        tracing::info!(group, %node, "the replica there is to run the new program");
+                    }
+                    Command::Undo { group, node, .. } => {
+                        tracing::warn!(group, %node, "the new program does not come to have the state: it is taken back");
+                    }
+                    Command::Place { group, on, .. } if step.why != Why::Filled => {
+                        tracing::info!(group, ?on, why = ?step.why, "replicas are to be on these nodes");
+                    }
+                    _ => {}
                 }
                 control.tell_book(command)?;
             }
@@ -75,27 +91,72 @@ impl Steward {
         self.control.tell_book(Command::Introduce { node, labels, capacity })
     }
 
-    /// Programs that end again and again are tried elsewhere.
-    fn tell_failing(&mut self, now: Time, book: &Book, programs: &Programs) -> Result<(), Stopped> {
+    /// Programs that end again and again are tried elsewhere, or, if they are new, no more.
+    fn tell_failing(
+        &mut self,
+        now: Time,
+        book: &Book,
+        deployed: &[Deployed],
+    ) -> Result<(), Stopped> {
         if self.told.is_some_and(|at| now < at + AGAIN) {
             return Ok(());
         }
         self.told = Some(now);
         let (node, wall) = (self.control.me.node, Time(wall_clock()));
-        let loops = programs.status().into_iter().filter(|it| it.ends_in_a_row >= CRASH_LOOP);
-        for program in loops {
-            let Some(placed) = book.of(&program.group) else { continue };
+        for it in deployed.iter().filter(|it| it.ends_in_a_row >= CRASH_LOOP) {
+            let group = it.config.group.clone();
+            let Some(placed) = book.of(&group) else { continue };
             let known = placed.failing.get(&node).is_some_and(|failing| wall < failing.until);
-            if placed.on.contains(&node) && !known {
-                self.control.tell_book(Command::Failing { group: program.group, node })?;
+            // One that is to run no more is on its way out.
+            let meant = placed.on.contains(&node) && program(placed, node) == it.config;
+            if meant && !known {
+                self.control.tell_book(Command::Failing { group, node })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The new program of an upgrade runs here, and has the state.
+    fn tell_upgraded(
+        &mut self,
+        view: &View,
+        book: &Book,
+        deployed: Vec<Deployed>,
+    ) -> Result<(), Stopped> {
+        let joined = deployed.into_iter().filter(|it| it.joined).map(|it| it.config);
+        // The picture may be older than what programs say now: it is not older than what they said at the last look.
+        let before = std::mem::replace(&mut self.joined, joined.collect());
+        let node = self.control.me.node;
+        for placed in book.placed() {
+            let under_way = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
+            let group = placed.deployment.group.clone();
+            if under_way == Some(node)
+                && has_state(&view.picture, &group, node)
+                && before.contains(&program(placed, node))
+            {
+                let number = placed.number;
+                self.control.tell_book(Command::Upgraded { group, number, node })?;
             }
         }
         Ok(())
     }
 }
 
-fn program(deployment: &Deployment) -> ProgramConfig {
-    let Deployment { group, program, options, .. } = deployment;
+fn has_state(picture: &Picture, group: &str, node: NodeId) -> bool {
+    let shape = picture.group(GroupId::of(group));
+    shape.is_some_and(|shape| shape.primary == node || shape.backups.contains(&node))
+}
+
+/// Nobody else has the state of this group.
+fn is_alone(picture: &Picture, group: &str, node: NodeId) -> bool {
+    let shape = picture.group(GroupId::of(group));
+    shape.is_some_and(|shape| shape.primary == node && shape.backups.is_empty())
+}
+
+/// What the replica of a deployment runs at this node.
+fn program(placed: &Placed, node: NodeId) -> ProgramConfig {
+    let Deployment { group, options, .. } = &placed.deployment;
+    let program = placed.program(node);
     ProgramConfig {
         group: group.clone(),
         command: program.command.clone(),

@@ -43,6 +43,8 @@ pub(super) struct Desk {
     programs: Vec<Running>,
     /// Those that are deployed here.
     deployed: Vec<ProgramConfig>,
+    /// Groups of which nobody else has the state.
+    alone: Vec<String>,
     /// Starts so far.
     runs: u64,
     /// Let go of when the last program has ended.
@@ -66,6 +68,7 @@ impl Desk {
             door: None,
             programs: Vec::new(),
             deployed: Vec::new(),
+            alone: Vec::new(),
             runs: 0,
             ending: None,
         }
@@ -183,7 +186,11 @@ impl Desk {
                     tracing::error!(group = config.group, %error, "the program is not started");
                 }
             },
-            Notice::Deploy(programs) => self.deployed = programs,
+            Notice::Deploy { programs, alone } => (self.deployed, self.alone) = (programs, alone),
+            Notice::Deployed { reply } => {
+                let deployed = self.programs.iter().filter(|it| it.deployed);
+                let _ = reply.try_send(deployed.map(|it| it.as_deployed(now)).collect());
+            }
             Notice::Stop { group, reply } => {
                 match self.programs.iter().position(|it| it.config.group == group) {
                     Some(index) => self.stop(now, index, Some(reply)),
@@ -235,7 +242,9 @@ impl Desk {
         for index in 0..self.programs.len() {
             let program = &self.programs[index];
             let goes = program.deployed && !self.deployed.contains(&program.config);
-            if goes && !program.is_stopping() {
+            // What was decided when others had the state does not end it now that they are lost.
+            let spared = self.alone.contains(&program.config.group);
+            if goes && !spared && !program.is_stopping() {
                 self.stop(now, index, None);
             }
         }

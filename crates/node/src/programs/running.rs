@@ -8,10 +8,10 @@ use wire::attach::TOKEN;
 use wire::ordered::Style;
 use wire::{Duration, Time};
 
-use super::ProgramConfig;
 use super::child::Process;
 use super::lines::Flow;
 use super::minder::{self, Minder, Standing};
+use super::{Deployed, ProgramConfig};
 use crate::error::ProgramError;
 use crate::status::{ProgramState, ProgramStatus};
 
@@ -273,6 +273,11 @@ impl Running {
         let pipes = self.process.iter().flat_map(|process| &process.pipes);
         let rests = pipes.map(|pipe| pipe.next_timeout(now)).fold(Time::FAR, Time::min);
         self.minder.next_timeout().min(asked).min(rests).min(self.flow.next_timeout())
+    }
+
+    pub fn as_deployed(&self, now: Time) -> Deployed {
+        let ProgramStatus { joined, ends_in_a_row, .. } = self.status(now);
+        Deployed { config: self.config.clone(), joined, ends_in_a_row }
     }
 
     pub fn status(&self, now: Time) -> ProgramStatus {

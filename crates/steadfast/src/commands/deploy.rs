@@ -18,8 +18,10 @@ Examples:
   steadfast withdraw orders                            ends it, and its state with it
 
 The file says the program, how many replicas, and on which nodes; examples/deploy/service.toml shows every key. The cluster keeps it: a
-replica that is lost is replaced without anybody's help. Deploying it again changes the number of replicas, policies, labels and need; another program
-needs a withdrawal first.
+replica that is lost is replaced without anybody's help. Deploying it again changes the number of replicas, policies, labels and need. With
+another program (or arguments, folder, environment) it is upgraded while it serves: one replica after the other ends, starts with the new program and is
+given the state, the primary last. If the new program ends again and again, or has not got the state after 60 s, all run the former one again, and
+`steadfast deployments` says why. Until all are through, both must answer alike and read each other's state.
 
 Any node of which the host is this one can be asked (its admin socket; not over TLS: whoever deploys has programs started on every
 host). All nodes need [manager] on.

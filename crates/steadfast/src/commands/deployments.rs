@@ -135,13 +135,36 @@ pub fn line(it: &DeploymentStatus) -> String {
             line += &format!("; but {}: {reason}", place.node);
         }
     }
-    line
+    line + &upgrade(it)
+}
+
+/// What there is to say of an upgrade: on lines of its own.
+fn upgrade(it: &DeploymentStatus) -> String {
+    let mut text = String::new();
+    if let Some(undone) = &it.undone {
+        let program = undone.program.command.join(" ");
+        text += &format!(
+            "\n  an upgrade was taken back: `{program}` at {}: {}",
+            undone.node, undone.fault
+        );
+    }
+    if let Some(upgrade) = &it.upgrade {
+        let names =
+            |nodes: Vec<String>| if nodes.is_empty() { "none".into() } else { nodes.join(", ") };
+        let done = names(upgrade.done.iter().map(ToString::to_string).collect());
+        let program = it.deployment.program.command.join(" ");
+        text += &format!("\n  upgrading to `{program}`: {done} done");
+        if let Some(node) = upgrade.under_way {
+            text += &format!(", {node} changes over");
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use steadfast::NodeId;
-    use steadfast::book::{Deployment, Distribution, Program, Replication};
+    use steadfast::book::{Deployment, Distribution, Fault, Program, Replication, Undone, Upgrade};
 
     use super::*;
 
@@ -173,6 +196,8 @@ mod tests {
         let it = DeploymentStatus {
             deployment,
             settled: false,
+            upgrade: None,
+            undone: None,
             seats: vec![
                 place(1, true, true, Some("it is being drained")),
                 place(2, true, true, None),
@@ -183,6 +208,26 @@ mod tests {
         assert_eq!(
             line(&it),
             "orders (semi-active): 2 wanted, on n1, n2, [n3], not settled; but n1: it is being drained"
+        );
+        let program =
+            |name: &str| Program { command: vec![name.into()], ..it.deployment.program.clone() };
+        let undone = Undone { program: program("new"), node: NodeId(2), fault: Fault::Ended };
+        let upgrade = Upgrade {
+            from: program("new"),
+            done: [NodeId(1)].into(),
+            under_way: Some(NodeId(2)),
+            undoes: true,
+        };
+        let it = DeploymentStatus {
+            upgrade: Some(upgrade),
+            undone: Some(undone),
+            seats: vec![place(1, true, true, None), place(2, true, false, None)],
+            ..it
+        };
+        assert_eq!(
+            line(&it),
+            "orders (semi-active): 2 wanted, on n1, [n2], not settled\n  an upgrade was taken back: `new` at n2: it ended again and \
+             again\n  upgrading to `./orders`: n1 done, n2 changes over"
         );
     }
 }

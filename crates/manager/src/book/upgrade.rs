@@ -1,0 +1,153 @@
+//! A deployment's program is replaced by another, one replica after the other (`docs/protocol/deployment.md`, "Upgrades").
+//!
+//! What is decided here is what each node runs; who is next, and when one takes too long, is [`placement`](crate::placement)'s to say. Nothing
+//! but the book has to survive: whoever leads next goes on where it stands.
+
+use alloc::collections::BTreeSet;
+use core::mem;
+
+use serde::{Deserialize, Serialize};
+use wire::NodeId;
+
+use super::{Answer, Deployment, Placed, Program, Refusal};
+
+/// A program that is being replaced by the deployment's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upgrade {
+    /// What the other replicas run.
+    pub from: Program,
+    /// Nodes whose replicas run the deployment's program, and have been given the state since.
+    pub done: BTreeSet<NodeId>,
+    /// The node that changes over now: it runs the deployment's program, and has yet to be given the state.
+    pub under_way: Option<NodeId>,
+    /// It takes another one back, and is not taken back itself.
+    pub undoes: bool,
+}
+
+impl Upgrade {
+    /// Whether this node is to run the deployment's program.
+    pub fn has(&self, node: NodeId) -> bool {
+        self.under_way == Some(node) || self.done.contains(&node)
+    }
+}
+
+/// An upgrade that was taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// The program that did not serve.
+    pub program: Program,
+    /// Where.
+    pub node: NodeId,
+    /// What it did.
+    pub fault: Fault,
+}
+
+/// What a new program does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// It ended again and again.
+    Ended,
+    /// It ran, and did not come to have the state in time.
+    Late,
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Fault::Ended => "it ended again and again",
+            Fault::Late => "it did not come to have the state in time",
+        })
+    }
+}
+
+impl Placed {
+    /// What the replica at this node is to run.
+    pub fn program(&self, node: NodeId) -> &Program {
+        match &self.upgrade {
+            Some(upgrade) if !upgrade.has(node) => &upgrade.from,
+            _ => &self.deployment.program,
+        }
+    }
+
+    /// What follows from another deployment of the same group: which programs its replicas run until all run that one's.
+    pub(super) fn upgrade_to(&self, new: &Deployment) -> Result<Option<Upgrade>, Refusal> {
+        let old = &self.deployment.program;
+        if *old == new.program {
+            return Ok(self.upgrade.clone());
+        }
+        if new.replicas < 2 {
+            return Err(Refusal::Alone(new.group.clone()));
+        }
+        match &self.upgrade {
+            // People take it back themselves.
+            Some(upgrade) if upgrade.from == new.program => Ok(self.turned(upgrade, old, true)),
+            Some(_) => Err(Refusal::Upgrading(new.group.clone())),
+            None => {
+                let (from, done) = (old.clone(), BTreeSet::new());
+                Ok(Some(Upgrade { from, done, under_way: None, undoes: false }))
+            }
+        }
+    }
+
+    /// The way back.
+    fn turned(&self, upgrade: &Upgrade, program: &Program, undoes: bool) -> Option<Upgrade> {
+        let done = self.on.iter().copied().filter(|node| !upgrade.has(*node)).collect();
+        Some(Upgrade { from: program.clone(), done, under_way: None, undoes })
+    }
+
+    /// This node is next.
+    pub(super) fn advance(&mut self, node: NodeId) -> Answer {
+        match &mut self.upgrade {
+            Some(upgrade)
+                if upgrade.under_way.is_none()
+                    && !upgrade.done.contains(&node)
+                    && self.on.contains(&node) =>
+            {
+                upgrade.under_way = Some(node);
+                Answer::Done
+            }
+            _ => Answer::Void,
+        }
+    }
+
+    /// This node's replica runs the deployment's program, and has the state.
+    pub(super) fn upgraded(&mut self, node: NodeId) -> Answer {
+        let under_way = self.upgrade.as_mut().filter(|it| it.under_way == Some(node));
+        let Some(upgrade) = under_way else { return Answer::Void };
+        upgrade.under_way = None;
+        upgrade.done.insert(node);
+        self.settle_upgrade();
+        Answer::Done
+    }
+
+    /// The deployment's program does not serve at this node. Void if that is no news of an upgrade.
+    pub(super) fn undo(&mut self, node: NodeId, fault: Fault) -> Answer {
+        let fails = self.upgrade.as_ref().filter(|it| it.has(node) && !it.undoes);
+        let Some(upgrade) = fails.cloned() else { return Answer::Void };
+        let back = self.turned(&upgrade, &self.deployment.program, true);
+        let program = mem::replace(&mut self.deployment.program, upgrade.from);
+        self.undone = Some(Undone { program, node, fault });
+        self.upgrade = back;
+        self.settle_upgrade();
+        Answer::Done
+    }
+
+    /// Other nodes are to host it, or more of them run what they are to run.
+    pub(super) fn settle_upgrade(&mut self) {
+        let Some(upgrade) = &mut self.upgrade else { return };
+        upgrade.done.retain(|node| self.on.contains(node));
+        upgrade.under_way.take_if(|node| !self.on.contains(node));
+        if upgrade.under_way.is_none() && self.on.len() == upgrade.done.len() {
+            self.upgrade = None;
+        }
+    }
+
+    pub(super) fn is_upgrade_well(&self) -> bool {
+        self.upgrade.as_ref().is_none_or(|upgrade| {
+            let fresh = |node: &NodeId| self.on.contains(node) && !upgrade.done.contains(node);
+            upgrade.done.iter().all(|node| self.on.contains(node))
+                && upgrade.under_way.iter().all(fresh)
+        })
+    }
+}
