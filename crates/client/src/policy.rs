@@ -102,7 +102,8 @@ pub struct Policy {
     /// A target that had failed is not preferred until it has been connected again for so long without failing: one that comes and goes
     /// would take calls down with it each time. Only where the others answer as well: of other groups the primary is asked whatever it did.
     pub fail_back: Duration,
-    /// Said with each call, and with the calls that its handler makes: larger is more critical. 0 unless somebody says otherwise.
+    /// Said with each call, and inherited by the calls that its handler makes, on through all groups: larger is more critical, 0 to 255, 0 unless
+    /// somebody says otherwise. It says whose calls are taken where not all can be, and orders nothing: all calls that are taken wait alike.
     pub criticality: u8,
 }
 
