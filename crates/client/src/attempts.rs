@@ -232,6 +232,7 @@ impl Session {
             json: call.json,
             access: call.access,
             deputy,
+            criticality: group.policy.criticality,
             body: call.body.clone(),
         };
         self.effects.stats.attempts += 1;

@@ -70,6 +70,13 @@ impl Builder {
         Builder { policy: Policy { fail_back, ..self.policy }, ..self }
     }
 
+    /// How critical this client's calls are, from 0 (as by default) to 255: where a host has more to do than it can, calls of less are refused first
+    /// ([`Policy::criticality`]). The calls that their handlers make have the same.
+    #[must_use]
+    pub fn criticality(self, criticality: u8) -> Builder {
+        Builder { policy: Policy { criticality, ..self.policy }, ..self }
+    }
+
     /// All of this for one group, in place of what is said for all. The last word on a group counts.
     #[must_use]
     pub fn for_group(mut self, group: impl Into<String>, policy: Policy) -> Builder {

@@ -102,6 +102,9 @@ pub struct Policy {
     /// A target that had failed is not preferred until it has been connected again for so long without failing: one that comes and goes
     /// would take calls down with it each time. Only where the others answer as well: of other groups the primary is asked whatever it did.
     pub fail_back: Duration,
+    /// Said with each call, and inherited by the calls that its handler makes, on through all groups: larger is more critical, 0 to 255, 0 unless
+    /// somebody says otherwise. It says whose calls are taken where not all can be, and orders nothing: all calls that are taken wait alike.
+    pub criticality: u8,
 }
 
 impl Default for Policy {
@@ -111,6 +114,7 @@ impl Default for Policy {
             refresh: Refresh::default(),
             choice: Choice::default(),
             fail_back: Duration::from_millis(200),
+            criticality: 0,
         }
     }
 }

@@ -138,6 +138,11 @@ impl Session {
         self.policy = policy;
     }
 
+    #[cfg(test)]
+    pub(crate) fn set_policy_of(&mut self, group: &str, policy: Policy) {
+        self.of_groups.insert(group.into(), policy);
+    }
+
     /// The session's name.
     pub fn client(&self) -> ClientId {
         self.client

@@ -90,6 +90,7 @@ fn frame(source: &mut Source<'_>) -> Option<Frame> {
             view: ViewNumber(source.number()),
             method: MethodId(source.below(3) as u32),
             patience_us: source.number() as u32,
+            criticality: 0,
             json: source.below(2) == 1,
             access: match source.below(4) {
                 0 => Access::Read,

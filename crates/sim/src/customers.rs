@@ -258,6 +258,7 @@ fn manners(any: bool, draw: &mut Draw) -> (Policy, Retries) {
         refresh: draw.pick(&[Refresh::View, Refresh::View, Refresh::None, period]),
         choice: if any { Choice::Anycast(anycast) } else { Choice::Primary },
         fail_back: draw.scale(Duration::from_millis(1), Duration::from_secs(1)),
+        criticality: 0,
     };
     let few = Retries { per_thousand: 10, per_second: 1, burst: 1 };
     (policy, draw.pick(&[Retries::default(), few]))

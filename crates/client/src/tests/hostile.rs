@@ -54,6 +54,7 @@ fn any_frame(random: &mut Random) -> Frame {
             view: ViewNumber(1),
             method: MethodId(1),
             patience_us: 1,
+            criticality: 0,
             json: true,
             access: wire::client::Access::Read,
             deputy: false,

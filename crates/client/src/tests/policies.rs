@@ -376,6 +376,24 @@ fn others_do_not_watch_and_do_not_believe_what_is_pushed() {
 }
 
 #[test]
+fn calls_and_reads_say_how_critical_they_are_by_the_policy_of_their_group() {
+    let said = |of_group: Option<Policy>| -> Vec<u8> {
+        let policy = Policy { criticality: 7, ..Policy::default() };
+        let mut cluster = plain(1, Style::SemiActive, policy);
+        if let Some(of_group) = of_group {
+            cluster.session.set_policy_of(GROUP, of_group);
+        }
+        cluster.finish(ms(1_000)).unwrap();
+        let read = cluster.read(ms(1_000), Reading::Linearizable);
+        cluster.result(read).unwrap();
+        cluster.requests.iter().map(|(_, _, request)| request.criticality).collect()
+    };
+    assert_eq!(said(None), [7, 7]);
+    assert_eq!(said(Some(Policy { criticality: 200, ..Policy::default() })), [200, 200]);
+    assert_eq!(said(Some(Policy::default())), [0, 0], "as of who says nothing");
+}
+
+#[test]
 fn a_read_that_a_backup_declines_goes_to_the_first_in_rank() {
     for anycast in [Anycast::Uniform, Anycast::LeastLoaded, Anycast::BestOfTwo] {
         let mut cluster = like(3, Style::WarmPassive, choice(anycast));

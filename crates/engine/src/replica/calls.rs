@@ -77,6 +77,7 @@ struct Handler {
     client: ClientId,
     number: u64,
     unanswered: u64,
+    criticality: u8,
     /// It is to change nothing.
     read: bool,
     path: Vec<GroupId>,
@@ -132,11 +133,12 @@ impl Calls {
     pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time) {
         let path = request.path().to_vec();
         let asked = if path.is_empty() { 0 } else { asked_of(request) };
-        let Request { client, number, unanswered, read, .. } = *request;
+        let Request { client, number, unanswered, read, criticality, .. } = *request;
         let handler = Handler {
             client,
             number,
             unanswered,
+            criticality,
             read,
             path,
             due,
@@ -484,6 +486,7 @@ fn open(
         time: Time::ZERO,
         seed: 0,
         patience_us: 0,
+        criticality: handler.criticality,
         origin: Some(Box::new(Origin { client: handler.client, path })),
         body,
     };

@@ -295,6 +295,7 @@ impl<O: Ordering> Stack<O> {
             time: waiting.wall,
             seed,
             patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
+            criticality: request.criticality,
             origin: None,
             body: request.body.clone(),
         })

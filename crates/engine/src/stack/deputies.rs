@@ -96,6 +96,7 @@ impl<O: Ordering> Stack<O> {
             json: request.json,
             access: Access::Change,
             deputy: false,
+            criticality: request.criticality,
             body: Bytes::new(),
         }
     }

@@ -65,6 +65,7 @@ impl<O: Ordering> Stack<O> {
             json: false,
             access: Access::Change,
             deputy: false,
+            criticality: u8::MAX,
             body,
         };
         self.request(now, wall, OWN, request);

@@ -166,6 +166,7 @@ impl Room {
             view: ViewNumber(u64::MAX),
             method: MethodId(1),
             patience_us: 1_000_000,
+            criticality: 0,
             json: false,
             access,
             deputy: false,
@@ -253,6 +254,7 @@ fn a_request(number: u64) -> wire::ordered::Request {
         time: NOW,
         seed: 0,
         patience_us: 1_000_000,
+        criticality: 0,
         origin: None,
         body: Bytes::new(),
     }

@@ -101,6 +101,7 @@ pub fn streams(group: &str) -> Vec<Bytes> {
         view: ViewNumber(1),
         method: MethodId::of("nothing"),
         patience_us: 1_000,
+        criticality: 0,
         json: false,
         access: Access::Read,
         deputy: false,

@@ -145,6 +145,7 @@ impl Caller {
             view: ViewNumber(0),
             method,
             patience_us: 20_000_000,
+            criticality: 0,
             json: false,
             access: wire::client::Access::Change,
             deputy: false,

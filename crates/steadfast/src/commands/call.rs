@@ -18,6 +18,7 @@ Examples:
   steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
   steadfast call counter get --at 127.0.0.1:7100 --read
   steadfast call counter get --at 127.0.0.1:7100 --stale 500ms
+  steadfast call plant shut-down --at 127.0.0.1:7100 --criticality 200
   steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
   steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
 
@@ -62,6 +63,10 @@ pub struct Args {
     /// cluster forms anew.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     stale: Option<Duration>,
+    /// How critical the call is, 0 to 255: where a host has more to do than it can, calls of less are
+    /// refused first. The calls that its handler makes have the same.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    criticality: u8,
 }
 
 /// Runs the command.
@@ -71,7 +76,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn call(args: &Args) -> Result<String, Failure> {
     let body = arguments(&args.arguments)?;
-    let mut builder = Client::builder();
+    let mut builder = Client::builder().criticality(args.criticality);
     if let Some(folder) = &args.tls {
         builder = builder.tls(Tls::from_dir(folder).map_err(Failure::usage)?);
     }

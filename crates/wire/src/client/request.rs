@@ -61,13 +61,14 @@ impl Access {
 /// ```text
 ///  0       8        16       24           32     40       44         48      49   50        52
 /// +-------+--------+--------+------------+------+--------+----------+-------+----+---------+------
-/// | group | client | number | unanswered | view | method | patience | flags | 0  | max age | body
+/// | group | client | number | unanswered | view | method | patience | flags | cr | max age | body
 /// |       |        |        |            |      |        |  in µs   |       |    |  in ms  |
 /// +-------+--------+--------+------------+------+--------+----------+-------+----+---------+------
 /// flags    bit 0: the body is JSON, and so shall the reply be
 ///          bit 1: a read: it changes nothing and is not ordered
 ///          bit 2, with bit 1: it may be answered from what was true so long ago
 ///          bit 3, without bit 1: the answer may come from the second target
+/// cr       criticality: larger is more critical
 /// max age  of such a read, from 1; of all others 0
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,8 @@ pub struct Request {
     pub access: Access,
     /// The client is connected to the second target of its view as well: the answer may come from there. Never of a read.
     pub deputy: bool,
+    /// Where not all calls can be taken, those with the largest number are.
+    pub criticality: u8,
     /// The arguments.
     pub body: Bytes,
 }
@@ -107,7 +110,7 @@ struct RequestHeader {
     method: U32,
     patience_us: U32,
     flags: u8,
-    reserved: u8,
+    criticality: u8,
     max_age_ms: U16,
 }
 
@@ -125,7 +128,7 @@ impl Request {
             flags: (u8::from(self.json) * JSON)
                 | self.access.flags()
                 | (u8::from(self.deputy) * DEPUTY),
-            reserved: 0,
+            criticality: self.criticality,
             max_age_ms: match self.access {
                 Access::Stale { max_age_ms } => max_age_ms.into(),
                 Access::Change | Access::Read => 0.into(),
@@ -140,7 +143,7 @@ impl Request {
     /// Reads a body, which the arguments share.
     pub(super) fn decode(body: &Bytes) -> Result<Request, Malformed> {
         let (header, _) = RequestHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
-        if header.flags & !(JSON | READ | STALE | DEPUTY) != 0 || header.reserved != 0 {
+        if header.flags & !(JSON | READ | STALE | DEPUTY) != 0 {
             return Err(Malformed::Field("request flags"));
         }
         let access = Access::decode(header.flags, header.max_age_ms.get())
@@ -164,6 +167,7 @@ impl Request {
             json: header.flags & JSON != 0,
             access,
             deputy,
+            criticality: header.criticality,
             body: body.slice(size_of::<RequestHeader>()..),
         })
     }

@@ -17,12 +17,13 @@ use crate::{ClientId, GroupId, Malformed, MethodId, Time};
 /// ```text
 ///  0      1       2       3   4        8       16       24       32           40     48     56         60
 /// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+----------+------
-/// | kind | flags | depth | 0 | method | group | client | number | unanswered | time | seed | patience | body
+/// | kind | flags | depth | c | method | group | client | number | unanswered | time | seed | patience | body
 /// |  1   |       |       |   |        |       |        |        |            |      |      |          |
 /// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+----------+------
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
 ///        bit 1: a read that its group has ordered: it changes nothing
 ///        bit 2: its group's deputy answers it; never with bit 1, nor of a group's call
+/// c      criticality: larger is more critical
 /// depth  0: a client's call. Else a group's, and before the body stands its origin:
 ///        | the parent's client 8 | groups: depth times 8, the caller last |
 /// ```
@@ -50,6 +51,8 @@ pub struct Request {
     pub seed: u64,
     /// What was left of the deadline when it was ordered, in microseconds: its handler's own calls have no more.
     pub patience_us: u32,
+    /// What its client said of it; its handler's own calls have the same.
+    pub criticality: u8,
     /// Where it comes from, if a group calls: its client and number follow from its parent's.
     pub origin: Option<Box<Origin>>,
     /// The arguments.
@@ -62,7 +65,7 @@ struct RequestHeader {
     kind: u8,
     flags: u8,
     depth: u8,
-    reserved: u8,
+    criticality: u8,
     method: U32,
     group: U64,
     client: U64,
@@ -91,7 +94,7 @@ impl Request {
                 | (u8::from(self.read) * READ)
                 | (u8::from(self.deputy) * DEPUTY),
             depth: u8::try_from(self.path().len()).expect("a path is limited"),
-            reserved: 0,
+            criticality: self.criticality,
             method: self.method.0.into(),
             group: self.group.0.into(),
             client: self.client.0.into(),
@@ -117,10 +120,7 @@ impl Request {
         let (header, body) =
             RequestHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
         let (read, deputy) = (header.flags & READ != 0, header.flags & DEPUTY != 0);
-        if header.flags & !(JSON | READ | DEPUTY) != 0
-            || header.reserved != 0
-            || deputy && (read || header.depth != 0)
-        {
+        if header.flags & !(JSON | READ | DEPUTY) != 0 || deputy && (read || header.depth != 0) {
             return Err(Malformed::Field("request flags"));
         }
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
@@ -147,6 +147,7 @@ impl Request {
             time: Time(header.time.get()),
             seed: header.seed.get(),
             patience_us: header.patience_us.get(),
+            criticality: header.criticality,
             origin,
             body: payload.slice_ref(body),
         })

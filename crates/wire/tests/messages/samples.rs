@@ -181,6 +181,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 time: Time(0xd1),
                 seed: 0xe1,
                 patience_us: 0x71,
+                criticality: 3,
                 origin: None,
                 body: Bytes::from_static(b"body"),
             }),
@@ -199,6 +200,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 time: Time(0xd1),
                 seed: 0xe1,
                 patience_us: 0x71,
+                criticality: 3,
                 origin: Some(Box::new(ordered::Origin {
                     client: ClientId(0xc1),
                     path: vec![GroupId(0xa2), GroupId(0xa3)],
@@ -443,6 +445,7 @@ pub fn logged_state() -> LoggedState {
             time,
             seed,
             patience_us: 0x71,
+            criticality: 3,
             origin: None,
             body,
         }
@@ -505,6 +508,7 @@ pub fn request() -> client::Request {
         view: ViewNumber(5),
         method: MethodId(0xb1),
         patience_us: 250_000,
+        criticality: 3,
         json: false,
         access: Access::Change,
         deputy: false,

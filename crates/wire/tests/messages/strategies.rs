@@ -1,6 +1,7 @@
 //! Any message that a sender may write.
 
 mod frames;
+mod hosts;
 
 use std::net::SocketAddr;
 
@@ -24,7 +25,7 @@ use wire::ordered::{
     ReplicaState, Restyle, Style, nested_client, nested_number,
 };
 use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Synced, Told};
-use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
+use wire::ordered::{Update, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
     Message,
@@ -33,13 +34,13 @@ use wire::ring::{
     Confirm, Confirmed, Level, MAX_ENTRIES, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
 use wire::{
-    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Share, Time,
-    ViewNumber,
+    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
 };
 
 use crate::samples::CLUSTER;
 pub use frames::frame;
 use frames::refusal;
+use hosts::{rank, usage};
 
 fn member() -> impl Strategy<Value = Member> {
     any::<(u32, u64)>()
@@ -336,6 +337,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 time: Time(time),
                 seed,
                 patience_us,
+                criticality: number as u8,
                 origin: None,
                 body,
             }
@@ -580,21 +582,4 @@ pub fn recollection() -> impl Strategy<Value = Recollection> {
             volatile,
         },
     )
-}
-
-fn usage() -> impl Strategy<Value = Usage> {
-    let share = || (0..1u64 << 50).prop_map(Share);
-    let replicas = prop::collection::btree_map(any::<u64>().prop_map(GroupId), share(), 0..9);
-    (share(), share(), any::<bool>(), replicas).prop_map(|(used, capacity, above, replicas)| {
-        Usage { used, capacity, above, replicas: replicas.into_iter().collect() }
-    })
-}
-
-fn rank() -> impl Strategy<Value = Rank> {
-    let order = prop::collection::btree_set(any::<u32>().prop_map(NodeId), 0..9);
-    (any::<[u64; 2]>(), order).prop_map(|([group, view], order)| Rank {
-        group: GroupId(group),
-        view: ViewNumber(view),
-        order: order.into_iter().collect(),
-    })
 }

@@ -27,6 +27,7 @@ fn request(number: u64) -> Request {
         time: Time(number),
         seed: 0,
         patience_us: 1_000,
+        criticality: 0,
         origin: None,
         body: Bytes::new(),
     }

@@ -29,6 +29,7 @@ fn ordered_here(room: &mut Room, number: u64, view: ViewNumber, deputy: bool) ->
         view,
         method: MethodId(1),
         patience_us: 1_000_000,
+        criticality: 0,
         json: false,
         access: Access::Change,
         deputy,

@@ -37,6 +37,7 @@ fn client_request() -> impl Strategy<Value = client::Request> {
                 view: ViewNumber(view),
                 method: MethodId(method),
                 patience_us,
+                criticality: number as u8,
                 json,
                 access,
                 deputy: !access.reads() && number % 2 == 0,

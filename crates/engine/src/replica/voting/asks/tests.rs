@@ -1,9 +1,10 @@
 //! A voting replica alone, whose handlers call.
 
+use alloc::boxed::Box;
 use alloc::vec;
 
 use bytes::Bytes;
-use wire::ordered::{Request, Style};
+use wire::ordered::{Origin, Request, Style};
 use wire::{ClientId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, Time, ViewNumber};
 
 use super::*;
@@ -38,6 +39,10 @@ impl Room {
     }
 
     fn deliver(&mut self, number: u64) {
+        self.deliver_as(number, 0, None);
+    }
+
+    fn deliver_as(&mut self, number: u64, criticality: u8, origin: Option<Box<Origin>>) {
         let request = Request {
             group: GroupId(1),
             method: MethodId(1),
@@ -50,7 +55,8 @@ impl Room {
             time: Time::ZERO,
             seed: 0,
             patience_us: 1_000_000,
-            origin: None,
+            criticality,
+            origin,
             body: Bytes::new(),
         };
         self.act(|replica, effects| replica.deliver(Time::ZERO, request, false, effects));
@@ -118,6 +124,21 @@ impl Room {
             matches!(effect, Effect::Resume { outcome: Err(NestedError::Void), .. })
         };
         self.effects.iter().any(void)
+    }
+}
+
+#[test]
+fn what_a_handler_asks_is_as_critical_as_what_it_executes() {
+    for style in [Style::SemiActive, Style::Active, Style::Voting, Style::WarmPassive] {
+        let mut room = Room::of(style);
+        room.deliver_as(1, 7, None);
+        room.ask(1, "a client's");
+        let origin = Origin { client: ClientId(3), path: vec![GroupId(9)] };
+        let mut deeper = Room::of(style);
+        deeper.deliver_as(1, 200, Some(Box::new(origin)));
+        deeper.ask(1, "a group's");
+        let said = [room, deeper].map(|room| room.asks()[0].request.criticality);
+        assert_eq!(said, [7, 200], "{style:?}");
     }
 }
 
