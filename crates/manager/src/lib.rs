@@ -7,6 +7,7 @@
 //! - [`relief`]: primaries leave a host that has too much to do.
 //! - [`Manager`], a machine: looks at the whole picture, and says what is to be asked for
 //! - [`book`]: what people said: deployments and drains, and where replicas are to be (`docs/protocol/deployment.md`)
+//! - [`priority`]: who of a host's replicas runs first
 //! - [`placement`]: which of the book's placements are to change
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the manager decides alike.
@@ -23,6 +24,7 @@ pub mod flare;
 mod manager;
 mod picture;
 pub mod placement;
+pub mod priority;
 pub mod ranking;
 pub mod relief;
 

@@ -6,6 +6,7 @@
 //!
 //! - here: the thread's other end, and what it is told
 //! - `programs/desk.rs`: the thread; `programs/running.rs`: one program there
+//! - `programs/starter.rs`: programs with a real-time priority
 //! - `programs/minder.rs`: when a program is started and ended, a pure machine
 //! - `programs/door.rs`: the socket at which programs attach
 //! - `programs/child.rs`: a process and its pipes; `programs/lines.rs`: its output
@@ -16,6 +17,7 @@ mod door;
 mod lines;
 mod minder;
 mod running;
+mod starter;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -88,7 +90,7 @@ enum Notice {
     /// Start this, and go on trying.
     Keep(ProgramConfig),
     /// Have these run that are deployed here, and no others of that kind, but for groups of which nobody else has the state.
-    Deploy { programs: Vec<ProgramConfig>, alone: Vec<String> },
+    Deploy { programs: Vec<ProgramConfig>, periods: BTreeMap<String, Duration>, alone: Vec<String> },
     /// How do those stand that are deployed here?
     Deployed { reply: SyncSender<Vec<Deployed>> },
     /// Have it end, and answer when it has.
@@ -128,11 +130,12 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Starts the thread. The socket comes to be with the first program, in a folder beside `admin`.
+    /// Starts the thread. The socket comes to be with the first program, in a folder beside `admin`. `top`: the highest
+    /// real-time priority of a program; 0: none has any.
     pub fn start(
         admin: &Path,
-        me: Member,
-        cluster: &str,
+        (me, cluster): (Member, &str),
+        top: u8,
         orders: SyncSender<Order>,
         plane: Arc<Waker>,
     ) -> std::io::Result<Programs> {
@@ -141,7 +144,8 @@ impl Programs {
         let mut folder = admin.as_os_str().to_owned();
         folder.push(".d");
         let teller = Teller { notices: sender, waker };
-        let desk = Desk::new(folder.into(), (me, cluster.into()), (orders, plane), teller.clone());
+        let desk =
+            Desk::new(folder.into(), (me, cluster.into()), top, (orders, plane), teller.clone());
         let body = move || desk.run(&notices);
         thread::Builder::new().name("steadfast programs".into()).spawn(body)?;
         Ok(Programs { teller })
@@ -165,9 +169,14 @@ impl Programs {
     }
 
     /// Has these programs run that are deployed here; those that were and are not any more end. Of groups of which this node `alone` has the
-    /// state the replica stays as it is.
-    pub fn deploy(&self, programs: Vec<ProgramConfig>, alone: Vec<String>) {
-        self.teller.tell(Notice::Deploy { programs, alone });
+    /// state the replica stays as it is. `periods`: how often those are called of which that is known.
+    pub fn deploy(
+        &self,
+        programs: Vec<ProgramConfig>,
+        periods: BTreeMap<String, Duration>,
+        alone: Vec<String>,
+    ) {
+        self.teller.tell(Notice::Deploy { programs, periods, alone });
     }
 
     /// Those that are deployed here.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use daemon::{Daemon, program};
-use steadfast::status::{DeploymentStatus, DeploymentsStatus};
+use steadfast::status::{DeploymentStatus, DeploymentsStatus, Grant};
 use steadfast::{Client, admin};
 
 /// Longer than anything here may take.
@@ -280,6 +280,56 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
         done.store(true, Ordering::Relaxed);
         assert!(caller.join().expect("no call failed") > 0);
     });
+}
+
+/// The SCHED_FIFO priority of a process, 0 if it is an ordinary one: columns 40 and 41 of its line, of which the second is in brackets.
+fn fifo(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let columns: Vec<&str> =
+        stat.rsplit_once(')').expect("its name").1.split_whitespace().collect();
+    let number = |column: usize| columns[column - 3].parse::<u32>().expect("a number");
+    if number(41) == 1 { number(40) } else { 0 }
+}
+
+#[test]
+fn replicas_run_by_the_rate_of_their_calls_or_it_is_said_why_not() {
+    let mut plant = Plant { folder: tempfile::tempdir().expect("a folder"), daemons: vec![None] };
+    let rings = steadfast::free_ring_addresses(1);
+    let text = plant.text(1, &rings) + "[realtime]\nexecutor_priority = 20\n";
+    std::fs::write(plant.config(1), text).expect("written");
+    plant.boot(1);
+    plant.wait(1, |status| status.nodes.len() == 1);
+    // 100 ms are 13 half doublings of a millisecond, 1 ms is none.
+    for (group, need, priority) in [
+        ("slow", "need = { cost_us = 1000, period_ms = 100 }", 7),
+        ("quick", "need = { cost_us = 100, period_ms = 1 }", 20),
+        ("any", "", 0),
+    ] {
+        let file = service(plant.folder.path(), &format!("replicas = 1\n{need}"));
+        let text = std::fs::read_to_string(&file).expect("it was written");
+        std::fs::write(&file, text.replace("\"own\"", &format!("\"{group}\""))).expect("written");
+        out(&plant.ask(1, &["deploy", file.to_str().expect("text")]));
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            let programs = plant.admin(1).status().expect("it answers").programs;
+            match programs.into_iter().find(|it| it.group == group && it.joined) {
+                Some(status) => break status,
+                None => assert!(Instant::now() < deadline, "{group} joins"),
+            }
+        };
+        let is = fifo(status.pid.expect("it runs"));
+        let said = out(&plant.ask(1, &["programs"]));
+        match status.priority_grant {
+            Grant::NotAsked => assert_eq!((priority, is), (0, 0), "{said}"),
+            Grant::InForce => {
+                assert_eq!((status.priority, u32::from(status.priority)), (priority, is), "{said}")
+            }
+            Grant::Refused(why) => {
+                assert_eq!((status.priority, is), (priority, 0));
+                assert!(why.contains("CAP_SYS_NICE") && said.contains(&why), "{said}");
+            }
+        }
+    }
 }
 
 #[test]

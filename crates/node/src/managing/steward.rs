@@ -49,7 +49,14 @@ impl Steward {
             let here = book.placed().filter(|placed| placed.on.contains(&me));
             let alone = book.placed().map(|placed| &placed.deployment.group);
             let alone = alone.filter(|group| is_alone(&view.picture, group, me)).cloned();
-            programs.deploy(here.map(|placed| program(placed, me)).collect(), alone.collect());
+            let here: Vec<&Placed> = here.collect();
+            let period = |placed: &&Placed| {
+                let Deployment { group, need, .. } = &placed.deployment;
+                Some((group.clone(), need.as_ref()?.period))
+            };
+            let periods = here.iter().filter_map(period).collect();
+            let run = here.iter().map(|placed| program(placed, me)).collect();
+            programs.deploy(run, periods, alone.collect());
             let deployed = programs.deployed();
             self.tell_failing(now, book, &deployed)?;
             self.tell_upgraded(view, book, deployed)?;

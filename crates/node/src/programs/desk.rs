@@ -1,18 +1,21 @@
 //! The thread that minds the node's programs: it waits for their pipes, their ends and their
 //! connections all at once, and for nothing else.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use engine::{Event, ProgramNews};
+use manager::priority::by_rate;
 use rustix::event::{PollFd, PollFlags, poll};
 use wire::attach::{Frame, TOKEN, Welcome};
 use wire::limits::MAX_PROGRAMS;
-use wire::{GroupId, Member, PROTOCOL_VERSION, Time};
+use wire::{Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 
 use super::door::{Door, Guest};
 use super::running::{Deed, Running};
+use super::starter::Starter;
 use super::{Notice, ProgramConfig, Teller, Tether};
 use crate::error::ProgramError;
 use crate::executor::Executor;
@@ -43,6 +46,11 @@ pub(super) struct Desk {
     programs: Vec<Running>,
     /// Those that are deployed here.
     deployed: Vec<ProgramConfig>,
+    /// How often those are called of which that is known.
+    periods: BTreeMap<String, Duration>,
+    /// The highest priority of a program; 0: none has any.
+    top: u8,
+    starter: Starter,
     /// Groups of which nobody else has the state.
     alone: Vec<String>,
     /// Starts so far.
@@ -55,6 +63,7 @@ impl Desk {
     pub fn new(
         folder: PathBuf,
         (me, cluster): (Member, String),
+        top: u8,
         (orders, plane): (SyncSender<Order>, Arc<Waker>),
         teller: Teller,
     ) -> Desk {
@@ -68,6 +77,9 @@ impl Desk {
             door: None,
             programs: Vec::new(),
             deployed: Vec::new(),
+            periods: BTreeMap::new(),
+            top,
+            starter: Starter::default(),
             alone: Vec::new(),
             runs: 0,
             ending: None,
@@ -186,7 +198,9 @@ impl Desk {
                     tracing::error!(group = config.group, %error, "the program is not started");
                 }
             },
-            Notice::Deploy { programs, alone } => (self.deployed, self.alone) = (programs, alone),
+            Notice::Deploy { programs, periods, alone } => {
+                (self.deployed, self.periods, self.alone) = (programs, periods, alone);
+            }
             Notice::Deployed { reply } => {
                 let deployed = self.programs.iter().filter(|it| it.deployed);
                 let _ = reply.try_send(deployed.map(|it| it.as_deployed(now)).collect());
@@ -337,9 +351,11 @@ impl Desk {
     fn act(&mut self, now: Time) {
         let mut index = 0;
         while index < self.programs.len() {
-            let Desk { programs, door, runs, .. } = self;
+            let Desk { programs, periods, top, starter, door, runs, .. } = self;
             let program = &mut programs[index];
-            let deeds = program.act(now, door.as_ref().map(Door::path), || {
+            let period = periods.get(&program.config.group).filter(|_| program.deployed);
+            program.priority = period.map_or(0, |period| by_rate(*period, *top));
+            let deeds = program.act(now, door.as_ref().map(Door::path), starter, || {
                 *runs += 1;
                 (*runs, draw_token())
             });

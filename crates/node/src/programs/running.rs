@@ -11,8 +11,10 @@ use wire::{Duration, Time};
 use super::child::Process;
 use super::lines::Flow;
 use super::minder::{self, Minder, Standing};
+use super::starter::Starter;
 use super::{Deployed, ProgramConfig};
 use crate::error::ProgramError;
+use crate::realtime::Grant;
 use crate::status::{ProgramState, ProgramStatus};
 
 /// How long who has a program run waits for it to attach; a large program may take long.
@@ -44,6 +46,10 @@ pub(super) struct Running {
     pub config: ProgramConfig,
     /// It is here because the manager says so.
     pub deployed: bool,
+    /// The SCHED_FIFO priority of its next start; 0: none.
+    pub priority: u8,
+    /// That of its last start, and what became of it.
+    granted: (u8, Grant),
     minder: Minder,
     pub process: Option<Process>,
     pub flow: Flow,
@@ -68,6 +74,8 @@ impl Running {
             minder: Minder::new(config.options.style == Style::ColdPassive),
             config,
             deployed: false,
+            priority: 0,
+            granted: (0, Grant::NotAsked),
             process: None,
             flow: Flow::new(),
             run: 0,
@@ -97,12 +105,13 @@ impl Running {
         &mut self,
         now: Time,
         socket: Option<&Path>,
+        starter: &mut Starter,
         mut start: impl FnMut() -> (u64, std::io::Result<[u8; TOKEN]>),
     ) -> Vec<Deed> {
         let mut deeds = Vec::new();
         while let Some(output) = self.minder.poll_output() {
             match output {
-                minder::Output::Start => match self.start(socket, start()) {
+                minder::Output::Start => match self.start(socket, starter, start()) {
                     Ok(pid) => deeds.push(Deed::Tell(ProgramNews::Started { pid })),
                     Err(reason) => {
                         deeds.push(Deed::Tell(ProgramNews::Ended { pid: 0, how: reason.clone() }));
@@ -137,6 +146,7 @@ impl Running {
     fn start(
         &mut self,
         socket: Option<&Path>,
+        starter: &mut Starter,
         (run, token): (u64, std::io::Result<[u8; TOKEN]>),
     ) -> Result<u32, String> {
         self.before = std::mem::replace(&mut self.run, run);
@@ -144,7 +154,19 @@ impl Running {
         self.flow.begin();
         let socket = socket.ok_or("the programs' socket could not be made: the log says why")?;
         let token = token.map_err(|error| format!("no random bytes for its token: {error}"))?;
-        let process = Process::start(&self.config, socket, &token).map_err(|error| {
+        let (config, socket) = (self.config.clone(), socket.to_path_buf());
+        let start = move || Process::start(&config, &socket, &token);
+        let (grant, process) = starter.start(self.priority, start);
+        if let (Grant::Refused(why), (_, Grant::NotAsked | Grant::InForce)) =
+            (&grant, &self.granted)
+        {
+            tracing::warn!(
+                group = self.config.group,
+                "the program has no priority by its rate: {why}"
+            );
+        }
+        self.granted = (self.priority, grant);
+        let process = process.map_err(|error| {
             let folder =
                 self.config.folder.as_ref().map_or_else(String::new, |folder| {
                     format!(" (in folder {})", folder.display())
@@ -299,6 +321,8 @@ impl Running {
             ends_in_a_row: self.minder.ends(),
             last_exit: self.last_exit.clone(),
             lines_dropped: self.flow.dropped(),
+            priority: self.granted.0,
+            priority_grant: self.granted.1.clone(),
         }
     }
 }

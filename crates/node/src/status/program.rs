@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::realtime::Grant;
+
 /// How a program stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -41,4 +43,10 @@ pub struct ProgramStatus {
     pub last_exit: Option<String>,
     /// Lines of its output that the log has not taken.
     pub lines_dropped: u64,
+    /// SCHED_FIFO priority by the rate of its calls, of its last start; 0: none.
+    #[serde(default)]
+    pub priority: u8,
+    /// What became of that.
+    #[serde(default)]
+    pub priority_grant: Grant,
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use steadfast::status::{ProgramState, ProgramStatus};
+use steadfast::status::{Grant, ProgramState, ProgramStatus};
 
 use super::at::At;
 use super::{Failure, finish, print};
@@ -142,6 +142,11 @@ fn line(text: &mut String, program: &ProgramStatus, wide: usize) {
     if program.lines_dropped > 0 {
         more.push(format!("{} lines of output dropped", program.lines_dropped));
     }
+    match (&program.priority_grant, program.priority) {
+        (Grant::NotAsked, _) => {}
+        (Grant::InForce, priority) => more.push(format!("SCHED_FIFO {priority}, by its rate")),
+        (Grant::Refused(why), _) => more.push(format!("no priority by its rate: {why}")),
+    }
     // Writing to a string cannot fail.
     let _ = writeln!(text, "  {:wide$}  {state}, process {pid}: {command}", program.group);
     if !more.is_empty() {
@@ -167,11 +172,13 @@ mod tests {
             ends_in_a_row: 9,
             last_exit: Some("exit status: 3".into()),
             lines_dropped: 0,
+            priority: 30,
+            priority_grant: Grant::InForce,
         };
         let text = text(&[program]);
         for expected in [
             "orders  backing off, next start in 12.8 s, process -: ./orders --fast",
-            "9 restarts, 9 ends in a row, last end: exit status: 3",
+            "9 restarts, 9 ends in a row, last end: exit status: 3, SCHED_FIFO 30, by its rate",
         ] {
             assert!(text.contains(expected), "{text}");
         }
