@@ -5,6 +5,7 @@ mod cause;
 mod cold;
 mod commands;
 mod config;
+mod deployment;
 mod hang;
 mod keys;
 mod moves;
@@ -34,6 +35,7 @@ pub use cause::{Deviation, Suspicion};
 pub use cold::{Checkpoints, LogStatus};
 pub use commands::{Command, Executed, ServiceOutcome, Ticket};
 pub use config::{Config, Quorum};
+pub use deployment::DeploymentNews;
 pub use hang::HangRule;
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use moves::MoveError;
@@ -514,6 +516,20 @@ pub enum Event {
         group: String,
         /// What.
         news: ProgramNews,
+    },
+    /// Something happened to a deployment, as this node's replica of the book has it.
+    Deployment {
+        /// The group's name.
+        group: String,
+        /// What.
+        news: DeploymentNews,
+    },
+    /// A node is to be emptied, or may have replicas again.
+    Drained {
+        /// The node.
+        node: NodeId,
+        /// It is to be emptied.
+        begins: bool,
     },
     /// This node has handed over its primaries and left the ring, as it was told to.
     Left,

@@ -30,11 +30,11 @@ mod style;
 mod tally;
 
 pub use api::{
-    BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config, Deviation,
-    Event, Executed, GroupStatus, HangRule, HostError, Kept, KeyChangeStatus, KeyCommand, KeyError,
-    KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus, Output, ProgramNews,
-    Quorum, ReplicaStatus, RestyleError, RingStatus, ServiceOutcome, Status, StorageNews,
-    Suspicion, Ticket,
+    BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config,
+    DeploymentNews, Deviation, Event, Executed, GroupStatus, HangRule, HostError, Kept,
+    KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError, NestedCall,
+    NestedError, NestedStatus, Output, ProgramNews, Quorum, ReplicaStatus, RestyleError,
+    RingStatus, ServiceOutcome, Status, StorageNews, Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
+use engine::Event;
 use manager::Wish;
 use manager::book::{Answer, Command, Deployment};
 use manager::placement::preview;
@@ -168,6 +169,11 @@ impl Control {
     /// What there is for the manager to see.
     pub fn view(&self) -> Result<ManagerView, Stopped> {
         self.ask(ANSWER_WITHIN, |reply| Order::View { reply })
+    }
+
+    /// Tells of something that another thread has seen.
+    pub fn tell(&self, event: Event) -> Result<(), Stopped> {
+        self.order(Order::Tell(event))
     }
 
     /// Says something to the book. Whether it was taken, the book shows.

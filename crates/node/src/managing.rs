@@ -16,6 +16,7 @@ use crate::timer::monotonic;
 
 mod bookkeeper;
 mod clocks;
+mod herald;
 mod own;
 mod sampler;
 mod steward;

@@ -109,6 +109,15 @@ impl Plant {
     }
 }
 
+/// Has a caller stop also if the test fails: its scope waits for it.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn on(it: &DeploymentStatus) -> Vec<u32> {
     it.seats.iter().filter(|place| place.on).map(|place| place.node.0).collect()
 }
@@ -152,6 +161,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
     let (addresses, calls) = (plant.addresses(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (done, calls) = (&done, &calls);
+        let _stops = Stops(done);
         let caller = scope.spawn(move || {
             let client = Client::connect(addresses).expect("nodes are there");
             let counter = CounterClient::new(&client, "own").within(PATIENCE);
@@ -200,6 +210,14 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
         done.store(true, Ordering::Relaxed);
         assert!(caller.join().expect("no call failed") > 0);
     });
+
+    // Somebody who was there all along has told of it. The one that died has not.
+    let told = (1..=4).map(|id| out(&plant.ask(id, &["events"]))).max_by_key(String::len);
+    let told = told.expect("there are nodes");
+    for wanted in ["own: deployed, 2 replicas", "own: replicas are to be on n", " is to be emptied"]
+    {
+        assert!(told.contains(wanted), "{wanted} is not in\n{told}");
+    }
 
     let text = out(&plant.ask(1, &["deployments"]));
     assert!(
@@ -250,6 +268,7 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
     let addresses = plant.addresses();
     std::thread::scope(|scope| {
         let done = &done;
+        let _stops = Stops(done);
         let caller = scope.spawn(move || {
             let client = Client::connect(addresses).expect("nodes are there");
             let counter = CounterClient::new(&client, "own").within(PATIENCE);
@@ -276,6 +295,14 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
         assert_eq!(placed.deployment.program.environment["VERSION"], "2");
         let text = out(&plant.ask(1, &["deployments"]));
         assert!(text.contains("an upgrade was taken back: `/bin/false` at n"), "{text}");
+        let told = out(&plant.ask(4, &["events"]));
+        for wanted in [
+            "is to run the new program",
+            "own: all replicas run the new program",
+            "own: the new program is taken back: at n",
+        ] {
+            assert!(told.contains(wanted), "{wanted} is not in\n{told}");
+        }
         assert!(second.intersection(&pids()).count() >= 2, "only one has tried it");
         done.store(true, Ordering::Relaxed);
         assert!(caller.join().expect("no call failed") > 0);

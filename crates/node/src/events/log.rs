@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use engine::{Event, ProgramNews, StorageNews};
+use engine::{DeploymentNews, Event, ProgramNews, StorageNews};
 use wire::limits::MAX_GROUPS;
 use wire::{GroupId, Member, NodeId};
 
@@ -162,6 +162,13 @@ impl Log {
                 tracing::warn!(key = key.number, "the change of the cluster key was given up");
             }
             Event::Program { group, news } => program(group, news),
+            Event::Deployment { group, news } => deployment(group, news),
+            Event::Drained { node, begins: true } => {
+                tracing::info!(%node, "the node is to be emptied")
+            }
+            Event::Drained { node, begins: false } => {
+                tracing::info!(%node, "the node may have replicas again")
+            }
             Event::Storage(news @ (StorageNews::Full(_) | StorageNews::Failed(_))) => {
                 tracing::error!("{news}");
             }
@@ -226,6 +233,27 @@ impl Log {
 
     fn name(&self, group: GroupId) -> String {
         self.names.get(&group).cloned().unwrap_or_else(|| group.to_string())
+    }
+}
+
+fn deployment(group: &str, news: &DeploymentNews) {
+    match news {
+        DeploymentNews::Deployed { replicas } => tracing::info!(group, replicas, "deployed"),
+        DeploymentNews::Placed { on } => {
+            let on = on.iter().map(NodeId::to_string).collect::<Vec<_>>().join(",");
+            tracing::info!(group, on, "replicas are to be on these nodes");
+        }
+        DeploymentNews::Changing { node } => {
+            tracing::info!(group, %node, "the replica there is to run the new program");
+        }
+        DeploymentNews::Changed => tracing::info!(group, "all replicas run the new program"),
+        DeploymentNews::TakenBack { node, why } => {
+            tracing::warn!(group, %node, why, "the new program is taken back");
+        }
+        DeploymentNews::Failing { node } => {
+            tracing::warn!(group, %node, "the program ends again and again there: it is tried elsewhere");
+        }
+        DeploymentNews::Withdrawn => tracing::info!(group, "withdrawn: all replicas end"),
     }
 }
 

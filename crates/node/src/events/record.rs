@@ -1,6 +1,6 @@
 //! The JSON form of events: one object, `time` and `event` first, the event's own fields after.
 
-use engine::{Deviation, Event, ProgramNews, StorageNews, Suspicion};
+use engine::{DeploymentNews, Deviation, Event, ProgramNews, StorageNews, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style};
@@ -130,6 +130,24 @@ pub enum EventKind {
     Overloaded { member: Member, used: Share, capacity: Share },
     /// It uses less again.
     Relieved { member: Member, used: Share, capacity: Share },
+    /// A deployment was said, or said anew.
+    Deployed { group: String, replicas: u32 },
+    /// Its replicas are to be on these nodes.
+    Placed { group: String, on: Vec<NodeId> },
+    /// The replica at this node is to run the new program.
+    Upgrading { group: String, at: NodeId },
+    /// All replicas run the new program.
+    Upgraded { group: String },
+    /// The new program is taken back.
+    TakenBack { group: String, at: NodeId, why: String },
+    /// A deployment's program ends again and again at this node: it is tried elsewhere.
+    Failing { group: String, at: NodeId },
+    /// A deployment is forgotten, and its replicas end.
+    Withdrawn { group: String },
+    /// A node is to be emptied.
+    DrainBegan { host: NodeId },
+    /// A node may have replicas again.
+    DrainEnded { host: NodeId },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
@@ -347,6 +365,9 @@ impl From<&Event> for EventKind {
                 EventKind::KeyAborted { key, fingerprint: shown(fingerprint) }
             }
             Event::Program { group, news } => program(group, news),
+            Event::Deployment { group, news } => deployment(group, news),
+            Event::Drained { node: host, begins: true } => EventKind::DrainBegan { host },
+            Event::Drained { node: host, begins: false } => EventKind::DrainEnded { host },
             Event::Storage(StorageNews::Full(reason)) => EventKind::StorageFull { reason },
             Event::Storage(StorageNews::Room) => EventKind::StorageRoom,
             Event::Storage(StorageNews::Failed(reason)) => EventKind::StorageFailed { reason },
@@ -366,6 +387,18 @@ fn program(group: String, news: ProgramNews) -> EventKind {
         }
         ProgramNews::Recovered => EventKind::ProgramRecovered { group },
         ProgramNews::Stopped => EventKind::ProgramStopped { group },
+    }
+}
+
+fn deployment(group: String, news: DeploymentNews) -> EventKind {
+    match news {
+        DeploymentNews::Deployed { replicas } => EventKind::Deployed { group, replicas },
+        DeploymentNews::Placed { on } => EventKind::Placed { group, on },
+        DeploymentNews::Changing { node: at } => EventKind::Upgrading { group, at },
+        DeploymentNews::Changed => EventKind::Upgraded { group },
+        DeploymentNews::TakenBack { node: at, why } => EventKind::TakenBack { group, at, why },
+        DeploymentNews::Failing { node: at } => EventKind::Failing { group, at },
+        DeploymentNews::Withdrawn => EventKind::Withdrawn { group },
     }
 }
 

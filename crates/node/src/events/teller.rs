@@ -114,6 +114,26 @@ impl Teller {
             EventKind::Relieved { member, used, capacity } => {
                 format!("{}: the host has room again: {used} of {capacity}", member.node)
             }
+            EventKind::Deployed { group, replicas } => {
+                format!("{group}: deployed, {replicas} replicas are wanted")
+            }
+            EventKind::Placed { group, on } => {
+                let on: Vec<String> = on.iter().map(ToString::to_string).collect();
+                format!("{group}: replicas are to be on {}", on.join(" "))
+            }
+            EventKind::Upgrading { group, at } => {
+                format!("{group}: the replica at {at} is to run the new program")
+            }
+            EventKind::Upgraded { group } => format!("{group}: all replicas run the new program"),
+            EventKind::TakenBack { group, at, why } => {
+                format!("{group}: the new program is taken back: at {at} {why}")
+            }
+            EventKind::Failing { group, at } => {
+                format!("{group}: the program ends again and again at {at}, and is tried elsewhere")
+            }
+            EventKind::Withdrawn { group } => format!("{group}: withdrawn, all replicas end"),
+            EventKind::DrainBegan { host } => format!("{host} is to be emptied"),
+            EventKind::DrainEnded { host } => format!("{host} may have replicas again"),
             EventKind::View { group, view, replicas, primary } => {
                 let ranks: Vec<String> = replicas
                     .iter()

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use manager::Picture;
 use manager::book::{Book, Command, Deployment, Labels, Placed};
-use manager::placement::{Placer, Why};
+use manager::placement::Placer;
 use wire::system::MANAGER_ID;
 use wire::{Duration, GroupId, NodeId, Share, Time};
 
-use super::View;
+use super::{View, herald};
 use crate::control::Control;
 use crate::error::Stopped;
 use crate::programs::{CRASH_LOOP, Deployed, ProgramConfig};
@@ -25,6 +25,8 @@ pub(super) struct Steward {
     control: Arc<Control>,
     labels: Labels,
     placer: Placer,
+    /// As it was looked at last.
+    book: Option<Arc<Book>>,
     /// When this node told of itself, and of a program.
     introduced: Option<Time>,
     told: Option<Time>,
@@ -35,12 +37,28 @@ pub(super) struct Steward {
 impl Steward {
     pub fn new(control: Arc<Control>, labels: Labels) -> Steward {
         let placer = Placer::default();
-        Steward { control, labels, placer, introduced: None, told: None, joined: Vec::new() }
+        Steward {
+            control,
+            labels,
+            placer,
+            book: None,
+            introduced: None,
+            told: None,
+            joined: Vec::new(),
+        }
     }
 
     /// Looks at the book, if this node's replica has it. `capacity`: what the host can do.
     pub fn look(&mut self, now: Time, view: &View, capacity: Share) -> Result<(), Stopped> {
         let Some(book) = &view.book else { return Ok(()) };
+        // What was before this node had the book is no news.
+        if let Some(before) = self.book.replace(book.clone())
+            && !Arc::ptr_eq(&before, book)
+        {
+            for event in herald::news(&before, book) {
+                self.control.tell(event)?;
+            }
+        }
         // A node without an admin socket can run no programs: it gets none.
         let control = self.control.clone();
         if let Some(programs) = &control.programs {
@@ -65,17 +83,8 @@ impl Steward {
         if shape.is_some_and(|shape| shape.primary == control.me.node) {
             let wall = Time(wall_clock());
             for (step, command) in self.placer.look(now, wall, &view.picture, book) {
-                match &command {
-                    Command::Advance { group, node, .. } => {
-                        tracing::info!(group, %node, "the replica there is to run the new program");
-                    }
-                    Command::Undo { group, node, .. } => {
-                        tracing::warn!(group, %node, "the new program does not come to have the state: it is taken back");
-                    }
-                    Command::Place { group, on, .. } if step.why != Why::Filled => {
-                        tracing::info!(group, ?on, why = ?step.why, "replicas are to be on these nodes");
-                    }
-                    _ => {}
+                if let Command::Place { group, on, .. } = &command {
+                    tracing::debug!(group, ?on, why = ?step.why, "asked for");
                 }
                 control.tell_book(command)?;
             }
