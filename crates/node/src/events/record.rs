@@ -130,6 +130,8 @@ pub enum EventKind {
     Overloaded { member: Member, used: Share, capacity: Share },
     /// It uses less again.
     Relieved { member: Member, used: Share, capacity: Share },
+    /// A host refuses calls less critical than `level` from here on; 0: none any more. It had refused so many since its start.
+    Shedding { node: NodeId, level: u8, refused: u64 },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
@@ -322,6 +324,9 @@ impl From<&Event> for EventKind {
             }
             Event::Relieved { member, used, capacity } => {
                 EventKind::Relieved { member, used, capacity }
+            }
+            Event::Shedding { node, level, refused } => {
+                EventKind::Shedding { node, level, refused }
             }
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }

@@ -114,6 +114,12 @@ impl Teller {
             EventKind::Relieved { member, used, capacity } => {
                 format!("{}: the host has room again: {used} of {capacity}", member.node)
             }
+            EventKind::Shedding { node, level: 0, refused } => {
+                format!("{node}: the host refuses no calls any more ({refused} since its start)")
+            }
+            EventKind::Shedding { node, level, .. } => {
+                format!("{node}: the host refuses calls of criticality below {level}")
+            }
             EventKind::View { group, view, replicas, primary } => {
                 let ranks: Vec<String> = replicas
                     .iter()
