@@ -82,7 +82,7 @@ pub(crate) struct Call {
     /// How often a node has had no room for it.
     refusals: u32,
     /// Which one had none just now.
-    full: Option<SocketAddr>,
+    pub(crate) full: Option<SocketAddr>,
     /// A request was sent on a connection that is gone: it may have been executed.
     pub(crate) unsure: bool,
     /// The next attempt is a retry, which has to be paid for.
@@ -90,9 +90,11 @@ pub(crate) struct Call {
     /// It goes on when a question for targets has been answered.
     pub(crate) asks: bool,
     /// What the last answer that was none said.
-    obstacle: Option<CallError>,
+    pub(crate) obstacle: Option<CallError>,
     /// Who may answer in the place of whom it was sent to.
     pub(crate) deputy: Option<Deputy>,
+    /// It has gone to a node that another named which would not take it.
+    pub(crate) sent_on: bool,
 }
 
 impl Call {
@@ -125,6 +127,7 @@ impl Call {
             asks: false,
             obstacle: None,
             deputy: None,
+            sent_on: false,
         }
     }
 
@@ -143,7 +146,7 @@ impl Call {
         self.tried = self.attempts.iter().map(|attempt| attempt.address).collect();
     }
 
-    fn attempt_end(&self, now: Time) -> Time {
+    pub(crate) fn attempt_end(&self, now: Time) -> Time {
         let span = (self.deadline.since(now) / ATTEMPT_SHARE).clamp(ATTEMPT_LEAST, ATTEMPT_MOST);
         self.deadline.min(now + span)
     }
@@ -202,7 +205,7 @@ impl Session {
         self.inquire(now, group);
     }
 
-    fn send(&mut self, now: Time, id: CallId, link: Link) {
+    pub(crate) fn send(&mut self, now: Time, id: CallId, link: Link) {
         let left = self.leave_to_deputy(now, id, link);
         let call = self.calls.get_mut(&id).expect("only calls under way are sent");
         let group = &self.groups[&call.group];
@@ -441,6 +444,10 @@ impl Session {
                 room_after = Some(Duration::from_micros(retry_after_us.into()));
                 Err(CallError::Refused { refusal: Refusal::Busy, reason })
             }
+            Outcome::Shed { instead, reason } => {
+                let refused = CallError::Refused { refusal: Refusal::Shed, reason };
+                return self.handle_shed(now, id, (instead, refused), targets);
+            }
             Outcome::Refused(refusal, reason) => Ok(Err(CallError::Refused { refusal, reason })),
             Outcome::NotPrimary | Outcome::NoReplica => Err(CallError::NoReplica),
             Outcome::NoSuchGroup => {
@@ -462,7 +469,13 @@ impl Session {
     }
 
     /// A node declined: unless the news that came with it moved the call, somebody is asked.
-    fn go_on(&mut self, now: Time, id: CallId, group: GroupId, room_after: Option<Duration>) {
+    pub(crate) fn go_on(
+        &mut self,
+        now: Time,
+        id: CallId,
+        group: GroupId,
+        room_after: Option<Duration>,
+    ) {
         let Some(call) = self.calls.get(&id) else { return };
         let idle = call.phase == Phase::Attempting && call.attempts.is_empty();
         match room_after {

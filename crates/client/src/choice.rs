@@ -15,6 +15,9 @@ impl Session {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];
         let best = || group.best(now, &self.links, &call.tried);
+        if let Some(instead) = self.instead(now, id).filter(|_| call.last.is_none()) {
+            return Some(instead);
+        }
         // Who has declined may do so each time: of some groups only the primary answers reads, which no client knows (seed 3977).
         let Some(anycast) = self.anycast(id).filter(|_| call.last.is_none()) else {
             return best();
@@ -66,7 +69,8 @@ impl Session {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];
         let known = |address| group.targets.nodes.iter().any(|target| target.address == address);
-        if self.anycast(id).is_some() && call.attempts.iter().any(|a| known(a.address)) {
+        let stays = self.anycast(id).is_some() || call.sent_on || self.instead(now, id).is_some();
+        if stays && call.attempts.iter().any(|a| known(a.address)) {
             return None;
         }
         let best = group.best(now, &self.links, &[])?;

@@ -31,6 +31,7 @@ mod retries;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod secure;
 mod session;
+mod shed;
 mod targets;
 #[cfg(feature = "tokio")]
 mod task;

@@ -128,6 +128,8 @@ pub enum Cause {
     Silent,
     /// The group's targets changed.
     Redirected,
+    /// Its host has too much to do, and names one that has room.
+    Shed,
 }
 
 /// What went wrong with an address.
@@ -187,6 +189,10 @@ pub struct Stats {
     pub taken_back: u64,
     /// Late replies that brought a result again: the call had its answer from another replica.
     pub copies: u64,
+    /// Refusals because a host has too much to do for a call of this criticality.
+    pub shed: u64,
+    /// Calls that went to a node which such a refusal had named.
+    pub sent_on: u64,
     /// Calls that ended at their deadline.
     pub expired: u64,
 }

@@ -109,6 +109,8 @@ pub(crate) struct Group {
     pub(crate) watched: BTreeSet<Link>,
     /// The last calls that were answered by one replica while another had them too.
     outrun: BTreeSet<u64>,
+    /// A target that was named by one that has too much to do, and until when calls go there first.
+    pub(crate) instead: Option<(SocketAddr, Time)>,
 }
 
 /// An answer's time counts half for each second since.
@@ -134,6 +136,7 @@ impl Group {
             answers: BTreeMap::new(),
             watched: BTreeSet::new(),
             outrun: BTreeSet::new(),
+            instead: None,
         }
     }
 

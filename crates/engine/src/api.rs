@@ -444,6 +444,15 @@ pub enum Event {
         /// Of so much.
         capacity: Share,
     },
+    /// A host refuses calls that are less critical than this from here on.
+    Shedding {
+        /// Whose host.
+        node: NodeId,
+        /// 0: it refuses none any more.
+        level: u8,
+        /// Calls that it has refused since its start, as it told last.
+        refused: u64,
+    },
     /// A request was executed here (checkers compare these between replicas).
     Executed {
         /// The group.

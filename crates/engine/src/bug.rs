@@ -29,6 +29,12 @@ pub enum Bug {
     MoveToUnsynced,
     /// Who was primary takes no notice of its successor's hand-over.
     OldPrimaryStays,
+    /// A host that refuses calls refuses the most critical, too.
+    ShedWhoever,
+    /// It says of a call that it has executed that it was not.
+    ShedKnown,
+    /// What it was told lasts until it is told otherwise.
+    ShedForEver,
     /// Calls under way at the primary that moves are dropped.
     DropMovedCalls,
     /// A node says of a call that it gave to the ring that it was not executed.
@@ -168,6 +174,7 @@ impl Bug {
             Self::OF_VOTING,
             Self::OF_DISKS,
             Self::OF_HUNG,
+            Self::OF_SHEDDING,
         ];
         lists.into_iter().flatten().copied()
     }
@@ -257,6 +264,10 @@ impl Bug {
         Bug::FirstAskWins,
         Bug::ForgetAsksOfState,
     ];
+
+    /// Those of hosts that refuse calls.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_SHEDDING: &[Bug] = &[Bug::ShedWhoever, Bug::ShedKnown, Bug::ShedForEver];
 
     /// Those of services that hang.
     #[cfg(feature = "planted-bugs")]

@@ -32,6 +32,7 @@ mod own;
 mod passive;
 mod reads;
 mod restyle;
+mod shedding;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -68,6 +69,7 @@ use nested::Nested;
 use own::Own;
 use passive::Yield;
 use restyle::Restyling;
+use shedding::Sheds;
 use storage::{Logged, is_on_disk};
 use votes::{Arrears, Penance};
 use watching::Watches;
@@ -177,6 +179,8 @@ pub struct Stack<O = Ring> {
     /// What members have told of their hosts, and how often something has changed that a manager looks at.
     usages: BTreeMap<Member, ToldUsage>,
     changes: u64,
+    /// What hosts refuse, and who calls here.
+    sheds: Sheds,
     /// Moves of primaries that this node wishes.
     moves: BTreeMap<(GroupId, Motive), Moving>,
     /// Other styles that this node wishes for groups.
@@ -272,6 +276,7 @@ impl<O: Ordering> Stack<O> {
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
             usages: BTreeMap::new(),
             changes: 0,
+            sheds: Sheds::default(),
             moves: BTreeMap::new(),
             restyles: BTreeMap::new(),
             disk: config.storage.clone().map(Disk::new),
@@ -340,6 +345,7 @@ impl<O: Ordering> Stack<O> {
         self.accuse(now);
         self.end_penance(now);
         self.time_services(now);
+        self.end_shedding(now);
         self.nested_timeout(now);
         if self.joining_until.is_some_and(|until| until <= now) {
             // While a ring is formed nothing is ordered: what was on its way still is.
@@ -362,7 +368,8 @@ impl<O: Ordering> Stack<O> {
         let votes = self.next_arrears().into_iter().chain(self.next_return()).min();
         let nested = self.nested.next_timeout().filter(|_| self.membership.is_active());
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
-        let rooms = rooms.into_iter().chain([self.cold.1, nested, self.services_due]);
+        let sheds = self.next_shedding_timeout();
+        let rooms = rooms.into_iter().chain([self.cold.1, nested, self.services_due, sheds]);
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 

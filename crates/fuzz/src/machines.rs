@@ -34,7 +34,7 @@ fn address(number: usize) -> SocketAddr {
 }
 
 fn group(source: &mut Source<'_>) -> GroupId {
-    match source.below(8) {
+    match source.below(9) {
         0 => GroupId(source.number()),
         n => GroupId::of(GROUPS[n % 2]),
     }
@@ -57,6 +57,7 @@ fn outcome(source: &mut Source<'_>) -> Outcome {
         1 => Outcome::Busy { retry_after_us: source.number() as u32, reason: "later".into() },
         2 => Outcome::Refused(Refusal::Stale, String::new()),
         3 => Outcome::NotPrimary,
+        8 => Outcome::Shed { instead: Some(NodeId(source.below(4) as u32)), reason: "much".into() },
         4 => Outcome::NoSuchGroup,
         5 => Outcome::NoReplica,
         _ => Outcome::Ok(Bytes::copy_from_slice(source.bytes(20))),

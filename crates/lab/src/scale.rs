@@ -163,6 +163,8 @@ impl World {
                 return;
             }
             Wish::Move { group, to, .. } => (*group, *to),
+            // Nobody calls.
+            Wish::Shed(_) => return,
         };
         let shape = self.shape(id);
         let from = std::mem::replace(&mut shape.primary, to);
@@ -226,6 +228,9 @@ impl World {
                 Wish::Move { group, .. } => {
                     loss.moved += 1;
                     loss.pushed += self.news(*group);
+                }
+                Wish::Shed(shedding) => {
+                    loss.ordered += Ordered::Shedding(shedding.clone()).encode().len();
                 }
             }
         }

@@ -11,6 +11,12 @@ pub enum Bug {
     RelieveAgain,
     /// What was asked for is not asked for again where the view has changed meanwhile.
     AskOnce,
+    /// A host with too much to do refuses calls though a primary of it can move.
+    ShedThoughMoveHelps,
+    /// It refuses the most critical calls, too.
+    ShedCriticalFirst,
+    /// It goes on refusing when it has room.
+    ShedWithoutEnd,
     /// A host that is being drained gets replicas, and keeps them.
     PlaceOnDrained,
     /// An old replica goes before the new one has the state.
@@ -24,7 +30,15 @@ pub enum Bug {
 impl Bug {
     /// Those that show where there is a manager.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: &[Bug] = &[Bug::MostUsedFirst, Bug::ObeyNoise, Bug::RelieveAgain, Bug::AskOnce];
+    pub const ALL: &[Bug] = &[
+        Bug::MostUsedFirst,
+        Bug::ObeyNoise,
+        Bug::RelieveAgain,
+        Bug::AskOnce,
+        Bug::ShedThoughMoveHelps,
+        Bug::ShedCriticalFirst,
+        Bug::ShedWithoutEnd,
+    ];
 
     /// Those that show where something is deployed.
     #[cfg(feature = "planted-bugs")]

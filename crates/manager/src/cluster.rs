@@ -25,8 +25,6 @@ pub struct Group {
     pub backups: Vec<NodeId>,
     /// What its primary has to do.
     pub task: Task,
-    /// When not all can be in time, the groups with the largest number are served.
-    pub criticality: u8,
 }
 
 /// All hosts and groups.
@@ -155,6 +153,13 @@ impl Cluster {
         let here = self.primaries(node).filter(gone).chain(come.iter().copied());
         let tasks: Vec<Task> = here.filter_map(|id| Some(self.groups.get(&id)?.task)).collect();
         self.excess_of(node, &tasks)
+    }
+
+    /// A host can bear so much more than what it has to do.
+    pub fn has_room(&self, node: NodeId, more: Share) -> bool {
+        let Some(host) = self.hosts.get(&node) else { return false };
+        let tasks: Vec<Task> = self.tasks(node).collect();
+        self.policy.excess(&tasks, host.other + more, host.capacity) == Share::ZERO
     }
 
     /// By how much a host has too much to do if these are all its tasks.

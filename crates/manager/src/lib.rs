@@ -5,6 +5,7 @@
 //! - [`flare`]: the ranking of the paper, Algorithm 1, as it stands there.
 //! - [`ranking`]: the one that is used: no loss of a host, and of a pair where there is room, overloads another.
 //! - [`relief`]: primaries leave a host that has too much to do.
+//! - `shedding`: where no move helps, calls are refused there, the least critical first.
 //! - [`Manager`], a machine: looks at the whole picture, and says what is to be asked for
 //! - [`book`]: what people said: deployments and drains, and where replicas are to be (`docs/protocol/deployment.md`)
 //! - [`priority`]: who of a host's replicas runs first
@@ -27,6 +28,7 @@ pub mod placement;
 pub mod priority;
 pub mod ranking;
 pub mod relief;
+mod shedding;
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

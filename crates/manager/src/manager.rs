@@ -6,7 +6,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use wire::ordered::Usage;
+use wire::ordered::{Shedding, Usage};
 use wire::{Duration, GroupId, NodeId, RingId, Share, Time, ViewNumber};
 
 use crate::bound::{Policy, Task};
@@ -15,7 +15,8 @@ use crate::cluster::{Group, Host};
 use crate::flare;
 use crate::picture::{Picture, Shape};
 use crate::ranking::Ranking;
-use crate::relief::relieve;
+use crate::relief::{Relief, relieve};
+use crate::shedding::Levels;
 
 /// A primary that uses less of a processor than this more than its backup does is moved by nobody: its host would not feel it.
 pub const LEAST_MOVED: Share = Share::percent(2);
@@ -38,6 +39,8 @@ pub struct Config {
     pub settle: Duration,
     /// A primary that was moved stays so long.
     pub rest: Duration,
+    /// Where no move helps, calls are refused, the least critical first.
+    pub shed: bool,
     /// A mistake planted on purpose, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub bug: Option<Bug>,
@@ -50,6 +53,7 @@ impl Default for Config {
             look_ahead: true,
             settle: Duration::from_secs(2),
             rest: Duration::from_secs(10),
+            shed: true,
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -77,6 +81,8 @@ pub enum Wish {
         /// The backup that is to be primary.
         to: NodeId,
     },
+    /// A host that has too much to do is to refuse calls, more, less or none any more.
+    Shed(Shedding),
 }
 
 /// The manager at one node. Only that of the node that leads wishes anything.
@@ -94,6 +100,7 @@ pub struct Manager {
     /// When primaries were moved last, and hosts lost or got one.
     moved: BTreeMap<GroupId, Time>,
     touched: BTreeMap<NodeId, Time>,
+    levels: Levels,
 }
 
 impl Manager {
@@ -112,6 +119,7 @@ impl Manager {
             asked: BTreeMap::new(),
             moved: BTreeMap::new(),
             touched: BTreeMap::new(),
+            levels: Levels::new(config.settle, planted),
         }
     }
 
@@ -121,6 +129,7 @@ impl Manager {
             // Whoever leads meanwhile may decide otherwise: what the table says counts. What was moved is moved.
             self.forget();
             self.asked.clear();
+            self.levels.forget();
             return Vec::new();
         }
         if self.planted.is(Bug::ObeyNoise) {
@@ -134,7 +143,7 @@ impl Manager {
             // What was asked for on another ring may be lost; and what the paper's ranking makes of it depends on all hosts.
             looked.extend(picture.groups.iter().map(|shape| shape.id));
         }
-        let mut wishes = self.relief(now);
+        let mut wishes = self.relief(now, &picture);
         for wish in &wishes {
             if let Wish::Move { group, .. } = wish {
                 // Its view is about to change.
@@ -172,9 +181,7 @@ impl Manager {
         for id in &groups {
             let cluster = self.ranking.cluster();
             hosts.extend(cluster.group(*id).map(|group| group.primary));
-            let is_known = |shape: &&Shape| {
-                picture.usage(shape.primary).is_some() && !shape.backups.is_empty()
-            };
+            let is_known = |shape: &&Shape| picture.usage(shape.primary).is_some();
             let Some(shape) = picture.group(*id).filter(is_known) else {
                 self.ranking.remove_group(*id);
                 self.asked.remove(id);
@@ -201,7 +208,7 @@ impl Manager {
         // The order in which they are listed decides nothing, and changes with each wish that comes true.
         let ranked = backups.clone();
         backups.sort_unstable();
-        let group = Group { primary: shape.primary, backups, task, criticality: 0 };
+        let group = Group { primary: shape.primary, backups, task };
         let is_new = self.ranking.cluster().group(shape.id).is_none();
         self.ranking.set_group(shape.id, group);
         if is_new && !self.planted.is(Bug::ObeyNoise) {
@@ -252,7 +259,8 @@ impl Manager {
     }
 
     /// Primaries that are to leave hosts with too much to do, each host and each primary at most once in a while.
-    fn relief(&mut self, now: Time) -> Vec<Wish> {
+    /// Where no move helps, calls are to be refused.
+    fn relief(&mut self, now: Time, picture: &Picture) -> Vec<Wish> {
         let Config { settle, rest, .. } = self.config;
         self.touched.retain(|_, at| now < *at + settle);
         self.moved.retain(|_, at| now < *at + rest);
@@ -260,7 +268,12 @@ impl Manager {
         let feels =
             |id: GroupId| cluster.group(id).is_some_and(|group| group.task.share() >= LEAST_MOVED);
         let again = self.planted.is(Bug::RelieveAgain);
-        let mut moves = relieve(cluster).moves;
+        let closed = self.levels.closed(now, picture);
+        let Relief { mut moves, unsolved } = relieve(cluster, &closed);
+        let mut unsolved: BTreeSet<NodeId> = unsolved.into_iter().collect();
+        if self.planted.is(Bug::ShedThoughMoveHelps) {
+            unsolved.extend(moves.iter().map(|it| it.from));
+        }
         moves.retain(|it| {
             let rests = self.touched.contains_key(&it.from)
                 || self.touched.contains_key(&it.to)
@@ -272,9 +285,15 @@ impl Manager {
             self.touched.insert(it.from, now);
             self.touched.insert(it.to, now);
         }
-        moves
-            .into_iter()
-            .map(|it| Wish::Move { group: it.group, from: it.from, to: it.to })
-            .collect()
+        let moves = moves.into_iter();
+        let mut wishes: Vec<Wish> =
+            moves.map(|it| Wish::Move { group: it.group, from: it.from, to: it.to }).collect();
+        if self.config.shed {
+            let regardless = self.planted.is(Bug::ShedThoughMoveHelps);
+            let unsettled = |node| self.touched.contains_key(&node) && !regardless;
+            let orders = self.levels.look(now, cluster, picture, &unsolved, unsettled);
+            wishes.extend(orders.into_iter().map(Wish::Shed));
+        }
+        wishes
     }
 }

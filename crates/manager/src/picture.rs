@@ -1,11 +1,11 @@
 //! What a node that manages sees.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use wire::ordered::Usage;
-use wire::{GroupId, NodeId, RingId, ViewNumber};
+use wire::{GroupId, NodeId, RingId, Time, ViewNumber};
 
 /// The cluster as one node sees it at one moment: its component, the table of groups, and what hosts told of themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Picture {
     pub nodes: Vec<(NodeId, Option<Usage>)>,
     /// The groups that have a primary, in order of id.
     pub groups: Vec<Shape>,
+    /// Hosts that refuse calls less critical than this, until then if nothing else is said.
+    pub sheds: BTreeMap<NodeId, (u8, Time)>,
 }
 
 /// A group's place in the table.
@@ -38,6 +40,11 @@ impl Picture {
     pub fn usage(&self, node: NodeId) -> Option<&Usage> {
         let place = self.nodes.binary_search_by_key(&node, |(node, _)| *node).ok()?;
         self.nodes[place].1.as_ref()
+    }
+
+    /// Calls less critical than this are refused at a node.
+    pub fn level(&self, now: Time, node: NodeId) -> u8 {
+        self.sheds.get(&node).filter(|(_, until)| now < *until).map_or(0, |(level, _)| *level)
     }
 
     /// A group's place in the table, if it has a primary.

@@ -24,31 +24,32 @@ pub struct Move {
 pub struct Relief {
     /// In the order in which they were decided.
     pub moves: Vec<Move>,
-    /// Groups for which no host has room, so that the others of their host are in time: the least critical, and of these the
-    /// most expensive first. They are not to be served, and their clients to be told so.
-    pub shed: Vec<GroupId>,
+    /// Hosts that have too much to do after all moves: calls are refused there ([`shedding`](crate::Manager)).
+    pub unsolved: Vec<NodeId>,
 }
 
 /// Decides for all hosts, those with the largest excess first.
 ///
 /// Of a host with too much to do, primaries are looked at in falling order of use, and each goes to the host of a backup that is then
-/// expected to use the smallest share of what it can, if that host can bear it; until the host is below its bound. What no move solves
-/// is shed.
-pub fn relieve(cluster: &Cluster) -> Relief {
-    let mut plan =
-        Plan { cluster, come: BTreeMap::new(), gone: BTreeSet::new(), relief: Relief::default() };
+/// expected to use the smallest share of what it can, if that host can bear it; until the host is below its bound. None goes to a host that is
+/// `closed`: it seems to have room because it refuses calls.
+pub fn relieve(cluster: &Cluster, closed: &BTreeSet<NodeId>) -> Relief {
+    let (come, gone) = (BTreeMap::new(), BTreeSet::new());
+    let mut plan = Plan { cluster, closed, come, gone, relief: Relief::default() };
     let excess = |node| (Reverse(cluster.excess(node, &[], &[])), node);
     let mut hosts: Vec<(Reverse<Share>, NodeId)> = cluster.overloaded().map(excess).collect();
     hosts.sort_unstable();
     hosts.iter().for_each(|(_, node)| plan.empty(*node));
     // Who had room before takes only what it can bear.
-    cluster.overloaded().for_each(|node| plan.shed(node));
+    let is_unsolved = |node: &NodeId| plan.excess(*node, None) > Share::ZERO;
+    plan.relief.unsolved = cluster.overloaded().filter(is_unsolved).collect();
     plan.relief
 }
 
 /// What is decided so far.
 struct Plan<'a> {
     cluster: &'a Cluster,
+    closed: &'a BTreeSet<NodeId>,
     /// Who comes where.
     come: BTreeMap<NodeId, Vec<GroupId>>,
     /// Who leaves the host where it is.
@@ -63,27 +64,14 @@ impl Plan<'_> {
                 return;
             }
             let Some(group) = self.cluster.group(id) else { continue };
-            let bears =
-                group.backups.iter().filter(|to| self.excess(**to, Some(id)) == Share::ZERO);
+            let open = group.backups.iter().filter(|to| !self.closed.contains(to));
+            let bears = open.filter(|to| self.excess(**to, Some(id)) == Share::ZERO);
             let Some(to) = bears.min_by_key(|to| (self.expected(**to), **to)).copied() else {
                 continue;
             };
             self.gone.insert(id);
             self.come.entry(to).or_default().push(id);
             self.relief.moves.push(Move { group: id, from: node, to });
-        }
-    }
-
-    fn shed(&mut self, node: NodeId) {
-        let mut left = self.by_use(node);
-        left.retain(|id| !self.gone.contains(id));
-        left.sort_by_key(|id| self.cluster.group(*id).map(|group| group.criticality));
-        for id in left {
-            if self.excess(node, None) == Share::ZERO {
-                return;
-            }
-            self.gone.insert(id);
-            self.relief.shed.push(id);
         }
     }
 

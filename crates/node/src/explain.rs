@@ -100,7 +100,13 @@ fn picture(status: &Status) -> Picture {
         let mut replicas: Vec<(GroupId, Share)> =
             host.replicas.iter().map(|it| (GroupId::of(&it.group), it.used)).collect();
         replicas.sort_unstable();
-        Usage { used: host.used, capacity: host.capacity, above: host.above, replicas }
+        Usage {
+            used: host.used,
+            capacity: host.capacity,
+            above: host.above,
+            replicas,
+            ..Usage::default()
+        }
     };
     let nodes = status.ring.members.iter().map(|member| {
         let told = status
@@ -117,7 +123,13 @@ fn picture(status: &Status) -> Picture {
     });
     let mut groups: Vec<Shape> = shapes.collect();
     groups.sort_unstable_by_key(|shape| shape.id);
-    Picture { ring: RingId::default(), leads: true, nodes: nodes.collect(), groups }
+    Picture {
+        ring: RingId::default(),
+        leads: true,
+        nodes: nodes.collect(),
+        groups,
+        ..Picture::default()
+    }
 }
 
 /// Where primaries go when a host is lost: to the first backup that is not there.

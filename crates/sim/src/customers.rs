@@ -14,6 +14,7 @@ use wire::client::{Access, Refusal};
 use wire::{ClientId, Duration, GroupId, MethodId, Time};
 
 use crate::check::linearizable::Begun;
+use crate::check::shedding::CLASSES;
 use crate::check::{Verdict, liveness};
 use crate::clock::Clock;
 use crate::draw::Draw;
@@ -42,6 +43,8 @@ pub struct Customer {
     pub retries: Retries,
     /// Its calls must be answered when all is well. Not if it never learns where its groups go on, or may hardly ask again.
     pub demanding: bool,
+    /// How critical its calls are.
+    pub criticality: u8,
     /// Its clock.
     pub clock: Clock,
     /// When its session is looked at next.
@@ -82,6 +85,7 @@ impl Customer {
         Customer {
             session,
             retries,
+            criticality: policy.criticality,
             demanding: policy.strategy != Strategy::Static && retries == Retries::default(),
             clock,
             wake: None,
@@ -231,6 +235,8 @@ impl Customer {
                 Some("the call of the other group has no reply".into())
             }
             Ok(_) | Err(CallError::Service(_)) => None,
+            // Whether it may be is for the checker of shedding to judge.
+            Err(CallError::Refused { refusal: Refusal::Shed, .. }) => None,
             // That it may say `Split` here is for the checker of votes to judge.
             Err(CallError::Refused { refusal: Refusal::NoSuchMethod | Refusal::Split, .. }) => None,
             Err(error) => Some(error.to_string()),
@@ -261,7 +267,8 @@ fn manners(any: bool, draw: &mut Draw) -> (Policy, Retries) {
         criticality: 0,
     };
     let few = Retries { per_thousand: 10, per_second: 1, burst: 1 };
-    (policy, draw.pick(&[Retries::default(), few]))
+    let retries = draw.pick(&[Retries::default(), few]);
+    (Policy { criticality: draw.pick(&CLASSES), ..policy }, retries)
 }
 
 /// A read that its group orders is in the history, like any other call.

@@ -182,7 +182,7 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
+         {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} calls refused by criticality, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
          {} answers of deputies, {} taken back, {} copies of replies, {} calls sent again\
          {}",
         failed.len(),
@@ -192,6 +192,7 @@ fn in_words(report: &Report) -> String {
         total.moves,
         total.demotions,
         total.ranks,
+        total.refused,
         total.restyles,
         total.nested,
         total.nested_copies,
@@ -237,6 +238,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "moves": total.moves,
         "demotions": total.demotions,
         "ranks": total.ranks,
+        "refused": total.refused,
         "deputies": { "answered": total.deputies, "taken_back": total.taken_back, "copies": total.copies },
         "retries": total.retries,
         "nested": { "ends": total.nested, "copies": total.nested_copies },

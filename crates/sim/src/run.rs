@@ -67,6 +67,8 @@ pub struct Summary {
     pub demotions: u64,
     /// Orders of backups that nodes obeyed, over all nodes.
     pub ranks: u64,
+    /// Calls that hosts with too much to do refused.
+    pub refused: u64,
     /// Histories of clients for which the checker would have taken too long.
     pub undecided: u64,
     /// Calls for which a second replica was asked, in worlds that came to their end.
@@ -98,6 +100,7 @@ impl Summary {
         self.restyles += other.restyles;
         self.demotions += other.demotions;
         self.ranks += other.ranks;
+        self.refused += other.refused;
         self.undecided += other.undecided;
         self.hedges += other.hedges;
         self.copies += other.copies;
@@ -181,7 +184,8 @@ impl Plant {
     /// It shows only where there is a manager.
     #[cfg(feature = "planted-bugs")]
     pub fn is_managed(self) -> bool {
-        let of_ranks = |bug| engine::Bug::OF_RANKS.contains(&bug);
+        let of_ranks =
+            |bug| engine::Bug::OF_RANKS.contains(&bug) || engine::Bug::OF_SHEDDING.contains(&bug);
         (self.manager.is_some() && !self.is_placed()) || self.engine.is_some_and(of_ranks)
     }
 

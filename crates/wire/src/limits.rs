@@ -64,6 +64,12 @@ pub const MAX_GROUPS: usize = 1_024;
 /// Replicas of which a node tells what they use: those that use most.
 pub const MAX_USAGE_REPLICAS: usize = 256;
 
+/// Nodes with room that a host is told of which refuses calls: those with the most.
+pub const MAX_SHEDDING_ROOM: usize = 16;
+
+/// How long a host may refuse calls before it is told so again.
+pub const MAX_SHEDDING_TERM: Duration = Duration::from_secs(3_600);
+
 /// Replicas of one group.
 pub const MAX_REPLICAS: usize = 16;
 

@@ -26,6 +26,7 @@
 //! | 20 | [`Usage`] | every node, by period and when its host's use crosses a level |
 //! | 21 | [`Rank`] | the node that manages, when clients should try a group's backups in another order |
 //! | 22 | [`Demote`] | a node whose replica's service is hung |
+//! | 23 | [`Shedding`] | the node that manages, where a host has too much to do and no move helps |
 
 use alloc::string::String;
 
@@ -45,6 +46,7 @@ mod options;
 mod recall;
 mod request;
 mod restyle;
+mod shedding;
 mod state;
 mod update;
 mod usage;
@@ -62,6 +64,7 @@ pub use options::{Durability, GroupOptions, Hold, Style};
 pub use recall::Recall;
 pub use request::Request;
 pub use restyle::Restyle;
+pub use shedding::{Classes, Shedding};
 pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
 pub use update::{PrimaryChunk, Told, Update, UpdateEntry, UpdateHead};
 pub use usage::{Rank, Usage};
@@ -177,6 +180,8 @@ pub enum Ordered {
     Rank(Rank),
     /// A replica whose service is hung goes.
     Demote(Demote),
+    /// A host refuses calls, or none any more.
+    Shedding(Shedding),
 }
 
 impl Ordered {
@@ -205,6 +210,7 @@ impl Ordered {
             Ordered::Usage(usage) => append(start(20), usage),
             Ordered::Rank(rank) => append(start(21), rank),
             Ordered::Demote(demote) => append(start(22), demote),
+            Ordered::Shedding(shedding) => append(start(23), shedding),
         }
         .into()
     }
@@ -237,6 +243,7 @@ impl Ordered {
             20 => Ordered::Usage(read::<Usage>(rest)?.checked()?),
             21 => Ordered::Rank(read::<Rank>(rest)?.checked()?),
             22 => Ordered::Demote(read(rest)?),
+            23 => Ordered::Shedding(read::<Shedding>(rest)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

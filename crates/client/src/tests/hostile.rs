@@ -18,7 +18,7 @@ fn any_targets(random: &mut Random) -> Targets {
 }
 
 fn any_outcome(random: &mut Random) -> Outcome {
-    match random.below(7) {
+    match random.below(8) {
         0 => Outcome::Ok(Bytes::from_static(b"lie")),
         1 => Outcome::Service(Bytes::new()),
         2 => Outcome::Busy {
@@ -27,6 +27,10 @@ fn any_outcome(random: &mut Random) -> Outcome {
         },
         3 => Outcome::Refused(Refusal::Stale, String::new()),
         4 => Outcome::NotPrimary,
+        7 => Outcome::Shed {
+            instead: (!random.one_in(3)).then(|| NodeId(random.below(5) as u32)),
+            reason: String::new(),
+        },
         5 => Outcome::NoSuchGroup,
         _ => Outcome::NoReplica,
     }

@@ -9,3 +9,4 @@ mod hostile;
 mod limits;
 mod moving;
 mod policies;
+mod shed;

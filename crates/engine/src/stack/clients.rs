@@ -167,6 +167,9 @@ impl<O: Ordering> Stack<O> {
             let outcome = busy(self.pace.retry_after(self.callers.len()), reason);
             return self.send_reply(caller, &request, outcome);
         }
+        if let Some(outcome) = self.turn_away(now, caller, &request) {
+            return self.send_reply(caller, &request, outcome);
+        }
         let patience = Duration::from_micros(request.patience_us.into()).min(MAX_DEADLINE);
         let deadline = now + patience;
         let (stage, given, outcome) = (Stage::Parked, false, None);

@@ -135,6 +135,7 @@ impl<O: Ordering> Stack<O> {
             }
             Ok(Ordered::Bench(word)) => self.bench_word(now, delivery.sender, word),
             Ok(Ordered::Usage(usage)) => self.usage_told(now, delivery.sender, usage),
+            Ok(Ordered::Shedding(shedding)) => self.shedding_told(now, shedding),
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
                 match self.membership.bearing(ring, sequence) {
@@ -312,7 +313,8 @@ impl<O: Ordering> Stack<O> {
             | Ordered::Install(_)
             | Ordered::Bench(_)
             | Ordered::Load(_)
-            | Ordered::Usage(_) => unreachable!("these are not part of a history"),
+            | Ordered::Usage(_)
+            | Ordered::Shedding(_) => unreachable!("these are not part of a history"),
         }
     }
 

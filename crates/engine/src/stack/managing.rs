@@ -20,8 +20,10 @@ pub(super) struct Told {
 }
 
 impl<O: Ordering> Stack<O> {
-    /// Tells all nodes what this one's host has to do. False if the ring takes nothing now: then it is to be told anew, as it is then.
+    /// Tells all nodes what this one's host has to do, and who calls here. False if the ring takes nothing now: then it is to be told anew, as it is then.
     pub fn tell_usage(&mut self, now: Time, usage: Usage) -> bool {
+        let (classes, refused) = self.callers_told(now);
+        let usage = Usage { classes, refused, ..usage };
         // What others wait for goes first.
         if !self.membership.is_active() || !self.unsent.is_empty() {
             return false;
@@ -68,6 +70,7 @@ impl<O: Ordering> Stack<O> {
             leads,
             nodes: nodes.collect(),
             groups: shapes.collect(),
+            sheds: self.sheds().map(|(node, level, until)| (node, (level, until))).collect(),
         }
     }
 
@@ -85,6 +88,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn forget_usages(&mut self, members: &[Member]) {
         self.changes += 1;
         self.usages.retain(|member, _| members.contains(member));
+        self.forget_sheds(members);
     }
 
     /// A host has told what it has to do. No part of any history: it is kept until the next time it does.

@@ -86,6 +86,8 @@ pub struct Cluster<O: Base = Ring> {
     sent: u64,
     /// What each byte adds to a datagram's delay: with more than nothing the short overtake the long.
     pub per_byte: Duration,
+    /// How critical the next calls are.
+    pub criticality: u8,
     island: BTreeSet<u32>,
     views: BTreeMap<Caller, ViewNumber>,
     replies: BTreeMap<(Caller, u64), (Time, Reply)>,
@@ -180,6 +182,7 @@ impl<O: Base> Cluster<O> {
             flights: BinaryHeap::new(),
             sent: 0,
             per_byte: Duration::ZERO,
+            criticality: 0,
             island: BTreeSet::new(),
             views: BTreeMap::new(),
             replies: BTreeMap::new(),

@@ -17,6 +17,7 @@ mod passive;
 mod ranks;
 mod reads;
 mod restyles;
+mod shedding;
 mod shelf;
 mod styles;
 mod tampered;
@@ -44,6 +45,10 @@ use restyles::{
     a_group_goes_through_its_styles_while_it_is_called,
     a_style_outlives_the_death_of_who_ordered_it,
     changes_at_the_same_time_take_place_one_after_the_other,
+};
+use shedding::{
+    a_host_refuses_calls_that_are_less_critical_and_no_others,
+    what_a_host_was_told_ends_with_its_term_and_with_its_life, who_may_answer_instead_is_named,
 };
 use steadfast_engine::ordering::InProcess;
 use wire::client::{Outcome, Refusal};
@@ -75,6 +80,9 @@ fn above_a_sequencer_what_was_answered_is_there_after_the_loss_of_all() {
 }
 
 whatever_orders! {
+    a_host_refuses_calls_that_are_less_critical_and_no_others: 5 nodes,
+    what_a_host_was_told_ends_with_its_term_and_with_its_life: 5 nodes,
+    who_may_answer_instead_is_named: 5 nodes,
     a_call_is_executed_by_every_replica_and_answered_by_the_primary: 5 nodes,
     a_retry_at_the_next_primary_gets_the_kept_reply: 5 nodes,
     a_minority_acknowledges_nothing_and_the_majority_goes_on: 5 nodes,

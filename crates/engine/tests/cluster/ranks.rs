@@ -9,7 +9,13 @@ use crate::harness::{Cluster, ms};
 
 fn usage(percent: u64, above: bool) -> Usage {
     let replicas = vec![(GroupId::of("log"), Share::percent(percent / 2))];
-    Usage { used: Share::percent(percent), capacity: Share::ONE, above, replicas }
+    Usage {
+        used: Share::percent(percent),
+        capacity: Share::ONE,
+        above,
+        replicas,
+        ..Usage::default()
+    }
 }
 
 pub fn clients_get_the_order_in_which_backups_are_ranked<O: Base>(mut cluster: Cluster<O>) {

@@ -11,6 +11,7 @@ fn usage(used: u64, replicas: &[(u64, u64)]) -> Usage {
         capacity: Share::ONE,
         above: used > 69,
         replicas: replicas.collect(),
+        ..Usage::default()
     }
 }
 
@@ -25,7 +26,8 @@ fn seen(usages: &[(u64, &[(u64, u64)])], groups: &[Shape]) -> Picture {
         .zip(usages)
         .map(|(node, (used, replicas))| (NodeId(node), Some(usage(*used, replicas))));
     let ring = RingId { sequence: 1, representative: NodeId(1) };
-    Picture { ring, leads: true, nodes: nodes.collect(), groups: groups.to_vec() }
+    let (nodes, groups) = (nodes.collect(), groups.to_vec());
+    Picture { ring, leads: true, nodes, groups, ..Picture::default() }
 }
 
 fn at(ms: u64) -> Time {

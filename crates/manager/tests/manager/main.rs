@@ -5,6 +5,7 @@ mod paper;
 mod placing;
 mod relief;
 mod scale;
+mod shedding;
 mod twin;
 
 use std::time::Duration;
@@ -23,12 +24,7 @@ fn task(percent: u64, rate: u64) -> Task {
 }
 
 fn group(primary: u32, backups: &[u32], task: Task) -> Group {
-    Group {
-        primary: NodeId(primary),
-        backups: backups.iter().copied().map(NodeId).collect(),
-        task,
-        criticality: 0,
-    }
+    Group { primary: NodeId(primary), backups: backups.iter().copied().map(NodeId).collect(), task }
 }
 
 fn id(name: &str) -> GroupId {

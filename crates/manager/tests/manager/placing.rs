@@ -105,8 +105,7 @@ impl World {
         for node in self.up.clone() {
             // Noise.
             let used = Share::percent(self.random.next_u64() % 60);
-            let usage =
-                Usage { used, capacity: Share::percent(400), above: false, replicas: Vec::new() };
+            let usage = Usage { used, capacity: Share::percent(400), ..Usage::default() };
             nodes.push((node, Some(usage)));
         }
         let shapes = self.groups.iter().filter_map(|(name, replicas)| {
@@ -118,7 +117,7 @@ impl World {
         let mut groups: Vec<Shape> = shapes.collect();
         groups.sort_unstable_by_key(|shape| shape.id);
         let ring = RingId { sequence: self.ring, representative: NodeId(1) };
-        Picture { ring, leads: true, nodes, groups }
+        Picture { ring, leads: true, nodes, groups, ..Picture::default() }
     }
 
     /// Nodes do what the book says, replicas get the state, who leads looks.

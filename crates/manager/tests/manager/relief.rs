@@ -1,4 +1,6 @@
-//! Relief: what is moved, and what is shed when moving does not help.
+//! Relief: what is moved, and which hosts have too much to do when moving does not help.
+
+use std::collections::BTreeSet;
 
 use steadfast_manager::bound::Policy;
 use steadfast_manager::cluster::{Cluster, Host};
@@ -12,7 +14,7 @@ fn who_is_in_time_is_left_alone() {
     let mut cluster = Cluster::new(Policy::RateMonotonic);
     cluster.set_host(NodeId(1), IDLE);
     cluster.set_group(id("A"), group(1, &[2], task(80, 10)));
-    assert_eq!(relieve(&cluster), Relief::default());
+    assert_eq!(relieve(&cluster, &BTreeSet::new()), Relief::default());
 }
 
 /// The least loaded backup is taken although another is named first; and no second primary goes where the first has filled the room.
@@ -26,29 +28,33 @@ fn moves_are_spread() {
     cluster.set_group(id("A"), group(1, &[2, 3], task(70, 10)));
     cluster.set_group(id("B"), group(1, &[2, 3], task(60, 10)));
     cluster.set_group(id("C"), group(1, &[2, 3], task(50, 10)));
-    let relief = relieve(&cluster);
+    let relief = relieve(&cluster, &BTreeSet::new());
     let to: Vec<_> = relief.moves.iter().map(|step| (step.group, step.to)).collect();
     assert_eq!(to, [(id("A"), NodeId(3)), (id("B"), NodeId(2))]);
-    assert!(relief.shed.is_empty());
+    assert!(relief.unsolved.is_empty());
 }
 
-/// Of what nobody has room for, the least critical is not served, and nothing else.
+/// A host that refuses calls only seems to have room.
 #[test]
-fn the_least_critical_is_shed() {
+fn nobody_moves_to_a_host_that_refuses_calls() {
     let mut cluster = Cluster::new(Policy::EarliestDeadline);
-    cluster.set_host(NodeId(1), IDLE);
-    for (name, criticality) in [("low", 1), ("high", 9), ("middle", 5)] {
-        let group =
-            steadfast_manager::cluster::Group { criticality, ..group(1, &[], task(45, 10)) };
-        cluster.set_group(id(name), group);
+    for node in 1..=3 {
+        cluster.set_host(NodeId(node), IDLE);
     }
-    assert_eq!(relieve(&cluster), Relief { moves: Vec::new(), shed: vec![id("low")] });
+    cluster.set_host(NodeId(3), Host { other: Share::percent(60), ..IDLE });
+    cluster.set_group(id("A"), group(1, &[2, 3], task(70, 10)));
+    cluster.set_group(id("B"), group(1, &[2, 3], task(60, 10)));
+    let closed = BTreeSet::from([NodeId(2)]);
+    let relief = relieve(&cluster, &closed);
+    assert_eq!(relief, Relief { moves: Vec::new(), unsolved: vec![NodeId(1)] });
+    assert_eq!(relieve(&cluster, &BTreeSet::new()).unsolved, []);
 }
 
-/// After all moves and what is shed every host is within its bound, none of the moves overloads anybody, and only the overloaded move.
+/// After all moves every host is within its bound, but for those that are named; none of the moves overloads anybody, and only the overloaded
+/// move.
 #[test]
 fn nobody_has_too_much_afterwards() {
-    let (mut moves, mut shed) = (0, 0);
+    let (mut moves, mut unsolved) = (0, 0);
     for seed in 0..500 {
         let mut random = Random::new(seed);
         let mut cluster =
@@ -63,13 +69,9 @@ fn nobody_has_too_much_afterwards() {
             let backups: Vec<u32> =
                 (1..=hosts).filter(|node| *node != primary && random.one_in(2)).collect();
             let task = task(10 + 5 * random.below(6), 1 + random.below(10));
-            let group = steadfast_manager::cluster::Group {
-                criticality: random.below(3) as u8,
-                ..group(primary, &backups, task)
-            };
-            cluster.set_group(id(&number.to_string()), group);
+            cluster.set_group(id(&number.to_string()), group(primary, &backups, task));
         }
-        let relief = relieve(&cluster);
+        let relief = relieve(&cluster, &BTreeSet::new());
         for step in &relief.moves {
             assert!(cluster.excess(step.from, &[], &[]) > Share::ZERO, "seed {seed}: {step:?}");
             let mut group = cluster.group(step.group).expect("what moves is there").clone();
@@ -80,16 +82,15 @@ fn nobody_has_too_much_afterwards() {
             cluster.set_group(step.group, group);
             assert_eq!(cluster.excess(step.to, &[], &[]), Share::ZERO, "seed {seed}: {step:?}");
         }
-        for id in &relief.shed {
-            cluster.remove_group(*id);
-        }
         for (node, host) in cluster.hosts() {
-            // What others take on the host is not ours to move.
-            let excess = cluster.excess(node, &[], &[]);
-            assert_eq!(excess, Share::ZERO, "seed {seed}: {node} {host:?}");
+            let is_over = cluster.excess(node, &[], &[]) > Share::ZERO;
+            assert_eq!(is_over, relief.unsolved.contains(&node), "seed {seed}: {node} {host:?}");
         }
         moves += relief.moves.len();
-        shed += relief.shed.len();
+        unsolved += relief.unsolved.len();
     }
-    assert!(moves > 300 && shed > 100, "{moves} moves, {shed} shed: these draws prove little");
+    assert!(
+        moves > 300 && unsolved > 80,
+        "{moves} moves, {unsolved} unsolved: these draws prove little"
+    );
 }

@@ -31,6 +31,8 @@ pub struct ManagerKnobs {
     pub settle: Duration,
     /// How long a primary that was moved stays, at most an hour.
     pub rest: Duration,
+    /// Where no move helps, calls are refused, the least critical first.
+    pub shed: bool,
 }
 
 /// A thousand processors.
@@ -54,6 +56,7 @@ impl Default for ManagerKnobs {
             look_ahead: machine.look_ahead,
             settle: machine.settle,
             rest: machine.rest,
+            shed: machine.shed,
         }
     }
 }
@@ -102,8 +105,8 @@ impl ManagerKnobs {
     /// The machine's part.
     #[allow(clippy::needless_update, reason = "with planted mistakes there is one field more")]
     pub(crate) fn manager(&self) -> manager::Config {
-        let ManagerKnobs { policy, look_ahead, settle, rest, .. } = *self;
-        manager::Config { policy, look_ahead, settle, rest, ..manager::Config::default() }
+        let ManagerKnobs { policy, look_ahead, settle, rest, shed, .. } = *self;
+        manager::Config { policy, look_ahead, settle, rest, shed, ..manager::Config::default() }
     }
 
     /// The part that says when the others are told.
@@ -132,6 +135,7 @@ pub(super) struct Table {
     look_ahead: bool,
     settle_ms: u64,
     rest_ms: u64,
+    shed: bool,
 }
 
 /// Response times are no policy here: what is measured has no period of its own, so they say what the earliest deadline says.
@@ -168,6 +172,7 @@ impl From<ManagerKnobs> for Table {
             look_ahead: knobs.look_ahead,
             settle_ms: ms(knobs.settle),
             rest_ms: ms(knobs.rest),
+            shed: knobs.shed,
         }
     }
 }
@@ -195,6 +200,7 @@ impl From<Table> for ManagerKnobs {
             look_ahead: table.look_ahead,
             settle: ms(table.settle_ms),
             rest: ms(table.rest_ms),
+            shed: table.shed,
         }
     }
 }

@@ -142,6 +142,12 @@ impl Log {
                 let (used, capacity) = (used.to_string(), capacity.to_string());
                 tracing::info!(node = %member.node, used, capacity, "the host has room again");
             }
+            Event::Shedding { node, level: 0, refused } => {
+                tracing::info!(%node, refused, "the host refuses no calls any more");
+            }
+            Event::Shedding { node, level, .. } => {
+                tracing::warn!(%node, level, "the host has too much to do, and refuses calls less critical than this");
+            }
             Event::BenchBegan { by, senders, size } => {
                 let senders = list(senders.iter().copied());
                 tracing::warn!(by = %by.node, %senders, size, "a benchmark loads the ring");

@@ -148,6 +148,8 @@ pub enum EventKind {
     DrainBegan { host: NodeId },
     /// A node may have replicas again.
     DrainEnded { host: NodeId },
+    /// A host refuses calls less critical than `level` from here on; 0: none any more. It had refused so many since its start.
+    Shedding { node: NodeId, level: u8, refused: u64 },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
@@ -340,6 +342,9 @@ impl From<&Event> for EventKind {
             }
             Event::Relieved { member, used, capacity } => {
                 EventKind::Relieved { member, used, capacity }
+            }
+            Event::Shedding { node, level, refused } => {
+                EventKind::Shedding { node, level, refused }
             }
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }

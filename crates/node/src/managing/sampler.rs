@@ -143,7 +143,7 @@ impl Sampler {
         replicas.truncate(MAX_USAGE_REPLICAS);
         replicas.sort_unstable();
         let used = capacity.saturating_sub(room);
-        Usage { used, capacity, above: self.watch.is_above(), replicas }
+        Usage { used, capacity, above: self.watch.is_above(), replicas, ..Usage::default() }
     }
 }
 

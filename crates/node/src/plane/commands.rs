@@ -37,7 +37,9 @@ impl Commands {
                 })
             }
             Outcome::Service(text) => Err(String::from_utf8_lossy(&text).into_owned()),
-            Outcome::Refused(_, reason) | Outcome::Busy { reason, .. } => Err(reason),
+            Outcome::Refused(_, reason)
+            | Outcome::Busy { reason, .. }
+            | Outcome::Shed { reason, .. } => Err(reason),
             Outcome::NoReplica | Outcome::NotPrimary => {
                 Err("the manager's group does not answer: is there a quorum (`steadfast status`)?"
                     .into())

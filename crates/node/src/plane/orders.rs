@@ -154,6 +154,9 @@ impl Plane {
             Wish::Rank { group, view, order } => {
                 self.stack.rank(now, group, view, order);
             }
+            Wish::Shed(shedding) => {
+                self.stack.shed(now, shedding);
+            }
             Wish::Move { group, to, .. } => {
                 if let Err(error) = self.stack.move_primary(now, group, to) {
                     tracing::debug!(%group, %to, %error, "the primary stays for now");

@@ -35,7 +35,9 @@ impl Registrations {
             Outcome::Ok(bytes) => postcard::from_bytes::<Answer>(&bytes)
                 .map_err(|_| "the answer is of another version: let all nodes run the same".into()),
             Outcome::Service(text) => Err(String::from_utf8_lossy(&text).into_owned()),
-            Outcome::Refused(_, reason) | Outcome::Busy { reason, .. } => Err(reason),
+            Outcome::Refused(_, reason)
+            | Outcome::Busy { reason, .. }
+            | Outcome::Shed { reason, .. } => Err(reason),
             Outcome::NoReplica | Outcome::NotPrimary | Outcome::NoSuchGroup => {
                 Err("the registry does not answer: is there a quorum (`steadfast status`)?".into())
             }

@@ -23,6 +23,12 @@ pub struct HostStatus {
     pub age_ms: u64,
     /// What the node's replicas use, those that use anything worth telling, in order of their groups' names.
     pub replicas: Vec<ReplicaUse>,
+    /// Calls less critical than this are refused there; 0: none are.
+    #[serde(default)]
+    pub sheds: u8,
+    /// Calls that were refused there for that since the node's start.
+    #[serde(default)]
+    pub refused: u64,
 }
 
 /// What a replica uses.
@@ -45,6 +51,10 @@ pub struct ManagerStatus {
 
 /// All that have told, in order of id.
 pub(crate) fn hosts(stack: &Stack, groups: &[GroupStatus], now: Time) -> Vec<HostStatus> {
+    let level = |node| {
+        let told = stack.sheds().find(|(it, _, until)| *it == node && now < *until);
+        told.map_or(0, |(_, level, _)| level)
+    };
     let told = stack.usages().map(|(member, usage, at)| {
         let uses = groups.iter().map(|group| ReplicaUse {
             used: usage.of(wire::GroupId::of(&group.name)),
@@ -58,6 +68,8 @@ pub(crate) fn hosts(stack: &Stack, groups: &[GroupStatus], now: Time) -> Vec<Hos
             above: usage.above,
             age_ms: u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX),
             replicas: uses.filter(|it| it.used > Share::ZERO).collect(),
+            sheds: level(member.node),
+            refused: usage.refused,
         }
     });
     told.collect()

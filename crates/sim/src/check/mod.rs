@@ -29,6 +29,7 @@ pub mod retries;
 pub mod sealed;
 pub mod served;
 pub mod settling;
+pub mod shedding;
 pub mod stability;
 pub mod stale;
 pub mod views;

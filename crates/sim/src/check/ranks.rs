@@ -32,7 +32,7 @@ impl Ranks {
     pub fn wished(&mut self, now: Time, by: Member, settle: Duration, wishes: &[Wish]) -> Verdict {
         let moves = wishes.iter().filter_map(|wish| match wish {
             Wish::Move { from, to, .. } => Some([*from, *to]),
-            Wish::Rank { .. } => None,
+            Wish::Rank { .. } | Wish::Shed(_) => None,
         });
         let hosts: Vec<NodeId> = moves.flatten().collect();
         for host in &hosts {
@@ -134,8 +134,8 @@ mod tests {
     fn a_first_target_that_is_used_much_more_than_another_is_seen() {
         let picture = |used: [u64; 3]| {
             let usage = |used| {
-                let replicas = Vec::new();
-                Usage { used: Share::percent(used), capacity: Share::ONE, above: false, replicas }
+                let used = Share::percent(used);
+                Usage { used, capacity: Share::ONE, ..Usage::default() }
             };
             let nodes = (1..).zip(used).map(|(node, used)| (NodeId(node), Some(usage(used))));
             let backups = vec![NodeId(2), NodeId(3)];

@@ -31,9 +31,11 @@ pub fn of_the_service(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Ok(_) | Outcome::Service(_) => true,
         Outcome::Refused(refusal, _) => *refusal == Refusal::NoSuchMethod,
-        Outcome::NotPrimary | Outcome::NoSuchGroup | Outcome::NoReplica | Outcome::Busy { .. } => {
-            false
-        }
+        Outcome::NotPrimary
+        | Outcome::NoSuchGroup
+        | Outcome::NoReplica
+        | Outcome::Busy { .. }
+        | Outcome::Shed { .. } => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use client::Output;
-use wire::client::Frame;
+use wire::client::{Frame, Outcome};
 use wire::{Caller, Duration, Member};
 
 use super::{Brief, Cluster, Extra, decode};
@@ -241,12 +241,16 @@ impl Cluster {
         let Some(stream) = self.streams.get(&caller) else { return Ok(()) };
         assert_eq!(stream.node, node, "{me} writes to {caller}, which is another node's");
         if let Frame::Reply(reply) = frame {
-            let client = self.customers[stream.client].session.client();
+            let customer = &self.customers[stream.client];
+            let (client, criticality) = (customer.session.client(), customer.criticality);
             self.watch.answered(self.fabric.now(), me, client, reply)?;
+            if matches!(reply.outcome, Outcome::Shed { .. }) {
+                self.refused(me, criticality)?;
+            }
         }
         let bytes = frame.encode();
         bounded::frame(bytes.len())?;
-        if stream.node_open {
+        if self.streams.get(&caller).is_some_and(|stream| stream.node_open) {
             self.put(caller, Way::Down, Piece::Frame(bytes));
         }
         Ok(())

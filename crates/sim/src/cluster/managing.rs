@@ -8,6 +8,7 @@ use super::{Cluster, Epilogue, Extra};
 use crate::check::Verdict;
 use crate::check::liveness;
 use crate::check::ranks::{Ranks, twin};
+use crate::check::shedding::{self, Sheds};
 use crate::draw::Draw;
 use crate::fabric::node_id;
 use crate::run::Plant;
@@ -17,6 +18,13 @@ const SAMPLE: Duration = Duration::from_millis(25);
 
 /// A host that uses more than this tells it at once.
 const LEVEL: Share = Share::percent(69);
+
+/// Whoever uses less than this is in time by any bound: that of the rate-monotonic test, less what is damped of what hosts have to do beside,
+/// and of what primaries use.
+const BOUND: Share = Share::percent(69 - 5 - 2 * 6);
+
+/// What hosts have at least to do beside in every third cluster: there is little room then, and calls are refused.
+const CROWDED: u64 = 65;
 
 /// Reports until all know what is so now.
 const KNOWN: u32 = 4;
@@ -39,19 +47,27 @@ pub struct HostPlan {
     pub restless: u64,
     /// All that is drawn later.
     pub seed: u64,
+    /// What hosts have to do beside at least.
+    pub least: u64,
 }
 
 impl HostPlan {
     /// What a seed draws.
     pub fn draw(draw: &mut Draw, nodes: usize, groups: usize) -> HostPlan {
-        HostPlan {
+        let mut plan = HostPlan {
             period: Duration::from_millis(draw.pick(&[50, 100, 200])),
             others: (0..nodes).map(|_| other(draw)).collect(),
             costs: (0..groups).map(|_| (draw.pick(&[0, 5, 20, 40]), draw.one_in(3))).collect(),
             noise: draw.pick(&[0, 1, 2]),
             restless: draw.pick(&[8, 64, 1_000]),
             seed: draw.bits(),
+            least: 0,
+        };
+        if plan.seed.is_multiple_of(3) {
+            plan.least = CROWDED;
+            plan.others.iter_mut().for_each(|other| *other = (*other).max(CROWDED));
         }
+        plan
     }
 }
 
@@ -65,6 +81,7 @@ pub(super) struct Management {
     config: Config,
     draw: Draw,
     ranks: Ranks,
+    sheds: Sheds,
     /// Since when nothing happens but noise, on this ring: no fault, and nobody comes, goes or moves.
     still: (Time, RingId),
     /// Since when all hosts have told of it, and backups are ranked so.
@@ -92,6 +109,7 @@ impl Management {
             config,
             plan,
             ranks: Ranks::default(),
+            sheds: Sheds::default(),
             still: (Time::ZERO, RingId::default()),
             steady: None,
         }
@@ -128,7 +146,7 @@ impl Management {
         }
         replicas.sort_unstable();
         let capacity = Share::ONE;
-        Usage { used, capacity, above: used > LEVEL, replicas }
+        Usage { used, capacity, above: used > LEVEL, replicas, ..Usage::default() }
     }
 }
 
@@ -151,7 +169,8 @@ impl Cluster {
         }
         self.fabric.later(SAMPLE, Extra::Sample(node));
         if self.calm.is_none() && management.draw.one_in(management.plan.restless) {
-            management.plan.others[node] = other(&mut management.draw);
+            let other = other(&mut management.draw);
+            management.plan.others[node] = other.max(management.plan.least);
         }
         if !self.fabric.hosts[node].runs() {
             return Ok(());
@@ -170,11 +189,15 @@ impl Cluster {
             *told = Some((now, above));
         }
         let picture = stack.picture();
-        let wishes = management.nodes[node].manager.look(now, picture);
+        let wishes = management.nodes[node].manager.look(now, picture.clone());
+        management.sheds.wished((at, now), BOUND, &picture, &wishes)?;
         management.ranks.wished(at, me, management.config.settle / 2, &wishes)?;
         for wish in wishes {
             self.fabric.trace.say(at, || format!("{me} wishes {wish:?}"));
             match wish {
+                Wish::Shed(shedding) => {
+                    stack.shed(now, shedding);
+                }
                 Wish::Rank { group, view, order } => {
                     stack.rank(now, group, view, order);
                 }
@@ -187,6 +210,28 @@ impl Cluster {
             }
         }
         self.drain(node)
+    }
+
+    /// A node refuses a call of this criticality.
+    pub(super) fn refused(&mut self, by: Member, criticality: u8) -> Verdict {
+        self.summary.refused += 1;
+        let (now, sheds) = (self.fabric.now(), self.management.as_ref().map(|it| &it.sheds));
+        sheds.map_or_else(
+            || Sheds::default().refused(now, by, criticality),
+            |sheds| sheds.refused(now, by, criticality),
+        )
+    }
+
+    /// A host that has room and refuses calls all the same.
+    fn sheds_with_room(&self) -> Option<String> {
+        let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
+        running.into_iter().find_map(|stack| {
+            let picture = stack.picture();
+            let roomy =
+                |node| picture.usage(node).is_some_and(|usage| usage.used < shedding::ROOMY);
+            let (node, level, _) = stack.sheds().find(|(node, ..)| roomy(*node))?;
+            Some(format!("{node} has room, and refuses calls below {level}"))
+        })
     }
 
     /// The faults are over.
@@ -237,7 +282,7 @@ impl Cluster {
         if matches!(self.epilogue, Epilogue::Quiet(_)) {
             return None;
         }
-        let since = match (self.unranked(), management.steady) {
+        let since = match (self.unranked().or_else(|| self.sheds_with_room()), management.steady) {
             (Some(missing), _) => return Some(missing),
             (None, Some(since)) => since,
             (None, None) => return Some("hosts have yet to tell what is so now".into()),

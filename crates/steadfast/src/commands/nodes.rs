@@ -77,6 +77,13 @@ fn line(host: &HostStatus) -> String {
         host.replicas.iter().map(|it| format!("{} {}", it.group, it.used)).collect();
     let uses = if uses.is_empty() { String::new() } else { format!("; {}", uses.join(", ")) };
     let above = if host.above { " MUCH TO DO" } else { "" };
+    let sheds = match (host.sheds, host.refused) {
+        (0, 0) => String::new(),
+        (0, refused) => format!(", has refused {refused} calls"),
+        (level, refused) => {
+            format!(", REFUSES CALLS OF CRITICALITY BELOW {level} ({refused} so far)")
+        }
+    };
     let (node, used, capacity) = (host.node, host.used.to_string(), host.capacity);
-    format!("{node:<4}  {used:>7} of {capacity}{above}, told {} ms ago{uses}", host.age_ms)
+    format!("{node:<4}  {used:>7} of {capacity}{above}{sheds}, told {} ms ago{uses}", host.age_ms)
 }

@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::Targets;
 use crate::codec::{append, at_most, read};
 use crate::limits::MAX_REASON;
-use crate::{GroupId, Malformed, ViewNumber};
+use crate::{GroupId, Malformed, NodeId, ViewNumber};
 
 /// Why a node did not do what a client asked. The numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,13 +38,16 @@ pub enum Refusal {
     Split = 9,
     /// The method may change the state, and was called as a read: not executed.
     NotReadOnly = 10,
+    /// The host has more to do than it can do in time, and the call is less critical than others. A node says it as [`Outcome::Shed`], with
+    /// where it may be answered.
+    Shed = 11,
 }
 
 impl Refusal {
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        const ALL: [Refusal; 10] = [
+        const ALL: [Refusal; 11] = [
             Busy,
             TooLarge,
             NoSuchMethod,
@@ -55,6 +58,7 @@ impl Refusal {
             Window,
             Split,
             NotReadOnly,
+            Shed,
         ];
         ALL.into_iter().find(|refusal| *refusal as u8 == number)
     }
@@ -67,13 +71,20 @@ pub enum Outcome {
     Ok(Bytes),
     /// Executed: the service's own error.
     Service(Bytes),
-    /// Not executed, or its result is not to be had: why, in words with the remedy. Never [`Refusal::Busy`].
+    /// Not executed, or its result is not to be had: why, in words with the remedy. Never [`Refusal::Busy`] or [`Refusal::Shed`].
     Refused(Refusal, String),
     /// Not executed: a limit is reached. Asked again after this time, it may be.
     Busy {
         /// In microseconds: what this node expects to need until there is room.
         retry_after_us: u32,
         /// The limit, in words.
+        reason: String,
+    },
+    /// Not executed: the host has too much to do for a call of this criticality.
+    Shed {
+        /// A node with room that may answer it.
+        instead: Option<NodeId>,
+        /// In words, with the remedy.
         reason: String,
     },
     /// Not executed here: this node is not the primary. The reply's targets say who is.
@@ -89,7 +100,7 @@ impl Outcome {
     pub fn is_result(&self) -> bool {
         match self {
             Outcome::Ok(_) | Outcome::Service(_) | Outcome::Refused(..) => true,
-            Outcome::Busy { .. } | Outcome::NotPrimary => false,
+            Outcome::Busy { .. } | Outcome::Shed { .. } | Outcome::NotPrimary => false,
             Outcome::NoSuchGroup | Outcome::NoReplica => false,
         }
     }
@@ -104,13 +115,15 @@ impl Outcome {
             Outcome::NoSuchGroup => (5, 0, &[]),
             Outcome::NoReplica => (6, 0, &[]),
             Outcome::Busy { reason, .. } => (7, Refusal::Busy as u8, reason.as_bytes()),
+            Outcome::Shed { reason, .. } => (8, Refusal::Shed as u8, reason.as_bytes()),
         }
     }
 
     /// What stands before these bytes.
-    fn retry_after(&self) -> Option<U32> {
+    fn before(&self) -> Option<U32> {
         match self {
             Outcome::Busy { retry_after_us, .. } => Some((*retry_after_us).into()),
+            Outcome::Shed { instead, .. } => Some(instead.map_or(0, |node| node.0).into()),
             _ => None,
         }
     }
@@ -119,8 +132,9 @@ impl Outcome {
         let bare = |outcome| {
             if bytes.is_empty() { Ok(outcome) } else { Err(Malformed::Length) }
         };
-        let busy = Refusal::Busy as u8;
-        if !matches!((number, refusal), (3, _) | (_, 0)) && (number, refusal) != (7, busy) {
+        let (busy, shed) = (Refusal::Busy as u8, Refusal::Shed as u8);
+        let alone = (number, refusal) == (7, busy) || (number, refusal) == (8, shed);
+        if !matches!((number, refusal), (3, _) | (_, 0)) && !alone {
             return Err(Malformed::Field("refusal"));
         }
         match number {
@@ -128,7 +142,7 @@ impl Outcome {
             2 => Ok(Outcome::Service(bytes)),
             3 => {
                 let refusal = Refusal::from_number(refusal)
-                    .filter(|refusal| *refusal != Refusal::Busy)
+                    .filter(|refusal| !matches!(refusal, Refusal::Busy | Refusal::Shed))
                     .ok_or(Malformed::Field("refusal"))?;
                 Ok(Outcome::Refused(refusal, text(&bytes)?))
             }
@@ -138,6 +152,11 @@ impl Outcome {
             7 if refusal == busy => {
                 let (after, rest) = U32::read_from_prefix(&bytes).map_err(|_| Malformed::Length)?;
                 Ok(Outcome::Busy { retry_after_us: after.get(), reason: text(rest)? })
+            }
+            8 if refusal == shed => {
+                let (node, rest) = U32::read_from_prefix(&bytes).map_err(|_| Malformed::Length)?;
+                let instead = Some(NodeId(node.get())).filter(|node| node.0 != 0);
+                Ok(Outcome::Shed { instead, reason: text(rest)? })
             }
             _ => Err(Malformed::Field("outcome")),
         }
@@ -158,8 +177,9 @@ fn text(bytes: &[u8]) -> Result<String, Malformed> {
 /// | number | group | view | outcome | refusal | 0 | targets | bytes or text
 /// |        |       |      |         |         |   | length 4| then targets
 /// +--------+-------+------+---------+---------+---+---------+--------------
-/// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica  7 busy
+/// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica  7 busy  8 shed
 /// busy     refusal is 1, and before the text stand 4 bytes: microseconds until it may be asked again
+/// shed     refusal is 11, and before the text stand 4 bytes: the node that may answer it; 0: none is known
 /// targets  postcard (view, style, nodes) at the end, of that many bytes; 0: the client's are right
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,12 +223,12 @@ impl Reply {
             reserved: [0; 2],
             targets: u32::try_from(targets.len()).expect("targets are limited").into(),
         };
-        let after = self.outcome.retry_after();
-        let before = after.map_or(0, |_| size_of::<U32>());
-        let mut buffer = start(size_of::<ReplyHeader>() + before + bytes.len() + targets.len());
+        let before = self.outcome.before();
+        let room = before.map_or(0, |_| size_of::<U32>());
+        let mut buffer = start(size_of::<ReplyHeader>() + room + bytes.len() + targets.len());
         buffer.extend_from_slice(header.as_bytes());
-        if let Some(after) = after {
-            buffer.extend_from_slice(after.as_bytes());
+        if let Some(before) = before {
+            buffer.extend_from_slice(before.as_bytes());
         }
         buffer.extend_from_slice(bytes);
         buffer.extend_from_slice(&targets);

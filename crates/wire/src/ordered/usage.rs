@@ -4,11 +4,13 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::Classes;
 use crate::codec::at_most;
 use crate::limits::{MAX_REPLICAS, MAX_USAGE_REPLICAS};
 use crate::{GroupId, Malformed, NodeId, Share, ViewNumber};
 
-/// What the processors of the sender's host do now. | used | capacity | above: 0 or 1 | replicas: count, each group, share |
+/// What the processors of the sender's host do now, and who calls there. | used | capacity | above: 0 or 1 | replicas: count, each group, share
+/// | classes: four words | refused |
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// What is used of the capacity, by whomever.
@@ -19,6 +21,10 @@ pub struct Usage {
     pub above: bool,
     /// What the sender's replicas use, each group once and in order; at most [`MAX_USAGE_REPLICAS`], those that use most.
     pub replicas: Vec<(GroupId, Share)>,
+    /// How critical the calls are that clients sent there of late.
+    pub classes: Classes,
+    /// How many of them it has refused for that since its start.
+    pub refused: u64,
 }
 
 impl Usage {

@@ -363,8 +363,12 @@ fn lists_and_texts_of_frames_are_limited() {
     assert_eq!(refused_frame(samples::reply(refused, None)), "reason");
     let busy = Outcome::Busy { retry_after_us: 1, reason: reason.clone() };
     assert_eq!(refused_frame(samples::reply(busy, None)), "reason");
-    let twice = Outcome::Refused(Refusal::Busy, "one word for one thing".into());
-    assert_eq!(refused_frame(samples::reply(twice, None)), "refusal");
+    let shed = Outcome::Shed { instead: None, reason: reason.clone() };
+    assert_eq!(refused_frame(samples::reply(shed, None)), "reason");
+    for twice in [Refusal::Busy, Refusal::Shed] {
+        let twice = Outcome::Refused(twice, "one word for one thing".into());
+        assert_eq!(refused_frame(samples::reply(twice, None)), "refusal");
+    }
     assert_eq!(refused_frame(Frame::Farewell(Farewell { version: 1, reason })), "reason");
 }
 

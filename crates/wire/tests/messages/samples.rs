@@ -9,6 +9,7 @@ use wire::client::{Target, Targets};
 use wire::histogram::Times;
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
+use wire::ordered::Shedding;
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
@@ -313,6 +314,15 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 order: vec![NodeId(3), NodeId(2)],
             }),
         ),
+        (
+            "shedding",
+            Ordered::Shedding(Shedding {
+                node: NodeId(2),
+                level: 5,
+                term_ms: 6_000,
+                room: vec![NodeId(4), NodeId(3)],
+            }),
+        ),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
         (
@@ -413,7 +423,14 @@ pub fn replica_state() -> ReplicaState {
 
 fn usage() -> Usage {
     let replicas = vec![(GroupId(0xa1), Share::percent(20)), (GroupId(0xa2), Share(9))];
-    Usage { used: Share::percent(120), capacity: Share::percent(150), above: true, replicas }
+    Usage {
+        used: Share::percent(120),
+        capacity: Share::percent(150),
+        above: true,
+        replicas,
+        classes: [0, 5, 200].into_iter().collect(),
+        refused: 0x68,
+    }
 }
 
 fn ballot(opening: Option<u64>) -> Ballot {
@@ -520,6 +537,7 @@ pub fn request() -> client::Request {
 pub fn frames() -> Vec<(&'static str, Frame)> {
     let refused = Outcome::Refused(Refusal::Window, "wait".into());
     let busy = Outcome::Busy { retry_after_us: 0x1234, reason: "wait".into() };
+    let shed = Outcome::Shed { instead: Some(NodeId(3)), reason: "too much".into() };
     vec![
         ("hello", Frame::Hello(Hello::new(ClientId(0xc1)))),
         (
@@ -535,6 +553,7 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
         ("reply of the service", reply(Outcome::Service(Bytes::from_static(b"error")), None)),
         ("refused", reply(refused, Some(targets()))),
         ("busy", reply(busy, Some(targets()))),
+        ("shed", reply(shed, Some(targets()))),
         ("no such group", reply(Outcome::NoSuchGroup, None)),
         ("no replica", reply(Outcome::NoReplica, None)),
         ("farewell", Frame::Farewell(Farewell { version: 1, reason: "upgrade".into() })),

@@ -40,7 +40,7 @@ use wire::{
 use crate::samples::CLUSTER;
 pub use frames::frame;
 use frames::refusal;
-use hosts::{rank, usage};
+use hosts::{rank, shedding, usage};
 
 fn member() -> impl Strategy<Value = Member> {
     any::<(u32, u64)>()
@@ -451,6 +451,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         }),
         usage().prop_map(Ordered::Usage),
         rank().prop_map(Ordered::Rank),
+        shedding().prop_map(Ordered::Shedding),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),
         (any::<[u64; 2]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))

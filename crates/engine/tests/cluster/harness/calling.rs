@@ -92,7 +92,7 @@ impl<O: Base> Cluster<O> {
             view: self.views[&connection.caller],
             method: MethodId::of("append"),
             patience_us: patience.as_micros() as u32,
-            criticality: 0,
+            criticality: self.criticality,
             json: false,
             access,
             deputy: false,

@@ -75,6 +75,10 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         (refusal(), name()).prop_map(|(refusal, reason)| Outcome::Refused(refusal, reason)),
         (any::<u32>(), name())
             .prop_map(|(retry_after_us, reason)| Outcome::Busy { retry_after_us, reason }),
+        (any::<u32>(), name()).prop_map(|(node, reason)| Outcome::Shed {
+            instead: Some(NodeId(node)).filter(|node| node.0 != 0),
+            reason
+        }),
         Just(Outcome::NotPrimary),
         Just(Outcome::NoSuchGroup),
         Just(Outcome::NoReplica),

@@ -2,14 +2,29 @@
 
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
-use wire::ordered::{Rank, Usage};
+use wire::ordered::{Rank, Shedding, Usage};
 use wire::{GroupId, NodeId, Share, ViewNumber};
 
 pub fn usage() -> impl Strategy<Value = Usage> {
     let share = || (0..1u64 << 50).prop_map(Share);
     let replicas = btree_map(any::<u64>().prop_map(GroupId), share(), 0..9);
-    (share(), share(), any::<bool>(), replicas).prop_map(|(used, capacity, above, replicas)| {
-        Usage { used, capacity, above, replicas: replicas.into_iter().collect() }
+    let callers = (any::<Vec<u8>>(), any::<u64>());
+    (share(), share(), any::<bool>(), replicas, callers).prop_map(
+        |(used, capacity, above, replicas, (classes, refused))| Usage {
+            used,
+            capacity,
+            above,
+            replicas: replicas.into_iter().collect(),
+            classes: classes.into_iter().collect(),
+            refused,
+        },
+    )
+}
+
+pub fn shedding() -> impl Strategy<Value = Shedding> {
+    let room = btree_set(any::<u32>().prop_map(NodeId), 0..9);
+    (any::<(u32, u8)>(), 0..=3_600_000_u32, room).prop_map(|((node, level), term_ms, room)| {
+        Shedding { node: NodeId(node), level, term_ms, room: room.into_iter().collect() }
     })
 }
 

@@ -1,0 +1,161 @@
+//! A host that has too much to do refuses calls (`docs/protocol/manager.md`, "Shedding"): which, the manager says in the order; at its own node
+//! they are turned away before anything is done with them.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::vec::Vec;
+
+use wire::client::{Outcome, Request};
+use wire::ordered::{Classes, Hold, Ordered, Shedding};
+use wire::system::{MANAGER_ID, REGISTRY_ID};
+use wire::{Caller, Duration, Member, NodeId, Time};
+
+use super::Stack;
+use crate::api::Event;
+use crate::bug::Bug;
+use crate::callers::OWN;
+use crate::directory::Group;
+use crate::ordering::Ordering;
+use crate::style::{Conduct, Entry, Standing};
+
+/// Callers of a class of whom nothing was heard for so long are gone.
+const HEARD: Duration = Duration::from_secs(10);
+
+/// What hosts refuse, and who calls here.
+#[derive(Default)]
+pub(super) struct Sheds {
+    orders: BTreeMap<NodeId, Order>,
+    /// When calls of a criticality came here last.
+    heard: BTreeMap<u8, Time>,
+    refused: u64,
+}
+
+/// What one host was told.
+struct Order {
+    level: u8,
+    until: Time,
+    room: Vec<NodeId>,
+}
+
+impl<O: Ordering> Stack<O> {
+    /// Asks for this in the order. False if nothing is ordered now.
+    pub fn shed(&mut self, now: Time, shedding: Shedding) -> bool {
+        let active = self.membership.is_active();
+        if active {
+            self.order(now, Ordered::Shedding(shedding));
+            self.settle(now);
+        }
+        active
+    }
+
+    /// What hosts refuse calls below, and until when if nothing else is said.
+    pub fn sheds(&self) -> impl Iterator<Item = (NodeId, u8, Time)> + '_ {
+        self.sheds.orders.iter().map(|(node, order)| (*node, order.level, order.until))
+    }
+
+    /// A host is to refuse something, more, less, or nothing: kept until its term is over, and part of no history.
+    pub(super) fn shedding_told(&mut self, now: Time, shedding: Shedding) {
+        let (until, planted) = (now + shedding.term(), self.planted);
+        let Shedding { node, level, room, .. } = shedding;
+        if !self.membership.members().any(|member| member.node == node) {
+            return;
+        }
+        self.changes += 1;
+        let until = if planted.is(Bug::ShedForEver) { now + HEARD * 1_000 } else { until };
+        let before = match level {
+            0 => self.sheds.orders.remove(&node),
+            _ => self.sheds.orders.insert(node, Order { level, until, room }),
+        };
+        if before.map_or(0, |order| order.level) != level {
+            self.tell_level(node, level);
+        }
+    }
+
+    fn tell_level(&mut self, node: NodeId, level: u8) {
+        let told = self.usages.iter().find(|(member, _)| member.node == node);
+        let told = told.map_or(0, |(_, told)| told.usage.refused);
+        let refused = if node == self.me.node { self.sheds.refused } else { told };
+        self.event(Event::Shedding { node, level, refused });
+    }
+
+    /// When what a host was told ends by itself next.
+    pub(super) fn next_shedding_timeout(&self) -> Option<Time> {
+        self.sheds.orders.values().map(|order| order.until).min()
+    }
+
+    /// Nobody has said again that these hosts are to refuse anything.
+    pub(super) fn end_shedding(&mut self, now: Time) {
+        self.end_orders(|_, order| order.until <= now);
+    }
+
+    /// What was said to a life ends with it.
+    pub(super) fn forget_sheds(&mut self, members: &[Member]) {
+        self.end_orders(|node, _| !members.iter().any(|member| member.node == node));
+    }
+
+    fn end_orders(&mut self, ends: impl Fn(NodeId, &Order) -> bool) {
+        let over = self.sheds.orders.iter().filter(|(node, order)| ends(**node, order));
+        let over: Vec<NodeId> = over.map(|(node, _)| *node).collect();
+        for node in over {
+            self.changes += 1;
+            self.sheds.orders.remove(&node);
+            self.tell_level(node, 0);
+        }
+    }
+
+    /// How critical the calls are that came here of late, and how many were refused since the start.
+    pub(super) fn callers_told(&mut self, now: Time) -> (Classes, u64) {
+        self.sheds.heard.retain(|_, at| now < *at + HEARD);
+        (self.sheds.heard.keys().copied().collect(), self.sheds.refused)
+    }
+
+    /// A client's call comes. If this host has too much to do for it: what its client is told. It was not executed, nor will be by what it
+    /// does here: a call that is known here, or that another node is to take, goes its way.
+    pub(super) fn turn_away(
+        &mut self,
+        now: Time,
+        caller: Caller,
+        request: &Request,
+    ) -> Option<Outcome> {
+        if caller == OWN || matches!(request.group, MANAGER_ID | REGISTRY_ID) {
+            return None;
+        }
+        self.sheds.heard.insert(request.criticality, now);
+        let order = self.sheds.orders.get(&self.me.node).filter(|order| now < order.until)?;
+        let all = self.planted.is(Bug::ShedWhoever);
+        if request.criticality >= order.level && !all {
+            return None;
+        }
+        let group = self.directory.get(request.group)?;
+        let call = (request.group, request.client, request.number);
+        let is_known = self.hosted.get(&request.group).is_none_or(|hosted| {
+            !hosted.replica.has_state() || hosted.replica.known(call.1, call.2).is_some()
+        });
+        let is_ours = match request.access.reads() {
+            true => group.standing(self.me) != Standing::Stranger,
+            false => group.options.style.entry(group.standing(self.me)) == Entry::Open,
+        };
+        let anyway = self.planted.is(Bug::ShedKnown);
+        if !is_ours || (is_known || self.callers.get(&call).is_some()) && !anyway {
+            return None;
+        }
+        let instead = order.room.iter().copied().find(|node| may_answer(group, request, *node));
+        let reason = format!(
+            "the host of {} has more to do than it can do in time, and takes only calls of criticality {} and more; this one has {}: \
+             ask again later, or give it more if it may not wait",
+            self.me.node, order.level, request.criticality
+        );
+        self.sheds.refused += 1;
+        Some(Outcome::Shed { instead, reason })
+    }
+}
+
+/// Whether a call is answered at this node without those that have refused it.
+fn may_answer(group: &Group, request: &Request, node: NodeId) -> bool {
+    let style = group.options.style;
+    let alike = match request.access.reads() {
+        true => !style.orders_reads() && group.options.hold != Hold::One || !style.orders(),
+        false => style.all_speak(),
+    };
+    alike && group.synced().any(|member| member.node == node)
+}
