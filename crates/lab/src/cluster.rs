@@ -258,6 +258,12 @@ impl Cluster {
         Ok(())
     }
 
+    /// Starts a node once more, where no client knew it.
+    pub fn start_node_elsewhere(&mut self, id: NodeId) -> Outcome<()> {
+        self.clients.remove(&id);
+        self.start_node(id)
+    }
+
     /// The way into the control group that is a node's processor, if it is to have one.
     fn doors(&mut self, id: NodeId) -> Outcome<Vec<String>> {
         let Some((percent, slice)) = self.plan.processor else { return Ok(Vec::new()) };
