@@ -18,7 +18,7 @@ use crate::blackbox::objects::Objects;
 use crate::echo::{self, Echo, Transport, Waits};
 use crate::redundancy::{LedgerService, Pages};
 use crate::study::{self, Callee, Caller, Made, Side};
-use crate::{Outcome, blackbox, fan, flare, jgroup, machine};
+use crate::{Outcome, blackbox, fan, flare, interceptor, jgroup, machine};
 
 /// Which process to be.
 #[derive(Debug, clap::Args)]
@@ -74,6 +74,10 @@ enum Role {
     },
     /// Clients that call any server.
     Callers(jgroup::Orders),
+    /// A client that has made some calls, and does nothing more.
+    Resident(interceptor::Resident),
+    /// A client's machine that is answered without any node.
+    Steps(interceptor::Steps),
 }
 
 /// The question to a node's child: how much it has allocated.
@@ -142,6 +146,11 @@ pub fn run(options: &Options) -> Outcome<()> {
         }
         Role::Fan { size, peers } => fan::serve(*size, *peers, ready),
         Role::Callers(orders) => jgroup::serve(orders),
+        Role::Resident(orders) => interceptor::reside(orders),
+        Role::Steps(orders) => {
+            interceptor::step(orders);
+            Ok(())
+        }
     }
 }
 

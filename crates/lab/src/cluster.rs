@@ -221,6 +221,9 @@ impl Cluster {
         if id.0 <= self.plan.replicas {
             arguments.extend(self.plan.groups.iter().flat_map(|group| ["--host", group]));
         }
+        if id.0 == 1 {
+            arguments.extend(self.plan.alone.iter().flat_map(|group| ["--host", group]));
+        }
         if id.0 + self.plan.replicas > self.plan.nodes {
             arguments.extend(self.plan.on_last.iter().flat_map(|group| ["--host", group]));
         }
@@ -381,8 +384,9 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, on_last, placed, .. } = self.plan;
+        let Plan { replicas, groups, on_last, alone, placed, .. } = self.plan;
         let usual = groups.iter().chain(on_last).map(|group| (*group, replicas as usize));
+        let usual = usual.chain(alone.iter().map(|group| (*group, 1)));
         let placed = placed.into_iter().flat_map(|scene| scene.servers);
         let wanted: Vec<(&str, usize)> =
             usual.chain(placed.map(|it| (it.group, it.on.len()))).collect();

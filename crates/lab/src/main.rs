@@ -21,6 +21,7 @@ mod floors;
 mod growth;
 mod hosts;
 mod idle;
+mod interceptor;
 mod jgroup;
 mod latency;
 mod lateness;
@@ -94,6 +95,8 @@ enum Experiment {
     Study(study::Options),
     /// FLARe's experiments: processors fail, and clients go where there is room, or where a list written beforehand sends them.
     Flare(flare::Options),
+    /// FLARe 4.5: what a client's targets cost while nothing fails, a call and in memory.
+    Interceptor(interceptor::Options),
     /// Jgroup's experiments: 7 to 70 clients of four servers that crash and return, by how clients learn of it.
     Jgroup(jgroup::Options),
     /// How long a dead member stays in the registry, by notification, lease and both, and their traffic.
@@ -127,6 +130,7 @@ fn main() -> ExitCode {
         Experiment::Hosts(options) => scenario::run(&options),
         Experiment::Study(options) => study::run(&options),
         Experiment::Flare(options) => flare::run(&options),
+        Experiment::Interceptor(options) => interceptor::run(&options),
         Experiment::Jgroup(options) => jgroup::run(&options),
         Experiment::Registry(options) => registry::run(&options),
         Experiment::Redundancy(options) => redundancy::run(&options),
