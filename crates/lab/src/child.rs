@@ -18,7 +18,7 @@ use crate::blackbox::objects::Objects;
 use crate::echo::{self, Echo, Transport, Waits};
 use crate::redundancy::{LedgerService, Pages};
 use crate::study::{self, Callee, Caller, Made, Side};
-use crate::{Outcome, blackbox, fan, flare, machine};
+use crate::{Outcome, blackbox, fan, flare, interceptor, jgroup, machine};
 
 /// Which process to be.
 #[derive(Debug, clap::Args)]
@@ -72,6 +72,12 @@ enum Role {
         #[arg(long)]
         peers: usize,
     },
+    /// Clients that call any server.
+    Callers(jgroup::Orders),
+    /// A client that has made some calls, and does nothing more.
+    Resident(interceptor::Resident),
+    /// A client's machine that is answered without any node.
+    Steps(interceptor::Steps),
 }
 
 /// The question to a node's child: how much it has allocated.
@@ -139,6 +145,12 @@ pub fn run(options: &Options) -> Outcome<()> {
             echo::serve(*transport, *size, *answer, *waits, ready)
         }
         Role::Fan { size, peers } => fan::serve(*size, *peers, ready),
+        Role::Callers(orders) => jgroup::serve(orders),
+        Role::Resident(orders) => interceptor::reside(orders),
+        Role::Steps(orders) => {
+            interceptor::step(orders);
+            Ok(())
+        }
     }
 }
 
@@ -152,6 +164,9 @@ fn host(node: &Node, groups: &[String]) -> Outcome<()> {
             }
         } else if let Some(options) = flare::hosted(group) {
             node.host(group, options, flare::Taker::default)?;
+        } else if group == jgroup::GROUP {
+            let id = node.id();
+            node.host(group, options_of(group)?, move || jgroup::Named(id))?;
         } else if group.ends_with(blackbox::OBJECTS) {
             node.host(group, options_of(group)?, Objects::default)?;
         } else {

@@ -221,6 +221,9 @@ impl Cluster {
         if id.0 <= self.plan.replicas {
             arguments.extend(self.plan.groups.iter().flat_map(|group| ["--host", group]));
         }
+        if id.0 == 1 {
+            arguments.extend(self.plan.alone.iter().flat_map(|group| ["--host", group]));
+        }
         if id.0 + self.plan.replicas > self.plan.nodes {
             arguments.extend(self.plan.on_last.iter().flat_map(|group| ["--host", group]));
         }
@@ -256,6 +259,12 @@ impl Cluster {
         let members = Admin::connect(self.admin(id))?.status()?.ring.members.len();
         self.members.entry(id).or_insert(members);
         Ok(())
+    }
+
+    /// Starts a node once more, where no client knew it.
+    pub fn start_node_elsewhere(&mut self, id: NodeId) -> Outcome<()> {
+        self.clients.remove(&id);
+        self.start_node(id)
     }
 
     /// The way into the control group that is a node's processor, if it is to have one.
@@ -375,8 +384,9 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, on_last, placed, .. } = self.plan;
+        let Plan { replicas, groups, on_last, alone, placed, .. } = self.plan;
         let usual = groups.iter().chain(on_last).map(|group| (*group, replicas as usize));
+        let usual = usual.chain(alone.iter().map(|group| (*group, 1)));
         let placed = placed.into_iter().flat_map(|scene| scene.servers);
         let wanted: Vec<(&str, usize)> =
             usual.chain(placed.map(|it| (it.group, it.on.len()))).collect();

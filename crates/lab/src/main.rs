@@ -21,6 +21,8 @@ mod floors;
 mod growth;
 mod hosts;
 mod idle;
+mod interceptor;
+mod jgroup;
 mod latency;
 mod lateness;
 mod load;
@@ -93,6 +95,10 @@ enum Experiment {
     Study(study::Options),
     /// FLARe's experiments: processors fail, and clients go where there is room, or where a list written beforehand sends them.
     Flare(flare::Options),
+    /// FLARe 4.5: what a client's targets cost while nothing fails, a call and in memory.
+    Interceptor(interceptor::Options),
+    /// Jgroup's experiments: 7 to 70 clients of four servers that crash and return, by how clients learn of it.
+    Jgroup(jgroup::Options),
     /// How long a dead member stays in the registry, by notification, lease and both, and their traffic.
     Registry(registry::Options),
     /// How long a deployed group has too few replicas, when nodes and programs are killed at random and nobody helps.
@@ -124,6 +130,8 @@ fn main() -> ExitCode {
         Experiment::Hosts(options) => scenario::run(&options),
         Experiment::Study(options) => study::run(&options),
         Experiment::Flare(options) => flare::run(&options),
+        Experiment::Interceptor(options) => interceptor::run(&options),
+        Experiment::Jgroup(options) => jgroup::run(&options),
         Experiment::Registry(options) => registry::run(&options),
         Experiment::Redundancy(options) => redundancy::run(&options),
         Experiment::Outsider(options) => outsider::run(&options),

@@ -103,7 +103,7 @@ impl Chart {
         let (mut x, mut y) = (LEFT, ROW / 2.0);
         let mut places = Vec::with_capacity(self.series.len());
         for series in &self.series {
-            let width = 34.0 + series.name.chars().count() as f64 * LETTER;
+            let width = 42.0 + series.name.chars().count() as f64 * LETTER;
             if x + width > WIDTH - RIGHT && x > LEFT {
                 (x, y) = (LEFT, y + ROW);
             }

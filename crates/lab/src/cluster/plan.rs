@@ -19,6 +19,8 @@ pub struct Plan {
     pub groups: &'static [&'static str],
     /// Groups whose replicas are on the last nodes instead.
     pub on_last: &'static [&'static str],
+    /// Groups that have one replica, on the first node.
+    pub alone: &'static [&'static str],
     /// Groups that have nodes of their own.
     pub placed: Option<&'static Scene>,
     /// What of it is protected.
@@ -56,6 +58,7 @@ impl Default for Plan {
             replicas: 3,
             groups: &[],
             on_last: &[],
+            alone: &[],
             placed: None,
             protect: Protect::None,
             placement: Placement::Loopback,
