@@ -149,7 +149,7 @@ pub enum EventKind {
     /// A node may have replicas again.
     DrainEnded { host: NodeId },
     /// A host refuses calls less critical than `level` from here on; 0: none any more. It had refused so many since its start.
-    Shedding { node: NodeId, level: u8, refused: u64 },
+    Shedding { host: NodeId, level: u8, refused: u64 },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     /// A call came again, and was not executed again.
@@ -343,8 +343,8 @@ impl From<&Event> for EventKind {
             Event::Relieved { member, used, capacity } => {
                 EventKind::Relieved { member, used, capacity }
             }
-            Event::Shedding { node, level, refused } => {
-                EventKind::Shedding { node, level, refused }
+            Event::Shedding { node: host, level, refused } => {
+                EventKind::Shedding { host, level, refused }
             }
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }
@@ -472,5 +472,21 @@ mod tests {
             "{json}"
         );
         assert_eq!(serde_json::from_str::<EventRecord>(&json).unwrap(), record);
+    }
+
+    #[test]
+    fn what_is_told_of_another_node_is_not_taken_for_who_tells_it() {
+        let node = NodeId(3);
+        let group = || String::from("own");
+        for event in [
+            Event::Shedding { node, level: 4, refused: 9 },
+            Event::Drained { node, begins: true },
+            Event::Deployment { group: group(), news: DeploymentNews::Changing { node } },
+            Event::Deployment { group: group(), news: DeploymentNews::Failing { node } },
+        ] {
+            let record = EventRecord::new(12, NodeId(1), &event);
+            let json = serde_json::to_string(&record).unwrap();
+            assert_eq!(serde_json::from_str::<EventRecord>(&json).unwrap(), record, "{json}");
+        }
     }
 }

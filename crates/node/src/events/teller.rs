@@ -134,11 +134,11 @@ impl Teller {
             EventKind::Withdrawn { group } => format!("{group}: withdrawn, all replicas end"),
             EventKind::DrainBegan { host } => format!("{host} is to be emptied"),
             EventKind::DrainEnded { host } => format!("{host} may have replicas again"),
-            EventKind::Shedding { node, level: 0, refused } => {
-                format!("{node}: the host refuses no calls any more ({refused} since its start)")
+            EventKind::Shedding { host, level: 0, refused } => {
+                format!("{host}: the host refuses no calls any more ({refused} since its start)")
             }
-            EventKind::Shedding { node, level, .. } => {
-                format!("{node}: the host refuses calls of criticality below {level}")
+            EventKind::Shedding { host, level, .. } => {
+                format!("{host}: the host refuses calls of criticality below {level}")
             }
             EventKind::View { group, view, replicas, primary } => {
                 let ranks: Vec<String> = replicas
