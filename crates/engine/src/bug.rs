@@ -31,10 +31,6 @@ pub enum Bug {
     OldPrimaryStays,
     /// A host that refuses calls refuses the most critical, too.
     ShedWhoever,
-    /// It says of a call that it has executed that it was not.
-    ShedKnown,
-    /// What it was told lasts until it is told otherwise.
-    ShedForEver,
     /// Calls under way at the primary that moves are dropped.
     DropMovedCalls,
     /// A node says of a call that it gave to the ring that it was not executed.
@@ -267,7 +263,7 @@ impl Bug {
 
     /// Those of hosts that refuse calls.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_SHEDDING: &[Bug] = &[Bug::ShedWhoever, Bug::ShedKnown, Bug::ShedForEver];
+    pub const OF_SHEDDING: &[Bug] = &[Bug::ShedWhoever];
 
     /// Those of services that hang.
     #[cfg(feature = "planted-bugs")]

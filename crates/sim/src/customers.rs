@@ -64,6 +64,8 @@ struct Pending {
     deadline: Time,
     /// It must be answered by the service, whatever happens.
     must: bool,
+    /// Refusals of this client's calls when it began, for they are less critical than others.
+    shed: u64,
     /// It calls another group.
     relays: bool,
     /// Its reply says what this register held.
@@ -200,8 +202,8 @@ impl Customer {
             .filter(|call| !matches!(call, RegisterCall::Write(..)))
             .map(|call| (group, Register.key(&call)));
         let relays = method == RELAY;
-        let must = must && self.demanding;
-        self.under_way.insert(id, Pending { group, words, deadline, must, relays, register });
+        let (must, shed) = (must && self.demanding, self.session.stats().shed);
+        self.under_way.insert(id, Pending { group, words, deadline, must, shed, relays, register });
         Begun { call: id, group, method, body, access, binding: !access.reads() }
     }
 
@@ -237,6 +239,8 @@ impl Customer {
             Ok(_) | Err(CallError::Service(_)) => None,
             // Whether it may be is for the checker of shedding to judge.
             Err(CallError::Refused { refusal: Refusal::Shed, .. }) => None,
+            // It may have been executed, so the refusal is not the end.
+            Err(_) if self.session.stats().shed > pending.shed => None,
             // That it may say `Split` here is for the checker of votes to judge.
             Err(CallError::Refused { refusal: Refusal::NoSuchMethod | Refusal::Split, .. }) => None,
             Err(error) => Some(error.to_string()),

@@ -55,13 +55,12 @@ impl<O: Ordering> Stack<O> {
 
     /// A host is to refuse something, more, less, or nothing: kept until its term is over, and part of no history.
     pub(super) fn shedding_told(&mut self, now: Time, shedding: Shedding) {
-        let (until, planted) = (now + shedding.term(), self.planted);
+        let until = now + shedding.term();
         let Shedding { node, level, room, .. } = shedding;
         if !self.membership.members().any(|member| member.node == node) {
             return;
         }
         self.changes += 1;
-        let until = if planted.is(Bug::ShedForEver) { now + HEARD * 1_000 } else { until };
         let before = match level {
             0 => self.sheds.orders.remove(&node),
             _ => self.sheds.orders.insert(node, Order { level, until, room }),
@@ -135,8 +134,7 @@ impl<O: Ordering> Stack<O> {
             true => group.standing(self.me) != Standing::Stranger,
             false => group.options.style.entry(group.standing(self.me)) == Entry::Open,
         };
-        let anyway = self.planted.is(Bug::ShedKnown);
-        if !is_ours || (is_known || self.callers.get(&call).is_some()) && !anyway {
+        if !is_ours || is_known || self.callers.get(&call).is_some() {
             return None;
         }
         let instead = order.room.iter().copied().find(|node| may_answer(group, request, *node));
