@@ -26,6 +26,9 @@ pub const POLL: Duration = Duration::from_millis(20);
 /// From the order to begin until the first call is due.
 const RUN_UP: u64 = 200_000_000;
 
+/// From then on until what nodes tell of their use has events in it.
+const SETTLED: u64 = 800_000_000;
+
 /// Times that the cluster is begun anew when another program takes a port in between.
 const TRIES: u32 = 3;
 
@@ -58,13 +61,14 @@ pub fn conduct(plan: &Plan, interrupt: Arc<AtomicUsize>) -> Result<Outcome, Fail
     }
     let mut choice = run.choose()?;
     let clients = run.start_clients(&network)?;
-    if let Some(choice) = &mut choice {
-        // Its window has passed meanwhile.
-        choice.used_percent = run.used(choice.busy);
-    }
     run.started = clock::now() + RUN_UP;
     run.stage.go(run.started)?;
     run.now("events flow");
+    if let Some(choice) = &mut choice {
+        // No fault is as early, and what a node tells of itself is of a window that is over.
+        run.wait_until(run.started + SETTLED)?;
+        choice.used_percent = run.used(choice.busy);
+    }
     let faults = run.play_faults()?;
     run.finish_clients()?;
     run.now("comparing what the sensors wrote down with every replica's state");
