@@ -221,13 +221,28 @@ impl Membership {
         &mut self,
         ring: RingId,
         members: Vec<Member>,
-        (replicas, ahead): (Vec<(GroupId, Place)>, Vec<GroupId>),
+        brought: (Vec<(GroupId, Place)>, Vec<GroupId>),
         recall: Option<Recall>,
     ) -> Announce {
         self.ring = ring;
         self.phase = Phase::Announcing { members, announces: BTreeMap::new() };
+        self.announcement(brought, recall)
+    }
+
+    /// What this node brings is about to be weighed, or to be taken for the groups' state.
+    pub(crate) fn counts_on_announces(&self) -> bool {
+        matches!(self.phase, Phase::Announcing { .. } | Phase::Installing { .. })
+            && self.ring != RingId::default()
+    }
+
+    /// What this node has to announce in this configuration.
+    pub(crate) fn announcement(
+        &self,
+        (replicas, ahead): (Vec<(GroupId, Place)>, Vec<GroupId>),
+        recall: Option<Recall>,
+    ) -> Announce {
         Announce {
-            ring,
+            ring: self.ring,
             first_life: self.first_life,
             last: self.last.clone(),
             attempts: self.attempts.clone(),
@@ -240,8 +255,16 @@ impl Membership {
     }
 
     /// An announcement is delivered. With the last one comes the verdict, and whether this node
-    /// is to order the installation.
+    /// is to order the installation. A member's second one takes back what it has lost since the first.
     pub(crate) fn announce(&mut self, sender: Member, announce: Announce) -> Option<(bool, bool)> {
+        if matches!(self.phase, Phase::Installing { .. })
+            && announce.ring == self.ring
+            && let Some(first) = self.announces.get_mut(&sender)
+        {
+            first.replicas = announce.replicas;
+            first.ahead = announce.ahead;
+            return None;
+        }
         let Phase::Announcing { members, announces } = &mut self.phase else { return None };
         if announce.ring != self.ring || !members.contains(&sender) {
             return None;

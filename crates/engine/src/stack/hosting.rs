@@ -114,7 +114,18 @@ impl<O: Ordering> Stack<O> {
         if let Some(hosted) = self.hosted.get_mut(&group) {
             hosted.abandoned = true;
             self.with_replica(now, group, |replica, effects| replica.idle(effects));
+            self.take_back(now);
             self.unhost(now, group);
+        }
+    }
+
+    /// A state is lost here. If the members are just telling each other what they bring, they are told at once: whom they take for
+    /// the one who has the most makes all others give up what they have (seed 309362).
+    fn take_back(&mut self, now: Time) {
+        if self.membership.counts_on_announces() {
+            let brought = (self.replicas_with_state(), self.replicas_ahead());
+            let announce = self.membership.announcement(brought, self.recall());
+            self.order(now, Ordered::Announce(announce));
         }
     }
 
@@ -207,6 +218,7 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
         hosted.lost = true;
         let returns = !hosted.leaving;
+        self.take_back(now);
         self.order(now, Ordered::LeaveGroup(LeaveGroup { group, returns }));
     }
 
@@ -272,8 +284,13 @@ impl<O: Ordering> Stack<O> {
     }
 
     pub(super) fn reconcile_replicas(&mut self, now: Time) {
-        // Who has no state did not announce any: the table says so now.
-        self.hosted.values_mut().for_each(|hosted| hosted.lost = false);
+        // Who has no state did not announce any: the table says so now. What was lost since is not begun anew.
+        let announced =
+            self.membership.announces().get(&self.me).map(|announce| &announce.replicas);
+        for (id, hosted) in &mut self.hosted {
+            let counted_on = announced.is_some_and(|all| all.iter().any(|(group, _)| group == id));
+            hosted.lost &= counted_on;
+        }
         let known = self.directory.iter().map(|(id, _)| id);
         let ids: BTreeSet<GroupId> = self.hosted.keys().copied().chain(known).collect();
         for id in ids {

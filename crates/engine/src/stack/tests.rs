@@ -4,6 +4,7 @@
 mod awaited;
 mod deputies;
 mod holding;
+mod losing;
 mod reading;
 mod scripted;
 mod storing;

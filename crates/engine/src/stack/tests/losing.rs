@@ -1,0 +1,86 @@
+//! A state that is lost while the members of a new component tell each other what they bring.
+
+use super::*;
+
+/// Node 1 took one request more than node 2, and both say so in a new configuration.
+fn furthest() -> Room {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.join(2);
+    room.snapshot();
+    let transfer = room.stack.directory.get(log()).expect("the group").view;
+    room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
+    room.request(1, 1);
+    let first = room.stack.replicas_with_state();
+    room.request(1, 2);
+    let second = room.stack.replicas_with_state();
+    assert_ne!(first, second);
+    room.configure(2);
+    for (node, replicas) in [(1, second), (2, first), (3, Vec::new())] {
+        room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
+    }
+    room.stack.ordering.multicast.clear();
+    room
+}
+
+/// The table as the authority has it, of whom the order has no second request.
+fn install(room: &mut Room) {
+    let mut table = room.stack.directory.entries();
+    table[0].last = table[0].floor;
+    room.install(table);
+}
+
+fn synced(room: &Room) -> Vec<Member> {
+    room.stack.directory.get(log()).expect("the group").synced().collect()
+}
+
+fn announced(room: &Room) -> Option<Announce> {
+    let ordered = |payload| Ordered::decode(payload).expect("what it wrote");
+    room.stack.ordering.multicast.iter().map(ordered).find_map(|ordered| match ordered {
+        Ordered::Announce(announce) => Some(announce),
+        _ => None,
+    })
+}
+
+#[test]
+fn who_has_taken_the_most_goes_on() {
+    let mut room = furthest();
+    install(&mut room);
+    assert_eq!(synced(&room), [member(1)]);
+}
+
+/// Simulator seed 309362: the group had nobody left, though the other had all that was answered.
+#[test]
+fn who_loses_it_before_the_installation_takes_its_announcement_back() {
+    let mut room = furthest();
+    room.stack.abandon(NOW, log());
+    let again = announced(&room).expect("what it said is not true any more");
+    assert_eq!(again.replicas, []);
+    room.deliver(1, Ordered::Announce(again));
+    install(&mut room);
+    assert_eq!(synced(&room), [member(2)]);
+}
+
+#[test]
+fn a_state_that_others_count_on_is_not_begun_anew() {
+    let mut room = furthest();
+    let group = log();
+    room.stack.with_replica(NOW, group, |replica, effects| replica.idle(effects));
+    room.stack.rejoin(NOW, group);
+    assert_eq!(announced(&room).map(|announce| announce.replicas), Some(Vec::new()));
+    install(&mut room);
+    assert_eq!(synced(&room), [member(1)], "that it was lost comes too late");
+    assert_eq!(room.stack.replicas_with_state(), [], "what it would begin with was never answered");
+    assert!(announced(&room).is_some());
+}
+
+#[test]
+fn in_a_component_nothing_is_announced() {
+    let mut room = Room::active(Vec::new());
+    room.host();
+    room.join(1);
+    room.stack.ordering.multicast.clear();
+    room.stack.abandon(NOW, log());
+    assert_eq!(announced(&room), None);
+}
