@@ -279,6 +279,15 @@ impl Session {
         }
     }
 
+    /// A target has lost the call, and lives: it goes to the next one at once, unless it has gone there already.
+    fn lose_attempt(&mut self, now: Time, id: CallId) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        (call.unsure, call.owes) = (true, true);
+        if call.phase == Phase::Attempting && call.attempts.is_empty() {
+            self.try_again(now, id, Cause::Lost);
+        }
+    }
+
     /// The timer of a call fired.
     pub(crate) fn call_due(&mut self, now: Time, id: CallId) {
         let Some(call) = self.calls.get_mut(&id) else { return };
@@ -386,7 +395,10 @@ impl Session {
     }
 
     pub(crate) fn handle_reply(&mut self, now: Time, link: Link, reply: Reply) {
-        let Some(group) = self.groups.get(&reply.group) else { return };
+        let Some(group) = self.groups.get_mut(&reply.group) else { return };
+        if reply.outcome.is_result() && reply.targets.is_none() {
+            group.confirmed(reply.view);
+        }
         let mut call = group.active.get(&reply.number).copied();
         if self.planted.is(Bug::AnswerAnyCall) {
             let waits =
@@ -450,6 +462,12 @@ impl Session {
             }
             Outcome::Refused(refusal, reason) => Ok(Err(CallError::Refused { refusal, reason })),
             Outcome::NotPrimary | Outcome::NoReplica => Err(CallError::NoReplica),
+            Outcome::Gone => {
+                if let Some(targets) = targets {
+                    self.learn(now, group, targets, news);
+                }
+                return self.lose_attempt(now, id);
+            }
             Outcome::NoSuchGroup => {
                 return self.handle_denial(now, id, group);
             }

@@ -233,6 +233,12 @@ impl Group {
         news
     }
 
+    /// A target has answered by this view: if it is the known one, whoever knows no better is not believed (simulator seed 361725: a node that
+    /// was asked before knew no view at all).
+    pub(crate) fn confirmed(&mut self, view: ViewNumber) {
+        self.doubt &= view != self.targets.view;
+    }
+
     /// A node says that there is no such group. True if that is to be believed.
     pub(crate) fn deny(&mut self) -> bool {
         self.denials += 1;

@@ -52,7 +52,7 @@ fn targets(source: &mut Source<'_>) -> Option<Targets> {
 }
 
 fn outcome(source: &mut Source<'_>) -> Outcome {
-    match source.below(8) {
+    match source.below(11) {
         0 => Outcome::Service(Bytes::from_static(b"no")),
         1 => Outcome::Busy { retry_after_us: source.number() as u32, reason: "later".into() },
         2 => Outcome::Refused(Refusal::Stale, String::new()),
@@ -60,6 +60,7 @@ fn outcome(source: &mut Source<'_>) -> Outcome {
         8 => Outcome::Shed { instead: Some(NodeId(source.below(4) as u32)), reason: "much".into() },
         4 => Outcome::NoSuchGroup,
         5 => Outcome::NoReplica,
+        6 => Outcome::Gone,
         _ => Outcome::Ok(Bytes::copy_from_slice(source.bytes(20))),
     }
 }

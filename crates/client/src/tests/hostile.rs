@@ -18,7 +18,7 @@ fn any_targets(random: &mut Random) -> Targets {
 }
 
 fn any_outcome(random: &mut Random) -> Outcome {
-    match random.below(8) {
+    match random.below(9) {
         0 => Outcome::Ok(Bytes::from_static(b"lie")),
         1 => Outcome::Service(Bytes::new()),
         2 => Outcome::Busy {
@@ -32,6 +32,7 @@ fn any_outcome(random: &mut Random) -> Outcome {
             reason: String::new(),
         },
         5 => Outcome::NoSuchGroup,
+        8 => Outcome::Gone,
         _ => Outcome::NoReplica,
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use wire::Time;
-use wire::client::{Outcome, Refusal};
+use wire::client::{Bound, Frame, Outcome, Refusal};
 
 use super::cluster::{Cluster, LATENCY, Manner, address, ms, targets};
 use crate::attempts::BUSY_RETRIES;
@@ -41,6 +41,42 @@ fn a_lost_connection_sends_the_call_over_the_warm_one_at_once() {
     let group = wire::GroupId::of(super::cluster::GROUP);
     let event = Event::FailedOver { group, number: 2, from, to, cause };
     assert!(cluster.events.contains(&event));
+}
+
+#[test]
+fn what_a_target_has_lost_goes_to_the_next_one_at_once() {
+    let mut cluster = bound(3);
+    cluster.node(1).manner = Manner::Answer(Outcome::Gone, None);
+    let before = cluster.now;
+    cluster.finish(ms(1_000)).unwrap();
+    assert_eq!(cluster.now - before, LATENCY * 4, "two round trips");
+    assert_eq!(cluster.path(2), [address(1), address(2)]);
+    assert_eq!(cluster.session.stats().retries, 1, "it may have been executed");
+    cluster.node(2).manner = Manner::Answer(Outcome::NotPrimary, None);
+    cluster.node(3).manner = Manner::Answer(Outcome::NotPrimary, None);
+    let error = cluster.finish(ms(1_000)).unwrap_err();
+    assert_eq!((error.was_executed(), error), (None, CallError::DeadlineExceeded));
+    let (requests, retries) = (cluster.requests.len(), cluster.session.stats().retries);
+    assert!(requests < 100 && retries <= 21, "with pauses: {requests} requests, {retries} retries");
+}
+
+#[test]
+fn who_knows_no_view_is_not_believed_after_a_target_has_answered_by_the_known_one() {
+    let mut cluster = bound(2);
+    cluster.node(1).manner = Manner::Hold;
+    cluster.node(2).manner = Manner::Hold;
+    cluster.node(2).bound = None;
+    cluster.call(ms(5_000));
+    cluster.run(ms(300));
+    let group = wire::GroupId::of(super::cluster::GROUP);
+    assert!(cluster.session.groups[&group].doubt, "all targets are silent, and nobody knew better");
+    let link = cluster.link_to(1);
+    cluster.inject(link, Cluster::reply(2, 1, answer("done")));
+    let link = cluster.link_to(2);
+    cluster.inject(link, Frame::Bound(Bound { group, targets: Some(targets(0, &[])) }));
+    assert_eq!(cluster.session.groups[&group].view().0, 1);
+    cluster.node(1).manner = Manner::ok();
+    cluster.finish(ms(1_000)).unwrap();
 }
 
 #[test]

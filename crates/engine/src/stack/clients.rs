@@ -458,6 +458,16 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// This node's replica is gone, and with it whatever was given to it without a place in the order: nobody else has those calls. Their clients
+    /// are told, who would otherwise wait here for what never comes (simulator seed 376321).
+    pub(super) fn give_up_served(&mut self, group: GroupId) {
+        for call in self.callers.of_group(group) {
+            if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Serving) {
+                self.conclude(call, Outcome::Gone);
+            }
+        }
+    }
+
     fn refuse(&mut self, caller: Caller, request: &Request, refusal: Refusal, reason: String) {
         self.send_reply(caller, request, Outcome::Refused(refusal, reason));
     }

@@ -116,6 +116,7 @@ impl<O: Ordering> Stack<O> {
             self.with_replica(now, group, |replica, effects| replica.idle(effects));
             self.take_back(now);
             self.unhost(now, group);
+            self.give_up_served(group);
         }
     }
 

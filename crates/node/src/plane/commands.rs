@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use manager::book::{Answer, Command};
+use manager::book::Command;
+use serde::de::DeserializeOwned;
 use wire::client::Outcome;
 use wire::limits::MAX_ADMIN_CONNECTIONS;
 use wire::system::MANAGER_ID;
@@ -29,25 +30,31 @@ impl Commands {
 
     pub(super) fn answered(&mut self, number: u64, outcome: Outcome) {
         let Some(reply) = self.waiting.remove(&number) else { return };
-        let answer = match outcome {
-            Outcome::Ok(bytes) => {
-                let answer = postcard::from_bytes::<Answer>(&bytes);
-                answer.map_err(|_| {
-                    "the answer is of another version: let all nodes run the same".into()
-                })
-            }
-            Outcome::Service(text) => Err(String::from_utf8_lossy(&text).into_owned()),
-            Outcome::Refused(_, reason)
-            | Outcome::Busy { reason, .. }
-            | Outcome::Shed { reason, .. } => Err(reason),
-            Outcome::NoReplica | Outcome::NotPrimary => {
-                Err("the manager's group does not answer: is there a quorum (`steadfast status`)?"
-                    .into())
-            }
-            Outcome::NoSuchGroup => Err(NO_MANAGER.into()),
-        };
+        let answer = answer_of(
+            outcome,
+            "the manager's group does not answer: is there a quorum (`steadfast status`)?",
+            NO_MANAGER,
+        );
         // Who asked may have given up.
         let _ = reply.try_send(answer);
+    }
+}
+
+/// What a group of the cluster's own has answered, or why it has not, for people: it is `silent`, or there is none.
+pub(super) fn answer_of<A: DeserializeOwned>(
+    outcome: Outcome,
+    silent: &str,
+    none: &str,
+) -> Result<A, String> {
+    match outcome {
+        Outcome::Ok(bytes) => postcard::from_bytes(&bytes)
+            .map_err(|_| "the answer is of another version: let all nodes run the same".into()),
+        Outcome::Service(text) => Err(String::from_utf8_lossy(&text).into_owned()),
+        Outcome::Refused(_, reason)
+        | Outcome::Busy { reason, .. }
+        | Outcome::Shed { reason, .. } => Err(reason),
+        Outcome::NoReplica | Outcome::NotPrimary | Outcome::Gone => Err(silent.into()),
+        Outcome::NoSuchGroup => Err(none.into()),
     }
 }
 

@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use registry::{Answer, Command, Hosted, Sight};
+use registry::{Command, Hosted, Sight};
 use wire::client::Outcome;
 use wire::limits::MAX_ADMIN_CONNECTIONS;
 use wire::system::{REGISTRY, REGISTRY_ID};
 use wire::{Duration, GroupId, Time};
 
+use super::commands::answer_of;
 use super::{Plane, RegistryReply};
 use crate::registering::{Shelf, View};
 use crate::timer::wall_clock;
 
 /// How long a command may take to be answered. Less than its asker waits.
 const PATIENCE: Duration = Duration::from_secs(4);
+
+const SILENT: &str = "the registry does not answer: is there a quorum (`steadfast status`)?";
 
 /// Who waits for answers, by the call's number.
 pub(crate) struct Registrations {
@@ -31,17 +34,7 @@ impl Registrations {
     /// Takes the outcome of a call of the node's own, if it is of these.
     pub(super) fn answered(&mut self, number: u64, outcome: Outcome) -> Option<Outcome> {
         let Some(reply) = self.waiting.remove(&number) else { return Some(outcome) };
-        let answer = match outcome {
-            Outcome::Ok(bytes) => postcard::from_bytes::<Answer>(&bytes)
-                .map_err(|_| "the answer is of another version: let all nodes run the same".into()),
-            Outcome::Service(text) => Err(String::from_utf8_lossy(&text).into_owned()),
-            Outcome::Refused(_, reason)
-            | Outcome::Busy { reason, .. }
-            | Outcome::Shed { reason, .. } => Err(reason),
-            Outcome::NoReplica | Outcome::NotPrimary | Outcome::NoSuchGroup => {
-                Err("the registry does not answer: is there a quorum (`steadfast status`)?".into())
-            }
-        };
+        let answer = answer_of(outcome, SILENT, SILENT);
         // Who asked may have given up.
         let _ = reply.try_send(answer);
         None

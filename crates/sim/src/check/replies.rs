@@ -35,7 +35,8 @@ pub fn of_the_service(outcome: &Outcome) -> bool {
         | Outcome::NoSuchGroup
         | Outcome::NoReplica
         | Outcome::Busy { .. }
-        | Outcome::Shed { .. } => false,
+        | Outcome::Shed { .. }
+        | Outcome::Gone => false,
     }
 }
 

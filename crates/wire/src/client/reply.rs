@@ -93,6 +93,8 @@ pub enum Outcome {
     NoSuchGroup,
     /// Not executed: no replica with the group's state can be reached, or the quorum is lost.
     NoReplica,
+    /// Whether it was executed is not known: the replica that was given it here is gone, with all that it knew. Another may be asked at once.
+    Gone,
 }
 
 impl Outcome {
@@ -101,7 +103,7 @@ impl Outcome {
         match self {
             Outcome::Ok(_) | Outcome::Service(_) | Outcome::Refused(..) => true,
             Outcome::Busy { .. } | Outcome::Shed { .. } | Outcome::NotPrimary => false,
-            Outcome::NoSuchGroup | Outcome::NoReplica => false,
+            Outcome::NoSuchGroup | Outcome::NoReplica | Outcome::Gone => false,
         }
     }
 
@@ -116,6 +118,7 @@ impl Outcome {
             Outcome::NoReplica => (6, 0, &[]),
             Outcome::Busy { reason, .. } => (7, Refusal::Busy as u8, reason.as_bytes()),
             Outcome::Shed { reason, .. } => (8, Refusal::Shed as u8, reason.as_bytes()),
+            Outcome::Gone => (9, 0, &[]),
         }
     }
 
@@ -158,6 +161,7 @@ impl Outcome {
                 let instead = Some(NodeId(node.get())).filter(|node| node.0 != 0);
                 Ok(Outcome::Shed { instead, reason: text(rest)? })
             }
+            9 => bare(Outcome::Gone),
             _ => Err(Malformed::Field("outcome")),
         }
     }
@@ -177,7 +181,7 @@ fn text(bytes: &[u8]) -> Result<String, Malformed> {
 /// | number | group | view | outcome | refusal | 0 | targets | bytes or text
 /// |        |       |      |         |         |   | length 4| then targets
 /// +--------+-------+------+---------+---------+---+---------+--------------
-/// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica  7 busy  8 shed
+/// outcome  1 ok  2 service  3 refused  4 not primary  5 no such group  6 no replica  7 busy  8 shed  9 gone
 /// busy     refusal is 1, and before the text stand 4 bytes: microseconds until it may be asked again
 /// shed     refusal is 11, and before the text stand 4 bytes: the node that may answer it; 0: none is known
 /// targets  postcard (view, style, nodes) at the end, of that many bytes; 0: the client's are right

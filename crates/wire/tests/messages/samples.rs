@@ -556,6 +556,7 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
         ("shed", reply(shed, Some(targets()))),
         ("no such group", reply(Outcome::NoSuchGroup, None)),
         ("no replica", reply(Outcome::NoReplica, None)),
+        ("gone", reply(Outcome::Gone, None)),
         ("farewell", Frame::Farewell(Farewell { version: 1, reason: "upgrade".into() })),
         ("watch", Frame::Watch(Watch { group: GroupId(0xa1), view: ViewNumber(3) })),
         ("news", Frame::News(Bound { group: GroupId(0xa1), targets: Some(targets()) })),

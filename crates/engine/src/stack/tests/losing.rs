@@ -1,4 +1,6 @@
-//! A state that is lost while the members of a new component tell each other what they bring.
+//! What goes with a replica: a state on which others are about to count, and calls that nobody else has.
+
+use wire::ordered::Style;
 
 use super::*;
 
@@ -83,4 +85,23 @@ fn in_a_component_nothing_is_announced() {
     room.stack.ordering.multicast.clear();
     room.stack.abandon(NOW, log());
     assert_eq!(announced(&room), None);
+}
+
+/// Simulator seed 376321: both replicas of a group died one after the other, and the client waited until its deadline for what both had been given.
+#[test]
+fn who_has_called_a_stateless_replica_that_is_lost_is_told() {
+    let mut room = Room::active(Vec::new());
+    let options = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
+    room.stack.host(NOW, "log", options).expect("hosted");
+    room.join_with(1, options);
+    room.call(1);
+    assert_eq!(room.executions().len(), 1);
+    room.stack.abandon(NOW, log());
+    assert_eq!(room.replies(), [Outcome::Gone]);
+    room.stack.host(NOW, "log", options).expect_err("it has yet to go");
+    room.leave(1);
+    room.stack.host(NOW, "log", options).expect("hosted");
+    room.join_with(1, options);
+    room.call(1);
+    assert_eq!(room.executions().len(), 1, "its client asks again");
 }

@@ -82,6 +82,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         Just(Outcome::NotPrimary),
         Just(Outcome::NoSuchGroup),
         Just(Outcome::NoReplica),
+        Just(Outcome::Gone),
     ]
 }
 
