@@ -7,12 +7,12 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use manager::book::{Deployment, Distribution, Labels, Program, Replication};
+use manager::book::Deployment;
 use node::{EventKind, EventRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use steadfast::admin::Client as Admin;
-use steadfast::{Client, GroupOptions, ManagerKnobs, NodeId};
+use steadfast::{Client, ManagerKnobs, NodeId};
 use wire::Random;
 
 use crate::caller::Caller;
@@ -170,17 +170,7 @@ fn deploy(cluster: &mut Cluster, options: &Options) -> Outcome<()> {
     let program = program.map_err(|_| "the path of this program is not UTF-8")?;
     let bytes = (options.state << 10).to_string();
     let command = [&program, "child", "ledger", "--bytes", &bytes].map(String::from).into();
-    let deployment = Deployment {
-        group: GROUP.into(),
-        program: Program { command, folder: None, environment: Labels::new() },
-        options: GroupOptions::default(),
-        replicas: options.replicas,
-        need: None,
-        criticality: 0,
-        labels: Labels::new(),
-        distribution: Distribution::LeastLoaded,
-        replication: Replication::Keep,
-    };
+    let deployment = Deployment::new(GROUP, command, options.replicas);
     // Nodes introduce themselves once the managers' group is there.
     let mut admin = Admin::connect(cluster.admin(NodeId(1)))?;
     let deadline = Instant::now() + DEADLINE;
@@ -367,6 +357,10 @@ fn summarize(
         println!("{line}");
     }
     if !options.json {
-        println!("{answered} entries answered, none lost or executed twice; {failed} calls failed");
+        match failed {
+            0 => println!("{answered} entries answered, none failed, lost or executed twice"),
+            // The ledger refuses an entry that does not follow on the one before.
+            failed => println!("{answered} entries answered, {failed} calls FAILED"),
+        }
     }
 }

@@ -105,11 +105,9 @@ impl Node {
         let (sender, result_queue) = channel();
         let programs = match &config.admin {
             Some(admin) => {
-                let programs = {
-                    let top = config.realtime.executor_priority;
-                    let who = (me, config.cluster.as_str());
-                    Programs::start(admin, who, top, orders.clone(), waker.clone())
-                };
+                let top = config.realtime.executor_priority;
+                let who = (me, config.cluster.as_str());
+                let programs = Programs::start(admin, who, top, orders.clone(), waker.clone());
                 Some(programs.map_err(system("a thread"))?)
             }
             None => None,

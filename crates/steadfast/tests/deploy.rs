@@ -296,11 +296,9 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
         let text = out(&plant.ask(1, &["deployments"]));
         assert!(text.contains("an upgrade was taken back: `/bin/false` at n"), "{text}");
         let told = out(&plant.ask(4, &["events"]));
-        for wanted in [
-            "is to run the new program",
-            "own: all replicas run the new program",
-            "own: the new program is taken back: at n",
-        ] {
+        for wanted in
+            ["is to run `", "own: all replicas run `", "own: the new program is taken back: at n"]
+        {
             assert!(told.contains(wanted), "{wanted} is not in\n{told}");
         }
         assert!(second.intersection(&pids()).count() >= 2, "only one has tried it");

@@ -18,13 +18,18 @@ pub enum DeploymentNews {
         /// The nodes.
         on: Vec<NodeId>,
     },
-    /// The replica at this node is to run the new program.
+    /// The replica at this node is to run another program: the new one, or after it was taken back the former.
     Changing {
         /// The node.
         node: NodeId,
+        /// The program and its arguments.
+        program: String,
     },
-    /// All replicas run the new program.
-    Changed,
+    /// All replicas run it.
+    Changed {
+        /// The program and its arguments.
+        program: String,
+    },
     /// The new program is taken back.
     TakenBack {
         /// Where it failed.

@@ -94,6 +94,21 @@ pub enum Replication {
 }
 
 impl Deployment {
+    /// So many replicas of a group, each run by this command, and everything else as by default: see the fields.
+    pub fn new(group: impl Into<String>, command: Vec<String>, replicas: u32) -> Deployment {
+        Deployment {
+            group: group.into(),
+            program: Program { command, folder: None, environment: Labels::new() },
+            options: GroupOptions::default(),
+            replicas,
+            need: None,
+            criticality: 0,
+            labels: Labels::new(),
+            distribution: Distribution::default(),
+            replication: Replication::default(),
+        }
+    }
+
     /// # Errors
     /// What cannot be, and the remedy.
     pub fn check(&self) -> Result<(), Refusal> {

@@ -10,7 +10,7 @@ use steadfast_manager::book::{
 };
 use steadfast_manager::placement::{Placer, Why};
 use steadfast_manager::{Picture, Shape};
-use wire::ordered::{GroupOptions, Usage};
+use wire::ordered::Usage;
 use wire::{GroupId, NodeId, Random, RingId, Share, Time, ViewNumber};
 
 mod upgrading;
@@ -18,21 +18,7 @@ mod upgrading;
 const TICK: Duration = Duration::from_millis(100);
 
 pub fn deployment(group: &str, replicas: u32) -> Deployment {
-    Deployment {
-        group: group.into(),
-        program: Program {
-            command: vec!["./program".into()],
-            folder: None,
-            environment: Labels::new(),
-        },
-        options: GroupOptions::default(),
-        replicas,
-        need: None,
-        criticality: 0,
-        labels: Labels::new(),
-        distribution: Distribution::LeastLoaded,
-        replication: Replication::Keep,
-    }
+    Deployment::new(group, vec!["./program".into()], replicas)
 }
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {

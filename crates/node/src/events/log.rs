@@ -249,10 +249,16 @@ fn deployment(group: &str, news: &DeploymentNews) {
             let on = on.iter().map(NodeId::to_string).collect::<Vec<_>>().join(",");
             tracing::info!(group, on, "replicas are to be on these nodes");
         }
-        DeploymentNews::Changing { node } => {
-            tracing::info!(group, %node, "the replica there is to run the new program");
+        DeploymentNews::Changing { node, program } => {
+            tracing::info!(group, %node, program, "the replica there is to run another program");
         }
-        DeploymentNews::Changed => tracing::info!(group, "all replicas run the new program"),
+        DeploymentNews::Changed { program } => {
+            tracing::info!(
+                group,
+                program,
+                "all replicas run the program that they were to change to"
+            );
+        }
         DeploymentNews::TakenBack { node, why } => {
             tracing::warn!(group, %node, why, "the new program is taken back");
         }

@@ -134,10 +134,10 @@ pub enum EventKind {
     Deployed { group: String, replicas: u32 },
     /// Its replicas are to be on these nodes.
     Placed { group: String, on: Vec<NodeId> },
-    /// The replica at this node is to run the new program.
-    Upgrading { group: String, at: NodeId },
-    /// All replicas run the new program.
-    Upgraded { group: String },
+    /// The replica at this node is to run this program: the new one, or after it was taken back the former.
+    Upgrading { group: String, at: NodeId, program: String },
+    /// All replicas run it.
+    Upgraded { group: String, program: String },
     /// The new program is taken back.
     TakenBack { group: String, at: NodeId, why: String },
     /// A deployment's program ends again and again at this node: it is tried elsewhere.
@@ -399,8 +399,10 @@ fn deployment(group: String, news: DeploymentNews) -> EventKind {
     match news {
         DeploymentNews::Deployed { replicas } => EventKind::Deployed { group, replicas },
         DeploymentNews::Placed { on } => EventKind::Placed { group, on },
-        DeploymentNews::Changing { node: at } => EventKind::Upgrading { group, at },
-        DeploymentNews::Changed => EventKind::Upgraded { group },
+        DeploymentNews::Changing { node: at, program } => {
+            EventKind::Upgrading { group, at, program }
+        }
+        DeploymentNews::Changed { program } => EventKind::Upgraded { group, program },
         DeploymentNews::TakenBack { node: at, why } => EventKind::TakenBack { group, at, why },
         DeploymentNews::Failing { node: at } => EventKind::Failing { group, at },
         DeploymentNews::Withdrawn => EventKind::Withdrawn { group },
@@ -481,7 +483,10 @@ mod tests {
         for event in [
             Event::Shedding { node, level: 4, refused: 9 },
             Event::Drained { node, begins: true },
-            Event::Deployment { group: group(), news: DeploymentNews::Changing { node } },
+            Event::Deployment {
+                group: group(),
+                news: DeploymentNews::Changing { node, program: "./own".into() },
+            },
             Event::Deployment { group: group(), news: DeploymentNews::Failing { node } },
         ] {
             let record = EventRecord::new(12, NodeId(1), &event);

@@ -121,10 +121,12 @@ impl Teller {
                 let on: Vec<String> = on.iter().map(ToString::to_string).collect();
                 format!("{group}: replicas are to be on {}", on.join(" "))
             }
-            EventKind::Upgrading { group, at } => {
-                format!("{group}: the replica at {at} is to run the new program")
+            EventKind::Upgrading { group, at, program } => {
+                format!("{group}: the replica at {at} is to run `{program}`")
             }
-            EventKind::Upgraded { group } => format!("{group}: all replicas run the new program"),
+            EventKind::Upgraded { group, program } => {
+                format!("{group}: all replicas run `{program}`")
+            }
             EventKind::TakenBack { group, at, why } => {
                 format!("{group}: the new program is taken back: at {at} {why}")
             }

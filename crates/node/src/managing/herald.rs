@@ -49,9 +49,10 @@ fn of_one(before: Option<&Placed>, now: &Placed) -> Vec<DeploymentNews> {
     }
     let under_way = |placed: &Placed| placed.upgrade.as_ref().and_then(|it| it.under_way);
     let node = under_way(now).filter(|node| before.and_then(under_way) != Some(*node));
-    news.extend(node.map(|node| DeploymentNews::Changing { node }));
+    let program = || now.deployment.program.command.join(" ");
+    news.extend(node.map(|node| DeploymentNews::Changing { node, program: program() }));
     if before.is_some_and(|before| before.upgrade.is_some()) && now.upgrade.is_none() {
-        news.push(DeploymentNews::Changed);
+        news.push(DeploymentNews::Changed { program: program() });
     }
     news
 }

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use engine::{Command as Run, Executed, HostError, Quorum, ServiceOutcome};
-use manager::book::{
-    Answer, Book, Command, Deployment, Distribution, Labels, Program, Replication,
-};
+use manager::book::{Answer, Book, Command, Deployment, Distribution, Labels, Replication};
 use manager::placement::{Placer, Why};
 use wire::client::Outcome;
 use wire::limits::MAX_REPLICAS;
@@ -113,21 +111,14 @@ impl Deploying {
     }
 
     fn deployment(&self, group: &GroupPlan) -> Deployment {
-        let program =
-            Program { command: vec!["x".into()], folder: None, environment: Labels::new() };
         Deployment {
-            group: group.name.clone(),
-            program,
             options: group.options,
-            replicas: self.plan.replicas,
-            need: None,
-            criticality: 0,
-            labels: Labels::new(),
             distribution: match self.plan.racks {
                 Some(_) => Distribution::Spread("rack".into()),
                 None => Distribution::LeastLoaded,
             },
             replication: self.plan.replication,
+            ..Deployment::new(group.name.as_str(), vec!["x".into()], self.plan.replicas)
         }
     }
 

@@ -224,8 +224,8 @@ impl Cluster {
 
     /// A host that has room and refuses calls all the same.
     fn sheds_with_room(&self) -> Option<String> {
-        let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
-        running.into_iter().find_map(|stack| {
+        let mut running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
+        running.find_map(|stack| {
             let picture = stack.picture();
             let roomy =
                 |node| picture.usage(node).is_some_and(|usage| usage.used < shedding::ROOMY);

@@ -164,7 +164,7 @@ fn upgrade(it: &DeploymentStatus) -> String {
 #[cfg(test)]
 mod tests {
     use steadfast::NodeId;
-    use steadfast::book::{Deployment, Distribution, Fault, Program, Replication, Undone, Upgrade};
+    use steadfast::book::{Deployment, Fault, Program, Undone, Upgrade};
 
     use super::*;
 
@@ -177,22 +177,7 @@ mod tests {
             objection: objection.map(String::from),
             flaws: Some(0),
         };
-        let program = Program {
-            command: vec!["./orders".into()],
-            folder: None,
-            environment: Default::default(),
-        };
-        let deployment = Deployment {
-            group: "orders".into(),
-            program,
-            options: Default::default(),
-            replicas: 2,
-            need: None,
-            criticality: 0,
-            labels: Default::default(),
-            distribution: Distribution::LeastLoaded,
-            replication: Replication::Keep,
-        };
+        let deployment = Deployment::new("orders", vec!["./orders".into()], 2);
         let it = DeploymentStatus {
             deployment,
             settled: false,

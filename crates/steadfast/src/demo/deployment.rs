@@ -2,8 +2,7 @@
 
 use node::admin::Client as Admin;
 use serde::Serialize;
-use steadfast::GroupOptions;
-use steadfast::book::{Deployment, Distribution, Labels, Program, Replication};
+use steadfast::book::Deployment;
 
 use super::conductor::{PATIENCE, Run};
 use super::message::Order;
@@ -44,17 +43,7 @@ impl Run<'_> {
             Failure::Answer(format!("the path of this program is not UTF-8: {}", path.display()))
         })?;
         let command = vec![program, "demo".to_owned(), "replica".to_owned()];
-        let deployment = Deployment {
-            group: GROUP.to_owned(),
-            program: Program { command, folder: None, environment: Labels::new() },
-            options: GroupOptions::default(),
-            replicas,
-            need: None,
-            criticality: 0,
-            labels: Labels::new(),
-            distribution: Distribution::LeastLoaded,
-            replication: Replication::Keep,
-        };
+        let deployment = Deployment::new(GROUP, command, replicas);
         let refused = "the service cannot be deployed";
         let admin = Admin::connect(self.stage.admin(1));
         let mut admin = admin.map_err(Failure::admin(refused))?;
