@@ -12,6 +12,7 @@ use crate::CallError;
 use crate::bug::Bug;
 use crate::deputy::Deputy;
 use crate::links::backoff;
+use crate::multicast::Spread;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
 use crate::policy::News;
 use crate::session::Session;
@@ -80,7 +81,7 @@ pub(crate) struct Call {
     hops: usize,
     pauses: u32,
     /// How often a node has had no room for it.
-    refusals: u32,
+    pub(crate) refusals: u32,
     /// Which one had none just now.
     pub(crate) full: Option<SocketAddr>,
     /// A request was sent on a connection that is gone: it may have been executed.
@@ -95,6 +96,8 @@ pub(crate) struct Call {
     pub(crate) deputy: Option<Deputy>,
     /// It has gone to a node that another named which would not take it.
     pub(crate) sent_on: bool,
+    /// All replicas are to be asked.
+    pub(crate) spread: Option<Spread>,
 }
 
 impl Call {
@@ -128,6 +131,7 @@ impl Call {
             obstacle: None,
             deputy: None,
             sent_on: false,
+            spread: None,
         }
     }
 
@@ -142,7 +146,7 @@ impl Call {
     }
 
     /// A new round over the targets: only where the request still lies is left out.
-    fn begin_round(&mut self) {
+    pub(crate) fn begin_round(&mut self) {
         self.tried = self.attempts.iter().map(|attempt| attempt.address).collect();
     }
 
@@ -155,6 +159,9 @@ impl Call {
 impl Session {
     /// Sends a call to the best target that this round has not tried, or pauses it.
     pub(crate) fn attempt(&mut self, now: Time, id: CallId, cause: Cause) {
+        if self.spreads(id) {
+            return self.spread(now, id);
+        }
         if let Err(at) = self.pay_for_retry(now, id) {
             return self.wait_for_credit(id, at);
         }
@@ -212,7 +219,8 @@ impl Session {
         let waiting = call.attempts.iter_mut().find(|attempt| attempt.link == link);
         let waiting = waiting.expect("an attempt names its connection");
         (waiting.sent, waiting.at) = (true, now);
-        let hedge = group.hedge_after(&self.hedging).filter(|_| call.attempts.len() == 1);
+        let alone = call.attempts.len() == 1 && call.spread.is_none();
+        let hedge = group.hedge_after(&self.hedging).filter(|_| alone);
         if let Some(at) = left.or(hedge).map(|delay| now + delay).filter(|at| *at < call.deadline) {
             self.effects.timers.set(Timer::Hedge(id), at);
         }
@@ -269,7 +277,7 @@ impl Session {
             let was_sent = call.attempts.remove(place).sent;
             call.unsure |= was_sent;
             call.owes |= was_sent;
-            if call.phase == Phase::Attempting && was_last {
+            if call.phase == Phase::Attempting && (was_last || call.spread.is_some()) {
                 moved.push(*id);
             }
         }
@@ -295,6 +303,10 @@ impl Session {
             return self.expire(now, id);
         }
         call.hops = 0;
+        if call.phase == Phase::Attempting && self.spreads(id) {
+            return self.spread_due(now, id);
+        }
+        let call = self.calls.get_mut(&id).expect("it is under way");
         match call.phase {
             Phase::Queued => self.effects.timers.set(Timer::Call(id), call.deadline),
             Phase::Attempting => {
@@ -345,7 +357,7 @@ impl Session {
     }
 
     /// A node that lives answers this at once, however long the call takes there.
-    fn ask_after_life(&mut self, now: Time, id: GroupId, link: Link) {
+    pub(crate) fn ask_after_life(&mut self, now: Time, id: GroupId, link: Link) {
         if self.links.suspect(now, link, &mut self.effects) {
             let name = self.groups[&id].name.clone();
             self.effects.ask(link, name);
@@ -353,7 +365,7 @@ impl Session {
         self.keep_warm(now, id);
     }
 
-    fn pause(&mut self, now: Time, id: CallId) {
+    pub(crate) fn pause(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("only calls under way pause");
         (call.phase, call.asks) = (Phase::Pausing, false);
         let end = now + backoff(call.pauses, PAUSE, &mut self.effects);
@@ -386,6 +398,11 @@ impl Session {
     /// The group's targets are new: a call that is not where it should be goes there. Not if that node has just said when there
     /// will be room: with a view each few milliseconds all calls would come with each of them, and soon be given back (seed 51672).
     pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
+        if self.spreads(id) {
+            let call = self.calls.get_mut(&id).expect("it is under way");
+            call.begin_round();
+            return self.spread(now, id);
+        }
         let better = self.better_place(now, id);
         let call = self.calls.get_mut(&id).expect("only calls under way are moved");
         if better.is_some() && call.full != better {
@@ -413,6 +430,10 @@ impl Session {
             let is_it = |deputy: &Deputy| deputy.link == link && reply.outcome.is_result();
             place.is_none() && self.calls[id].deputy.as_ref().is_some_and(is_it)
         });
+        let taker = from_deputy.or(place.map(|(id, _)| id));
+        if let Some(id) = taker.filter(|id| reply.outcome.is_result() && !self.spreads(*id)) {
+            self.answered_alone(id, link);
+        }
         if let Some(id) = from_deputy {
             self.links.served(link);
             self.answered_by_deputy(now, id);
@@ -421,6 +442,11 @@ impl Session {
             self.links.served(link);
             let call = self.calls.get_mut(&id).expect("an active call is kept");
             let answered = call.attempts.remove(place);
+            if self.spreads(id) {
+                self.take_answer(now, id, &answered, reply.outcome, reply.targets);
+                return self.admit(now, reply.group);
+            }
+            let call = self.calls.get_mut(&id).expect("an active call is kept");
             let full = matches!(reply.outcome, Outcome::Busy { .. });
             call.full = full.then_some(answered.address);
             if reply.outcome.is_result() {
@@ -430,7 +456,8 @@ impl Session {
             self.take_outcome(now, id, reply.group, reply.outcome, reply.targets);
         } else {
             self.effects.stats.late_replies += 1;
-            let copy = reply.outcome.is_result() && group.was_outrun(reply.number);
+            let outrun = self.groups[&reply.group].was_outrun(reply.number);
+            let copy = reply.outcome.is_result() && outrun;
             self.effects.stats.copies += u64::from(copy);
             if let Some(targets) = reply.targets {
                 self.learn(now, reply.group, targets, News::Beside);
@@ -504,7 +531,7 @@ impl Session {
         }
     }
 
-    fn handle_denial(&mut self, now: Time, id: CallId, group: GroupId) {
+    pub(crate) fn handle_denial(&mut self, now: Time, id: CallId, group: GroupId) {
         let name = self.groups[&group].name.clone();
         let call = self.calls.get_mut(&id).expect("an active call is kept");
         call.obstacle = Some(CallError::NoSuchGroup(name));
@@ -540,8 +567,12 @@ impl Session {
 
     /// Ends a call. Its number is free: it counts as answered, and is never used again.
     pub(crate) fn done(&mut self, id: CallId, result: Result<Bytes, CallError>) {
-        if self.remove(id) {
-            self.effects.outputs.push_back(Output::Done { call: id, result });
-        }
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        let (spread, group) = (call.spread.take(), call.group);
+        let answers = spread.map_or_else(Vec::new, |spread| {
+            spread.into_answers(&self.groups[&group].targets.nodes, &result)
+        });
+        self.remove(id);
+        self.effects.outputs.push_back(Output::Done { call: id, result, answers });
     }
 }

@@ -1,4 +1,4 @@
-//! What both porches share: bounded buffers of a stream, a log of events, and drawing a session.
+//! What both porches share: bounded buffers of a stream, a log of events, drawing a session, and how a call ends.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +11,20 @@ use wire::client::Frame;
 use wire::limits::{MAX_ADDRESSES, MAX_CLIENT_EVENTS, MAX_LINK_BACKLOG};
 use wire::{ClientId, Malformed};
 
-use crate::{Config, ConnectError, Event};
+use crate::{Answer, CallError, Config, ConnectError, Event};
+
+/// How a call has ended, with what each replica said if all were asked.
+pub(crate) type Ended = (Result<Bytes, CallError>, Vec<Answer>);
+
+/// What whoever wants a list is given: an error if that is all that anybody has said.
+pub(crate) fn listed((result, answers): Ended) -> Result<Vec<Answer>, CallError> {
+    match result {
+        Err(error) if answers.iter().all(|answer| answer.result.as_ref() == Err(&error)) => {
+            Err(error)
+        }
+        _ => Ok(answers),
+    }
+}
 
 /// Bytes that are read at a time.
 pub(crate) const READ_SIZE: usize = 64 << 10;

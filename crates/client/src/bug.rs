@@ -17,12 +17,16 @@ pub enum Bug {
     TakeBackWithoutEnd,
     /// A call is tried again as often as it takes, whatever the budget says.
     RetryWithoutEnd,
+    /// So many answers as make a majority are one, whatever they say.
+    CountUnlike,
+    /// A call that waits for all replicas ends when all but one have answered.
+    AllButOne,
 }
 
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 7] = [
+    pub const ALL: [Bug; 9] = [
         Bug::RetryAsNew,
         Bug::ForgetSilence,
         Bug::AnswerAnyCall,
@@ -30,6 +34,8 @@ impl Bug {
         Bug::HedgeWithoutEnd,
         Bug::TakeBackWithoutEnd,
         Bug::RetryWithoutEnd,
+        Bug::CountUnlike,
+        Bug::AllButOne,
     ];
 }
 

@@ -23,6 +23,7 @@ mod deputy;
 mod error;
 mod hedge;
 mod links;
+mod multicast;
 #[cfg(feature = "net")]
 mod net;
 mod output;
@@ -42,10 +43,11 @@ pub use bug::Bug;
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};
 pub use hedge::Hedging;
+pub use multicast::Answer;
 #[cfg(feature = "net")]
 pub use net::Client;
 pub use output::{CallId, Cause, Event, Link, MAX_STALE, Output, Reading, Stats, Trouble};
-pub use policy::{Anycast, Choice, Policy, Refresh, Retries, Strategy};
+pub use policy::{Anycast, Choice, Policy, Refresh, Replies, Retries, Strategy};
 pub use session::{Config, Reach, Session};
 #[cfg(feature = "tokio")]
 pub use task::AsyncClient;

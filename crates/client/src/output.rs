@@ -8,7 +8,7 @@ use bytes::Bytes;
 use wire::client::{Access, Bind, Frame};
 use wire::{GroupId, NodeId, Random, Time, ViewNumber};
 
-use crate::CallError;
+use crate::{Answer, CallError};
 
 /// A connection to a node. Numbered by the session and never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +72,8 @@ pub enum Output {
         call: CallId,
         /// How.
         result: Result<Bytes, CallError>,
+        /// What each replica said, of a call that all were asked; else none.
+        answers: Vec<Answer>,
     },
     /// Something that logs, metrics and people want to know.
     Event(Event),

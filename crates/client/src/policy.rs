@@ -43,6 +43,22 @@ pub enum Choice {
     Primary,
     /// Any of them, by this rule, among those that have not failed of late.
     Anycast(Anycast),
+    /// All of them at once. Reads of groups of other styles than stateless, active and voting only with [`Replies::First`], for some of their
+    /// backups decline; else they go to the first in rank.
+    Multicast(Replies),
+}
+
+/// How many replies a call waits for that all replicas are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// One: the first.
+    First,
+    /// Until more than half of the group's targets have answered alike, byte for byte: that is the call's result. If all have answered
+    /// without that it is refused as [`Split`](wire::client::Refusal::Split).
+    Majority,
+    /// One of each target. The call's result is what they say, if they all say the same; else it is refused as
+    /// [`Split`](wire::client::Refusal::Split).
+    All,
 }
 
 /// Which of several replicas that may answer equally.
@@ -156,6 +172,11 @@ impl Policy {
 /// Any of the group's replicas answers such a call as well as the first in rank.
 pub(crate) fn any_answers(style: Style, reads: bool) -> bool {
     reads || matches!(style, Style::Stateless | Style::Active | Style::Voting)
+}
+
+/// Calls like this one are sent to all replicas.
+pub(crate) fn is_spread(style: Style, reads: bool, replies: Replies) -> bool {
+    any_answers(style, false) || reads && replies == Replies::First
 }
 
 /// A retry costs this much of the bucket, whose unit is a millionth.

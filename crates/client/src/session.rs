@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use wire::client::{Access, Farewell, Frame, Refusal, Welcome};
+use wire::client::{Access, Farewell, Frame, Refusal, Targets, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
@@ -14,8 +14,9 @@ use crate::attempts::{Call, Phase};
 use crate::bug::Planted;
 use crate::hedge::Hedging;
 use crate::links::{Links, Overdue};
+use crate::multicast::Spread;
 use crate::output::{CallId, Effects, Link, Output, Reading, Stats, Timer, Trouble};
-use crate::policy::{Budget, Policy, Retries};
+use crate::policy::{Budget, Choice, Policy, Replies, Retries};
 use crate::targets::{Asking, Group, Inquiry};
 use crate::{CallError, ConnectError};
 
@@ -185,7 +186,26 @@ impl Session {
         body: Bytes,
         deadline: Time,
     ) -> CallId {
-        self.begin(now, group, (method, json, Access::Change), body, deadline)
+        self.begin(now, group, (method, json, Access::Change), None, body, deadline)
+    }
+
+    /// Begins a call that all replicas of the group are asked, whatever its policy says: until there are so many `replies`. [`Output::Done`] tells what each has
+    /// said.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a plain fact of a call, none is optional"
+    )]
+    pub fn gather(
+        &mut self,
+        now: Time,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        replies: Replies,
+        deadline: Time,
+    ) -> CallId {
+        self.begin(now, group, (method, json, Access::Change), Some(replies), body, deadline)
     }
 
     /// The same of a method that changes nothing (`&self` in its service's trait): it is answered without ordering. A method
@@ -204,7 +224,7 @@ impl Session {
         reading: Reading,
         deadline: Time,
     ) -> CallId {
-        self.begin(now, group, (method, json, reading.into()), body, deadline)
+        self.begin(now, group, (method, json, reading.into()), None, body, deadline)
     }
 
     pub(crate) fn begin(
@@ -212,6 +232,7 @@ impl Session {
         now: Time,
         group: &str,
         (method, json, access): (MethodId, bool, Access),
+        replies: Option<Replies>,
         body: Bytes,
         deadline: Time,
     ) -> CallId {
@@ -219,7 +240,8 @@ impl Session {
         self.next_call += 1;
         self.effects.stats.calls += 1;
         if let Err(error) = self.check_call(now, group, &body, deadline) {
-            self.effects.outputs.push_back(Output::Done { call: id, result: Err(error) });
+            let (result, answers) = (Err(error), Vec::new());
+            self.effects.outputs.push_back(Output::Done { call: id, result, answers });
             return id;
         }
         let group_id = GroupId::of(group);
@@ -230,7 +252,13 @@ impl Session {
         self.budget.earn();
         self.queued += 1;
         self.bytes += bytes;
-        self.calls.insert(id, Call::new(group_id, method, json, access, body, deadline));
+        let replies = replies.or(match record.policy.choice {
+            Choice::Multicast(replies) => Some(replies),
+            Choice::Primary | Choice::Anycast(_) => None,
+        });
+        let mut call = Call::new(group_id, method, json, access, body, deadline);
+        call.spread = replies.map(Spread::new);
+        self.calls.insert(id, call);
         self.effects.timers.set(Timer::Call(id), deadline);
         self.admit(now, group_id);
         if self.calls[&id].phase == Phase::Queued {
@@ -368,6 +396,11 @@ impl Session {
     /// The view that it knows of a group, and the connections on which a node was asked to tell of newer ones. `None` of a group that it does not call.
     pub fn watched(&self, group: GroupId) -> Option<(ViewNumber, &BTreeSet<Link>)> {
         self.groups.get(&group).map(|group| (group.view(), &group.watched))
+    }
+
+    /// The targets that it knows of a group that it calls.
+    pub fn targets(&self, group: GroupId) -> Option<&Targets> {
+        self.groups.get(&group).map(|group| &group.targets)
     }
 
     /// Calls that have not ended.

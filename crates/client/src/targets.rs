@@ -287,7 +287,7 @@ impl Group {
     }
 
     /// A target took so long for an answer, or has taken so long so far.
-    fn took(&mut self, now: Time, address: SocketAddr, span: Duration) {
+    pub(crate) fn took(&mut self, now: Time, address: SocketAddr, span: Duration) {
         if self.targets.nodes.iter().all(|target| target.address != address) {
             return;
         }

@@ -13,15 +13,15 @@ use wire::client::Access;
 use wire::limits::MAX_QUEUED_CALLS;
 use wire::{ClientId, MethodId};
 
-use crate::buffers::EventLog;
-use crate::{Builder, CallError, ConnectError, Event, Reading, Stats};
+use crate::buffers::{Ended, EventLog, listed};
+use crate::{Answer, Builder, CallError, ConnectError, Event, Reading, Replies, Stats};
 
 mod porch;
 mod stream;
 
 use porch::Task;
 
-type Answer = oneshot::Sender<Result<Bytes, CallError>>;
+type Asker = oneshot::Sender<Ended>;
 
 /// An asynchronous client, for any number of tasks; its clones share one session, which ends with
 /// the last of them.
@@ -38,9 +38,10 @@ pub struct AsyncClient {
 struct Order {
     group: String,
     what: (MethodId, bool, Access),
+    replies: Option<Replies>,
     body: Bytes,
     deadline: Instant,
-    answer: Answer,
+    asker: Asker,
 }
 
 /// What can be seen from outside while the task runs.
@@ -100,7 +101,29 @@ impl AsyncClient {
         body: Bytes,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, Access::Change), body, deadline).await
+        self.begin(group, (method, json, Access::Change), None, body, deadline).await?.0
+    }
+
+    /// Asks all replicas of a group at once, and waits for so many `replies`, for `deadline` at most: what each of them says. Replicas
+    /// of a group that orders its calls say the same: there it is a call, and the list has one answer.
+    ///
+    /// # Errors
+    /// If no replica says anything else. Of one of several that does not answer the list has the error.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a plain fact of a call, none is optional"
+    )]
+    pub async fn gather(
+        &self,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        replies: Replies,
+        deadline: Duration,
+    ) -> Result<Vec<Answer>, CallError> {
+        let what = (method, json, Access::Change);
+        listed(self.begin(group, what, Some(replies), body, deadline).await?)
     }
 
     /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
@@ -122,26 +145,27 @@ impl AsyncClient {
         reading: Reading,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, reading.into()), body, deadline).await
+        self.begin(group, (method, json, reading.into()), None, body, deadline).await?.0
     }
 
     async fn begin(
         &self,
         group: &str,
         what: (MethodId, bool, Access),
+        replies: Option<Replies>,
         body: Bytes,
         deadline: Duration,
-    ) -> Result<Bytes, CallError> {
+    ) -> Result<Ended, CallError> {
         if deadline > wire::limits::MAX_DEADLINE {
             return Err(CallError::DeadlineTooLong(deadline));
         }
-        let (answer, answered) = oneshot::channel();
+        let (asker, answered) = oneshot::channel();
         let group = group.to_owned();
         let deadline = Instant::now() + deadline;
-        let order = Order { group, what, body, deadline, answer };
+        let order = Order { group, what, replies, body, deadline, asker };
         // The task takes orders as fast as they come: what is too much, the session refuses.
         self.orders.send(order).await.map_err(|_| CallError::Closed)?;
-        answered.await.map_err(|_| CallError::Closed)?
+        answered.await.map_err(|_| CallError::Closed)
     }
 
     /// The session's name, as nodes and handlers see it.

@@ -216,6 +216,14 @@ impl Callers {
         }
     }
 
+    /// What this node has ordered is delivered. If its replica has not taken it, for it has lost the state meanwhile, the call waits for the view in which it
+    /// has it again: its client may ask for the answer of this one (simulator seed 7004113).
+    pub(crate) fn not_taken(&mut self, call: &Call) {
+        if self.calls.get(call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {
+            self.park(call);
+        }
+    }
+
     /// A call has its first place in the order. Later places do not count: the first is what
     /// the reply depends on.
     pub(crate) fn delivered(&mut self, call: &Call, sequence: u64) {

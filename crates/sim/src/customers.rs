@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use client::{
-    Anycast, CallError, CallId, Choice, Config, Output, Policy, Reading, Refresh, Retries, Session,
-    Strategy,
+    Anycast, CallError, CallId, Choice, Config, Output, Policy, Reading, Refresh, Replies, Retries,
+    Session, Strategy,
 };
 use history::Model;
 use history::models::{Register, RegisterCall};
@@ -43,8 +43,8 @@ pub struct Customer {
     pub retries: Retries,
     /// Its calls must be answered when all is well. Not if it never learns where its groups go on, or may hardly ask again.
     pub demanding: bool,
-    /// How critical its calls are.
-    pub criticality: u8,
+    /// What it does with targets, and how critical its calls are.
+    pub policy: Policy,
     /// Its clock.
     pub clock: Clock,
     /// When its session is looked at next.
@@ -62,6 +62,8 @@ struct Pending {
     group: GroupId,
     words: String,
     deadline: Time,
+    /// It changes nothing.
+    reads: bool,
     /// It must be answered by the service, whatever happens.
     must: bool,
     /// Refusals of this client's calls when it began, for they are less critical than others.
@@ -87,7 +89,7 @@ impl Customer {
         Customer {
             session,
             retries,
-            criticality: policy.criticality,
+            policy,
             demanding: policy.strategy != Strategy::Static && retries == Retries::default(),
             clock,
             wake: None,
@@ -203,15 +205,32 @@ impl Customer {
             .map(|call| (group, Register.key(&call)));
         let relays = method == RELAY;
         let (must, shed) = (must && self.demanding, self.session.stats().shed);
-        self.under_way.insert(id, Pending { group, words, deadline, must, shed, relays, register });
+        let reads = access.reads();
+        let pending = Pending { group, words, deadline, reads, must, shed, relays, register };
+        self.under_way.insert(id, pending);
         Begun { call: id, group, method, body, access, binding: !access.reads() }
     }
 
-    /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`.
-    pub fn calm(&mut self, calm: Time, gone: &[GroupId]) {
+    /// Which group a call that has not ended is of, and whether it reads.
+    pub fn of_call(&self, call: CallId) -> Option<(GroupId, bool)> {
+        self.under_way.get(&call).map(|pending| (pending.group, pending.reads))
+    }
+
+    /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`. A replica of one that
+    /// is `voting` says nothing of a call that others have settled before it could be told how (seed 7013720): who waits for all may wait for ever.
+    pub fn calm(&mut self, calm: Time, gone: &[GroupId], voting: &[GroupId]) {
+        let all = self.policy.choice == Choice::Multicast(Replies::All);
         for pending in self.under_way.values_mut() {
-            let stays = !gone.contains(&pending.group) && self.demanding;
+            let is_silent = all && voting.contains(&pending.group);
+            let stays = !gone.contains(&pending.group) && self.demanding && !is_silent;
             pending.must |= stays && pending.deadline >= calm + liveness::WITHIN;
+        }
+    }
+
+    /// Nobody demands that this call is answered.
+    pub fn excuse(&mut self, call: CallId) {
+        if let Some(pending) = self.under_way.get_mut(&call) {
+            pending.must = false;
         }
     }
 
@@ -272,7 +291,10 @@ fn manners(any: bool, draw: &mut Draw) -> (Policy, Retries) {
     };
     let few = Retries { per_thousand: 10, per_second: 1, burst: 1 };
     let retries = draw.pick(&[Retries::default(), few]);
-    (Policy { criticality: draw.pick(&CLASSES), ..policy }, retries)
+    let policy = Policy { criticality: draw.pick(&CLASSES), ..policy };
+    let replies = draw.pick(&[Replies::First, Replies::Majority, Replies::All]);
+    let choice = if any && draw.one_in(3) { Choice::Multicast(replies) } else { policy.choice };
+    (Policy { choice, ..policy }, retries)
 }
 
 /// A read that its group orders is in the history, like any other call.

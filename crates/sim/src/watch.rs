@@ -19,6 +19,7 @@ use crate::check::histories::Histories;
 use crate::check::hung::Hung;
 use crate::check::linearizable::{Begun, Linearizable};
 use crate::check::moves::{Moves, Told};
+use crate::check::multicast::Multicasts;
 use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
 use crate::check::primary::Primaries;
@@ -73,6 +74,8 @@ pub struct Watch {
     pub linearizable: Linearizable,
     /// How old it was.
     pub stale: Stale,
+    /// What all replicas were asked.
+    pub multicasts: Multicasts,
     /// Places of calls in histories, as services counted them.
     places: HashMap<(Member, GroupId, ClientId, u64), u64>,
     /// What primaries of warm passive groups have executed, and is part of the group's history only when it is ordered.
@@ -102,6 +105,7 @@ impl Watch {
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
             stale: Stale::default(),
+            multicasts: Multicasts::default(),
             promise,
             component: HashMap::default(),
             views: Views::default(),
@@ -340,6 +344,7 @@ impl Watch {
 
     /// A node's reply to a client leaves.
     pub fn answered(&mut self, now: Time, by: Member, client: ClientId, reply: &Reply) -> Verdict {
+        self.multicasts.replied(by.node, client, reply);
         if self.served.concerns(reply.group) {
             return self.served.answered(by, (reply.group, client, reply.number), &reply.outcome);
         }

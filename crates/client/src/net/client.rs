@@ -9,7 +9,10 @@ use wire::client::Access;
 use wire::{ClientId, MethodId, Time};
 
 use super::porch::Porch;
-use crate::{Builder, CallError, CallId, ConnectError, Event, Reach, Reading, Stats};
+use crate::buffers::{Ended, listed};
+use crate::{
+    Answer, Builder, CallError, CallId, ConnectError, Event, Reach, Reading, Replies, Stats,
+};
 
 /// A node that has not welcomed the client after this long will not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -89,7 +92,28 @@ impl Client {
         body: Bytes,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, Access::Change), body, deadline)
+        self.begin(group, (method, json, Access::Change), None, body, deadline).0
+    }
+
+    /// Asks all replicas of a group at once, and waits for so many `replies`, for `deadline` at most: what each of them says. Replicas
+    /// of a group that orders its calls say the same: there it is a call, and the list has one answer.
+    ///
+    /// # Errors
+    /// If no replica says anything else. Of one of several that does not answer the list has the error.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a plain fact of a call, none is optional"
+    )]
+    pub fn gather(
+        &self,
+        group: &str,
+        method: MethodId,
+        json: bool,
+        body: Bytes,
+        replies: Replies,
+        deadline: Duration,
+    ) -> Result<Vec<Answer>, CallError> {
+        listed(self.begin(group, (method, json, Access::Change), Some(replies), body, deadline))
     }
 
     /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
@@ -111,16 +135,17 @@ impl Client {
         reading: Reading,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, reading.into()), body, deadline)
+        self.begin(group, (method, json, reading.into()), None, body, deadline).0
     }
 
     fn begin(
         &self,
         group: &str,
         what: (MethodId, bool, Access),
+        replies: Option<Replies>,
         body: Bytes,
         deadline: Duration,
-    ) -> Result<Bytes, CallError> {
+    ) -> Ended {
         let _wake = WakeOnPanic(&self.shared);
         let mut porch = self.lock();
         if !porch.led && porch.neglected() > NEGLECTED {
@@ -130,16 +155,12 @@ impl Client {
             porch.serve(&seen);
         }
         let now = porch.now();
-        let id = porch.session.begin(now, group, what, body, now + deadline);
+        let id = porch.session.begin(now, group, what, replies, body, now + deadline);
         porch.pump();
         self.wait(porch, id)
     }
 
-    fn wait<'a>(
-        &'a self,
-        mut porch: MutexGuard<'a, Porch>,
-        id: CallId,
-    ) -> Result<Bytes, CallError> {
+    fn wait<'a>(&'a self, mut porch: MutexGuard<'a, Porch>, id: CallId) -> Ended {
         loop {
             if let Some(result) = porch.results.remove(&id) {
                 porch.waiting.remove(&id);

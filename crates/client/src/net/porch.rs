@@ -6,17 +6,16 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use wire::Time;
 use wire::client::Frame;
 
 use super::stream::Stream;
-use crate::buffers::{EventLog, READ_SIZE};
+use crate::buffers::{Ended, EventLog, READ_SIZE};
 use crate::channel::Channel;
 use crate::secure::{Tls, begin};
-use crate::{CallError, CallId, Config, ConnectError, Link, Output, Session, Trouble};
+use crate::{CallId, Config, ConnectError, Link, Output, Session, Trouble};
 
 /// The state that all threads of a client share under one lock.
 pub(super) struct Porch {
@@ -29,7 +28,7 @@ pub(super) struct Porch {
     scratch: Box<[u8]>,
     frames: Vec<Frame>,
     /// Results whose threads have not taken them yet.
-    pub(super) results: BTreeMap<CallId, Result<Bytes, CallError>>,
+    pub(super) results: BTreeMap<CallId, Ended>,
     /// Threads that wait while another one polls.
     pub(super) waiting: BTreeMap<CallId, Arc<Condvar>>,
     pub(super) events: EventLog,
@@ -131,8 +130,8 @@ impl Porch {
             Output::Disconnect { link } => {
                 self.stale |= self.streams.remove(&link).is_some();
             }
-            Output::Done { call, result } => {
-                self.results.insert(call, result);
+            Output::Done { call, result, answers } => {
+                self.results.insert(call, (result, answers));
                 if let Some(thread) = self.waiting.remove(&call) {
                     thread.notify_one();
                 }
@@ -251,6 +250,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     #[test]
     fn whoever_polls_is_woken_when_it_waits_for_too_little() {

@@ -12,7 +12,7 @@ use wire::Time;
 use wire::client::Frame;
 
 use super::stream::Stream;
-use super::{Answer, Log, Order, POISONED};
+use super::{Asker, Log, Order, POISONED};
 use crate::buffers::READ_SIZE;
 use crate::channel::Channel;
 use crate::secure::{Tls, begin};
@@ -24,7 +24,7 @@ pub(super) struct Task {
     tls: Option<Tls>,
     start: Instant,
     orders: mpsc::Receiver<Order>,
-    answers: BTreeMap<CallId, Answer>,
+    askers: BTreeMap<CallId, Asker>,
     streams: BTreeMap<Link, Stream>,
     alarm: Pin<Box<Sleep>>,
     scratch: Box<[u8]>,
@@ -47,7 +47,7 @@ impl Task {
             tls,
             start,
             orders,
-            answers: BTreeMap::new(),
+            askers: BTreeMap::new(),
             streams: BTreeMap::new(),
             alarm: Box::pin(sleep_until(start)),
             scratch: vec![0; READ_SIZE].into(),
@@ -67,13 +67,13 @@ impl Task {
             let deadline = Time::ZERO + order.deadline.duration_since(self.start);
             // The order was on its way for a moment, which must not make its deadline too long.
             let deadline = deadline.min(now + wire::limits::MAX_DEADLINE);
-            let Order { group, what, body, mut answer, .. } = order;
+            let Order { group, what, replies, body, mut asker, .. } = order;
             // This also has the task woken when the future that waits is dropped.
-            if answer.poll_closed(cx).is_ready() {
+            if asker.poll_closed(cx).is_ready() {
                 continue;
             }
-            let id = self.session.begin(now, &group, what, body, deadline);
-            self.answers.insert(id, answer);
+            let id = self.session.begin(now, &group, what, replies, body, deadline);
+            self.askers.insert(id, asker);
             self.pump();
         }
         Poll::Ready(())
@@ -82,13 +82,13 @@ impl Task {
     /// Calls whose futures were dropped are given up.
     fn drop_abandoned(&mut self, cx: &mut Context<'_>) {
         let gone = self
-            .answers
+            .askers
             .iter_mut()
-            .filter_map(|(id, answer)| answer.poll_closed(cx).is_ready().then_some(*id));
+            .filter_map(|(id, asker)| asker.poll_closed(cx).is_ready().then_some(*id));
         let gone: Vec<CallId> = gone.collect();
         let now = self.now();
         for id in gone {
-            self.answers.remove(&id);
+            self.askers.remove(&id);
             self.session.cancel(now, id);
         }
     }
@@ -103,10 +103,10 @@ impl Task {
                 }
                 Output::Send { link, frame } => self.put(link, &frame),
                 Output::Disconnect { link } => drop(self.streams.remove(&link)),
-                Output::Done { call, result } => {
-                    if let Some(answer) = self.answers.remove(&call) {
+                Output::Done { call, result, answers } => {
+                    if let Some(asker) = self.askers.remove(&call) {
                         // Nobody may wait any more; then the result is of no use to anybody.
-                        let _ = answer.send(result);
+                        let _ = asker.send((result, answers));
                     }
                 }
                 Output::Event(event) => self.log.lock().expect(POISONED).events.put(event),

@@ -11,7 +11,7 @@ use wire::client::{
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
-use crate::{CallError, CallId, Config, Event, Link, Output, Reading, Session};
+use crate::{CallError, CallId, Config, Event, Link, Output, Reading, Replies, Session};
 
 pub(super) const LATENCY: Duration = Duration::from_micros(100);
 pub(super) const GROUP: &str = "counter";
@@ -88,6 +88,8 @@ pub(super) struct Cluster {
     pub(super) binds: Vec<(Time, SocketAddr)>,
     pub(super) watches: Vec<(SocketAddr, Watch)>,
     pub(super) done: BTreeMap<CallId, (Time, Result<Bytes, CallError>)>,
+    /// What each replica said, of calls that all were asked.
+    pub(super) answers: BTreeMap<CallId, Vec<crate::Answer>>,
     pub(super) events: Vec<Event>,
     /// Who answers what the others are asked and leave to it, and how long that takes it.
     pub(super) deputy: Option<(u32, Duration)>,
@@ -129,6 +131,7 @@ impl Cluster {
             binds: Vec::new(),
             watches: Vec::new(),
             done: BTreeMap::new(),
+            answers: BTreeMap::new(),
             events: Vec::new(),
             deputy: None,
         }
@@ -150,6 +153,14 @@ impl Cluster {
         let body = Bytes::from_static(b"args");
         let end = self.now + deadline;
         let id = self.session.call(self.now, group, MethodId(5), false, body, end);
+        self.collect();
+        id
+    }
+
+    /// Asks all replicas.
+    pub(super) fn gather(&mut self, deadline: Duration, replies: Replies) -> CallId {
+        let (now, end, body) = (self.now, self.now + deadline, Bytes::from_static(b"args"));
+        let id = self.session.gather(now, GROUP, MethodId(5), false, body, replies, end);
         self.collect();
         id
     }
@@ -323,7 +334,8 @@ impl Cluster {
                     self.send_later(LATENCY, Arrival::ToNode(link, frame));
                 }
                 Output::Disconnect { link } => drop(self.links.remove(&link)),
-                Output::Done { call, result } => {
+                Output::Done { call, result, answers } => {
+                    self.answers.insert(call, answers);
                     let before = self.done.insert(call, (self.now, result));
                     assert!(before.is_none(), "{call:?} ends twice");
                 }

@@ -82,7 +82,7 @@ fn bytes_of_arguments_are_limited() {
         let id = cluster.session.call(now, GROUP, MethodId(1), false, body, now + ms(1_000));
         cluster.run(ms(0));
         while let Some(output) = cluster.session.poll_output() {
-            if let crate::Output::Done { call, result } = output {
+            if let crate::Output::Done { call, result, .. } = output {
                 assert_eq!(call, id);
                 return Some(result.unwrap_err());
             }

@@ -8,5 +8,6 @@ mod hedging;
 mod hostile;
 mod limits;
 mod moving;
+mod multicast;
 mod policies;
 mod shed;

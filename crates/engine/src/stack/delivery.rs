@@ -369,6 +369,9 @@ impl<O: Ordering> Stack<O> {
                 replica.deliver(now, request, elsewhere, effects);
             });
         }
+        if sender == self.me {
+            self.callers.not_taken(&call);
+        }
     }
 
     pub(super) fn changed(&mut self, now: Time, id: GroupId, change: Change) {

@@ -63,6 +63,18 @@ struct Open {
     handed: Option<(Bytes, Time)>,
 }
 
+impl Open {
+    /// When it is looked at next. What is refused is given up in its turn, whatever its deadline was (simulator seed 466977: it was looked at again
+    /// and again between the two).
+    fn due(&self) -> Time {
+        let in_turn = self.order_at.unwrap_or(Time::FAR);
+        match self.ask.mandate {
+            Mandate::Refused => in_turn,
+            Mandate::Awaited | Mandate::Given => in_turn.min(self.ask.due),
+        }
+    }
+}
+
 /// A call whose end is owed to its caller.
 struct Owed {
     caller: GroupId,
@@ -110,7 +122,7 @@ impl Nested {
     /// When something here is due by itself.
     pub(super) fn next_timeout(&self) -> Option<Time> {
         let open = self.open.values().filter(|open| open.speaks && !open.given_up);
-        let open = open.map(|open| open.order_at.unwrap_or(Time::FAR).min(open.ask.due));
+        let open = open.map(Open::due);
         open.chain(self.due.first().map(|(at, _)| *at)).min()
     }
 
@@ -551,7 +563,7 @@ impl<O: Ordering> Stack<O> {
 
     /// The times that [`Nested::next_timeout`] named have come.
     pub(super) fn nested_timeout(&mut self, now: Time) {
-        let late = |open: &Open| open.order_at.is_some_and(|at| at <= now) || open.ask.due <= now;
+        let late = |open: &Open| open.due() <= now;
         let open = self.nested.open.iter();
         let open = open.filter(|(_, open)| open.speaks && !open.given_up && late(open));
         let callers: Vec<GroupId> = open.map(|(caller, _)| *caller).collect();

@@ -18,6 +18,7 @@ pub mod hung;
 pub mod linearizable;
 pub mod liveness;
 pub mod moves;
+pub mod multicast;
 pub mod nested;
 pub mod once;
 pub mod ordered_time;

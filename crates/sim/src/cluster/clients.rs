@@ -1,13 +1,14 @@
 //! Connections, and what clients put out.
 
 use bytes::Bytes;
-use client::Output;
+use client::{CallError, Choice, Output};
 use wire::client::{Frame, Outcome};
-use wire::{Caller, Duration, Member};
+use wire::{Caller, Duration, GroupId, Member};
 
 use super::{Brief, Cluster, Extra, decode};
-use crate::check::{Verdict, bounded};
+use crate::check::{Verdict, bounded, liveness, multicast};
 use crate::customers::node_at;
+use crate::options::GroupPlan;
 use crate::streams::{Piece, Stream, Way};
 
 /// A frame or a dial that could not get through is tried again after this long, as TCP does.
@@ -100,13 +101,32 @@ impl Cluster {
                     stream.client_open = false;
                 }
             }
-            Output::Done { call, result } => {
+            Output::Done { call, result, answers } => {
                 self.fabric.trace.note(now, 12, client, [call.0, u64::from(result.is_ok())]);
                 let short = result.as_ref().map(Bytes::len);
                 self.fabric.trace.say(now, || format!("{name} ends {call:?}: {short:?}"));
                 self.watch.linearizable.ended(now, client, call, &result);
                 self.watch.stale.ended(client, call, &result)?;
-                let answered = self.customers[client].done(now, call, &result)?;
+                let customer = &mut self.customers[client];
+                if let Some((group, reads)) = customer.of_call(call)
+                    && let Choice::Multicast(replies) = customer.policy.choice
+                {
+                    let keeps = |plan: &GroupPlan| {
+                        GroupId::of(&plan.name) == group && plan.styles.is_empty()
+                    };
+                    let targets = customer.session.targets(group);
+                    let targets = targets.filter(|_| self.options.groups.iter().any(keeps));
+                    let (result, answers) = (&result, &answers[..]);
+                    let ended = multicast::Ended { group, reads, targets, result, answers };
+                    let client = customer.session.client();
+                    self.watch.multicasts.ended(client, replies, &ended)?;
+                }
+                // Who had asked for a group before it was there is told so, perhaps after all has healed: seeds 439001 and 484684.
+                let is_late = self.calm.is_some_and(|calm| now < calm + liveness::PASSING);
+                if is_late && matches!(result, Err(CallError::NoSuchGroup(_))) {
+                    customer.excuse(call);
+                }
+                let answered = customer.done(now, call, &result)?;
                 self.missed(client, now, call, &result)?;
                 self.summary.answered += u64::from(answered);
                 self.summary.failed += u64::from(!answered);
@@ -242,7 +262,7 @@ impl Cluster {
         assert_eq!(stream.node, node, "{me} writes to {caller}, which is another node's");
         if let Frame::Reply(reply) = frame {
             let customer = &self.customers[stream.client];
-            let (client, criticality) = (customer.session.client(), customer.criticality);
+            let (client, criticality) = (customer.session.client(), customer.policy.criticality);
             self.watch.answered(self.fabric.now(), me, client, reply)?;
             if matches!(reply.outcome, Outcome::Shed { .. }) {
                 self.refused(me, criticality)?;

@@ -314,8 +314,9 @@ impl Cluster {
                 gone.extend(callers.map(|group| group.name.as_str()).collect::<Vec<_>>());
             }
             let gone: Vec<GroupId> = gone.into_iter().map(GroupId::of).collect();
+            let voting = self.options.voting();
             for customer in &mut self.customers {
-                customer.calm(now, &gone);
+                customer.calm(now, &gone, &voting);
             }
         }
         self.fabric.trace.say(now, || "ALL HEALS".into());

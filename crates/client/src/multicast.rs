@@ -1,0 +1,269 @@
+//! Calls that all replicas are asked at once (`docs/protocol/client.md`, "Multicast").
+//!
+//! Such a call has one number like any other, and an attempt at each target. Each target answers once; who is lost, or declines, is asked again in the
+//! next round, and who joins the group in this one.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use wire::client::{Outcome, Refusal, Target, Targets};
+use wire::{NodeId, Time};
+
+use crate::CallError;
+use crate::attempts::{Attempt, Phase};
+use crate::bug::{Bug, Planted};
+use crate::output::{CallId, Link};
+use crate::policy::{News, Replies, is_spread};
+use crate::session::Session;
+
+/// What one replica has answered to a call that all were asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its node.
+    pub node: NodeId,
+    /// What it said; of one that has said nothing, what became of the call.
+    pub result: Result<Bytes, CallError>,
+}
+
+/// What such a call has brought so far.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    replies: Replies,
+    /// Who was asked, by the last address.
+    asked: Vec<Target>,
+    /// One of a node at most.
+    answers: Vec<Answer>,
+    /// Who has answered a call that went to one target, as its group orders calls.
+    alone: Option<SocketAddr>,
+}
+
+impl Spread {
+    pub(crate) fn new(replies: Replies) -> Spread {
+        Spread { replies, asked: Vec::new(), answers: Vec::new(), alone: None }
+    }
+
+    fn ask(&mut self, target: Target) {
+        self.asked.retain(|asked| asked.address != target.address);
+        self.asked.push(target);
+    }
+
+    fn take(&mut self, from: SocketAddr, result: Result<Bytes, CallError>) {
+        let Some(asked) = self.asked.iter().find(|asked| asked.address == from) else { return };
+        let node = asked.node;
+        self.answers.retain(|answer| answer.node != node);
+        self.answers.push(Answer { node, result });
+    }
+
+    fn has(&self, node: NodeId) -> bool {
+        self.answers.iter().any(|answer| answer.node == node)
+    }
+
+    /// What the answers say together, of a group with these targets; `None` while that may change.
+    fn verdict(&self, targets: &[Target], planted: Planted) -> Option<Result<Bytes, CallError>> {
+        let results = || self.answers.iter().map(|answer| &answer.result);
+        let alike =
+            |result: &Result<Bytes, CallError>| results().filter(|other| *other == result).count();
+        let first = || results().next().cloned();
+        let have_all = !targets.is_empty() && targets.iter().all(|target| self.has(target.node));
+        let split = || Err(self.split());
+        match self.replies {
+            Replies::First => {
+                let given = results().find(|result| !is_shed(result)).cloned();
+                given.or_else(|| first().filter(|_| have_all))
+            }
+            Replies::Majority => {
+                let enough = targets.len() / 2 + 1;
+                let any = planted.is(Bug::CountUnlike) && self.answers.len() >= enough;
+                let agreed = results().find(|result| any || alike(*result) >= enough).cloned();
+                agreed.filter(|_| !targets.is_empty()).or_else(|| have_all.then(split))
+            }
+            Replies::All => {
+                let some = planted.is(Bug::AllButOne) && self.answers.len() + 1 >= targets.len();
+                let agreed = first().filter(|first| alike(first) == self.answers.len());
+                (have_all || some && first().is_some()).then(|| agreed.unwrap_or_else(split))
+            }
+        }
+    }
+
+    fn split(&self) -> CallError {
+        let mut different: Vec<&Result<Bytes, CallError>> = Vec::new();
+        for answer in &self.answers {
+            if !different.contains(&&answer.result) {
+                different.push(&answer.result);
+            }
+        }
+        let (asked, different) = (self.answers.len(), different.len());
+        let reason = format!(
+            "{asked} replicas have answered, and gave {different} different answers: have a list of them all with `gather`"
+        );
+        CallError::Refused { refusal: Refusal::Split, reason }
+    }
+
+    /// All answers, with what became of the call at those that have given none.
+    pub(crate) fn into_answers(
+        mut self,
+        targets: &[Target],
+        result: &Result<Bytes, CallError>,
+    ) -> Vec<Answer> {
+        let is_said = self.answers.iter().any(|answer| answer.result == *result);
+        let is_split = matches!(result, Err(CallError::Refused { refusal: Refusal::Split, .. }));
+        let fails = !self.asked.is_empty() && result.is_err() && !is_said && !is_split;
+        for target in targets {
+            let is_meant = self.alone.map_or(fails, |alone| alone == target.address);
+            if is_meant && !self.has(target.node) {
+                self.answers.push(Answer { node: target.node, result: result.clone() });
+            }
+        }
+        self.answers
+    }
+}
+
+/// It was refused by its criticality, before anything was done.
+fn is_shed(result: &Result<Bytes, CallError>) -> bool {
+    matches!(result, Err(CallError::Refused { refusal: Refusal::Shed, .. }))
+}
+
+impl Session {
+    /// All replicas are asked this call at once, as far as any of them answers calls like it.
+    pub(crate) fn spreads(&self, id: CallId) -> bool {
+        let Some(call) = self.calls.get(&id) else { return false };
+        let style = self.groups[&call.group].targets.style;
+        let reads = call.access.reads();
+        call.spread.as_ref().is_some_and(|spread| is_spread(style, reads, spread.replies))
+    }
+
+    /// Sends a call to each target that has not answered, and was not asked in this round; or pauses it.
+    pub(crate) fn spread(&mut self, now: Time, id: CallId) {
+        if self.judge(id) {
+            return; // there are fewer targets now
+        }
+        let missing = self.missing(id);
+        if !missing.is_empty()
+            && let Err(at) = self.pay_for_retry(now, id)
+        {
+            return self.wait_for_credit(id, at);
+        }
+        for target in missing {
+            let address = target.address;
+            let Some(link) = self.links.open(now, address, &mut self.effects) else { continue };
+            let call = self.calls.get_mut(&id).expect("a call that is spread is kept");
+            call.tried.push(address);
+            call.last = Some(address);
+            call.attempts.push(Attempt { link, address, sent: false, at: now });
+            call.spread.as_mut().expect("it is spread").ask(target);
+            if self.links.is_ready(link) {
+                self.send(now, id, link);
+            }
+        }
+        self.await_answers(now, id);
+    }
+
+    fn missing(&self, id: CallId) -> Vec<Target> {
+        let call = &self.calls[&id];
+        let spread = call.spread.as_ref().expect("it is spread");
+        let targets = self.groups[&call.group].targets.nodes.iter();
+        let is_missing = |target: &&Target| {
+            let asked = call.attempts.iter().any(|attempt| attempt.address == target.address);
+            !asked && !spread.has(target.node) && !call.tried.contains(&target.address)
+        };
+        targets.filter(is_missing).cloned().collect()
+    }
+
+    /// Some time has passed without all the answers that are waited for.
+    pub(crate) fn spread_due(&mut self, now: Time, id: CallId) {
+        let call = self.calls.get_mut(&id).expect("a call that is due is kept");
+        call.begin_round();
+        let group = call.group;
+        let silent: Vec<Link> = call.attempts.iter().map(|attempt| attempt.link).collect();
+        for link in silent {
+            self.ask_after_life(now, group, link);
+        }
+        self.inquire(now, group);
+        self.spread(now, id);
+    }
+
+    /// A target has answered a call that all are asked.
+    pub(crate) fn take_answer(
+        &mut self,
+        now: Time,
+        id: CallId,
+        answered: &Attempt,
+        outcome: Outcome,
+        targets: Option<Targets>,
+    ) {
+        let call = self.calls.get_mut(&id).expect("an active call is kept");
+        let group = call.group;
+        let news = if outcome.is_result() { News::Beside } else { News::Declined };
+        let mut room_after = None;
+        let refused = |refusal, reason| Err(CallError::Refused { refusal, reason });
+        let result = match outcome {
+            Outcome::Ok(bytes) => Some(Ok(bytes)),
+            Outcome::Service(bytes) => Some(Err(CallError::Service(bytes))),
+            Outcome::Refused(refusal, reason) => Some(refused(refusal, reason)),
+            Outcome::Shed { reason, .. } => {
+                self.effects.stats.shed += 1;
+                Some(refused(Refusal::Shed, reason))
+            }
+            Outcome::Busy { retry_after_us, reason } => {
+                room_after = Some(core::time::Duration::from_micros(retry_after_us.into()));
+                call.refusals += 1;
+                call.obstacle = refused(Refusal::Busy, reason).err();
+                None
+            }
+            Outcome::Gone => {
+                (call.unsure, call.owes) = (true, true);
+                None
+            }
+            Outcome::NotPrimary | Outcome::NoReplica => {
+                call.obstacle = Some(CallError::NoReplica);
+                None
+            }
+            Outcome::NoSuchGroup => return self.handle_denial(now, id, group),
+        };
+        if let Some(result) = result {
+            // If that does not suffice in the end, nobody is to be told that it was not executed (simulator seed 7002344).
+            call.unsure |= !is_shed(&result);
+            let record = self.groups.get_mut(&group).expect("a call's group is kept");
+            record.took(now, answered.address, now.since(answered.at));
+            call.spread.as_mut().expect("it is spread").take(answered.address, result);
+        }
+        if let Some(targets) = targets {
+            self.learn(now, group, targets, news);
+        }
+        if self.calls.contains_key(&id) && !self.judge(id) {
+            self.go_on(now, id, group, room_after);
+        }
+    }
+
+    /// A call is answered that went to one target, as its group orders calls.
+    pub(crate) fn answered_alone(&mut self, id: CallId, link: Link) {
+        let address = self.links.get(link).map(|connection| connection.address);
+        if let Some(spread) = self.calls.get_mut(&id).and_then(|call| call.spread.as_mut()) {
+            spread.alone = address;
+        }
+    }
+
+    /// Ends a call whose answers suffice. True if they do.
+    fn judge(&mut self, id: CallId) -> bool {
+        let Some(call) = self.calls.get(&id) else { return true };
+        let group = &self.groups[&call.group];
+        let spread = call.spread.as_ref().expect("only calls that are spread are judged");
+        let Some(result) = spread.verdict(&group.targets.nodes, self.planted) else { return false };
+        let (number, copies) = (call.number, call.attempts.iter().any(|attempt| attempt.sent));
+        if copies {
+            self.groups.get_mut(&call.group).expect("it was there").expect_copy(number);
+        }
+        self.done(id, result);
+        true
+    }
+
+    fn await_answers(&mut self, now: Time, id: CallId) {
+        let call = self.calls.get_mut(&id).expect("a call that is spread is kept");
+        (call.phase, call.full, call.asks) = (Phase::Attempting, None, false);
+        if call.attempts.is_empty() {
+            return self.pause(now, id);
+        }
+        let end = call.attempt_end(now);
+        self.effects.timers.set(crate::output::Timer::Call(id), end);
+    }
+}

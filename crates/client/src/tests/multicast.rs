@@ -1,0 +1,193 @@
+//! Calls that all replicas are asked.
+
+use bytes::Bytes;
+use wire::NodeId;
+use wire::client::{Outcome, Refusal, Targets};
+use wire::ordered::Style;
+
+use super::cluster::{Cluster, LATENCY, Manner, address, ms, targets};
+use crate::output::CallId;
+use crate::{Answer, CallError, Choice, Policy, Replies};
+
+fn ok(text: &'static str) -> Result<Bytes, CallError> {
+    Ok(Bytes::from_static(text.as_bytes()))
+}
+
+fn says(text: &'static str) -> Manner {
+    Manner::Answer(Outcome::Ok(Bytes::from_static(text.as_bytes())), None)
+}
+
+/// A stateless group of three, all of which are connected, and a client that asks all and waits for so many.
+fn cluster(replies: Replies) -> Cluster {
+    of_style(Style::Stateless, replies)
+}
+
+fn of_style(style: Style, replies: Replies) -> Cluster {
+    let mut cluster = Cluster::new(3);
+    let choice = Choice::Multicast(replies);
+    cluster.session.set_policy(Policy { choice, ..Policy::default() });
+    cluster.all_say(Targets { style, ..targets(1, &[1, 2, 3]) });
+    cluster.finish(ms(1_000)).unwrap();
+    cluster.run(ms(5));
+    cluster
+}
+
+fn answers(cluster: &Cluster, call: CallId) -> Vec<Answer> {
+    let mut answers = cluster.answers[&call].clone();
+    answers.sort_by_key(|answer| answer.node);
+    answers
+}
+
+fn answer(node: u32, result: Result<Bytes, CallError>) -> Answer {
+    Answer { node: NodeId(node), result }
+}
+
+fn is_split(result: &Result<Bytes, CallError>) -> bool {
+    matches!(result, Err(CallError::Refused { refusal: Refusal::Split, .. }))
+}
+
+#[test]
+fn all_are_asked_at_once_and_the_first_reply_is_the_result() {
+    let mut cluster = cluster(Replies::First);
+    cluster.node(1).manner = Manner::Hold;
+    cluster.node(2).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"second")));
+    cluster.node(3).manner = says("third");
+    let before = cluster.now;
+    let call = cluster.call(ms(1_000));
+    assert_eq!(cluster.result(call), ok("third"));
+    assert_eq!(cluster.now - before, LATENCY * 2);
+    assert_eq!(cluster.path(2), [address(1), address(2), address(3)], "with one number");
+    assert_eq!(answers(&cluster, call), [answer(3, ok("third"))]);
+    cluster.run(ms(10));
+    let stats = cluster.session.stats();
+    assert_eq!((stats.copies, stats.fail_overs, stats.retries), (1, 0, 0));
+}
+
+#[test]
+fn more_than_half_have_to_say_the_same() {
+    let mut cluster = cluster(Replies::Majority);
+    cluster.node(1).manner = says("odd");
+    cluster.node(2).manner = says("even");
+    cluster.node(3).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"even")));
+    let before = cluster.now;
+    let call = cluster.call(ms(1_000));
+    assert_eq!(cluster.result(call), ok("even"));
+    assert_eq!(cluster.now - before, LATENCY + ms(3), "two unlike answers are no majority");
+    cluster.node(3).manner = says("else");
+    let call = cluster.call(ms(1_000));
+    let result = cluster.result(call);
+    assert!(is_split(&result), "{result:?}");
+    assert_eq!(result.unwrap_err().was_executed(), Some(true));
+    assert_eq!(answers(&cluster, call).len(), 3);
+    cluster.node(3).manner = Manner::Hold;
+    cluster.node(2).manner = says("odd");
+    assert_eq!(cluster.finish(ms(1_000)), ok("odd"), "the third is not waited for");
+}
+
+#[test]
+fn all_replies_are_waited_for_and_listed() {
+    let mut cluster = cluster(Replies::All);
+    cluster.node(3).manner = Manner::Later(ms(7), Outcome::Ok(Bytes::from_static(b"done")));
+    let before = cluster.now;
+    assert_eq!(cluster.finish(ms(1_000)), ok("done"));
+    assert_eq!(cluster.now - before, LATENCY + ms(7));
+    cluster.node(2).manner = Manner::Answer(Outcome::Service(Bytes::from_static(b"no")), None);
+    let call = cluster.call(ms(1_000));
+    assert!(is_split(&cluster.result(call)));
+    let service = Err(CallError::Service(Bytes::from_static(b"no")));
+    let all = [answer(1, ok("done")), answer(2, service), answer(3, ok("done"))];
+    assert_eq!(answers(&cluster, call), all);
+}
+
+#[test]
+fn who_is_silent_is_waited_for_until_the_deadline_and_then_named() {
+    let mut cluster = cluster(Replies::All);
+    cluster.node(2).manner = Manner::Hold;
+    let call = cluster.call(ms(700));
+    assert_eq!(cluster.result(call), Err(CallError::DeadlineExceeded));
+    let late = Err(CallError::DeadlineExceeded);
+    let all = [answer(1, ok("done")), answer(2, late), answer(3, ok("done"))];
+    assert_eq!(answers(&cluster, call), all);
+    assert_eq!(cluster.path(2).len(), 3, "nobody is asked twice on one connection");
+}
+
+#[test]
+fn what_one_has_executed_is_not_said_to_be_declined_by_all() {
+    let mut cluster = cluster(Replies::Majority);
+    cluster.node(2).manner = Manner::Answer(Outcome::NotPrimary, None);
+    cluster.node(3).manner = Manner::Answer(Outcome::NotPrimary, None);
+    let call = cluster.call(ms(300));
+    let error = cluster.result(call).unwrap_err();
+    assert_eq!((error.was_executed(), error), (None, CallError::DeadlineExceeded));
+    assert_eq!(answers(&cluster, call)[0], answer(1, ok("done")));
+}
+
+#[test]
+fn who_leaves_the_group_is_not_waited_for_and_who_joins_is_asked() {
+    let mut cluster = cluster(Replies::All);
+    cluster.node(3).manner = Manner::Hold;
+    let call = cluster.call(ms(5_000));
+    cluster.run(ms(5));
+    let news = Targets { style: Style::Stateless, ..targets(2, &[1, 2]) };
+    cluster.node(1).script.push_back(Manner::Answer(Outcome::Ok(Bytes::new()), Some(news)));
+    cluster.call(ms(5_000));
+    cluster.run(ms(5));
+    assert_eq!(cluster.done[&call].1, ok("done"), "of the two that are left");
+    let news = Targets { style: Style::Stateless, ..targets(3, &[1, 2, 3]) };
+    cluster.node(1).script.push_back(Manner::Hold);
+    cluster.node(2).script.push_back(Manner::Answer(Outcome::Ok(Bytes::new()), Some(news)));
+    let call = cluster.call(ms(5_000));
+    cluster.run(ms(5));
+    assert!(!cluster.done.contains_key(&call));
+    let number = cluster.requests.last().unwrap().2.number;
+    assert_eq!(cluster.path(number), [address(1), address(2), address(3)]);
+}
+
+#[test]
+fn who_is_lost_or_declines_is_asked_again() {
+    let mut cluster = cluster(Replies::All);
+    cluster.node(2).script.push_back(Manner::Answer(Outcome::NoReplica, None));
+    cluster.node(3).manner = Manner::Hold;
+    let call = cluster.call(ms(5_000));
+    cluster.run(ms(3));
+    cluster.kill(3);
+    cluster.run(ms(200));
+    assert_eq!(cluster.path(2), [address(1), address(2), address(3), address(2)]);
+    cluster.node(3).up = true;
+    cluster.node(3).manner = Manner::ok();
+    assert_eq!(cluster.result(call), ok("done"));
+    assert_eq!(cluster.session.stats().retries, 1, "the one that may have been executed");
+}
+
+#[test]
+fn a_refusal_by_criticality_counts_if_nobody_says_more() {
+    let shed = || Outcome::Shed { instead: None, reason: "much".into() };
+    let mut cluster = cluster(Replies::First);
+    cluster.node(1).manner = Manner::Answer(shed(), None);
+    cluster.node(2).manner = Manner::Later(ms(2), Outcome::Ok(Bytes::from_static(b"done")));
+    cluster.node(3).manner = Manner::Answer(shed(), None);
+    assert_eq!(cluster.finish(ms(1_000)), ok("done"));
+    cluster.node(2).manner = Manner::Answer(shed(), None);
+    let error = cluster.finish(ms(1_000)).unwrap_err();
+    assert!(matches!(error, CallError::Refused { refusal: Refusal::Shed, .. }), "{error}");
+}
+
+#[test]
+fn a_group_that_orders_its_calls_is_called_at_its_primary() {
+    let mut cluster = of_style(Style::SemiActive, Replies::All);
+    let call = cluster.call(ms(1_000));
+    assert_eq!(cluster.result(call), ok("done"));
+    assert_eq!(cluster.path(2), [address(1)]);
+    assert_eq!(answers(&cluster, call), [answer(1, ok("done"))]);
+}
+
+#[test]
+fn one_call_can_ask_all_whatever_the_policy_says() {
+    let mut cluster = Cluster::new(3);
+    cluster.all_say(Targets { style: Style::Active, ..targets(1, &[1, 2, 3]) });
+    cluster.finish(ms(1_000)).unwrap();
+    let call = cluster.gather(ms(1_000), Replies::All);
+    assert_eq!(cluster.result(call), ok("done"));
+    let all = [1, 2, 3].map(|node| answer(node, ok("done")));
+    assert_eq!(answers(&cluster, call), all, "with the two that were not connected");
+}
