@@ -95,8 +95,9 @@ mod state;
 mod stub;
 
 pub use client::{
-    Anycast, AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Choice, Client,
-    ConnectError, Hedging, MAX_STALE, Policy, Reading, Refresh, Retries, Strategy, Tls, TlsError,
+    Answer, Anycast, AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Choice,
+    Client, ConnectError, Hedging, MAX_STALE, Policy, Reading, Refresh, Replies, Retries, Strategy,
+    Tls, TlsError,
 };
 pub use node::{
     AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,

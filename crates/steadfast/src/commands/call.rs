@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use steadfast::{BytesCallError, Client, MethodId, Reading, Tls};
+use serde_json::{Map, Value, json};
+use steadfast::{Answer, BytesCallError, Client, MethodId, Reading, Replies, Tls};
 use wire::limits::MAX_DEADLINE;
 
 use super::at::host_port;
@@ -18,6 +19,7 @@ Examples:
   steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
   steadfast call counter get --at 127.0.0.1:7100 --read
   steadfast call counter get --at 127.0.0.1:7100 --stale 500ms
+  steadfast call thermometer read --at 127.0.0.1:7100 --replies all
   steadfast call plant shut-down --at 127.0.0.1:7100 --criticality 200
   steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
   steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
@@ -57,16 +59,38 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     deadline: Duration,
     /// Answers without ordering, by what is true now. Only for methods that change nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "replies")]
     read: bool,
     /// The same, perhaps by what was true so long ago, such as 500ms or 2s: answered also while the
     /// cluster forms anew.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "replies")]
     stale: Option<Duration>,
+    /// Asks all replicas at once, and prints what each node's says once the first, so many as make a
+    /// majority of like answers, or all have answered. Where calls are ordered there is one answer.
+    #[arg(long, value_enum, value_name = "HOW MANY")]
+    replies: Option<HowMany>,
     /// How critical the call is, 0 to 255: where a host has more to do than it can, calls of less are
     /// refused first. The calls that its handler makes have the same.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     criticality: u8,
+}
+
+/// How many replies are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum HowMany {
+    First,
+    Majority,
+    All,
+}
+
+impl From<HowMany> for Replies {
+    fn from(many: HowMany) -> Replies {
+        match many {
+            HowMany::First => Replies::First,
+            HowMany::Majority => Replies::Majority,
+            HowMany::All => Replies::All,
+        }
+    }
 }
 
 /// Runs the command.
@@ -87,6 +111,10 @@ fn call(args: &Args) -> Result<String, Failure> {
         Some(most) => Some(Reading::Stale(most)),
         None => args.read.then_some(Reading::Linearizable),
     };
+    if let Some(replies) = args.replies {
+        let answers = client.gather(group, method, true, body, replies.into(), deadline);
+        return list(answers.map_err(Failure::failed)?);
+    }
     let answer = match reading {
         Some(reading) => client.read(group, method, true, body, reading, deadline),
         None => client.call(group, method, true, body, deadline),
@@ -98,6 +126,21 @@ fn call(args: &Args) -> Result<String, Failure> {
         }
         Err(error) => Err(Failure::failed(error)),
     }
+}
+
+/// What each node's replica says: its result, or why it has none.
+fn list(mut answers: Vec<Answer>) -> Result<String, Failure> {
+    answers.sort_by_key(|answer| answer.node);
+    let said = |answer: Answer| {
+        let said = match answer.result {
+            Ok(json) => json!({ "result": value(&json)? }),
+            Err(BytesCallError::Service(json)) => json!({ "service_error": value(&json)? }),
+            Err(error) => json!({ "error": error.to_string() }),
+        };
+        Ok((answer.node.to_string(), said))
+    };
+    let list = answers.into_iter().map(said).collect::<Result<Map<_, _>, Failure>>()?;
+    Ok(format!("{:#}\n", Value::Object(list)))
 }
 
 /// The arguments, checked here: a node would only refuse them later.
@@ -121,12 +164,15 @@ fn arguments(given: &str) -> Result<String, Failure> {
 }
 
 fn pretty(json: &[u8]) -> Result<String, Failure> {
-    let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| {
+    Ok(format!("{:#}\n", value(json)?))
+}
+
+fn value(json: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(json).map_err(|error| {
         Failure::Failed(format!(
             "executed, but the service answered something else than JSON ({error})"
         ))
-    })?;
-    Ok(format!("{value:#}\n"))
+    })
 }
 
 /// Reads `250ms`, `1.5s`, `500us`, `1m`.
