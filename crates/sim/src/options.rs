@@ -78,6 +78,11 @@ impl GroupPlan {
         self.options.style != Style::Stateless && !self.orders_some_reads()
     }
 
+    /// It votes, in one of its styles at least.
+    pub fn votes(&self) -> bool {
+        self.options.style == Style::Voting || self.styles.contains(&Style::Voting)
+    }
+
     /// Reads are ordered in some of its styles and not in others.
     fn orders_some_reads(&self) -> bool {
         let warm = self.styles.contains(&Style::WarmPassive);
@@ -229,10 +234,11 @@ impl Options {
 
     /// Groups that vote, in one of their styles at least.
     pub fn voting(&self) -> Vec<GroupId> {
-        let votes = |group: &&GroupPlan| {
-            group.options.style == Style::Voting || group.styles.contains(&Style::Voting)
-        };
-        self.groups.iter().filter(votes).map(|group| GroupId::of(&group.name)).collect()
+        self.groups
+            .iter()
+            .filter(|group| group.votes())
+            .map(|group| GroupId::of(&group.name))
+            .collect()
     }
 
     /// What this seed draws, in this kind of world.
