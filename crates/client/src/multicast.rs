@@ -74,7 +74,7 @@ impl Spread {
             Replies::Majority => {
                 let enough = targets.len() / 2 + 1;
                 let any = planted.is(Bug::CountUnlike) && self.answers.len() >= enough;
-                let agreed = results().find(|result| any || alike(*result) >= enough).cloned();
+                let agreed = results().find(|result| any || alike(result) >= enough).cloned();
                 agreed.filter(|_| !targets.is_empty()).or_else(|| have_all.then(split))
             }
             Replies::All => {

@@ -57,6 +57,24 @@ impl Config {
     }
 }
 
+/// What is called, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct What {
+    pub(crate) method: MethodId,
+    /// The arguments and the result are JSON.
+    pub(crate) json: bool,
+    pub(crate) access: Access,
+    /// All replicas are asked, whatever the policy says, and so many are waited for.
+    pub(crate) replies: Option<Replies>,
+}
+
+impl What {
+    /// A call that may change something, as the policy says.
+    pub(crate) fn call(method: MethodId, json: bool) -> What {
+        What { method, json, access: Access::Change, replies: None }
+    }
+}
+
 /// Whether the session can reach any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -186,7 +204,7 @@ impl Session {
         body: Bytes,
         deadline: Time,
     ) -> CallId {
-        self.begin(now, group, (method, json, Access::Change), None, body, deadline)
+        self.begin(now, group, What::call(method, json), body, deadline)
     }
 
     /// Begins a call that all replicas of the group are asked, whatever its policy says: until there are so many `replies`. [`Output::Done`] tells what each has
@@ -205,7 +223,8 @@ impl Session {
         replies: Replies,
         deadline: Time,
     ) -> CallId {
-        self.begin(now, group, (method, json, Access::Change), Some(replies), body, deadline)
+        let what = What { replies: Some(replies), ..What::call(method, json) };
+        self.begin(now, group, what, body, deadline)
     }
 
     /// The same of a method that changes nothing (`&self` in its service's trait): it is answered without ordering. A method
@@ -224,18 +243,19 @@ impl Session {
         reading: Reading,
         deadline: Time,
     ) -> CallId {
-        self.begin(now, group, (method, json, reading.into()), None, body, deadline)
+        let what = What { access: reading.into(), ..What::call(method, json) };
+        self.begin(now, group, what, body, deadline)
     }
 
     pub(crate) fn begin(
         &mut self,
         now: Time,
         group: &str,
-        (method, json, access): (MethodId, bool, Access),
-        replies: Option<Replies>,
+        what: What,
         body: Bytes,
         deadline: Time,
     ) -> CallId {
+        let What { method, json, access, replies } = what;
         let id = CallId(self.next_call);
         self.next_call += 1;
         self.effects.stats.calls += 1;

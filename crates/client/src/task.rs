@@ -9,11 +9,11 @@ use tokio::net::{ToSocketAddrs, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use wire::client::Access;
 use wire::limits::MAX_QUEUED_CALLS;
 use wire::{ClientId, MethodId};
 
 use crate::buffers::{Ended, EventLog, listed};
+use crate::session::What;
 use crate::{Answer, Builder, CallError, ConnectError, Event, Reading, Replies, Stats};
 
 mod porch;
@@ -37,8 +37,7 @@ pub struct AsyncClient {
 #[derive(Debug)]
 struct Order {
     group: String,
-    what: (MethodId, bool, Access),
-    replies: Option<Replies>,
+    what: What,
     body: Bytes,
     deadline: Instant,
     asker: Asker,
@@ -101,7 +100,7 @@ impl AsyncClient {
         body: Bytes,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, Access::Change), None, body, deadline).await?.0
+        self.begin(group, What::call(method, json), body, deadline).await?.0
     }
 
     /// Asks all replicas of a group at once, and waits for so many `replies`, for `deadline` at most: what each of them says. Replicas
@@ -122,8 +121,8 @@ impl AsyncClient {
         replies: Replies,
         deadline: Duration,
     ) -> Result<Vec<Answer>, CallError> {
-        let what = (method, json, Access::Change);
-        listed(self.begin(group, what, Some(replies), body, deadline).await?)
+        let what = What { replies: Some(replies), ..What::call(method, json) };
+        listed(self.begin(group, what, body, deadline).await?)
     }
 
     /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
@@ -145,14 +144,14 @@ impl AsyncClient {
         reading: Reading,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, reading.into()), None, body, deadline).await?.0
+        let what = What { access: reading.into(), ..What::call(method, json) };
+        self.begin(group, what, body, deadline).await?.0
     }
 
     async fn begin(
         &self,
         group: &str,
-        what: (MethodId, bool, Access),
-        replies: Option<Replies>,
+        what: What,
         body: Bytes,
         deadline: Duration,
     ) -> Result<Ended, CallError> {
@@ -162,7 +161,7 @@ impl AsyncClient {
         let (asker, answered) = oneshot::channel();
         let group = group.to_owned();
         let deadline = Instant::now() + deadline;
-        let order = Order { group, what, replies, body, deadline, asker };
+        let order = Order { group, what, body, deadline, asker };
         // The task takes orders as fast as they come: what is too much, the session refuses.
         self.orders.send(order).await.map_err(|_| CallError::Closed)?;
         answered.await.map_err(|_| CallError::Closed)

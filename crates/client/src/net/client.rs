@@ -5,11 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use wire::client::Access;
 use wire::{ClientId, MethodId, Time};
 
 use super::porch::Porch;
 use crate::buffers::{Ended, listed};
+use crate::session::What;
 use crate::{
     Answer, Builder, CallError, CallId, ConnectError, Event, Reach, Reading, Replies, Stats,
 };
@@ -92,7 +92,7 @@ impl Client {
         body: Bytes,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, Access::Change), None, body, deadline).0
+        self.begin(group, What::call(method, json), body, deadline).0
     }
 
     /// Asks all replicas of a group at once, and waits for so many `replies`, for `deadline` at most: what each of them says. Replicas
@@ -113,7 +113,8 @@ impl Client {
         replies: Replies,
         deadline: Duration,
     ) -> Result<Vec<Answer>, CallError> {
-        listed(self.begin(group, (method, json, Access::Change), Some(replies), body, deadline))
+        let what = What { replies: Some(replies), ..What::call(method, json) };
+        listed(self.begin(group, what, body, deadline))
     }
 
     /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
@@ -135,17 +136,11 @@ impl Client {
         reading: Reading,
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
-        self.begin(group, (method, json, reading.into()), None, body, deadline).0
+        let what = What { access: reading.into(), ..What::call(method, json) };
+        self.begin(group, what, body, deadline).0
     }
 
-    fn begin(
-        &self,
-        group: &str,
-        what: (MethodId, bool, Access),
-        replies: Option<Replies>,
-        body: Bytes,
-        deadline: Duration,
-    ) -> Ended {
+    fn begin(&self, group: &str, what: What, body: Bytes, deadline: Duration) -> Ended {
         let _wake = WakeOnPanic(&self.shared);
         let mut porch = self.lock();
         if !porch.led && porch.neglected() > NEGLECTED {
@@ -155,7 +150,7 @@ impl Client {
             porch.serve(&seen);
         }
         let now = porch.now();
-        let id = porch.session.begin(now, group, what, replies, body, now + deadline);
+        let id = porch.session.begin(now, group, what, body, now + deadline);
         porch.pump();
         self.wait(porch, id)
     }
