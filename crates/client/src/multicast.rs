@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use wire::client::{Outcome, Refusal, Target, Targets};
+use wire::limits::MAX_REPLICAS;
 use wire::{NodeId, Time};
 
 use crate::CallError;
@@ -24,6 +25,9 @@ pub struct Answer {
     /// What it said; of one that has said nothing, what became of the call.
     pub result: Result<Bytes, CallError>,
 }
+
+/// Replicas come and go while a call waits: of so many at most is kept that they were asked, and what they said. The last count.
+const MAX_ASKED: usize = 2 * MAX_REPLICAS;
 
 /// What such a call has brought so far.
 #[derive(Debug)]
@@ -45,6 +49,7 @@ impl Spread {
     fn ask(&mut self, target: Target) {
         self.asked.retain(|asked| asked.address != target.address);
         self.asked.push(target);
+        keep_last(&mut self.asked);
     }
 
     fn take(&mut self, from: SocketAddr, result: Result<Bytes, CallError>) {
@@ -52,6 +57,7 @@ impl Spread {
         let node = asked.node;
         self.answers.retain(|answer| answer.node != node);
         self.answers.push(Answer { node, result });
+        keep_last(&mut self.answers);
     }
 
     fn has(&self, node: NodeId) -> bool {
@@ -99,6 +105,10 @@ impl Spread {
         CallError::Refused { refusal: Refusal::Split, reason }
     }
 
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.asked.len() <= MAX_ASKED && self.answers.len() <= MAX_ASKED);
+    }
+
     /// All answers, with what became of the call at those that have given none.
     pub(crate) fn into_answers(
         mut self,
@@ -115,6 +125,12 @@ impl Spread {
             }
         }
         self.answers
+    }
+}
+
+fn keep_last<T>(list: &mut Vec<T>) {
+    if list.len() > MAX_ASKED {
+        list.remove(0);
     }
 }
 

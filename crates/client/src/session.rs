@@ -544,6 +544,7 @@ impl Session {
             links.dedup();
             assert_eq!(links.len(), call.attempts.len(), "{id:?} is twice on one connection");
             assert_eq!(call.phase == Phase::Queued, call.number == 0);
+            call.spread.iter().for_each(Spread::check_invariants);
         }
     }
 }
