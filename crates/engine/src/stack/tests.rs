@@ -75,6 +75,24 @@ impl Room {
         room
     }
 
+    /// Nodes 1 and 2 host the group, and 2 awaits the snapshot that is on its way: with it, the transfer's number.
+    fn joined() -> (Room, ViewNumber) {
+        let mut room = Room::active(Vec::new());
+        room.host();
+        room.join(1);
+        room.join(2);
+        room.snapshot();
+        let transfer = room.stack.directory.get(log()).expect("the group").view;
+        (room, transfer)
+    }
+
+    /// The same, and 2 has the state.
+    fn paired() -> Room {
+        let (mut room, transfer) = Room::joined();
+        room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
+        room
+    }
+
     fn configure(&mut self, sequence: u64) {
         self.ring = ring(sequence);
         self.sequence = 0;

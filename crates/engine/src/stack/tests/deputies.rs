@@ -6,13 +6,7 @@ use super::*;
 
 /// Nodes 1 and 2 host the group, both with the state; the first is its primary. With its view.
 fn pair() -> (Room, ViewNumber) {
-    let mut room = Room::active(Vec::new());
-    room.host();
-    room.join(1);
-    room.join(2);
-    room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").view;
-    room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
+    let mut room = Room::paired();
     room.hold_all();
     let view = room.stack.directory.get(log()).expect("the group").view;
     (room, view)

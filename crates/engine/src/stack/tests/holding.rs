@@ -2,20 +2,9 @@
 
 use super::*;
 
-/// Nodes 1 and 2 host the group, and 2 awaits the snapshot that is on its way: with it, the transfer's number.
-fn two_replicas() -> (Room, ViewNumber) {
-    let mut room = Room::active(Vec::new());
-    room.host();
-    room.join(1);
-    room.join(2);
-    room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").view;
-    (room, transfer)
-}
-
 #[test]
 fn a_reply_waits_for_a_majority_of_the_replicas_whatever_bystanders_hold() {
-    let (mut room, transfer) = two_replicas();
+    let (mut room, transfer) = Room::joined();
     room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
     room.call(1);
     room.request(1, 1);
@@ -33,7 +22,7 @@ fn a_reply_waits_for_a_majority_of_the_replicas_whatever_bystanders_hold() {
 
 #[test]
 fn a_request_from_before_the_replicas_were_these_is_held_by_all() {
-    let (mut room, transfer) = two_replicas();
+    let (mut room, transfer) = Room::joined();
     room.call(1);
     room.request(1, 1);
     let place = room.sequence;

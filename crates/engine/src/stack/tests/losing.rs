@@ -6,13 +6,7 @@ use super::*;
 
 /// Node 1 took one request more than node 2, and both say so in a new configuration.
 fn furthest() -> Room {
-    let mut room = Room::active(Vec::new());
-    room.host();
-    room.join(1);
-    room.join(2);
-    room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").view;
-    room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
+    let mut room = Room::paired();
     room.request(1, 1);
     let first = room.stack.replicas_with_state();
     room.request(1, 2);

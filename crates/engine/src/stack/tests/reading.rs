@@ -6,13 +6,7 @@ const STALE: Access = Access::Stale { max_age_ms: 100 };
 
 /// Nodes 1 and 2 host the group, both with the state; 3 is a bystander.
 fn room() -> Room {
-    let mut room = Room::active(Vec::new());
-    room.host();
-    room.join(1);
-    room.join(2);
-    room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").view;
-    room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
+    let mut room = Room::paired();
     room.hold_all();
     room.outputs();
     room
