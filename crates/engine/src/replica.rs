@@ -39,6 +39,8 @@ use primary::Primary;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
 use voting::Voting;
+#[cfg(test)]
+pub(crate) use voting::digest;
 pub(crate) use voting::{Mandate, Slip};
 
 /// Requests that came back from the disk are given to the service so many at a time.

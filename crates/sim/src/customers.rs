@@ -170,8 +170,7 @@ impl Customer {
         let begin = |call: (MethodId, Bytes, Access)| {
             // It waits for other groups, with less than its own time: where a round takes long that is too little (seed 731).
             let patience = if call.0 == RELAY { patience * 3 } else { patience };
-            let must = !(self.waits_for_all() && group.votes());
-            as_executed(self.begin(now, &group.name, call, (patience, must)), group)
+            as_executed(self.begin(now, &group.name, call, (patience, true)), group)
         };
         calls.map(begin).collect()
     }
@@ -217,19 +216,10 @@ impl Customer {
         self.under_way.get(&call).map(|pending| (pending.group, pending.reads))
     }
 
-    /// Of some groups it may wait for ever. A replica of one that votes says nothing of a call that others have settled before it could be told how,
-    /// and 64 further calls wait for that one (seeds 7013720, 7026069).
-    fn waits_for_all(&self) -> bool {
-        self.policy.choice == Choice::Multicast(Replies::All)
-    }
-
-    /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`, and of groups that are
-    /// `voting` if the client waits for all replicas.
-    pub fn calm(&mut self, calm: Time, gone: &[GroupId], voting: &[GroupId]) {
-        let all = self.waits_for_all();
+    /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`.
+    pub fn calm(&mut self, calm: Time, gone: &[GroupId]) {
         for pending in self.under_way.values_mut() {
-            let is_silent = all && voting.contains(&pending.group);
-            let stays = !gone.contains(&pending.group) && self.demanding && !is_silent;
+            let stays = !gone.contains(&pending.group) && self.demanding;
             pending.must |= stays && pending.deadline >= calm + liveness::WITHIN;
         }
     }

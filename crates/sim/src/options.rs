@@ -79,7 +79,7 @@ impl GroupPlan {
     }
 
     /// It votes, in one of its styles at least.
-    pub fn votes(&self) -> bool {
+    fn votes(&self) -> bool {
         self.options.style == Style::Voting || self.styles.contains(&Style::Voting)
     }
 

@@ -101,6 +101,7 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
         let mut replica = Replica::new(GroupId(1), Style::Voting, false, planted);
         let mut effects = Vec::new();
         replica.begin(&mut effects);
+        replica.ballot_delivered(true);
         replica.deliver(Time::ZERO, request(1), false, &mut effects);
         let ticket = tickets(&effects)[0];
         let right = ServiceOutcome::Ok("right".into());
@@ -142,7 +143,7 @@ fn who_is_behind_a_change_of_style_says_nothing_of_votes_before_it_is_there() {
         effects.iter().filter(|effect| matches!(effect, Effect::Vote(_))).count()
     };
     assert_eq!(said(&effects), 1, "it opens");
-    replica.ballot_delivered();
+    replica.ballot_delivered(true);
     let joiner = Member { node: NodeId(2), incarnation: Incarnation(1) };
     replica.give_states(&[(ViewNumber(2), joiner)], &mut effects);
     let snapshot = *tickets(&effects).last().expect("it is asked for its state");

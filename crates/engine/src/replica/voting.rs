@@ -74,6 +74,9 @@ pub(super) struct Voting {
     told: u64,
     /// Told, and not yet delivered.
     in_flight: bool,
+    /// It is delivered from where on it votes. With that come all verdicts so far: one that comes before may be the second of two (simulator
+    /// seed 557714), and to go on from it would leave the first unknown for ever.
+    opened: bool,
     /// Settled up to here.
     settled: u64,
     /// Calls of those cast that are not settled, or not as they were here: they are not answered.
@@ -95,6 +98,7 @@ impl Voting {
             cast: VecDeque::new(),
             told: executed,
             in_flight: false,
+            opened: false,
             settled: executed,
             open: BTreeMap::new(),
             awaited: None,
@@ -181,15 +185,16 @@ impl Replica {
         let digests: Vec<Digest> =
             voting.cast.iter().take(MAX_BALLOT).map(|cast| cast.digest).collect();
         voting.told += digests.len() as u64;
-        voting.in_flight = true;
+        (voting.in_flight, voting.opened) = (true, false);
         let (opening, first) = (Some(voting.settled), voting.first);
         effects.push(Effect::Vote(Slip { opening, first, digests }));
     }
 
-    /// Its last ballot has its place in the order.
-    pub(crate) fn ballot_delivered(&mut self) {
+    /// Its last ballot has its place in the order; an `opening` says from where on this replica votes.
+    pub(crate) fn ballot_delivered(&mut self, opening: bool) {
         if let Some(voting) = &mut self.voting {
             voting.in_flight = false;
+            voting.opened |= opening;
         }
     }
 
@@ -248,9 +253,8 @@ impl Replica {
 
     /// A call has its verdict.
     pub(crate) fn settled(&mut self, position: u64, verdict: Verdict, effects: &mut Vec<Effect>) {
-        let Some(voting) = self.voting.as_mut().filter(|voting| position > voting.settled) else {
-            return;
-        };
+        let is_next = |voting: &&mut Voting| voting.opened && position > voting.settled;
+        let Some(voting) = self.voting.as_mut().filter(is_next) else { return };
         voting.settled = position;
         match voting.digest(position) {
             None => {

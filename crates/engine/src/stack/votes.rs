@@ -86,15 +86,15 @@ impl<O: Ordering> Stack<O> {
         }
         tally.take(sender, ballot);
         if sender == self.me {
+            if let Some(hosted) = self.hosted.get_mut(&id) {
+                hosted.replica.ballot_delivered(ballot.opening.is_some());
+            }
             // What was settled while its state was on the way: it has executed that since, or will.
             let opened = ballot.opening.map(|from| tally.verdicts_after(from).collect::<Vec<_>>());
             for (position, verdict) in opened.into_iter().flatten() {
                 self.with_replica(now, id, |replica, effects| {
                     replica.settled(position, verdict, effects);
                 });
-            }
-            if let Some(hosted) = self.hosted.get_mut(&id) {
-                hosted.replica.ballot_delivered();
             }
             self.ballots_due.insert(id);
         }

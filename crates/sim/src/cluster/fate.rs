@@ -314,9 +314,8 @@ impl Cluster {
                 gone.extend(callers.map(|group| group.name.as_str()).collect::<Vec<_>>());
             }
             let gone: Vec<GroupId> = gone.into_iter().map(GroupId::of).collect();
-            let voting = self.options.voting();
             for customer in &mut self.customers {
-                customer.calm(now, &gone, &voting);
+                customer.calm(now, &gone);
             }
         }
         self.fabric.trace.say(now, || "ALL HEALS".into());

@@ -3,6 +3,7 @@
 use wire::ordered::{Ballot, Digest, Restyle, Style};
 
 use super::*;
+use crate::replica::digest;
 
 /// Nodes 1 and 2 have the state of an active group.
 fn two_active() -> Room {
@@ -65,4 +66,36 @@ fn what_is_told_names_its_vote() {
             _ => None,
         });
     assert_eq!(ballots.collect::<Vec<_>>(), [(since, Some(0))]);
+}
+
+/// Simulator seed 557714: what others had settled before the state was here was never known to be settled, if the next call was before this replica's
+/// opening had its place; and whoever asked this replica for it waited for ever.
+#[test]
+fn who_joins_learns_all_that_was_settled_meanwhile() {
+    let mut room = Room::active(Vec::new());
+    let options = GroupOptions { style: Style::Voting, ..GroupOptions::default() };
+    room.stack.host(NOW, "log", options).expect("hosted");
+    room.join_with(2, options);
+    room.join_with(1, options);
+    let same = ServiceOutcome::Ok(Bytes::from_static(b"same"));
+    let told = |first| {
+        let digests = [digest(&same)].to_vec();
+        Ordered::Ballot(Ballot { group: log(), since: 0, opening: None, first, digests })
+    };
+    room.deliver(2, ballot(0, Some(0), 1, &[]));
+    room.request(2, 1);
+    room.request(2, 2);
+    room.deliver(2, told(1));
+    let transfer = room.transfer();
+    for ticket in room.executions() {
+        room.executed(ticket, "same");
+    }
+    room.deliver(2, told(2));
+    room.deliver(1, ballot(0, Some(0), 1, &[]));
+    room.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
+    room.hold_all();
+    for number in [1, 2] {
+        room.call(number);
+        assert_eq!(room.replies(), [Outcome::Ok(Bytes::from_static(b"same"))], "{number}");
+    }
 }

@@ -23,6 +23,7 @@ impl Room {
         let mut replica = Replica::new(GroupId(1), style, false, Planted::default());
         let mut effects = Vec::new();
         replica.begin(&mut effects);
+        replica.ballot_delivered(true);
         Room { replica, effects, tickets: Vec::new() }
     }
 
@@ -109,7 +110,7 @@ impl Room {
     fn told(&mut self) -> Vec<(u64, Digest)> {
         let mut told = vec![];
         loop {
-            self.replica.ballot_delivered();
+            self.replica.ballot_delivered(true);
             let Some(slip) = self.replica.take_ballot() else { return told };
             told.extend((slip.first..).zip(slip.digests));
         }
