@@ -247,8 +247,20 @@ impl Session {
             self.learn(now, group, targets, news);
         }
         if self.calls.contains_key(&id) && !self.judge(id) {
-            self.go_on(now, id, group, room_after);
+            match self.refused_by_all(id) {
+                Some(refusal) => self.done(id, refusal),
+                None => self.go_on(now, id, group, room_after),
+            }
         }
+    }
+
+    /// The refusal of a call which nobody has left to answer but who has too much to do: who asked again would add to that (simulator seed 573482).
+    fn refused_by_all(&self, id: CallId) -> Option<Result<Bytes, CallError>> {
+        let call = &self.calls[&id];
+        let answers = &call.spread.as_ref().expect("it is spread").answers;
+        let is_left = !call.attempts.is_empty() || call.may_be_executed();
+        let first = answers.first().filter(|_| !is_left)?;
+        Some(first.result.clone()).filter(is_shed)
     }
 
     /// A call is answered that went to one target, as its group orders calls.

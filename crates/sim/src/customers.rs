@@ -168,8 +168,9 @@ impl Customer {
         let relay = group.callee.as_ref().map(|_| (RELAY, rest.clone(), Access::Change));
         let calls = [(APPEND, rest, Access::Change), (read, word, access)].into_iter().chain(relay);
         let begin = |call: (MethodId, Bytes, Access)| {
-            // It waits for other groups, with less than its own time: where a round takes long that is too little (seed 731).
-            let patience = if call.0 == RELAY { patience * 3 } else { patience };
+            // It waits for other groups, with less than its own time, or behind calls that do: where a round takes long that is too little
+            // (seeds 731, 582701).
+            let patience = if group.callee.is_some() { patience * 3 } else { patience };
             as_executed(self.begin(now, &group.name, call, (patience, true)), group)
         };
         calls.map(begin).collect()

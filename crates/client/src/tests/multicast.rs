@@ -168,8 +168,16 @@ fn a_refusal_by_criticality_counts_if_nobody_says_more() {
     cluster.node(3).manner = Manner::Answer(shed(), None);
     assert_eq!(cluster.finish(ms(1_000)), ok("done"));
     cluster.node(2).manner = Manner::Answer(shed(), None);
+    let is_shed =
+        |error: &CallError| matches!(error, CallError::Refused { refusal: Refusal::Shed, .. });
     let error = cluster.finish(ms(1_000)).unwrap_err();
-    assert!(matches!(error, CallError::Refused { refusal: Refusal::Shed, .. }), "{error}");
+    assert!(is_shed(&error), "{error}");
+    // Where the others decline it is the only answer there is.
+    cluster.node(1).manner = Manner::Answer(Outcome::NotPrimary, None);
+    cluster.node(3).manner = Manner::Answer(Outcome::NotPrimary, None);
+    let before = cluster.now;
+    let error = cluster.finish(ms(1_000)).unwrap_err();
+    assert!(is_shed(&error) && cluster.now - before < ms(5), "{error}");
 }
 
 #[test]
