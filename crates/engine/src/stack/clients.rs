@@ -458,12 +458,15 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// This node's replica is gone, and with it whatever was given to it without a place in the order: nobody else has those calls. Their clients
-    /// are told, who would otherwise wait here for what never comes (simulator seed 376321).
-    pub(super) fn give_up_served(&mut self, group: GroupId) {
+    /// This node's replica has lost what it knew. Calls that have their place wait for the view in which it has the state again, or are answered by others
+    /// whom their clients ask meanwhile (simulator seed 579868). What was given to it without a place nobody else has: their clients are told, who would
+    /// otherwise wait here for what never comes (seed 376321).
+    pub(super) fn lose_calls(&mut self, group: GroupId) {
         for call in self.callers.of_group(group) {
-            if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Serving) {
-                self.conclude(call, Outcome::Gone);
+            match self.callers.get(&call).map(|waiting| &waiting.stage) {
+                Some(Stage::Delivered { .. }) => self.callers.park(&call),
+                Some(Stage::Serving) => self.conclude(call, Outcome::Gone),
+                _ => {}
             }
         }
     }

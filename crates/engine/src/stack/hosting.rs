@@ -116,7 +116,7 @@ impl<O: Ordering> Stack<O> {
             self.with_replica(now, group, |replica, effects| replica.idle(effects));
             self.take_back(now);
             self.unhost(now, group);
-            self.give_up_served(group);
+            self.lose_calls(group);
         }
     }
 
@@ -379,6 +379,7 @@ impl<O: Ordering> Stack<O> {
                 // Without a state it has nothing that the others might have gone beyond.
                 if !stale && hosted.options.style.has_state() {
                     self.with_replica(now, id, |replica, effects| replica.idle(effects));
+                    self.lose_calls(id);
                 }
             }
             // What a transfer brought and the disk does not have yet was told to nobody: the table means that it begins.

@@ -86,7 +86,7 @@ impl<O: Ordering> Stack<O> {
         let change = self.directory.leave(sender, id);
         self.changed(now, id, change);
         if sender == self.me {
-            self.give_up_served(id);
+            self.lose_calls(id);
         }
         if change != Change::Removed {
             self.count_votes(now, id);

@@ -9,7 +9,6 @@ use wire::{Duration, GroupId, Member, Time};
 use super::Stack;
 use crate::api::{Deviation, Event};
 use crate::bug::Bug;
-use crate::callers::Stage;
 use crate::ordering::Ordering;
 use crate::replica::Slip;
 use crate::style::Conduct;
@@ -167,15 +166,9 @@ impl<O: Ordering> Stack<O> {
         self.changed(now, id, change);
     }
 
-    /// This node's replica is taken out: what it has executed is worth nothing. Calls that wait here are answered when the
-    /// replica has the state again, or by others whom their clients ask meanwhile.
+    /// This node's replica is taken out: what it has executed is worth nothing.
     fn part_with(&mut self, now: Time, id: GroupId, guilty: bool) {
-        for call in self.callers.of_group(id) {
-            let stage = self.callers.get(&call).map(|waiting| waiting.stage.clone());
-            if matches!(stage, Some(Stage::Delivered { .. })) {
-                self.callers.park(&call);
-            }
-        }
+        self.lose_calls(id);
         if let Some(hosted) = self.hosted.get_mut(&id).filter(|_| guilty) {
             hosted.penance.begin(now);
         }

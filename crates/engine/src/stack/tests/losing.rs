@@ -99,3 +99,25 @@ fn who_has_called_a_stateless_replica_that_is_lost_is_told() {
     room.call(1);
     assert_eq!(room.executions().len(), 1, "its client asks again");
 }
+
+/// Simulator seed 579868: the client waited for this replica's answer until its deadline, though it soon had the state again.
+#[test]
+fn what_waits_here_goes_on_when_the_state_is_back() {
+    let mut room = Room::paired();
+    room.call(1);
+    room.request(1, 1);
+    let ordered = |room: &Room| {
+        let messages = room.stack.ordering.multicast.iter();
+        let messages = messages.map(|payload| Ordered::decode(payload).expect("what it wrote"));
+        messages.filter(|message| matches!(message, Ordered::Request(_))).count()
+    };
+    assert_eq!(ordered(&room), 1);
+    room.stack.abandon(NOW, log());
+    room.leave(1);
+    room.host();
+    room.join(1);
+    let transfer = room.transfer();
+    assert_eq!(ordered(&room), 1);
+    room.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
+    assert_eq!(ordered(&room), 2, "its session says if it was executed");
+}
