@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
-use wire::{GroupId, Member, NodeId, ViewNumber};
+use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
 
 use crate::bug::{Bug, Planted};
 use crate::quorum::Gathering;
@@ -38,6 +38,8 @@ pub(crate) struct Group {
     pub(crate) asleep: Vec<Member>,
     /// Whose replicas are to come back, without the state: until then the only one that has it stays.
     pub(crate) awaited: Vec<Member>,
+    /// See [`Directory::transfers`].
+    transfers: u64,
 }
 
 /// A replica as the table has it.
@@ -142,6 +144,11 @@ impl Group {
         self.replicas.sort_by_key(|replica| replica.state != State::Synced);
     }
 
+    /// The name of a transfer that begins with this view.
+    pub(crate) fn transfer(&self) -> ViewNumber {
+        ViewNumber(self.transfers.wrapping_add(self.view.0))
+    }
+
     fn advance(&mut self) {
         // Only a confused member's table can come near the limit.
         self.view.0 = self.view.0.saturating_add(1);
@@ -162,15 +169,21 @@ impl Group {
     /// Transfers whose donor is gone begin anew, from another and under a new name.
     fn renew_transfers(&mut self) {
         let donor = self.donor();
-        let synced: Vec<Member> = self.synced().collect();
+        let (synced, transfer) = (self.synced().collect::<Vec<Member>>(), self.transfer());
         for replica in &mut self.replicas {
             if let State::Unsynced { donor: old, .. } = replica.state
                 && !old.is_some_and(|old| synced.contains(&old))
             {
-                replica.state = State::Unsynced { transfer: self.view, donor };
+                replica.state = State::Unsynced { transfer, donor };
             }
         }
     }
+}
+
+/// A number that no other ring has.
+pub(crate) fn name_of(ring: RingId) -> u64 {
+    const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+    (ring.sequence ^ u64::from(ring.representative.0).rotate_right(16)).wrapping_mul(ODD)
 }
 
 /// The table.
@@ -180,6 +193,9 @@ pub(crate) struct Directory {
     /// The last views of groups that ended in this component: one that begins anew goes on from there, so that no view has
     /// two meanings.
     ended: BTreeMap<GroupId, ViewNumber>,
+    /// What transfers of this component are named from. Histories that do not know of each other have views of the same numbers: chunks of a transfer
+    /// in one must not be taken for those of another (simulator seed 630740).
+    transfers: u64,
 }
 
 impl Directory {
@@ -209,9 +225,19 @@ impl Directory {
             let before = self.ended.remove(&id).unwrap_or(ViewNumber(0));
             let (name, view) = (name.into(), ViewNumber(before.0.saturating_add(1)));
             let (last, floor, asleep) = (Place::default(), Place::default(), Vec::new());
-            let (reign, awaited) = (None, Vec::new());
-            let group =
-                Group { name, options, view, last, floor, reign, replicas, asleep, awaited };
+            let (reign, awaited, transfers) = (None, Vec::new(), self.transfers);
+            let group = Group {
+                name,
+                options,
+                view,
+                last,
+                floor,
+                reign,
+                replicas,
+                asleep,
+                awaited,
+                transfers,
+            };
             self.groups.insert(id, group);
             return Ok(Change::View);
         };
@@ -227,7 +253,7 @@ impl Directory {
         }
         group.advance();
         let state = if group.options.style.has_state() {
-            State::Unsynced { transfer: group.view, donor: group.donor() }
+            State::Unsynced { transfer: group.transfer(), donor: group.donor() }
         } else {
             State::Synced
         };
@@ -443,6 +469,7 @@ impl Directory {
     /// history has not heard of its members.
     pub(crate) fn install(
         &mut self,
+        ring: RingId,
         entries: &[GroupEntry],
         announces: &BTreeMap<Member, Announce>,
         gathering: Gathering<'_>,
@@ -450,9 +477,10 @@ impl Directory {
         let mut changed = Vec::new();
         let before = core::mem::take(&mut self.groups);
         self.ended.clear();
+        self.transfers = name_of(ring);
         for entry in entries {
             let id = GroupId::of(&entry.name);
-            let (group, as_before) = installed(entry, announces, gathering);
+            let (group, as_before) = installed(entry, announces, gathering, self.transfers);
             let known = before.get(&id).is_some_and(|before| {
                 before.view == group.view
                     && before.options == group.options
@@ -477,7 +505,7 @@ impl Directory {
             return Change::None;
         };
         let entry = recalled_entry(&group.to_entry(), announces);
-        let (woken, _) = installed(&entry, announces, gathering);
+        let (woken, _) = installed(&entry, announces, gathering, self.transfers);
         if woken.asleep.is_empty() {
             *group = woken;
             return Change::View;

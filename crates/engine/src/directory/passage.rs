@@ -33,6 +33,7 @@ pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
     gathering: Gathering<'_>,
+    transfers: u64,
 ) -> (Group, bool) {
     let Brought { had_state, synced, last, floor } = if entry.options.style.has_state() {
         brought(entry, announces, gathering)
@@ -62,7 +63,8 @@ pub(super) fn installed(
     let is_there = |member: &Member| replicas.iter().any(|replica| replica.member == *member);
     awaited.retain(|member| announces.contains_key(member) && !is_there(member));
     let reign = None;
-    let mut group = Group { name, options, view, last, floor, reign, replicas, asleep, awaited };
+    let mut group =
+        Group { name, options, view, last, floor, reign, replicas, asleep, awaited, transfers };
     group.take_change_back(announces);
     if group.options.style.keeps_its_primary() {
         group.put_synced_first();

@@ -85,7 +85,7 @@ fn an_installation_strikes_out_the_dead_and_resets_those_behind() {
     let (directory, id) = three();
     let mut other = Directory::default();
     let announces = announced(&[(2, 8), (3, 9)]);
-    let changed = other.install(&directory.entries(), &announces, MAJORITY);
+    let changed = other.install(RingId::default(), &directory.entries(), &announces, MAJORITY);
     assert_eq!(changed, [id]);
     let group = other.get(id).unwrap();
     assert_eq!(group.primary(), Some(member(3)), "2 is behind, 1 is gone");
@@ -107,7 +107,7 @@ fn who_took_the_last_request_has_the_state_whatever_it_missed_since() {
     });
     announces.extend(ahead);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announces, MAJORITY);
+    other.install(RingId::default(), &directory.entries(), &announces, MAJORITY);
     assert_eq!(other.get(id).unwrap().primary(), Some(member(1)));
 }
 
@@ -117,7 +117,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
     let (mut directory, id) = three();
     directory.join(member(4), "bank", GroupOptions::default()).unwrap();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 9)]), MAJORITY);
+    other.install(RingId::default(), &directory.entries(), &announced(&[(4, 9)]), MAJORITY);
     let group = other.get(id).unwrap();
     assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
 }
@@ -126,7 +126,7 @@ fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
 fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything() {
     let (directory, id) = three();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(4, 0)]), MAJORITY);
+    other.install(RingId::default(), &directory.entries(), &announced(&[(4, 0)]), MAJORITY);
     other.join(member(4), "bank", GroupOptions::default()).unwrap();
     assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
 
@@ -134,12 +134,12 @@ fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything()
     let mut later = Directory::default();
     let mut announces = announced(&[(1, 8)]);
     announces.extend(announced(&[(4, 0)]));
-    later.install(&other.entries(), &announces, MAJORITY);
+    later.install(RingId::default(), &other.entries(), &announces, MAJORITY);
     assert_eq!(later.get(id).unwrap().primary(), None);
 
     // 2 and 3 are back: both took requests that went into no history, 3 more than 2.
     let announces = announced(&[(2, 10), (3, 11), (4, 0)]);
-    later.install(&other.entries(), &announces, MAJORITY);
+    later.install(RingId::default(), &other.entries(), &announces, MAJORITY);
     let group = later.get(id).unwrap();
     assert_eq!(group.synced().collect::<Vec<_>>(), [member(3)]);
     let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
@@ -152,9 +152,9 @@ fn who_is_taken_back_with_more_is_not_the_equal_of_who_has_less() {
     let (mut directory, id) = three();
     directory.requested(id, place(9));
     let mut asleep = Directory::default();
-    asleep.install(&directory.entries(), &announced(&[(4, 0)]), MAJORITY);
+    asleep.install(RingId::default(), &directory.entries(), &announced(&[(4, 0)]), MAJORITY);
     let mut awake = asleep.clone();
-    awake.install(&asleep.entries(), &announced(&[(1, 12)]), MAJORITY);
+    awake.install(RingId::default(), &asleep.entries(), &announced(&[(1, 12)]), MAJORITY);
     assert_eq!(awake.get(id).unwrap().primary(), Some(member(1)));
     // What it announces from now on.
     assert_eq!(awake.get(id).unwrap().last, place(12), "2 and 3 took no more than 9");
@@ -166,7 +166,7 @@ fn install(
     announces: &BTreeMap<Member, Announce>,
 ) -> (Directory, Vec<Member>) {
     let mut next = Directory::default();
-    next.install(&directory.entries(), announces, MAJORITY);
+    next.install(RingId::default(), &directory.entries(), announces, MAJORITY);
     next.check_invariants();
     let group = next.get(GroupId::of("bank")).expect("the group");
     let synced = group.synced().collect();
@@ -263,6 +263,7 @@ fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
     let install = |announces: &BTreeMap<Member, Announce>, rule| {
         let mut next = Directory::default();
         next.install(
+            RingId::default(),
             &directory.entries(),
             announces,
             Gathering { rule, whole: false, chronology: NONE_VOID },
@@ -385,7 +386,12 @@ fn synced_of(directory: &Directory, id: GroupId) -> Vec<Member> {
 fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
     let (directory, id) = three_of(Style::WarmPassive);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announced(&[(1, 8), (2, 9), (3, 8)]), MAJORITY);
+    other.install(
+        RingId::default(),
+        &directory.entries(),
+        &announced(&[(1, 8), (2, 9), (3, 8)]),
+        MAJORITY,
+    );
     assert!(other.enthrone(id, place(1)));
     let view = other.get(id).unwrap().view;
     // 3 is given the state before 1, who is before it in rank.
@@ -400,7 +406,12 @@ fn a_warm_passive_primary_stays_so_whoever_gets_the_state() {
     assert!(other.reigns(id, member(3), place(8)) && !other.reigns(id, member(2), place(1)));
     let (semi_active, id) = three();
     let mut other = Directory::default();
-    other.install(&semi_active.entries(), &announced(&[(1, 8), (2, 9), (3, 9)]), MAJORITY);
+    other.install(
+        RingId::default(),
+        &semi_active.entries(),
+        &announced(&[(1, 8), (2, 9), (3, 9)]),
+        MAJORITY,
+    );
     other.synced(member(1), id, other.get(id).unwrap().view);
     assert_eq!(synced_of(&other, id), [1, 2, 3].map(member), "it gives way to the first in rank");
 }
@@ -410,21 +421,21 @@ fn a_change_of_style_that_its_primary_has_not_seen_is_void_when_it_has_taken_cal
     let (directory, id) = three_of(Style::SemiActive);
     let mut announces = announced(&[(1, 9), (2, 9), (3, 9)]);
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announces, MAJORITY);
+    other.install(RingId::default(), &directory.entries(), &announces, MAJORITY);
     assert_eq!(other.get(id).unwrap().options.style, Style::SemiActive);
     let view = other.get(id).unwrap().view;
     for node in [1, 3] {
         announces.get_mut(&member(node)).unwrap().ahead.push(id);
     }
     let mut other = Directory::default();
-    assert_eq!(other.install(&directory.entries(), &announces, MAJORITY), [id]);
+    assert_eq!(other.install(RingId::default(), &directory.entries(), &announces, MAJORITY), [id]);
     let group = other.get(id).unwrap();
     assert_eq!((group.options.style, group.primary()), (Style::WarmPassive, Some(member(1))));
     assert!(group.view > view, "clients hear of it");
     assert_eq!(synced_of(&other, id), [1, 2].map(member));
     announces.get_mut(&member(1)).unwrap().ahead.clear();
     let mut other = Directory::default();
-    other.install(&directory.entries(), &announces, MAJORITY);
+    other.install(RingId::default(), &directory.entries(), &announces, MAJORITY);
     let style = other.get(id).unwrap().options.style;
     assert_eq!(style, Style::SemiActive, "who is ahead and not primary begins anew");
     assert_eq!(synced_of(&other, id), [1, 2].map(member));
@@ -438,13 +449,13 @@ fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
         announces.get_mut(&member(node)).unwrap().ahead.push(id);
     }
     let mut other = Directory::default();
-    assert_eq!(other.install(&directory.entries(), &announces, MAJORITY), [id]);
+    assert_eq!(other.install(RingId::default(), &directory.entries(), &announces, MAJORITY), [id]);
     assert_eq!(synced_of(&other, id), [1, 2].map(member));
     other.check_invariants();
     announces.remove(&member(3));
     announces.get_mut(&member(1)).unwrap().replicas[0].1 = place(8);
     let mut without = Directory::default();
-    without.install(&directory.entries(), &announces, MAJORITY);
+    without.install(RingId::default(), &directory.entries(), &announces, MAJORITY);
     assert_eq!(
         synced_of(&without, id),
         [member(2)],
@@ -470,6 +481,6 @@ fn a_group_that_begins_anew_goes_on_with_its_views() {
     assert_eq!(directory.leave(member(3), id), Change::Removed);
 
     // In another component all know what its table says.
-    directory.install(&[], &announced(&[]), MAJORITY);
+    directory.install(RingId::default(), &[], &announced(&[]), MAJORITY);
     assert_eq!(join(&mut directory, 1), ViewNumber(1));
 }

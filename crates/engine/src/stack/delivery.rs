@@ -177,7 +177,7 @@ impl<O: Ordering> Stack<O> {
         let planted = self.planted;
         let chronology = incomplete.then_some(gathering.chronology);
         let entries = recalled(&install.groups, announces, installer, chronology, planted);
-        let changed = self.directory.install(&entries, announces, gathering);
+        let changed = self.directory.install(install.ring, &entries, announces, gathering);
         let Install { ring, epoch, .. } = *install;
         self.event(Event::Quorum { ring, quorate: true, epoch });
         // What was ordered before counts from here on, and is not there before this is.

@@ -82,7 +82,7 @@ impl Room {
         room.join(1);
         room.join(2);
         room.snapshot();
-        let transfer = room.stack.directory.get(log()).expect("the group").view;
+        let transfer = room.stack.directory.get(log()).expect("the group").transfer();
         (room, transfer)
     }
 
@@ -214,7 +214,7 @@ impl Room {
     /// It comes, and nobody has been told yet that it is there.
     fn transfer(&mut self) -> ViewNumber {
         let state = ReplicaState { head: StateHead::default(), service: Bytes::new() };
-        let transfer = self.stack.directory.get(log()).expect("the group").view;
+        let transfer = self.stack.directory.get(log()).expect("the group").transfer();
         let chunk =
             StateChunk { group: log(), transfer, index: 0, last: true, bytes: state.encode() };
         self.deliver(2, Ordered::StateChunk(chunk));
@@ -421,7 +421,7 @@ fn the_only_replica_with_the_state_does_not_leave_before_it_has_given_it() {
     room.leave(1);
     let group = room.stack.directory.get(log()).expect("the group");
     assert_eq!(group.primary(), Some(member(1)), "it did not know of 2 when it asked");
-    let transfer = group.view;
+    let transfer = group.transfer();
     room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
     room.leave(1);
     let group = room.stack.directory.get(log()).expect("the group");
@@ -438,11 +438,12 @@ fn what_was_said_of_a_transfer_in_an_earlier_component_does_not_count() {
         room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
     }
     // View 10 is the one of the transfer that begins with the installation.
-    let transfer = ViewNumber(10);
+    let view = ViewNumber(10);
+    let transfer = ViewNumber(crate::directory::name_of(room.ring).wrapping_add(view.0));
     room.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
     room.install(vec![entry(&[(2, true), (1, false)], GroupOptions::default())]);
     let group = room.stack.directory.get(log()).expect("the group");
-    assert_eq!(group.view, transfer);
+    assert_eq!((group.view, group.transfer()), (view, transfer));
     assert_eq!(group.synced().collect::<Vec<_>>(), [member(2)]);
 }
 

@@ -39,14 +39,14 @@ fn a_new_component_awaits_whose_lives_are_in_it() {
     directory.come_anew(member(2), id);
     directory.come_anew(member(3), id);
     let entries = directory.entries();
-    directory.install(&entries, &announced(&[(1, 9), (3, 9)]), MAJORITY);
+    directory.install(RingId::default(), &entries, &announced(&[(1, 9), (3, 9)]), MAJORITY);
     assert_eq!(directory.get(id).unwrap().awaited, [member(3)]);
     assert_eq!(directory.leave(member(1), id), Change::None);
-    directory.install(&entries, &announced(&[(1, 9)]), MAJORITY);
+    directory.install(RingId::default(), &entries, &announced(&[(1, 9)]), MAJORITY);
     assert_eq!(directory.get(id).unwrap().awaited, []);
     assert_eq!(directory.leave(member(1), id), Change::Removed);
     // The state of one of them goes on: it is there.
-    directory.install(&entries, &announced(&[(2, 9), (3, 8)]), MAJORITY);
+    directory.install(RingId::default(), &entries, &announced(&[(2, 9), (3, 8)]), MAJORITY);
     directory.check_invariants();
     assert_eq!(synced_of(&directory, id), [member(2)]);
     assert_eq!(directory.get(id).unwrap().awaited, [member(3)]);

@@ -35,7 +35,7 @@ fn woken(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, whole: bool
     let chronology = &Chronology::of(announces);
     let gathering = Gathering { rule: Quorum::Majority, whole, chronology };
     let mut directory = Directory::default();
-    directory.install(&[recalled_entry(entry, announces)], announces, gathering);
+    directory.install(RingId::default(), &[recalled_entry(entry, announces)], announces, gathering);
     directory.check_invariants();
     directory
 }

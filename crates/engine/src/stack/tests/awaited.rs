@@ -15,7 +15,7 @@ fn two() -> Room {
 /// Node 2 has been given the state.
 fn two_has_it(room: &mut Room) {
     room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").view;
+    let transfer = room.stack.directory.get(log()).expect("the group").transfer();
     room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
 }
 

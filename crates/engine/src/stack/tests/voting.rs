@@ -13,7 +13,7 @@ fn two_active() -> Room {
     room.join_with(1, options);
     room.join_with(2, options);
     room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").view;
+    let transfer = room.stack.directory.get(log()).expect("the group").transfer();
     room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
     room
 }
