@@ -304,9 +304,16 @@ impl Gather {
         self.heard.iter().any(|(heard, _)| *heard == member)
     }
 
+    /// Whether this member has said that it hears this node.
+    pub fn is_heard_by(&self, member: Member) -> bool {
+        self.heard.iter().any(|(sender, heard)| *sender == member && heard.contains(&self.me))
+    }
+
     /// This member did not answer the token: unless it answers this node's proposal, it is held
-    /// to have failed at `accuse_at`.
+    /// to have failed at `accuse_at`. What it may have proposed before is no answer, and says only that this node hears it.
     pub fn suspect(&mut self, member: Member, ask_at: Time, accuse_at: Time) {
+        self.agreed.retain(|agreed| *agreed != member);
+        self.heard.retain(|(heard, _)| *heard != member);
         self.suspect = Some(Suspect { member, accuse_at, ask_at });
     }
 

@@ -29,10 +29,14 @@ impl Ring {
             self.neighbours.show_at = self.neighbours.show_at.max(now);
         }
         // Others may be quicker to find that the token is lost: this node knows best where.
-        let unanswered = self.order.passed.as_ref().filter(|passed| passed.retries > 1);
+        let order = match &self.state {
+            State::Recovery(recovery) => &recovery.new,
+            _ => &self.order,
+        };
+        let unanswered = order.passed.as_ref().filter(|passed| passed.retries > 1);
         let suspect = unanswered.and_then(|passed| gather.sets.life_of(passed.to));
         let answers = answers.filter(|_| suspect.is_none());
-        if let Some(suspect) = suspect.filter(|suspect| !gather.agrees(*suspect)) {
+        if let Some(suspect) = suspect.filter(|suspect| !gather.is_heard_by(*suspect)) {
             gather.suspect(suspect, now, now + self.config.timing.suspect_wait);
         }
         // A token must not outlive the ring: whoever comes back to it does so by a new one.
