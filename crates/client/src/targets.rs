@@ -221,6 +221,10 @@ impl Group {
             return false;
         }
         let news = !self.bound || told != self.targets;
+        if told.view < self.targets.view {
+            // Who was asked to tell of newer views than that one tells nothing of those between: it is asked anew (simulator seed 729809).
+            self.watched.clear();
+        }
         self.bound = true;
         self.doubt = false;
         self.targets = told;
@@ -245,6 +249,7 @@ impl Group {
         let believed = !self.bound || self.denials >= DENIALS;
         if believed {
             self.targets = Targets::default();
+            self.watched.clear();
             self.bound = false;
         }
         believed

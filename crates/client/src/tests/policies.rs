@@ -363,6 +363,21 @@ fn who_returns_is_watched_again() {
     assert_eq!(again, 2);
 }
 
+/// Simulator seed 729809: they told of nothing up to the view that was known before.
+#[test]
+fn who_falls_back_to_an_older_view_watches_anew() {
+    let mut cluster = like(2, Style::Stateless, Policy::default());
+    cluster.inject(cluster.link_to(2), pushed(7, &[1, 2]));
+    let group = GroupId::of(GROUP);
+    cluster.session.groups.get_mut(&group).expect("it is bound").doubt = true;
+    let before = cluster.watches.len();
+    let older = Targets { style: Style::Stateless, ..targets(3, &[1, 2]) };
+    cluster.inject(cluster.link_to(2), Frame::Bound(Bound { group, targets: Some(older) }));
+    cluster.run(ms(1));
+    let views: Vec<u64> = cluster.watches[before..].iter().map(|(_, watch)| watch.view.0).collect();
+    assert_eq!(views, [3, 3]);
+}
+
 #[test]
 fn others_do_not_watch_and_do_not_believe_what_is_pushed() {
     for strategy in [Strategy::Reactive, Strategy::Static] {
