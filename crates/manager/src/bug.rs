@@ -42,7 +42,8 @@ impl Bug {
 
     /// Those that show where something is deployed.
     #[cfg(feature = "planted-bugs")]
-    pub const OF_PLACEMENT: &[Bug] = &[Bug::PlaceOnDrained, Bug::LeaveBeforeArrival];
+    pub const OF_PLACEMENT: &[Bug] =
+        &[Bug::PlaceOnDrained, Bug::LeaveBeforeArrival, Bug::UpgradeRegardless];
 }
 
 /// Which bug, if any, is planted in this machine. Costs nothing without the feature.

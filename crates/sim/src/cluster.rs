@@ -23,6 +23,7 @@ mod lies;
 mod managing;
 mod moves;
 mod restyles;
+mod upgrading;
 
 use std::collections::BTreeMap;
 

@@ -183,6 +183,7 @@ fn in_words(report: &Report) -> String {
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
          {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} calls refused by criticality, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
+         {} replicas changed over to another program, {} upgrades taken back\n\
          {} answers of deputies, {} taken back, {} copies of replies, {} calls sent again\
          {}",
         failed.len(),
@@ -196,6 +197,8 @@ fn in_words(report: &Report) -> String {
         total.restyles,
         total.nested,
         total.nested_copies,
+        total.upgrades,
+        total.undone,
         total.deputies,
         total.taken_back,
         total.copies,
@@ -238,6 +241,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "moves": total.moves,
         "demotions": total.demotions,
         "ranks": total.ranks,
+        "upgrades": { "changed_over": total.upgrades, "taken_back": total.undone },
         "refused": total.refused,
         "deputies": { "answered": total.deputies, "taken_back": total.taken_back, "copies": total.copies },
         "retries": total.retries,

@@ -65,6 +65,10 @@ pub struct Summary {
     pub restyles: u64,
     /// Replicas that were taken out because their services hung.
     pub demotions: u64,
+    /// Replicas of deployed programs that changed over to another program.
+    pub upgrades: u64,
+    /// Upgrades that were taken back because the new program did not serve.
+    pub undone: u64,
     /// Orders of backups that nodes obeyed, over all nodes.
     pub ranks: u64,
     /// Calls that hosts with too much to do refused.
@@ -99,6 +103,8 @@ impl Summary {
         self.nested_copies += other.nested_copies;
         self.restyles += other.restyles;
         self.demotions += other.demotions;
+        self.upgrades += other.upgrades;
+        self.undone += other.undone;
         self.ranks += other.ranks;
         self.refused += other.refused;
         self.undecided += other.undecided;

@@ -90,7 +90,10 @@ impl Site<'_> {
                 || (busy.contains(node) && self.is_present(*node) && self.book.is_drained(*node))
         };
         let (well, badly): (Vec<NodeId>, Vec<NodeId>) = placed.on.iter().copied().partition(stays);
-        let synced = |node: &&NodeId| self.is_synced(&placed.deployment, **node);
+        // Who changes over to another program is about to begin without the state (simulator seed 9021386).
+        let leaves = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
+        let synced =
+            |node: &&NodeId| self.is_synced(&placed.deployment, **node) && leaves != Some(**node);
         let synced = well.iter().filter(synced).copied().collect();
         View { wanted: placed.deployment.replicas as usize, well, synced, badly }
     }
@@ -137,8 +140,8 @@ impl Site<'_> {
         let due = due.min(*wanted);
         let mut full = false;
         if well.len() < due {
-            match self.candidates(placed, well).first() {
-                Some(best) => return on(with(*best), Why::Missing),
+            match self.candidates(placed, well).first().copied().or_else(|| self.keeper(placed)) {
+                Some(best) => return on(with(best), Why::Missing),
                 None => full = !self.is_place_freed(placed),
             }
         }
@@ -158,7 +161,10 @@ impl Site<'_> {
                 return on(without(&[*node]), Why::Left);
             }
         }
+        // Who changes over is counted when it has done so.
+        let changing = placed.upgrade.as_ref().is_some_and(|it| it.under_way.is_some());
         if well.len() > *wanted
+            && !changing
             && let Some(node) = self.surplus(placed, view)
         {
             return on(without(&[node]), Why::Surplus);
@@ -195,6 +201,17 @@ impl Site<'_> {
         let next =
             left.filter(spared).min_by_key(|node| (has(node), Some(*node) == primary, *node))?;
         Some(Step::of(placed, Why::Upgrade(next)))
+    }
+
+    /// Who has the state and is to give it up, and does not, because nobody who is to have a replica has it (simulator seed 9021386).
+    fn keeper(&self, placed: &Placed) -> Option<NodeId> {
+        let has = |node: NodeId| self.is_synced(&placed.deployment, node);
+        let mut nodes = self.book.nodes().map(|(node, _)| node);
+        let keeper = nodes.find(|node| !placed.on.contains(node) && has(*node))?;
+        let needed = !placed.on.iter().any(|node| has(*node));
+        let may = self.objection(placed, keeper).is_none()
+            && has_room(self.book, &placed.deployment, keeper);
+        (needed && may).then_some(keeper)
     }
 
     /// A host will be a place as soon as the replica has left that it had before.

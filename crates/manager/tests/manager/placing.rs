@@ -157,7 +157,9 @@ impl World {
                 !self.book.is_drained(**node) && !failing(node) && self.may(deployment, **node)
             });
             let wanted = (deployment.replicas as usize).min(places.count()).max(1);
-            let left = on.iter().filter(has).count();
+            // Who changes over to another program is about to begin without the state: seed 9021386.
+            let leaves = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
+            let left = on.iter().filter(|node| has(node) && leaves != Some(**node)).count();
             assert!(left >= wanted, "{left} of {wanted}: {why:?}, {on:?}, {placed:?}");
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use manager::Picture;
-use manager::book::{Book, Placed};
+use manager::book::{Book, Placed, Program};
 use manager::placement::{Step, Why};
 use wire::{GroupId, NodeId};
 
@@ -28,7 +28,8 @@ pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> 
     let has = |node: &&NodeId| shape.primary == **node || shape.backups.contains(*node);
     let goes = placed.on.iter().filter(|node| !step.on.contains(node));
     let loses = goes.filter(has).any(&present);
-    let left = step.on.iter().filter(has).count();
+    let leaves = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
+    let left = step.on.iter().filter(|node| has(node) && leaves != Some(**node)).count();
     // Where nobody can take its replica a drained host goes all the same: one is enough then.
     let places = book.nodes().filter(|(node, _)| present(node) && !book.is_drained(*node));
     let wanted = (placed.deployment.replicas as usize).min(places.count()).max(1);
@@ -36,6 +37,13 @@ pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> 
         format!(
             "one with the state goes, and {left} of {wanted} have it: {step:?}, {placed:?}, {shape:?}"
         )
+    })?;
+    let Why::Upgrade(next) = step.why else { return Ok(()) };
+    // For a while it is not there.
+    let others = placed.on.iter().filter(|node| **node != next && has(node)).count();
+    let wanted = (placed.deployment.replicas as usize).min(placed.on.len());
+    demand(others >= 1 && (!has(&&next) || others + 1 >= wanted), PROPERTY, || {
+        format!("{next} changes over, and {others} others have the state: {placed:?}, {shape:?}")
     })
 }
 
@@ -86,6 +94,25 @@ pub fn missing(
     let most = have.values().max().copied().unwrap_or_default();
     let better = could.keys().find(|rack| fewer(rack, most)).filter(|_| !alone);
     better.map(|rack| format!("rack {rack} has room, and another has {most}: {placed:?}"))
+}
+
+/// Which replica does not run the program that it should, all else being as people said.
+pub fn unlike(
+    book: &Book,
+    placed: &Placed,
+    runs: impl Fn(NodeId, &Program) -> bool,
+) -> Option<String> {
+    let able = book.nodes().filter(|(node, _)| !book.is_drained(*node));
+    // One host alone can give nobody the state meanwhile.
+    if able.count() < 2 {
+        return None;
+    }
+    if placed.upgrade.is_some() {
+        return Some(format!("an upgrade is under way: {placed:?}"));
+    }
+    let program = &placed.deployment.program;
+    let other = placed.on.iter().find(|node| !runs(**node, program));
+    other.map(|node| format!("{node} does not run {program:?}: {placed:?}"))
 }
 
 /// At the end all nodes have the same book.

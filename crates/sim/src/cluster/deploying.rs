@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use engine::{Command as Run, Executed, HostError, Quorum, ServiceOutcome};
-use manager::book::{Answer, Book, Command, Deployment, Distribution, Labels, Replication};
+use manager::Picture;
+use manager::book::{
+    Answer, Book, Command, Deployment, Distribution, Labels, Program, Replication,
+};
 use manager::placement::{Placer, Why};
 use wire::client::Outcome;
 use wire::limits::MAX_REPLICAS;
@@ -13,6 +16,7 @@ use wire::ordered::GroupOptions;
 use wire::system::{MANAGER, MANAGER_ID};
 use wire::{Duration, GroupId, Member, NodeId, Share, Time};
 
+use super::upgrading::{self, Programs, Versions};
 use super::{Cluster, Epilogue, Extra};
 use crate::check::{Verdict, deployed, liveness};
 use crate::draw::Draw;
@@ -43,6 +47,8 @@ pub struct DeployPlan {
     pub replication: Replication,
     /// Nodes are drained and returned, once in so many looks.
     pub drains: u64,
+    /// The program is replaced by another, once in so many looks.
+    pub upgrades: u64,
     /// All that is drawn later.
     pub seed: u64,
 }
@@ -51,13 +57,16 @@ impl DeployPlan {
     /// What a seed draws.
     pub fn draw(draw: &mut Draw, nodes: usize) -> DeployPlan {
         let later = Replication::KeepAfter(Duration::from_millis(draw.pick(&[100, 1_000])));
-        DeployPlan {
+        let mut plan = DeployPlan {
             replicas: draw.count(1, nodes.min(3)) as u32,
             racks: draw.one_in(2).then(|| draw.count(2, 3)),
             replication: draw.pick(&[Replication::Keep, Replication::Keep, later]),
             drains: draw.pick(&[10, 30, 1_000]),
+            upgrades: 0,
             seed: draw.bits(),
-        }
+        };
+        plan.upgrades = [8, 20, 1_000][(plan.seed % 3) as usize];
+        plan
     }
 }
 
@@ -72,6 +81,7 @@ pub(super) struct Deploying {
     /// What was acknowledged.
     deployed: bool,
     drained: BTreeSet<NodeId>,
+    versions: Versions,
 }
 
 /// A node's part.
@@ -79,11 +89,13 @@ struct Desk {
     book: Book,
     placer: Placer,
     introduced: Option<Time>,
+    program: Programs,
 }
 
 impl Desk {
     fn new(plant: Plant) -> Desk {
-        Desk { book: Book::default(), placer: plant.placer(), introduced: None }
+        let (book, program) = (Book::default(), Programs::default());
+        Desk { book, placer: plant.placer(), introduced: None, program }
     }
 }
 
@@ -97,6 +109,7 @@ impl Deploying {
             said: None,
             deployed: false,
             drained: BTreeSet::new(),
+            versions: Versions::default(),
         }
     }
 
@@ -118,7 +131,7 @@ impl Deploying {
                 None => Distribution::LeastLoaded,
             },
             replication: self.plan.replication,
-            ..Deployment::new(group.name.as_str(), vec!["x".into()], self.plan.replicas)
+            ..Deployment::new(group.name.as_str(), self.versions.command(), self.plan.replicas)
         }
     }
 
@@ -127,7 +140,17 @@ impl Deploying {
         if !self.deployed {
             return Some(Command::Deploy(self.deployment(group)));
         }
-        if calm || !self.draw.one_in(self.plan.drains) {
+        if calm {
+            return None;
+        }
+        // Who is alone has nobody to keep its state meanwhile; and where nothing has run there is nothing to go back to (seed 9013044).
+        let filled = |desk: &Desk| desk.book.of(&group.name).is_some_and(|it| it.filled);
+        let may = self.plan.replicas > 1 && self.nodes.iter().any(filled);
+        if may && self.draw.one_in(self.plan.upgrades) {
+            self.versions.next(&mut self.draw);
+            return Some(Command::Deploy(self.deployment(group)));
+        }
+        if !self.draw.one_in(self.plan.drains) {
             return None;
         }
         let node = node_id(self.draw.count(0, self.nodes.len() - 1));
@@ -168,7 +191,15 @@ impl Cluster {
         let (ticket, executed) = match command {
             Run::Execute { ticket, body, now, .. } => {
                 let command = Command::decode(&body).expect("nodes say what they should");
-                let outcome = match book.apply(now, command) {
+                let answer = book.apply(now, command.clone());
+                upgrading::count(
+                    &mut self.summary,
+                    node_id(node),
+                    &command,
+                    book,
+                    answer == Ok(Answer::Done),
+                );
+                let outcome = match answer {
                     Ok(answer) => ServiceOutcome::Ok(vec![u8::from(answer == Answer::Done)].into()),
                     Err(refusal) => ServiceOutcome::Error(refusal.to_string().into()),
                 };
@@ -242,7 +273,7 @@ impl Cluster {
             return;
         }
         match deploying.said.take().map(|(command, ..)| command) {
-            Some(Command::Deploy(_)) => deploying.deployed = taken,
+            Some(Command::Deploy(_)) => deploying.deployed |= taken,
             // A node that has not told of itself yet is not drained. What was said twice is so since the first time.
             Some(Command::Drain { node }) if taken => _ = deploying.drained.insert(node),
             Some(Command::Return { node }) => _ = deploying.drained.remove(&node),
@@ -287,7 +318,15 @@ impl Cluster {
         } else {
             desk.placer = deploying.plant.placer();
         }
-        let wanted = desk.book.at(me).next().is_some();
+        let group = &self.options.groups[0];
+        let id = GroupId::of(&group.name);
+        let mut wanted = None;
+        if let Some(placed) = desk.book.of(&group.name).filter(|it| it.on.contains(&me)) {
+            let there = self.executors[node].contains_key(&id)
+                && !self.watch.promise.is_leaving(id, self.fabric.member(node));
+            says.extend(desk.program.tell(now, (me, placed), there && has_state(&picture, id, me)));
+            wanted = Some(placed.program(me).clone());
+        }
         for command in &says {
             self.say(node, command);
         }
@@ -295,14 +334,17 @@ impl Cluster {
         self.drain(node)
     }
 
-    /// A replica comes or goes, as the book says.
-    fn reconcile(&mut self, node: usize, wanted: bool) -> Verdict {
+    /// A replica comes or goes, or is to run another program, as the book says.
+    fn reconcile(&mut self, node: usize, wanted: Option<Program>) -> Verdict {
         let plan = self.options.groups[0].clone();
         let id = GroupId::of(&plan.name);
         let (now, me) = (self.fabric.local(node), self.fabric.member(node));
         let leaving = self.watch.promise.is_leaving(id, me);
         let there = self.executors[node].contains_key(&id) && !leaving;
-        if wanted == there {
+        let deploying = self.deploying.as_mut().expect("the book is kept");
+        let program = &mut deploying.nodes[node].program;
+        let stays = there && wanted.as_ref().is_some_and(|wanted| program.runs(wanted));
+        if stays || !there && wanted.as_ref().is_none_or(|wanted| !program.start(now, wanted)) {
             return Ok(());
         }
         // Who would be the last one left, were somebody cut off now, is not what this is about.
@@ -311,7 +353,7 @@ impl Cluster {
         let spared =
             steady && self.is_one_ring() && self.watch.promise.spares(id, me, &away(&self.fabric));
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
-        if !wanted {
+        if there {
             if spared {
                 process.unhost(now, id);
                 self.watch.promise.unhosted(id, me);
@@ -364,7 +406,10 @@ impl Cluster {
         let placed = book.of(&self.options.groups[0].name);
         let on: Vec<usize> =
             placed.map(|it| it.on.iter().map(|node| place_of(*node)).collect()).unwrap_or_default();
-        let missing = deployed::missing(book, &deploying.drained, self.options.nodes, placed);
+        let runs =
+            |node: NodeId, wanted: &Program| deploying.nodes[place_of(node)].program.runs(wanted);
+        let missing = deployed::missing(book, &deploying.drained, self.options.nodes, placed)
+            .or_else(|| deployed::unlike(book, placed?, runs));
         if !on.is_empty() {
             self.options.groups[0].hosts = on;
         }
@@ -377,6 +422,12 @@ impl Cluster {
         let books: Vec<&Book> = deploying.nodes.iter().map(|desk| &desk.book).collect();
         deployed::alike(&books)
     }
+}
+
+/// This node's replica has the state.
+fn has_state(picture: &Picture, group: GroupId, node: NodeId) -> bool {
+    let shape = picture.groups.iter().find(|shape| shape.id == group);
+    shape.is_some_and(|it| it.primary == node || it.backups.contains(&node))
 }
 
 /// Seeds in which this can be shown: what is answered there is kept, and all nodes can host the book (seed 1048).

@@ -162,6 +162,20 @@ fn one_that_does_not_serve_is_taken_back_and_told() {
     }
 }
 
+/// Simulator seed 9021386: the other one never came to have the state, and the two waited for each other.
+#[test]
+fn who_alone_has_the_state_and_stays_is_given_its_place_back() {
+    let mut world = World::new(7, 2);
+    let deployment = deployment("g1", 2);
+    world.broken = Some((deployment.program.clone(), Fault::Late));
+    world.say(Command::Deploy(deployment)).unwrap();
+    let (group, number) = ("g1".to_string(), world.book.of("g1").unwrap().number);
+    world.say(Command::Place { group, number, on: vec![NodeId(2)], filled: false }).unwrap();
+    world.groups.insert("g1".into(), [(NodeId(1), true), (NodeId(2), false)].into());
+    (0..20).for_each(|_| world.tick(TICK));
+    assert_eq!(world.book.of("g1").unwrap().on, [NodeId(1), NodeId(2)]);
+}
+
 #[test]
 fn another_waits_for_the_first_and_the_former_takes_it_back() {
     let mut world = settled();
