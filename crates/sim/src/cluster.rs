@@ -1,6 +1,8 @@
 //! The world of whole clusters: stacks with their services, and clients with their sessions.
 //!
-//! - here: the loop, and what nodes put out
+//! - here: the loop, and nodes that start
+//! - `cluster/outputs.rs`: what nodes put out
+//! - `cluster/executions.rs`: what replicas execute
 //! - `cluster/clients.rs`: connections, and what clients put out
 //! - `cluster/bench.rs`: the ring is measured
 //! - `cluster/moves.rs`: primaries are moved
@@ -15,6 +17,7 @@ mod bench;
 mod clients;
 mod deploying;
 mod disks;
+mod executions;
 mod fate;
 mod handlers;
 mod hangs;
@@ -22,33 +25,32 @@ mod keys;
 mod lies;
 mod managing;
 mod moves;
+mod outputs;
 mod restyles;
 mod upgrading;
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use engine::{Command, Event, Executed, Output, Stack};
+use engine::Stack;
 use ring::Ring;
 use wire::client::Frame;
 use wire::keys::KeyName;
-use wire::system::MANAGER_ID;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
-use crate::check::{Verdict, bounded, demand, served};
+use crate::check::{Verdict, bounded, demand};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
-use crate::executor::{Effect, Executor, Lie, Passive};
-use crate::fabric::{Fabric, Step, node_id, place_of};
+use crate::executor::{Executor, Passive};
+use crate::fabric::{Fabric, Step};
 use crate::network::{Network, Place};
 use crate::options::{CLUSTER, GroupPlan, Options};
 use crate::rings::ring_config;
 use crate::run::{Outcome, Plant, Summary};
-use crate::service::extend;
 use crate::streams::{Stream, Way};
 use crate::strike::Relief;
 use crate::trace::mix;
-use crate::watch::{Step as Growth, Watch};
+use crate::watch::Watch;
 use deploying::Deploying;
 pub use deploying::{DeployPlan, is_possible};
 pub use disks::DiskPlan;
@@ -390,188 +392,6 @@ impl Cluster {
             _ => unreachable!("this is for the world"),
         }
         self.drain(node)
-    }
-
-    /// A replica's command ends: the checkers hear of it, and so does the stack.
-    fn executed(&mut self, node: usize, group: GroupId, serial: u64) -> Verdict {
-        let me = self.fabric.member(node);
-        // One that is gone, with its process or alone, ends nothing.
-        let may_lie = self.may_lie(me, group);
-        let executor = self.executors[node].get_mut(&group).filter(|it| it.serial == serial);
-        let Some(executor) = executor else { return Ok(()) };
-        executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
-        let Some(done) = executor.end() else { return Ok(()) };
-        let alone = executor.is_passive();
-        let log = &self.executors[node][&group].log;
-        match done.effect {
-            Effect::Executed { entry, component, before, lie } => {
-                let now = self.fabric.now();
-                let latest = self.fabric.latest_wall();
-                let (place, after) = (log.entries.len() as u64, log.digest);
-                self.summary.executed += 1;
-                self.fabric.trace.note(now, 8, node, [group.0, after]);
-                self.fabric.trace.say(now, || {
-                    let (client, number) = (entry.client, entry.number);
-                    format!("{me} executes #{place} of {group}: {client} {number}, {after:016x}")
-                });
-                if let Some((_, Executed::Reply(outcome))) = &done.answer {
-                    let said = served::said(outcome);
-                    self.watch.served.executed(group, entry.client, entry.number, said);
-                }
-                if lie.is_some() || self.watch.votes.is_wrong(me, group) {
-                    let lasting = lie != Some(Lie::Answer);
-                    let position = place + self.executors[node][&group].asks();
-                    self.lied(me, group, position, lasting);
-                }
-                let growth = Growth { component, place, before, after, latest };
-                self.watch.executed(me, group, &entry, &growth, alone)?;
-            }
-            Effect::Updated(new, component) => {
-                let now = self.fabric.now();
-                let latest = self.fabric.latest_wall();
-                let first = log.entries.len() - new.len();
-                self.fabric.trace.note(now, 14, node, [group.0, log.digest]);
-                self.fabric.trace.say(now, || {
-                    format!("{me} is told what became of {group} after #{first}: {new:?}")
-                });
-                for (place, (entry, before)) in (first as u64 + 1..).zip(new) {
-                    let after = extend(before, &entry);
-                    let growth = Growth { component, place, before, after, latest };
-                    self.watch.executed(me, group, &entry, &growth, false)?;
-                }
-            }
-            Effect::Broken(reason) => {
-                demand(false, "updates", || format!("{me} in {group}: {reason}"))?;
-            }
-            Effect::Replaced => {
-                self.fabric.trace.note(self.fabric.now(), 9, node, [group.0, log.digest]);
-                let length = log.entries.len();
-                self.fabric.trace.say(self.fabric.now(), || {
-                    format!("{me} has a history of {length} of {group}")
-                });
-                self.watch.replaced(me, group, &log.entries)?;
-            }
-            Effect::Asks(call, lie) => return self.asks(node, group, call, lie),
-            Effect::None => {}
-        }
-        self.begin(node, group);
-        let now = self.fabric.local(node);
-        if let (Some((ticket, executed)), Some(stack)) =
-            (done.answer, &mut self.fabric.hosts[node].process)
-        {
-            stack.handle_executed(now, group, ticket, executed);
-        }
-        Ok(())
-    }
-
-    /// The next command of a replica begins, if one waits.
-    fn begin(&mut self, node: usize, group: GroupId) {
-        let longest = self.options.execution * if self.slow[node] { 20 } else { 1 };
-        let Some(executor) = self.executors[node].get_mut(&group) else { return };
-        if let Some(span) = executor.begin(longest, &mut self.load) {
-            let serial = executor.serial;
-            let at = self.fabric.now() + span;
-            self.fabric.deliver(at, node, Extra::Executed(group, serial));
-        }
-        self.look_for_hang(node, group);
-    }
-
-    /// Takes all that a node puts out.
-    fn drain(&mut self, node: usize) -> Verdict {
-        let me = self.fabric.member(node);
-        let mut count = 0;
-        while let Some(output) =
-            self.fabric.hosts[node].process.as_mut().and_then(Stack::poll_output)
-        {
-            count += 1;
-            bounded::outputs(me, count, self.options.nodes)?;
-            self.output(node, me, output)?;
-        }
-        if self.pump_disk(node)? {
-            return self.drain(node);
-        }
-        self.fabric.settle(node);
-        Ok(())
-    }
-
-    fn output(&mut self, node: usize, me: Member, output: Output) -> Verdict {
-        let now = self.fabric.now();
-        match output {
-            Output::Send { to, datagram, .. } => {
-                bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
-                if let Some(to) = to.iter().next() {
-                    self.watch.wait.sent(now, node_id(to), &datagram)?;
-                }
-                self.fabric.send(node, to, &datagram);
-            }
-            Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
-            Output::Close { caller } => self.close_from_node(node, caller),
-            Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command),
-            Output::Run { group, command } => {
-                match command {
-                    Command::Execute { .. } => {
-                        self.watch.served.given(me, group)?;
-                        self.watch.cold.given(me, group)?;
-                    }
-                    Command::Start(_) => self.watch.cold.started(me, group)?,
-                    Command::Stop => self.watch.cold.stopped(me, group),
-                    _ => self.watch.cold.given(me, group)?,
-                }
-                let component = self.watch.history_of(me, group);
-                if let Some(executor) = self.executors[node].get_mut(&group) {
-                    executor.push(command, component);
-                }
-                self.begin(node, group);
-            }
-            Output::Resume { group, ticket, outcome } => {
-                self.resumed(node, group, ticket, &outcome);
-            }
-            Output::Own { number, outcome } => self.own_ended(node, number, &outcome),
-            Output::Probe(to) => self.fabric.probe(node, to),
-            Output::Key(command) => self.key_command(node, command),
-            Output::Persist(kept) => self.keep(node, kept),
-            Output::Snapshot { strand, covers, place, state } => {
-                self.keep_snapshot(node, strand, (covers, place), state);
-            }
-            Output::Replace(group) => self.replace(node, group),
-            // Its records stay, and mean nothing.
-            Output::Forget(_) => {}
-            Output::Bench(result) => self.benched(result)?,
-            Output::Moved { group, to, outcome } => {
-                self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));
-                self.watch.move_ended(me, group, to, &outcome)?;
-                self.summary.moves += u64::from(outcome.is_ok());
-            }
-            Output::Restyled { group, style, outcome } => {
-                self.fabric
-                    .trace
-                    .say(now, || format!("{me}: {group} is to be {style}: {outcome:?}"));
-                self.summary.restyles += u64::from(outcome.is_ok());
-                let at = (me, self.watch.component(me));
-                self.watch.restyles.ended(now, at, (group, style), outcome.ok())?;
-            }
-            Output::Event(event) => {
-                self.fabric.trace.note(now, 10, node, [0, 0]);
-                self.fabric.trace.say(now, || format!("{me} says {event:?}"));
-                if let Event::Deviated { group, member, .. } = &event {
-                    let place = place_of(member.node);
-                    let executor = self.executors[place].get(group);
-                    let executes = executor.is_some_and(|executor| !executor.is_idle());
-                    let busy = executes || self.has_to_say(place);
-                    self.watch.votes.busy(*member, *group, busy);
-                }
-                self.watch.event(me, &event)?;
-                match event {
-                    Event::Ranked { group, .. } => self.ranked(me, group)?,
-                    Event::Quorum { quorate: true, .. } => self.formed = now,
-                    Event::Left => self.left(node),
-                    Event::Transferred { .. } => self.summary.transfers += 1,
-                    Event::NestedCopy { .. } => self.summary.nested_copies += 1,
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The place of a client in the network.

@@ -1,0 +1,96 @@
+//! What replicas execute, one command after the other, and what the checkers hear of it.
+
+use engine::Executed;
+use wire::GroupId;
+
+use super::{Cluster, Extra};
+use crate::check::{Verdict, demand, served};
+use crate::executor::{Effect, Lie};
+use crate::service::extend;
+use crate::watch::Step as Growth;
+
+impl Cluster {
+    /// A replica's command ends: the checkers hear of it, and so does the stack.
+    pub(super) fn executed(&mut self, node: usize, group: GroupId, serial: u64) -> Verdict {
+        let me = self.fabric.member(node);
+        // One that is gone, with its process or alone, ends nothing.
+        let may_lie = self.may_lie(me, group);
+        let executor = self.executors[node].get_mut(&group).filter(|it| it.serial == serial);
+        let Some(executor) = executor else { return Ok(()) };
+        executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
+        let Some(done) = executor.end() else { return Ok(()) };
+        let alone = executor.is_passive();
+        let log = &self.executors[node][&group].log;
+        match done.effect {
+            Effect::Executed { entry, component, before, lie } => {
+                let now = self.fabric.now();
+                let latest = self.fabric.latest_wall();
+                let (place, after) = (log.entries.len() as u64, log.digest);
+                self.summary.executed += 1;
+                self.fabric.trace.note(now, 8, node, [group.0, after]);
+                self.fabric.trace.say(now, || {
+                    let (client, number) = (entry.client, entry.number);
+                    format!("{me} executes #{place} of {group}: {client} {number}, {after:016x}")
+                });
+                if let Some((_, Executed::Reply(outcome))) = &done.answer {
+                    let said = served::said(outcome);
+                    self.watch.served.executed(group, entry.client, entry.number, said);
+                }
+                if lie.is_some() || self.watch.votes.is_wrong(me, group) {
+                    let lasting = lie != Some(Lie::Answer);
+                    let position = place + self.executors[node][&group].asks();
+                    self.lied(me, group, position, lasting);
+                }
+                let growth = Growth { component, place, before, after, latest };
+                self.watch.executed(me, group, &entry, &growth, alone)?;
+            }
+            Effect::Updated(new, component) => {
+                let now = self.fabric.now();
+                let latest = self.fabric.latest_wall();
+                let first = log.entries.len() - new.len();
+                self.fabric.trace.note(now, 14, node, [group.0, log.digest]);
+                self.fabric.trace.say(now, || {
+                    format!("{me} is told what became of {group} after #{first}: {new:?}")
+                });
+                for (place, (entry, before)) in (first as u64 + 1..).zip(new) {
+                    let after = extend(before, &entry);
+                    let growth = Growth { component, place, before, after, latest };
+                    self.watch.executed(me, group, &entry, &growth, false)?;
+                }
+            }
+            Effect::Broken(reason) => {
+                demand(false, "updates", || format!("{me} in {group}: {reason}"))?;
+            }
+            Effect::Replaced => {
+                self.fabric.trace.note(self.fabric.now(), 9, node, [group.0, log.digest]);
+                let length = log.entries.len();
+                self.fabric.trace.say(self.fabric.now(), || {
+                    format!("{me} has a history of {length} of {group}")
+                });
+                self.watch.replaced(me, group, &log.entries)?;
+            }
+            Effect::Asks(call, lie) => return self.asks(node, group, call, lie),
+            Effect::None => {}
+        }
+        self.begin(node, group);
+        let now = self.fabric.local(node);
+        if let (Some((ticket, executed)), Some(stack)) =
+            (done.answer, &mut self.fabric.hosts[node].process)
+        {
+            stack.handle_executed(now, group, ticket, executed);
+        }
+        Ok(())
+    }
+
+    /// The next command of a replica begins, if one waits.
+    pub(super) fn begin(&mut self, node: usize, group: GroupId) {
+        let longest = self.options.execution * if self.slow[node] { 20 } else { 1 };
+        let Some(executor) = self.executors[node].get_mut(&group) else { return };
+        if let Some(span) = executor.begin(longest, &mut self.load) {
+            let serial = executor.serial;
+            let at = self.fabric.now() + span;
+            self.fabric.deliver(at, node, Extra::Executed(group, serial));
+        }
+        self.look_for_hang(node, group);
+    }
+}

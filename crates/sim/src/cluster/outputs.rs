@@ -1,0 +1,114 @@
+//! What nodes put out.
+
+use engine::{Command, Event, Output, Stack};
+use wire::Member;
+use wire::system::MANAGER_ID;
+
+use super::Cluster;
+use crate::check::{Verdict, bounded};
+use crate::fabric::{node_id, place_of};
+
+impl Cluster {
+    /// Takes all that a node puts out.
+    pub(super) fn drain(&mut self, node: usize) -> Verdict {
+        let me = self.fabric.member(node);
+        let mut count = 0;
+        while let Some(output) =
+            self.fabric.hosts[node].process.as_mut().and_then(Stack::poll_output)
+        {
+            count += 1;
+            bounded::outputs(me, count, self.options.nodes)?;
+            self.output(node, me, output)?;
+        }
+        if self.pump_disk(node)? {
+            return self.drain(node);
+        }
+        self.fabric.settle(node);
+        Ok(())
+    }
+
+    fn output(&mut self, node: usize, me: Member, output: Output) -> Verdict {
+        let now = self.fabric.now();
+        match output {
+            Output::Send { to, datagram, .. } => {
+                bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
+                if let Some(to) = to.iter().next() {
+                    self.watch.wait.sent(now, node_id(to), &datagram)?;
+                }
+                self.fabric.send(node, to, &datagram);
+            }
+            Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
+            Output::Close { caller } => self.close_from_node(node, caller),
+            Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command),
+            Output::Run { group, command } => {
+                match command {
+                    Command::Execute { .. } => {
+                        self.watch.served.given(me, group)?;
+                        self.watch.cold.given(me, group)?;
+                    }
+                    Command::Start(_) => self.watch.cold.started(me, group)?,
+                    Command::Stop => self.watch.cold.stopped(me, group),
+                    _ => self.watch.cold.given(me, group)?,
+                }
+                let component = self.watch.history_of(me, group);
+                if let Some(executor) = self.executors[node].get_mut(&group) {
+                    executor.push(command, component);
+                }
+                self.begin(node, group);
+            }
+            Output::Resume { group, ticket, outcome } => {
+                self.resumed(node, group, ticket, &outcome);
+            }
+            Output::Own { number, outcome } => self.own_ended(node, number, &outcome),
+            Output::Probe(to) => self.fabric.probe(node, to),
+            Output::Key(command) => self.key_command(node, command),
+            Output::Persist(kept) => self.keep(node, kept),
+            Output::Snapshot { strand, covers, place, state } => {
+                self.keep_snapshot(node, strand, (covers, place), state);
+            }
+            Output::Replace(group) => self.replace(node, group),
+            // Its records stay, and mean nothing.
+            Output::Forget(_) => {}
+            Output::Bench(result) => self.benched(result)?,
+            Output::Moved { group, to, outcome } => {
+                self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));
+                self.watch.move_ended(me, group, to, &outcome)?;
+                self.summary.moves += u64::from(outcome.is_ok());
+            }
+            Output::Restyled { group, style, outcome } => {
+                self.fabric
+                    .trace
+                    .say(now, || format!("{me}: {group} is to be {style}: {outcome:?}"));
+                self.summary.restyles += u64::from(outcome.is_ok());
+                let at = (me, self.watch.component(me));
+                self.watch.restyles.ended(now, at, (group, style), outcome.ok())?;
+            }
+            Output::Event(event) => self.told(node, me, event)?,
+        }
+        Ok(())
+    }
+
+    /// A node tells what has happened.
+    fn told(&mut self, node: usize, me: Member, event: Event) -> Verdict {
+        let now = self.fabric.now();
+        self.fabric.trace.note(now, 10, node, [0, 0]);
+        self.fabric.trace.say(now, || format!("{me} says {event:?}"));
+        if let Event::Deviated { group, member, .. } = &event {
+            let place = place_of(member.node);
+            let executor = self.executors[place].get(group);
+            let executes = executor.is_some_and(|executor| !executor.is_idle());
+            let busy = executes || self.has_to_say(place);
+            self.watch.votes.busy(*member, *group, busy);
+        }
+        self.watch.event(me, &event)?;
+        match event {
+            Event::Ranked { group, .. } => self.ranked(me, group)?,
+            Event::Quorum { quorate: true, .. } => self.formed = now,
+            Event::Left => self.left(node),
+            Event::Transferred { .. } => self.summary.transfers += 1,
+            Event::NestedCopy { .. } => self.summary.nested_copies += 1,
+            _ => {}
+        }
+        Ok(())
+    }
+}
