@@ -273,11 +273,20 @@ impl Group {
         let fit = |address: &SocketAddr| {
             !tried.contains(address) && links.avoided_until(*address, now).is_none()
         };
-        // Of equals the first is taken: rank decides.
-        addresses.filter(fit).min_by_key(|address| {
-            let returns = waits && links.is_returning(*address, now, self.policy.fail_back);
-            (links.is_suspect(*address), returns)
-        })
+        let mut best: Option<(bool, bool, SocketAddr)> = None;
+        for address in addresses.filter(fit) {
+            let returns = waits && links.is_returning(address, now, self.policy.fail_back);
+            let flaws = (links.is_suspect(address), returns);
+            // Of equals the first is taken: rank decides.
+            if best.is_none_or(|best| flaws < (best.0, best.1)) {
+                best = Some((flaws.0, flaws.1, address));
+            }
+            if flaws == (false, false) {
+                // No other can be better. It is the first of all, as a rule, and this is on the way of every call.
+                break;
+            }
+        }
+        best.map(|(.., address)| address)
     }
 
     /// The targets that are not among `tried`, neither avoided nor silent, and have not just returned.
