@@ -112,7 +112,9 @@ impl Book {
                 Answer::Done
             }
             Command::Place { group, number, on, filled } => self.place(&group, number, on, filled),
-            Command::Failing { group, node } => self.failing(now, &group, node),
+            Command::Failing { group, number, node } => {
+                self.change(&group, number, |placed| placed.fails(now, node))
+            }
             Command::Advance { group, number, node } => {
                 self.change(&group, number, |placed| placed.advance(node))
             }
@@ -188,23 +190,6 @@ impl Book {
             placed.number = self.number;
         }
         answer
-    }
-
-    fn failing(&mut self, now: Time, group: &str, node: NodeId) -> Answer {
-        let Some(placed) = self.placed.get_mut(group) else { return Answer::Void };
-        if !placed.on.contains(&node) {
-            return Answer::Void;
-        }
-        if placed.undo(node, Fault::Ended) == Answer::Done {
-            self.number += 1;
-            placed.number = self.number;
-            return Answer::Done;
-        }
-        let times = placed.failing.get(&node).map_or(0, |failing| failing.times);
-        let wait = (BACK_OFF * 2u32.pow(times.min(16))).min(LONGEST_BACK_OFF);
-        let failing = Failing { times: times.saturating_add(1), until: now + wait };
-        placed.failing.insert(node, failing);
-        Answer::Done
     }
 
     /// All deployments, in order of their groups' names.

@@ -54,6 +54,8 @@ pub enum Command {
     Failing {
         /// The group's name.
         group: String,
+        /// The placement by which it runs there: void if there is a newer one, for that may say another program.
+        number: u64,
         /// The node.
         node: NodeId,
     },

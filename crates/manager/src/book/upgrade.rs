@@ -7,9 +7,9 @@ use alloc::collections::BTreeSet;
 use core::mem;
 
 use serde::{Deserialize, Serialize};
-use wire::NodeId;
+use wire::{NodeId, Time};
 
-use super::{Answer, Deployment, Placed, Program, Refusal};
+use super::{Answer, BACK_OFF, Deployment, Failing, LONGEST_BACK_OFF, Placed, Program, Refusal};
 
 /// A program that is being replaced by the deployment's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +130,22 @@ impl Placed {
         self.undone = Some(Undone { program, node, fault });
         self.upgrade = back;
         self.settle_upgrade();
+        Answer::Done
+    }
+
+    /// Its program ends again and again at this node: if that is the new one of an upgrade, that is taken back; else the node is no place for
+    /// it, for a while.
+    pub(super) fn fails(&mut self, now: Time, node: NodeId) -> Answer {
+        if !self.on.contains(&node) {
+            return Answer::Void;
+        }
+        if self.undo(node, Fault::Ended) == Answer::Done {
+            return Answer::Done;
+        }
+        let times = self.failing.get(&node).map_or(0, |failing| failing.times);
+        let wait = (BACK_OFF * 2u32.pow(times.min(16))).min(LONGEST_BACK_OFF);
+        let failing = Failing { times: times.saturating_add(1), until: now + wait };
+        self.failing.insert(node, failing);
         Answer::Done
     }
 

@@ -183,9 +183,10 @@ impl World {
                 let replicas = self.groups.entry(name.clone()).or_default();
                 if bad {
                     replicas.remove(&node);
-                    let failing = self.book.of(&name).unwrap().failing.get(&node).copied();
+                    let placed = self.book.of(&name).unwrap();
+                    let (number, failing) = (placed.number, placed.failing.get(&node).copied());
                     if failing.is_none_or(|failing| failing.until <= self.now) {
-                        self.say(Command::Failing { group: name, node }).unwrap();
+                        self.say(Command::Failing { group: name, number, node }).unwrap();
                     }
                     continue;
                 }

@@ -126,7 +126,8 @@ impl Steward {
             // One that is to run no more is on its way out.
             let meant = placed.on.contains(&node) && program(placed, node) == it.config;
             if meant && !known {
-                self.control.tell_book(Command::Failing { group, node })?;
+                let number = placed.number;
+                self.control.tell_book(Command::Failing { group, number, node })?;
             }
         }
         Ok(())

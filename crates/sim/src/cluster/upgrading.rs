@@ -55,7 +55,7 @@ pub(crate) fn is_broken(program: &Program) -> bool {
 pub(super) fn count(summary: &mut Summary, me: NodeId, command: &Command, book: &Book, done: bool) {
     match command {
         Command::Upgraded { node, .. } if done && *node == me => summary.upgrades += 1,
-        Command::Failing { group, node } if done && *node == me => {
+        Command::Failing { group, node, .. } if done && *node == me => {
             let undone = book.of(group).and_then(|placed| placed.undone.as_ref());
             summary.undone += u64::from(undone.is_some_and(|undone| undone.node == me));
         }
@@ -107,10 +107,11 @@ impl Programs {
         let ends = |(ended, times, _): &(Program, u32, Time)| ended == program && *times >= ENDS;
         let under_way = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
         let known = placed.failing.contains_key(&node);
+        let number = placed.number;
         let said = if self.ended.as_ref().is_some_and(ends) && !known {
-            Command::Failing { group, node }
+            Command::Failing { group, number, node }
         } else if under_way == Some(node) && has_state && self.runs(program) {
-            Command::Upgraded { group, number: placed.number, node }
+            Command::Upgraded { group, number, node }
         } else {
             return None;
         };

@@ -177,6 +177,23 @@ fn who_alone_has_the_state_and_stays_is_given_its_place_back() {
 }
 
 #[test]
+fn what_is_said_late_of_an_older_program_takes_nothing_back() {
+    let mut world = settled();
+    let former = world.book.of("g1").unwrap().number;
+    world.say(Command::Deploy(other("./new"))).unwrap();
+    while world.book.of("g1").unwrap().upgrade.as_ref().unwrap().under_way.is_none() {
+        world.tick(TICK);
+    }
+    let placed = world.book.of("g1").unwrap().clone();
+    let node = placed.upgrade.as_ref().unwrap().under_way.unwrap();
+    let failing = |number| Command::Failing { group: "g1".into(), number, node };
+    assert_eq!(world.say(failing(former)), Ok(Answer::Void));
+    assert_eq!(world.book.of("g1"), Some(&placed));
+    assert_eq!(world.say(failing(placed.number)), Ok(Answer::Done));
+    assert!(world.book.of("g1").unwrap().undone.is_some());
+}
+
+#[test]
 fn another_waits_for_the_first_and_the_former_takes_it_back() {
     let mut world = settled();
     world.say(Command::Deploy(other("./new"))).unwrap();
