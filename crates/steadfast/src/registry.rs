@@ -27,10 +27,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ::registry::{Ask, Command, Listing};
-use client::{CallError, Client, Reading};
-use wire::system::REGISTRY;
+use bytes::Bytes;
+use client::{AsyncClient, CallError, Client};
 
 pub use ::registry::{Address, Answer, Binding, Ended as Lease, Epoch, Technique, Terms, Verdict};
+
+mod calls;
 
 /// How old a look-up may be, unless [`Registry::within`] says another age.
 pub const AGE: Duration = Duration::from_millis(100);
@@ -38,10 +40,10 @@ pub const AGE: Duration = Duration::from_millis(100);
 /// How often [`Registry::watch`] asks the nearest node's copy.
 pub const WATCH_PERIOD: Duration = Duration::from_millis(100);
 
-/// The registry of a cluster.
+/// The registry of a cluster, over a [`Client`], or over an [`AsyncClient`]: [`AsyncRegistry`] has the same methods.
 #[derive(Debug)]
-pub struct Registry {
-    client: Client,
+pub struct Registry<C = Client> {
+    client: C,
     age: Duration,
     deadline: Duration,
     /// The newest epoch that was heard of.
@@ -49,6 +51,9 @@ pub struct Registry {
     /// What was told last of each name, and when.
     known: BTreeMap<Option<String>, Known>,
 }
+
+/// The same in async code.
+pub type AsyncRegistry = Registry<AsyncClient>;
 
 #[derive(Debug)]
 struct Known {
@@ -90,9 +95,9 @@ pub enum RegistryError {
     Answer(#[from] postcard::Error),
 }
 
-impl Registry {
+impl<C: Clone> Registry<C> {
     /// Of the cluster that this client calls.
-    pub fn new(client: &Client) -> Registry {
+    pub fn new(client: &C) -> Registry<C> {
         Registry {
             client: client.clone(),
             age: AGE,
@@ -103,102 +108,33 @@ impl Registry {
     }
 
     /// The same, with look-ups that may be so old, and so long for each call.
-    pub fn within(mut self, age: Duration, deadline: Duration) -> Registry {
+    pub fn within(mut self, age: Duration, deadline: Duration) -> Registry<C> {
         (self.age, self.deadline) = (age, deadline);
         self
     }
 
-    /// Binds a name to an address, beside others that it has, under a lease: it has to be [refreshed](Registry::refresh).
-    ///
-    /// # Errors
-    /// [`RegistryError::Fenced`] if it was unbound, or has ended, since this registry was last heard of here: binding it once more means it.
-    pub fn bind(
-        &mut self,
-        name: &str,
-        address: &str,
-        terms: Terms,
-    ) -> Result<Lease, RegistryError> {
+    fn to_bind(&self, name: &str, address: &str, terms: Terms) -> Command {
         let (name, address) = (name.to_owned(), Address::At(address.to_owned()));
-        let (to, seen) = (address.clone(), self.seen);
-        let bind = Command::Bind { name: name.clone(), address: to, keeper: None, terms, seen };
-        match self.say(&bind)? {
-            Answer { verdict: Verdict::Bound(epoch), .. } => Ok(Lease { name, address, epoch }),
-            Answer { epoch, .. } => Err(RegistryError::Fenced(epoch)),
-        }
+        Command::Bind { name, address, keeper: None, terms, seen: self.seen }
     }
 
-    /// Begins a binding's lease anew.
-    ///
-    /// # Errors
-    /// [`RegistryError::Fenced`] if the binding has ended.
-    pub fn refresh(&mut self, lease: &Lease) -> Result<(), RegistryError> {
-        let answer = self.say(&Command::Refresh(lease.clone()))?;
-        done(answer)
-    }
-
-    /// Ends a binding; one that has ended already is no error.
-    ///
-    /// # Errors
-    /// [`RegistryError::Fenced`] if it was made anew since.
-    pub fn unbind(&mut self, lease: &Lease) -> Result<(), RegistryError> {
-        let Lease { name, address, epoch } = lease.clone();
-        let answer = self.say(&Command::Unbind { name, address, epoch: Some(epoch) })?;
-        done(answer)
-    }
-
-    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard last, marked as stale.
-    ///
-    /// # Errors
-    /// Nobody answers, and nothing was heard of this name before; or the answer is not understood.
-    pub fn look_up(&mut self, name: &str) -> Result<Found, RegistryError> {
-        self.ask(Some(name.to_owned()))
-    }
-
-    /// All bindings.
-    ///
-    /// # Errors
-    /// As [`look_up`](Registry::look_up).
-    pub fn list(&mut self) -> Result<Found, RegistryError> {
-        self.ask(None)
-    }
-
-    /// Waits until the epoch is another one than `since`, or `patience` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
-    /// ring nothing while it is recent enough; `steadfast registry watch` waits at the node instead.
-    ///
-    /// # Errors
-    /// As [`list`](Registry::list).
-    pub fn watch(
-        &mut self,
-        since: Epoch,
-        patience: Duration,
-    ) -> Result<Option<Found>, RegistryError> {
-        let until = Instant::now() + patience;
-        loop {
-            let found = self.list()?;
-            if found.epoch != since {
-                return Ok(Some(found));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            std::thread::sleep(WATCH_PERIOD.min(left));
-        }
-    }
-
-    fn say(&mut self, command: &Command) -> Result<Answer, RegistryError> {
-        let body = command.encode().into();
-        let answer = self.client.call(REGISTRY, Command::METHOD, false, body, self.deadline);
+    fn answered(&mut self, answer: Result<Bytes, CallError>) -> Result<Answer, RegistryError> {
         let answer: Answer = postcard::from_bytes(&answer.map_err(error)?)?;
         self.seen = self.seen.max(answer.epoch);
         Ok(answer)
     }
 
-    fn ask(&mut self, name: Option<String>) -> Result<Found, RegistryError> {
-        let since = self.known.get(&name).map(|known| known.epoch);
-        let body = postcard::to_allocvec(&Ask { name: name.clone(), since })?.into();
-        let reading = Reading::Stale(self.age);
-        let answer = self.client.read(REGISTRY, Ask::METHOD, false, body, reading, self.deadline);
+    fn question(&self, name: &Option<String>) -> Result<Bytes, RegistryError> {
+        let since = self.known.get(name).map(|known| known.epoch);
+        Ok(postcard::to_allocvec(&Ask { name: name.clone(), since })?.into())
+    }
+
+    /// A question has this answer, or none.
+    fn heard(
+        &mut self,
+        name: Option<String>,
+        answer: Result<Bytes, CallError>,
+    ) -> Result<Found, RegistryError> {
         let answer = match (answer, self.known.get(&name)) {
             (Ok(bytes), _) => postcard::from_bytes::<Listing>(&bytes)?,
             (Err(_), Some(known)) => {
@@ -225,7 +161,22 @@ impl Registry {
     }
 }
 
-fn done(answer: Answer) -> Result<(), RegistryError> {
+fn bound(name: &str, address: &str, answer: &Answer) -> Result<Lease, RegistryError> {
+    match answer.verdict {
+        Verdict::Bound(epoch) => {
+            let (name, address) = (name.to_owned(), Address::At(address.to_owned()));
+            Ok(Lease { name, address, epoch })
+        }
+        _ => Err(RegistryError::Fenced(answer.epoch)),
+    }
+}
+
+fn to_unbind(lease: &Lease) -> Command {
+    let Lease { name, address, epoch } = lease.clone();
+    Command::Unbind { name, address, epoch: Some(epoch) }
+}
+
+fn done(answer: &Answer) -> Result<(), RegistryError> {
     match answer.verdict {
         Verdict::Fenced => Err(RegistryError::Fenced(answer.epoch)),
         _ => Ok(()),

@@ -8,9 +8,9 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use daemon::{Daemon, program};
-use steadfast::registry::{Address, Registry};
+use steadfast::registry::{Address, AsyncRegistry, Registry, RegistryError, Terms};
 use steadfast::status::RegistryStatus;
-use steadfast::{Client, admin};
+use steadfast::{AsyncClient, Client, Node, NodeConfig, RegistryKnobs, admin};
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -195,6 +195,30 @@ fn names_of_ones_own_are_bound_found_followed_and_kept_in_mind() {
     assert_eq!(kept.bindings, known.bindings);
     assert!(kept.stale.is_some(), "and it is said how old it is");
     assert!(registry.look_up("never asked").is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn in_async_code_it_is_the_same() {
+    let knobs = RegistryKnobs { on: true, ..RegistryKnobs::default() };
+    let node = Node::start(NodeConfig { registry: knobs, ..NodeConfig::single() }).expect("starts");
+    let address = node.client_address().expect("it takes clients");
+    let client = AsyncClient::connect([address]).await.expect("it answers");
+    let mut registry = AsyncRegistry::new(&client).within(Duration::ZERO, PATIENCE);
+    let since = registry.list().await.expect("it answers").epoch;
+    let mut other = AsyncRegistry::new(&client);
+    let (changed, lease) = tokio::join!(
+        other.watch(since, PATIENCE),
+        registry.bind("printer", "10.0.0.7:631", Terms::lease(60_000, 20_000))
+    );
+    let (changed, lease) = (changed.expect("it answers").expect("a change"), lease.expect("bound"));
+    assert_eq!(changed.bindings.len(), 1);
+    assert_eq!(registry.look_up("printer").await.expect("it answers").bindings, changed.bindings);
+    registry.refresh(&lease).await.expect("it lives");
+    registry.unbind(&lease).await.expect("it ends");
+    let late = registry.refresh(&lease).await;
+    assert!(matches!(late, Err(RegistryError::Fenced(_))), "{late:?}");
+    assert!(registry.look_up("printer").await.expect("it answers").bindings.is_empty());
+    tokio::task::spawn_blocking(|| node.stop()).await.expect("it runs").expect("it stops");
 }
 
 #[test]
