@@ -13,6 +13,7 @@ use wire::limits::{MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPT
 use wire::ordered::{
     End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
 };
+use wire::system::MANAGER_ID;
 use wire::{ClientId, Duration, GroupId, Time};
 
 use super::{Effect, Mandate, Mode, Replica, Task, Waiting};
@@ -453,6 +454,10 @@ fn open(
     let NestedCall { callee, method, json, body, patience, .. } = call;
     let patience = patience.min(Duration::from_secs(3_600));
     let callee = GroupId::of(&callee);
+    // As to clients it is not there: a handler may have the name from one of them.
+    if callee == MANAGER_ID {
+        return Err(NestedError::NoSuchGroup);
+    }
     if callee == group || handler.path.contains(&callee) {
         return Err(NestedError::Cycle);
     }

@@ -6,6 +6,7 @@ use wire::Duration;
 use wire::client::{Access, Outcome};
 use wire::histogram::Times;
 use wire::ordered::{GroupOptions, Hold, Style};
+use wire::system::MANAGER;
 
 use crate::base::Base;
 use crate::harness::{Cluster, ms};
@@ -114,6 +115,19 @@ fn calls_go_through_several_groups_and_never_in_a_circle() {
     assert_eq!(cluster.reply(call), ok("4:a>x=Cycle"));
     let call = cluster.call(client, "a", 5, "nobody>x");
     assert_eq!(cluster.reply(call), ok("5:nobody>x=NoSuchGroup"));
+}
+
+/// Who could call it would have programs started on every host.
+#[test]
+fn handlers_do_not_reach_the_managers_group() {
+    let mut cluster = Cluster::<InProcess>::in_process(2);
+    cluster.host_on("front", &[1, 2]);
+    cluster.host_on(MANAGER, &[1, 2]);
+    let client = cluster.client(1);
+    let text = format!("{MANAGER}>x");
+    let call = cluster.call(client, "front", 1, &text);
+    assert_eq!(cluster.reply(call), ok(&format!("1:{text}=NoSuchGroup")));
+    assert!(cluster.state(1, MANAGER).is_empty(), "it has executed nothing");
 }
 
 #[test]
