@@ -1,5 +1,6 @@
 //! How other threads talk with the data plane.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,7 @@ use manager::Wish;
 use manager::book::{Answer, Command, Deployment};
 use manager::placement::preview;
 use wire::ordered::{Style, Usage};
-use wire::{Duration, Member, NodeId, Time, ViewNumber};
+use wire::{Duration, GroupId, Member, NodeId, Time, ViewNumber};
 
 use crate::admin::KeyAsk;
 use crate::bench::{Ask, Progress};
@@ -258,6 +259,11 @@ impl Control {
     /// Asks for what the manager wishes.
     pub fn wish(&self, wish: Wish) -> Result<(), Stopped> {
         self.order(Order::Wish(wish))
+    }
+
+    /// How critical the calls of these groups are whose clients do not say it.
+    pub fn set_criticalities(&self, of: BTreeMap<GroupId, u8>) -> Result<(), Stopped> {
+        self.order(Order::Criticalities(of))
     }
 
     /// The programs that this node may run.

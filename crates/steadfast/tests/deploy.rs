@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use daemon::{Daemon, program};
-use steadfast::status::{DeploymentStatus, DeploymentsStatus, Grant};
+use steadfast::status::{DeploymentStatus, DeploymentsStatus, Grant, Status};
 use steadfast::{Client, admin};
 
 /// Longer than anything here may take.
@@ -146,7 +146,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
     plant.wait(1, |status| status.nodes.len() == 4);
     let file = service(
         plant.folder.path(),
-        "replicas = 2\n[distribution]\npolicy = \"spread\"\nover = \"rack\"",
+        "replicas = 2\ncriticality = 7\n[distribution]\npolicy = \"spread\"\nover = \"rack\"",
     );
     let file = file.to_str().expect("text");
     let dry = out(&plant.ask(1, &["deploy", file, "--dry-run"]));
@@ -182,6 +182,13 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
             }
         };
         called();
+        // The client does not say how critical its calls are.
+        let deadline = Instant::now() + PATIENCE;
+        let told = |status: Status| status.hosts.iter().any(|host| host.callers == [7]);
+        while !told(plant.admin(1).status().expect("it answers")) {
+            assert!(Instant::now() < deadline, "the deployment says it");
+            std::thread::yield_now();
+        }
 
         // A host dies: a third node gets a replica, with the state, in the rack that has none now.
         let dead = hosts[0];

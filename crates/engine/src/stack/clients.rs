@@ -143,7 +143,8 @@ impl<O: Ordering> Stack<O> {
         Targets { view: group.view, style, nodes: nodes.collect() }
     }
 
-    pub(super) fn request(&mut self, now: Time, wall: Time, caller: Caller, request: Request) {
+    pub(super) fn request(&mut self, now: Time, wall: Time, caller: Caller, mut request: Request) {
+        self.grade(&mut request);
         let call = (request.group, request.client, request.number);
         if request.body.len() > MAX_BODY {
             let reason = format!(

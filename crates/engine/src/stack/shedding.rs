@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use wire::client::{Outcome, Request};
 use wire::ordered::{Classes, Hold, Ordered, Shedding};
 use wire::system::{MANAGER_ID, REGISTRY_ID};
-use wire::{Caller, Duration, Member, NodeId, Time};
+use wire::{Caller, Duration, GroupId, Member, NodeId, Time};
 
 use super::Stack;
 use crate::api::Event;
@@ -27,6 +27,8 @@ pub(super) struct Sheds {
     orders: BTreeMap<NodeId, Order>,
     /// When calls of a criticality came here last.
     heard: BTreeMap<u8, Time>,
+    /// Of calls whose clients say nothing, by group.
+    unsaid: BTreeMap<GroupId, u8>,
     refused: u64,
 }
 
@@ -106,6 +108,19 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn callers_told(&mut self, now: Time) -> (Classes, u64) {
         self.sheds.heard.retain(|_, at| now < *at + HEARD);
         (self.sheds.heard.keys().copied().collect(), self.sheds.refused)
+    }
+
+    /// How critical the calls of these groups are whose clients do not say it.
+    pub fn set_criticalities(&mut self, of: BTreeMap<GroupId, u8>) {
+        self.sheds.unsaid = of;
+    }
+
+    /// A client's call is as critical as it says, or else as its group's calls are.
+    pub(super) fn grade(&self, request: &mut Request) {
+        if request.criticality == 0 {
+            let unsaid = self.sheds.unsaid.get(&request.group);
+            request.criticality = unsaid.copied().unwrap_or_default();
+        }
     }
 
     /// A client's call comes. If this host has too much to do for it: what its client is told. It was not executed, nor will be by what it

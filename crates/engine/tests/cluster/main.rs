@@ -49,6 +49,7 @@ use restyles::{
 use shedding::{
     a_host_refuses_calls_that_are_less_critical_and_no_others,
     what_a_host_was_told_ends_with_its_term_and_with_its_life, who_may_answer_instead_is_named,
+    who_says_nothing_is_as_critical_as_its_group,
 };
 use steadfast_engine::ordering::InProcess;
 use wire::client::{Outcome, Refusal};
@@ -83,6 +84,7 @@ whatever_orders! {
     a_host_refuses_calls_that_are_less_critical_and_no_others: 5 nodes,
     what_a_host_was_told_ends_with_its_term_and_with_its_life: 5 nodes,
     who_may_answer_instead_is_named: 5 nodes,
+    who_says_nothing_is_as_critical_as_its_group: 5 nodes,
     a_call_is_executed_by_every_replica_and_answered_by_the_primary: 5 nodes,
     a_retry_at_the_next_primary_gets_the_kept_reply: 5 nodes,
     a_minority_acknowledges_nothing_and_the_majority_goes_on: 5 nodes,

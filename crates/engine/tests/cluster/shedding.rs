@@ -1,9 +1,9 @@
 //! Hosts that have too much to do refuse calls (`docs/protocol/manager.md`, "Shedding").
 
 use steadfast_engine::Event;
-use wire::NodeId;
 use wire::client::{Access, Outcome};
 use wire::ordered::{GroupOptions, Shedding, Style, Usage};
+use wire::{GroupId, NodeId};
 
 use crate::base::Base;
 use crate::harness::{Cluster, Connection, ms};
@@ -66,6 +66,23 @@ pub fn a_host_refuses_calls_that_are_less_critical_and_no_others<O: Base>(mut cl
         let levels = |wanted| move |event: &Event| matches!(event, Event::Shedding { node: NodeId(1), level, .. } if *level == wanted);
         assert!(cluster.told(node, levels(5)) && cluster.told(node, levels(0)), "node {node}");
     }
+}
+
+pub fn who_says_nothing_is_as_critical_as_its_group<O: Base>(mut cluster: Cluster<O>) {
+    cluster.host_on("log", &[1, 2, 3]);
+    cluster.host_on("other", &[1, 2, 3]);
+    cluster.ask(1, |stack, _| stack.set_criticalities([(GroupId::of("log"), 7)].into()));
+    tell(&mut cluster, 5);
+    let mut call = |group, criticality| {
+        let client = cluster.client(1);
+        cluster.learn_view(client, group);
+        cluster.criticality = criticality;
+        let call = cluster.call(client, group, 1, "a");
+        refused(&cluster.reply(call)).is_some()
+    };
+    assert!(!call("log", 0), "seven, by its group");
+    assert!(call("log", 4), "what is said counts");
+    assert!(call("other", 0));
 }
 
 pub fn what_a_host_was_told_ends_with_its_term_and_with_its_life<O: Base>(mut cluster: Cluster<O>) {

@@ -28,7 +28,7 @@ pub struct Deployment {
     pub replicas: u32,
     /// What a replica needs of a processor; `None`: it is not counted.
     pub need: Option<Need>,
-    /// When not all can be served, those with the largest number are.
+    /// How critical calls are whose clients do not say it. Where not all can be served, the most critical are.
     pub criticality: u8,
     /// Labels that a node must have.
     pub labels: Labels,

@@ -1,6 +1,7 @@
 //! What this node does for the book: it tells of itself, has the programs run that the book says, tells of those that end again and again;
 //! and, where it leads the manager's group, says where replicas are to be.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manager::Picture;
@@ -30,6 +31,8 @@ pub(super) struct Steward {
     /// When this node told of itself, and of a program.
     introduced: Option<Time>,
     told: Option<Time>,
+    /// What the data plane was told of how critical calls are.
+    criticalities: BTreeMap<GroupId, u8>,
     /// What was deployed here and in its group when this was looked at last.
     joined: Vec<ProgramConfig>,
 }
@@ -44,6 +47,7 @@ impl Steward {
             book: None,
             introduced: None,
             told: None,
+            criticalities: BTreeMap::new(),
             joined: Vec::new(),
         }
     }
@@ -59,6 +63,7 @@ impl Steward {
                 self.control.tell(event)?;
             }
         }
+        self.tell_criticalities(book)?;
         // A node without an admin socket can run no programs: it gets none.
         let control = self.control.clone();
         if let Some(programs) = &control.programs {
@@ -90,6 +95,18 @@ impl Steward {
             }
         } else {
             self.placer = Placer::default();
+        }
+        Ok(())
+    }
+
+    /// Calls whose clients say nothing of it are as critical as people said of the deployment.
+    fn tell_criticalities(&mut self, book: &Book) -> Result<(), Stopped> {
+        let deployments = book.placed().map(|placed| &placed.deployment);
+        let of = deployments.filter(|it| it.criticality > 0);
+        let of: BTreeMap<_, _> = of.map(|it| (GroupId::of(&it.group), it.criticality)).collect();
+        if of != self.criticalities {
+            self.criticalities.clone_from(&of);
+            self.control.set_criticalities(of)?;
         }
         Ok(())
     }

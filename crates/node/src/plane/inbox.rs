@@ -1,5 +1,6 @@
 //! What other threads have for the data plane: results of executors, and orders.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
@@ -114,6 +115,8 @@ pub(crate) enum Order {
     },
     /// What the manager wishes.
     Wish(Wish),
+    /// How critical calls are whose clients do not say it, by group.
+    Criticalities(BTreeMap<GroupId, u8>),
     /// What the admin asks of the cluster's key; the number of the key that it is about.
     Key {
         ask: KeyAsk,

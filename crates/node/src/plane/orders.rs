@@ -131,6 +131,7 @@ impl Plane {
             }
             Order::Register { command, reply } => self.register(now, &command, reply),
             Order::Wish(wish) => self.grant(now, wish),
+            Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => {
                 let _ = reply.try_send(self.change_key(now, ask));
             }

@@ -29,6 +29,9 @@ pub struct HostStatus {
     /// Calls that were refused there for that since the node's start.
     #[serde(default)]
     pub refused: u64,
+    /// How critical the calls are that came there in the last ten seconds.
+    #[serde(default)]
+    pub callers: Vec<u8>,
 }
 
 /// What a replica uses.
@@ -70,6 +73,7 @@ pub(crate) fn hosts(stack: &Stack, groups: &[GroupStatus], now: Time) -> Vec<Hos
             replicas: uses.filter(|it| it.used > Share::ZERO).collect(),
             sheds: level(member.node),
             refused: usage.refused,
+            callers: usage.classes.iter().collect(),
         }
     });
     told.collect()
