@@ -33,6 +33,8 @@ pub fn run(root: &Path, seconds: u64, named: &[String]) -> Result<bool, String> 
     }
     let chosen: Vec<&String> =
         all.iter().filter(|name| named.is_empty() || named.contains(name)).collect();
+    println!("== building {} targets, with the address sanitizer: minutes", all.len());
+    build(root)?;
     let mut summary = Vec::new();
     for name in chosen {
         println!("== {name}: {seconds} s");
@@ -62,6 +64,22 @@ fn targets(root: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// All at once, so that a build that fails is not taken for a find.
+fn build(root: &Path) -> Result<(), String> {
+    let output = Command::new("cargo")
+        .args(["+nightly", "fuzz", "build", "--fuzz-dir", "fuzz"])
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cargo fuzz: {error}"))?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    output
+        .status
+        .success()
+        .then_some(())
+        .ok_or_else(|| format!("the targets were not built ({}):\n{}", output.status, end(&words)))
+}
+
 fn one(root: &Path, name: &str, seconds: u64) -> Result<Ended, String> {
     // What it learns goes into the first folder, which is not committed; the second is.
     let own = root.join("fuzz/corpus").join(name);
@@ -83,10 +101,17 @@ fn one(root: &Path, name: &str, seconds: u64) -> Result<Ended, String> {
     match runs {
         Some(runs) if output.status.success() => Ok(Ended::Nothing(runs)),
         _ => {
-            eprintln!("{words}");
-            // A build that fails is no find.
+            eprintln!("{}", end(&words));
             let ran = words.contains("SUMMARY: libFuzzer") || words.contains("artifact_prefix");
-            if ran { Ok(Ended::Found) } else { Err(format!("{name} did not run")) }
+            let status = output.status;
+            if ran { Ok(Ended::Found) } else { Err(format!("{name} did not run ({status})")) }
         }
     }
+}
+
+/// The last lines of what cargo and libFuzzer said: there is what went wrong, and logs of CI are cut.
+fn end(words: &str) -> String {
+    const LINES: usize = 60;
+    let told: Vec<&str> = words.lines().filter(|line| !line.contains("Compiling ")).collect();
+    told[told.len().saturating_sub(LINES)..].join("\n")
 }

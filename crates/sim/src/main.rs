@@ -259,12 +259,15 @@ fn plant(arguments: &Arguments) -> bool {
     }
     let campaign = arguments.campaign(plants::WITHIN);
     let seeds = campaign.seeds;
+    let many = chosen.len() > 1;
     let mut found = Vec::new();
     let mut missed = 0;
     for (name, plant) in chosen {
         match plants::find(plant, &campaign) {
             Some(find) => {
-                arguments.say(&format!("{name}: {} seeds: {}", find.seeds, find.violation));
+                let said = find.violation.to_string();
+                let said = if many { beginning(&said) } else { said };
+                arguments.say(&format!("{name}: {} seeds: {said}", find.seeds));
                 found.push(json!({
                     "bug": name, "seeds": find.seeds, "seed": find.seed,
                     "property": find.violation.property,
@@ -281,4 +284,12 @@ fn plant(arguments: &Arguments) -> bool {
         println!("{}", json!({ "bugs": found, "missed": missed }));
     }
     missed == 0
+}
+
+/// Of what a checker says, as much as stands on a line of a list: the whole is told for a mistake that is planted alone.
+fn beginning(said: &str) -> String {
+    const WIDTH: usize = 120;
+    let line = said.lines().next().unwrap_or_default();
+    let short: String = line.chars().take(WIDTH).collect();
+    if short.len() == said.len() { short } else { format!("{short} ...") }
 }
