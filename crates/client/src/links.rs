@@ -31,6 +31,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) address: SocketAddr,
+    /// Who answers there, once it has welcomed us.
+    pub(crate) node: Option<NodeId>,
     phase: Phase,
     /// An attempt here timed out, and nothing has come since: others are tried before.
     pub(crate) suspect: bool,
@@ -142,8 +144,8 @@ impl Links {
         let link = Link(self.next);
         self.next += 1;
         let phase = Phase::Dialling;
-        let (suspect, probed, returned) = (false, None, None);
-        let connection = Connection { address, phase, suspect, probed, used: now, returned };
+        let (node, suspect, probed, returned) = (None, false, None, None);
+        let connection = Connection { address, node, phase, suspect, probed, used: now, returned };
         self.open.insert(link, connection);
         self.by_address.insert(address, link);
         effects.timers.set(Timer::Link(link), now + GREETING_TIMEOUT);
@@ -174,6 +176,7 @@ impl Links {
             return false;
         }
         connection.phase = Phase::Ready;
+        connection.node = Some(node);
         connection.suspect = false;
         connection.used = now;
         let address = connection.address;

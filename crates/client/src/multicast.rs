@@ -38,7 +38,7 @@ pub(crate) struct Spread {
     /// One of a node at most.
     answers: Vec<Answer>,
     /// Who has answered a call that went to one target, as its group orders calls.
-    alone: Option<SocketAddr>,
+    alone: Option<NodeId>,
 }
 
 impl Spread {
@@ -118,10 +118,11 @@ impl Spread {
         let is_said = self.answers.iter().any(|answer| answer.result == *result);
         let is_split = matches!(result, Err(CallError::Refused { refusal: Refusal::Split, .. }));
         let fails = !self.asked.is_empty() && result.is_err() && !is_said && !is_split;
-        for target in targets {
-            let is_meant = self.alone.map_or(fails, |alone| alone == target.address);
-            if is_meant && !self.has(target.node) {
-                self.answers.push(Answer { node: target.node, result: result.clone() });
+        let silent = targets.iter().filter(|_| fails).map(|target| target.node);
+        let meant: Vec<NodeId> = self.alone.map_or_else(|| silent.collect(), |node| vec![node]);
+        for node in meant {
+            if !self.has(node) {
+                self.answers.push(Answer { node, result: result.clone() });
             }
         }
         self.answers
@@ -263,11 +264,12 @@ impl Session {
         Some(first.result.clone()).filter(is_shed)
     }
 
-    /// A call is answered that went to one target, as its group orders calls.
+    /// A call is answered that went to one target, as its group orders calls; or to all that were known, of which none is now: whose
+    /// answer it is does not depend on what is known of the group (simulator seed 920298).
     pub(crate) fn answered_alone(&mut self, id: CallId, link: Link) {
-        let address = self.links.get(link).map(|connection| connection.address);
+        let node = self.links.get(link).and_then(|connection| connection.node);
         if let Some(spread) = self.calls.get_mut(&id).and_then(|call| call.spread.as_mut()) {
-            spread.alone = address;
+            spread.alone = node;
         }
     }
 

@@ -24,6 +24,11 @@ pub(super) fn address(node: u32) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, node as u8], 7100))
 }
 
+fn node_at(address: SocketAddr) -> NodeId {
+    let SocketAddr::V4(address) = address else { panic!("nodes have addresses of version 4") };
+    NodeId(address.ip().octets()[3].into())
+}
+
 /// The targets of this view: these nodes, the first the primary.
 pub(super) fn targets(view: u64, nodes: &[u32]) -> Targets {
     let target = |node: &u32| Target { node: NodeId(*node), address: address(*node) };
@@ -285,8 +290,8 @@ impl Cluster {
             }
             Frame::Hello(_) => {
                 let cluster = "steadfast".into();
-                let version = node.version;
-                (LATENCY, Frame::Welcome(Welcome { version, node: NodeId(1), cluster }))
+                let (version, node) = (node.version, node_at(at));
+                (LATENCY, Frame::Welcome(Welcome { version, node, cluster }))
             }
             Frame::Watch(watch) => return self.watches.push((at, watch)),
             Frame::Bind(bind) => {

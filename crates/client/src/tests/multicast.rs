@@ -1,11 +1,11 @@
 //! Calls that all replicas are asked.
 
 use bytes::Bytes;
-use wire::NodeId;
-use wire::client::{Outcome, Refusal, Targets};
+use wire::client::{Bound, Frame, Outcome, Refusal, Targets};
 use wire::ordered::Style;
+use wire::{GroupId, NodeId};
 
-use super::cluster::{Cluster, LATENCY, Manner, address, ms, targets};
+use super::cluster::{Cluster, GROUP, LATENCY, Manner, address, ms, targets};
 use crate::output::CallId;
 use crate::{Answer, CallError, Choice, Policy, Replies};
 
@@ -198,4 +198,21 @@ fn one_call_can_ask_all_whatever_the_policy_says() {
     assert_eq!(cluster.result(call), ok("done"));
     let all = [1, 2, 3].map(|node| answer(node, ok("done")));
     assert_eq!(answers(&cluster, call), all, "with the two that were not connected");
+}
+
+#[test]
+fn an_answer_is_listed_also_when_the_group_has_no_targets_any_more() {
+    let mut cluster = cluster(Replies::First);
+    for node in 1..=3 {
+        cluster.node(node).manner = Manner::Hold;
+    }
+    let call = cluster.call(ms(1_000));
+    cluster.run(ms(1));
+    let group = GroupId::of(GROUP);
+    cluster
+        .inject(cluster.link_to(2), Frame::News(Bound { group, targets: Some(targets(2, &[])) }));
+    let reply = Cluster::reply(2, 2, Outcome::Ok(Bytes::from_static(b"late")));
+    cluster.inject(cluster.link_to(3), reply);
+    assert_eq!(cluster.result(call), ok("late"));
+    assert_eq!(answers(&cluster, call), [answer(3, ok("late"))]);
 }
