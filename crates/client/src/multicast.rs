@@ -67,28 +67,38 @@ impl Spread {
     /// What the answers say together, of a group with these targets; `None` while that may change.
     fn verdict(&self, targets: &[Target], planted: Planted) -> Option<Result<Bytes, CallError>> {
         let results = || self.answers.iter().map(|answer| &answer.result);
-        let alike =
-            |result: &Result<Bytes, CallError>| results().filter(|other| *other == result).count();
-        let first = || results().next().cloned();
         let have_all = !targets.is_empty() && targets.iter().all(|target| self.has(target.node));
+        let first = || results().next().cloned();
+        // Who shed it says nothing of the others, who may have executed it: it counts if all did.
+        let shed = || first().filter(|_| results().all(is_shed));
         let split = || Err(self.split());
         match self.replies {
             Replies::First => {
                 let given = results().find(|result| !is_shed(result)).cloned();
-                given.or_else(|| first().filter(|_| have_all))
+                given.or_else(|| shed().filter(|_| have_all))
             }
             Replies::Majority => {
                 let enough = targets.len() / 2 + 1;
                 let any = planted.is(Bug::CountUnlike) && self.answers.len() >= enough;
-                let agreed = results().find(|result| any || alike(result) >= enough).cloned();
-                agreed.filter(|_| !targets.is_empty()).or_else(|| have_all.then(split))
+                let agree = |result: &&Result<Bytes, CallError>| {
+                    !is_shed(result) && (any || self.alike(result, targets) >= enough)
+                };
+                let agreed = results().find(agree).cloned().filter(|_| !targets.is_empty());
+                agreed.or_else(|| have_all.then(|| shed().unwrap_or_else(split)))
             }
             Replies::All => {
                 let some = planted.is(Bug::AllButOne) && self.answers.len() + 1 >= targets.len();
-                let agreed = first().filter(|first| alike(first) == self.answers.len());
-                (have_all || some && first().is_some()).then(|| agreed.unwrap_or_else(split))
+                let agreed = first().filter(|first| results().all(|result| result == first));
+                (have_all || some && first().is_some())
+                    .then(|| agreed.or_else(shed).unwrap_or_else(split))
             }
         }
+    }
+
+    /// How many of these targets have said this.
+    fn alike(&self, result: &Result<Bytes, CallError>, targets: &[Target]) -> usize {
+        let said = self.answers.iter().filter(|answer| answer.result == *result);
+        said.filter(|answer| targets.iter().any(|target| target.node == answer.node)).count()
     }
 
     fn split(&self) -> CallError {
@@ -135,7 +145,7 @@ fn keep_last<T>(list: &mut Vec<T>) {
     }
 }
 
-/// It was refused by its criticality, before anything was done.
+/// It was refused by its criticality, before anything was done. Other refusals are the service's answers, which say the same at each replica.
 fn is_shed(result: &Result<Bytes, CallError>) -> bool {
     matches!(result, Err(CallError::Refused { refusal: Refusal::Shed, .. }))
 }
@@ -279,6 +289,9 @@ impl Session {
         let group = &self.groups[&call.group];
         let spread = call.spread.as_ref().expect("only calls that are spread are judged");
         let Some(result) = spread.verdict(&group.targets.nodes, self.planted) else { return false };
+        if is_shed(&result) && call.may_be_executed() {
+            return false; // by one that is no target any more (simulator seed 995478)
+        }
         let (number, copies) = (call.number, call.attempts.iter().any(|attempt| attempt.sent));
         if copies {
             self.groups.get_mut(&call.group).expect("it was there").expect_copy(number);

@@ -216,3 +216,27 @@ fn an_answer_is_listed_also_when_the_group_has_no_targets_any_more() {
     assert_eq!(cluster.result(call), ok("late"));
     assert_eq!(answers(&cluster, call), [answer(3, ok("late"))]);
 }
+
+#[test]
+fn who_sheds_a_call_does_not_speak_for_those_who_may_have_executed_it() {
+    let shed = || Outcome::Shed { instead: None, reason: "much".into() };
+    let mut cluster = cluster(Replies::Majority);
+    cluster.node(1).manner = Manner::Answer(shed(), None);
+    cluster.node(2).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"done")));
+    cluster.node(3).manner = Manner::Answer(shed(), None);
+    let call = cluster.call(ms(1_000));
+    let result = cluster.result(call);
+    assert!(is_split(&result), "two of three have refused what the other did: {result:?}");
+
+    cluster.node(2).manner = Manner::Hold;
+    cluster.node(3).manner = Manner::Hold;
+    let call = cluster.call(ms(300));
+    cluster.run(ms(1));
+    let told = Targets { style: Style::Stateless, ..targets(2, &[1, 2]) };
+    let group = GroupId::of(GROUP);
+    cluster.inject(cluster.link_to(2), Frame::News(Bound { group, targets: Some(told) }));
+    let told = Targets { style: Style::Stateless, ..targets(3, &[1]) };
+    cluster.inject(cluster.link_to(2), Frame::News(Bound { group, targets: Some(told) }));
+    let error = cluster.result(call).unwrap_err();
+    assert_eq!(error, CallError::DeadlineExceeded, "nodes 2 and 3 were asked and have left");
+}

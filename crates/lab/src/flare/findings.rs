@@ -76,13 +76,17 @@ impl Course {
         None
     }
 
-    /// After how many seconds the last call was over that took a quarter longer than nine of ten did before the fault.
+    /// After how many seconds the last second was over in which half of the calls took longer than nineteen of twenty did before the fault.
     fn back(&self, client: &str, (from, to): (f64, f64)) -> Option<f64> {
-        let usual = self.part(client, from, to)?.p95 * 1.25;
+        let usual = self.part(client, from, to)?.p95;
         let (_, seen) = self.seen.iter().find(|(name, _)| *name == client)?;
-        let mut slow =
-            seen.made.iter().filter(|it| it.at + it.took / 1e3 > self.failed && it.took > usual);
-        slow.next_back().map(|it| it.at + it.took / 1e3 - self.failed)
+        let end = seen.made.last()?.at - self.failed;
+        let is_slow = |second: &f64| {
+            let begin = self.failed + second;
+            self.part(client, begin, begin + 1.0).is_some_and(|part| part.p50 > usual)
+        };
+        let mut slow = (0..end.max(0.0) as u32).map(f64::from).filter(is_slow);
+        Some(slow.next_back().map_or(0.0, |second| second + 1.0))
     }
 
     fn failures(&self) -> usize {
@@ -157,7 +161,7 @@ impl Findings {
             }
             for client in self.struck() {
                 let back = course.back(client, before);
-                println!("{client}: as before {:.2} s after the fault", back.unwrap_or(0.0));
+                println!("{client}: as before {:.0} s after the fault", back.unwrap_or(0.0));
             }
             for (at, what) in &course.told {
                 println!("  {at:>7.3} s  {what}");

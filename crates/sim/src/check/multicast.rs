@@ -77,7 +77,11 @@ impl Multicasts {
             // A voting group's replicas may say so themselves.
             Replies::Majority | Replies::All if split && alike > 0 => true,
             Replies::Majority if split => has_all && 2 * most <= all,
-            Replies::Majority => 2 * alike > all,
+            Replies::Majority => {
+                let is_target = |node| targets.nodes.iter().any(|target| target.node == node);
+                let said = answers.iter().filter(|answer| answer.result == *result);
+                2 * said.filter(|answer| is_target(answer.node)).count() > all
+            }
             Replies::All if split => has_all && most < answers.len(),
             Replies::All => has_all && alike == answers.len(),
         };
