@@ -223,17 +223,23 @@ impl Default for Timing {
 
 impl Timing {
     /// The longest that a silent host stays in a ring of so many `members`, from its last datagram to the next ring at
-    /// all the others, in a network that is otherwise good: `heartbeat + ack_wait + 2 n d + T + suspect_wait + 10 d`,
-    /// where `d` is the longest one-way `delay` and `T` the `time_out` in force: `token_timeout`, or up to
-    /// `token_timeout_max` where longer waits have been measured. See docs/protocol/ring.md, "Failure detection".
+    /// all the others, in a network that is otherwise good: `heartbeat + ack_wait + 2 n d + T + W + 10 d`,
+    /// where `d` is the longest one-way `delay`, `T` the `time_out` in force (`token_timeout`, or up to
+    /// `token_timeout_max` where longer waits have been measured), and `W` is `suspect_wait * T / token_timeout`. See docs/protocol/ring.md, "Failure detection".
     pub fn silent_host(&self, members: usize, delay: Duration, time_out: Duration) -> Duration {
         // Until the token is due at it, and has come there; until it is missed; until all agree.
         let visit = self.heartbeat + self.ack_wait + delay * 2 * members as u32;
-        visit + time_out + self.suspect_wait + delay * 10
+        visit + time_out + self.in_proportion(self.suspect_wait, time_out) + delay * 10
+    }
+
+    /// What is waited for others while a ring is formed, where this time-out is in force: hosts whose signs of life come late
+    /// are as late with their answers to proposals.
+    pub(crate) fn in_proportion(&self, wait: Duration, time_out: Duration) -> Duration {
+        wait.mul_f64(time_out.as_secs_f64() / self.token_timeout.as_secs_f64())
     }
 
     /// The same in a ring that is idle, whose signs of life come more rarely: `heartbeat_max + ack_wait * (1 + n/8) +
-    /// 2 n d + T + suspect_wait + 10 d`. As soon as anything is sent, [`silent_host`](Timing::silent_host) holds from then on.
+    /// 2 n d + T + W + 10 d`. As soon as anything is sent, [`silent_host`](Timing::silent_host) holds from then on.
     pub fn silent_host_when_idle(
         &self,
         members: usize,

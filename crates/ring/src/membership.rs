@@ -36,8 +36,9 @@ impl Ring {
         let unanswered = order.passed.as_ref().filter(|passed| passed.retries > 1);
         let suspect = unanswered.and_then(|passed| gather.sets.life_of(passed.to));
         let answers = answers.filter(|_| suspect.is_none());
+        let wait = self.waits().suspect;
         if let Some(suspect) = suspect.filter(|suspect| !gather.is_heard_by(*suspect)) {
-            gather.suspect(suspect, now, now + self.config.timing.suspect_wait);
+            gather.suspect(suspect, now, now + wait);
         }
         // A token must not outlive the ring: whoever comes back to it does so by a new one.
         self.order.token = None;
@@ -49,8 +50,9 @@ impl Ring {
 
     /// Sends the proposal, restarts its timers, and sees whether it is agreed already.
     pub(crate) fn propose(&mut self, now: Time, answers: Option<Member>) {
+        let consensus = self.waits().consensus;
         let State::Gather(gather) = &mut self.state else { return };
-        gather.consensus_at = now + self.config.timing.consensus_timeout;
+        gather.consensus_at = now + consensus;
         gather.yielded = false;
         let Sets { proposed, failed, .. } = gather.sets.clone();
         self.out.event(Event::Gathering { proposed, failed });
@@ -104,7 +106,7 @@ impl Ring {
         self.known += step;
         let id = RingId { sequence: self.known, representative: self.config.me.node };
         let sets = mem::take(&mut gather.sets);
-        let give_up_at = now + self.config.timing.consensus_timeout;
+        let give_up_at = now + self.waits().consensus;
         let mut forming = Forming::new(sets, id, now, give_up_at);
         forming.fill(commit::entry(&self.order));
         self.state = State::Commit(forming);
@@ -210,7 +212,7 @@ impl Ring {
         }
         let sets = mem::take(ours);
         self.known = ring.sequence;
-        let give_up_at = now + self.config.timing.consensus_timeout;
+        let give_up_at = now + self.waits().consensus;
         self.state = State::Commit(Forming::new(sets, ring, now, give_up_at));
         self.repeat_entry(now);
     }

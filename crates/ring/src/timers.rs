@@ -9,6 +9,15 @@ use crate::gather::{Gather, Sets};
 use crate::operational::{Operational, loss_at};
 use crate::{Event, Ring, Route, State};
 
+/// How long others are waited for while a ring is formed.
+#[derive(Clone, Copy)]
+pub(crate) struct Waits {
+    /// Who did not answer the token, for an answer to the proposal.
+    pub suspect: Duration,
+    /// All, until they agree.
+    pub consensus: Duration,
+}
+
 impl Ring {
     /// When [`handle_timeout`](Ring::handle_timeout) is to be called next.
     pub fn next_timeout(&self) -> Option<Time> {
@@ -72,14 +81,18 @@ impl Ring {
     /// somebody gets more time.
     fn was_held_up(&mut self, now: Time, late: Duration) {
         let timing = &self.config.timing;
+        if matches!(self.state, State::Gather(_) | State::Commit(_)) {
+            self.order.watch.patience.waited(now, late, timing);
+        }
+        let Waits { suspect: suspect_wait, consensus } = self.waits();
         match &mut self.state {
             State::Gather(gather) => {
-                gather.consensus_at = now + timing.consensus_timeout;
+                gather.consensus_at = now + consensus;
                 if let Some(suspect) = gather.suspected() {
-                    gather.suspect(suspect.member, now, now + timing.suspect_wait);
+                    gather.suspect(suspect.member, now, now + suspect_wait);
                 }
             }
-            State::Commit(forming) => forming.give_up_at = now + timing.consensus_timeout,
+            State::Commit(forming) => forming.give_up_at = now + consensus,
             State::Recovery(recovery) => recovery.new.watch.was_held_up(now, late, timing),
             State::Operational(turn) => {
                 turn.stalls.excuse(now);
@@ -90,7 +103,18 @@ impl Ring {
         self.out.event(Event::HeldUp(late));
     }
 
+    /// How long others are waited for while a ring is formed. As long as this node had to wait for signs of life before, or was held up
+    /// itself, in proportion: hosts that have too much to do are slow to answer proposals, too.
+    pub(crate) fn waits(&self) -> Waits {
+        let timing = &self.config.timing;
+        let time_out = self.order.watch.patience.span(timing);
+        let [suspect, consensus] = [timing.suspect_wait, timing.consensus_timeout]
+            .map(|wait| timing.in_proportion(wait, time_out));
+        Waits { suspect, consensus }
+    }
+
     fn gather_timeout(&mut self, now: Time) {
+        let Waits { consensus, .. } = self.waits();
         let State::Gather(gather) = &mut self.state else { return };
         if let Some(suspect) = gather.suspected().filter(|suspect| suspect.accuse_at <= now) {
             if gather.may_accuse(suspect.member) {
@@ -107,7 +131,7 @@ impl Ring {
             if silent.is_empty() {
                 // All agreed, or nobody else is known: either a node that starts is alone by now,
                 // or the one who was to form the ring has not.
-                gather.consensus_at = now + self.config.timing.consensus_timeout;
+                gather.consensus_at = now + consensus;
                 self.agree(now);
                 if let State::Gather(gather) = &mut self.state {
                     gather.forget_agreement();
@@ -116,7 +140,7 @@ impl Ring {
                 return self.accuse(now, &accused);
             } else {
                 gather.yielded = true;
-                gather.consensus_at = now + self.config.timing.consensus_timeout;
+                gather.consensus_at = now + consensus;
             }
         }
         if let State::Gather(gather) = &self.state
@@ -171,7 +195,7 @@ impl Ring {
         self.out.event(Event::TokenLost { ring: order.id, silent, suspect });
         let mut gather = Gather::new(self.config.me, sets);
         if let Some(suspect) = suspect {
-            gather.suspect(suspect, now, now + self.config.timing.suspect_wait);
+            gather.suspect(suspect, now, now + self.waits().suspect);
         }
         self.gather(now, gather, None);
     }

@@ -91,6 +91,29 @@ fn a_timer_that_fires_late_is_not_believed() {
     assert_eq!(ring.state_name(), "gather");
 }
 
+/// Where processes have to wait for a processor, who is asked answers late. All wait for each other in proportion to that, and come to one
+/// ring; with waits of fixed length each was accused before it could answer, and rings fell apart as soon as they stood.
+#[test]
+fn nodes_that_run_in_turns_leave_a_dead_one_out_and_stay_together() {
+    const NODES: usize = 5;
+    for span in [4, 12, 16, 20, 25, 30].map(millis) {
+        let mut cluster = Cluster::started(NODES, Tune::default());
+        cluster.refusals = false;
+        cluster.crash(NODES - 1);
+        let before = cluster.now;
+        while !cluster.is_one_ring() {
+            let took = cluster.now.since(before);
+            assert!(took < millis(2_000), "each runs for {span:?}");
+            for node in 0..NODES - 1 {
+                let others = (0..NODES - 1).filter(|other| *other != node);
+                others.for_each(|other| cluster.hold_up(other, span));
+                cluster.run(span);
+            }
+        }
+        println!("each runs for {span:?} in turns: one ring after {:?}", cluster.now.since(before));
+    }
+}
+
 #[test]
 fn a_short_hold_up_tears_nothing_apart() {
     let mut cluster = Cluster::started(3, Tune::default());
