@@ -239,7 +239,7 @@ impl Timing {
     }
 
     /// The same in a ring that is idle, whose signs of life come more rarely: `heartbeat_max + ack_wait * (1 + n/8) +
-    /// 2 n d + T + W + 10 d`. As soon as anything is sent, [`silent_host`](Timing::silent_host) holds from then on.
+    /// 2 n d + T + W + 10 d`, with the same letters. As soon as anything is sent, [`silent_host`](Timing::silent_host) holds from then on.
     pub fn silent_host_when_idle(
         &self,
         members: usize,

@@ -15,7 +15,7 @@ use cluster::{CLUSTER, Cluster, Seen, Tune, check, fairness, micros, millis};
 use steadfast_ring::{Config, ConfigError, Event, Level, Output, Refused, Ring, Timing};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::{Datagram, Message};
-use wire::{Incarnation, Member, NodeId, Time};
+use wire::{Duration, Incarnation, Member, NodeId, Time};
 
 fn deliveries(cluster: &Cluster, life: usize) -> usize {
     cluster.lives[life].seen.iter().filter(|seen| matches!(seen, Seen::Delivery(_))).count()
