@@ -16,27 +16,24 @@ pub(crate) struct Shelf(Arc<Mutex<Arc<Book>>>);
 impl Shelf {
     /// What is there now.
     pub fn book(&self) -> Arc<Book> {
-        // No code that can panic runs while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn put(&self, book: Arc<Book>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = book;
+    fn change<T>(&self, change: impl FnOnce(&mut Book) -> T) -> T {
+        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever looks at the old one keeps it; else nothing is copied.
+        change(Arc::make_mut(&mut book))
     }
 }
 
 /// The service.
-pub(crate) struct Bookkeeper {
-    book: Arc<Book>,
-    shelf: Shelf,
-}
+pub(crate) struct Bookkeeper(Shelf);
 
 impl Bookkeeper {
     /// With an empty book, which is on the shelf from now on.
     pub fn new(shelf: Shelf) -> Bookkeeper {
-        let bookkeeper = Bookkeeper { book: Arc::default(), shelf };
-        bookkeeper.shelf.put(bookkeeper.book.clone());
-        bookkeeper
+        shelf.change(|book| *book = Book::default());
+        Bookkeeper(shelf)
     }
 }
 
@@ -53,26 +50,22 @@ impl Service for Bookkeeper {
                 return ServiceOutcome::Refused(Refusal::BadArguments, reason);
             }
         };
-        // Whoever looks at the old one keeps it; else nothing is copied.
-        let outcome = match Arc::make_mut(&mut self.book).apply(context.now(), command) {
+        match self.0.change(|book| book.apply(context.now(), command)) {
             Ok(answer) => {
                 let bytes = postcard::to_allocvec(&answer).expect("an answer is plain data");
                 ServiceOutcome::Ok(bytes.into())
             }
             Err(refusal) => ServiceOutcome::Error(refusal.to_string().into()),
-        };
-        self.shelf.put(self.book.clone());
-        outcome
+        }
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, String> {
-        Ok(self.book.encode())
+        Ok(self.0.book().encode())
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let book = Book::decode(state).map_err(|error| format!("no book: {error}"))?;
-        self.book = Arc::new(book);
-        self.shelf.put(self.book.clone());
+        self.0.change(|old| *old = book);
         Ok(())
     }
 }
