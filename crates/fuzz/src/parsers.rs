@@ -190,6 +190,8 @@ pub(crate) fn sealed(bytes: &[u8]) {
         assert!(theirs.open(now, &mut spoilt).is_err(), "one bit is as good as all");
     }
     let opened = theirs.open(now, &mut datagram.clone()).expect("a good one is opened");
-    assert_eq!(opened, Some(seal::HEADER..seal::HEADER + body.len()));
+    // What reads like a first contact is one, whoever sealed it: the ring does not see it.
+    let is_contact = seal::Contact::decode(body).is_some();
+    assert_eq!(opened, (!is_contact).then_some(seal::HEADER..seal::HEADER + body.len()));
     assert!(theirs.open(now, &mut datagram).is_err(), "and not again");
 }

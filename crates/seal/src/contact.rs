@@ -71,6 +71,8 @@ impl Contact {
         }
         let challenge = (layout.flags & CHALLENGE != 0).then_some(layout.challenge);
         let answer = (layout.flags & ANSWER != 0).then_some(layout.answer);
-        Some(Contact { challenge, answer })
+        let contact = Contact { challenge, answer };
+        // What is not there is zero: anything else is no contact of this version.
+        (contact.encode() == bytes).then_some(contact)
     }
 }

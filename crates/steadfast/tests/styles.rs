@@ -61,6 +61,15 @@ impl State for Count {
     }
 }
 
+/// Callers end with whoever waits for them, also when that fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Calls until it is told to stop. What its calls were answered.
 fn calls(addresses: Vec<SocketAddr>, stop: &AtomicBool) -> Vec<u64> {
     let client = Client::connect(addresses).expect("the nodes are up");
@@ -86,6 +95,7 @@ fn a_group_goes_through_its_styles_under_load_and_counts_each_call_once() {
     let mut answers = thread::scope(|scope| {
         let call = || scope.spawn(|| calls(addresses.clone(), &stop));
         let callers: Vec<_> = (0..4).map(|_| call()).collect();
+        let running = Stop(&stop);
         let styles = [
             Style::Active,
             Style::WarmPassive,
@@ -102,7 +112,7 @@ fn a_group_goes_through_its_styles_under_load_and_counts_each_call_once() {
             let group = cluster::wait_for(asked, GROUP, |group| group.view >= view);
             assert_eq!(group.style, style);
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(running);
         let joined = callers.into_iter().flat_map(|caller| caller.join().expect("it calls"));
         joined.collect::<Vec<u64>>()
     });

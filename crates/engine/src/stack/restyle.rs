@@ -29,6 +29,9 @@ pub(super) struct Restyling {
     until: Time,
     /// Where the wish was ordered last: on a ring that ended it may be lost, of an old view it is void.
     asked: Option<(RingId, ViewNumber)>,
+    /// It had its place in the order here. Before, this node may not know of a change that another has told already: a group that seems to have the
+    /// style may have it no more.
+    placed: bool,
 }
 
 /// What can come of a wish.
@@ -53,7 +56,8 @@ impl<O: Ordering> Stack<O> {
         if self.restyles.len() >= MAX_RESTYLES {
             return Err(RestyleError::TooMany);
         }
-        let restyling = Restyling { style, until: now + RESTYLE_PATIENCE, asked: None };
+        let restyling =
+            Restyling { style, until: now + RESTYLE_PATIENCE, asked: None, placed: false };
         self.restyles.insert(group, restyling);
         self.settle(now);
         Ok(())
@@ -69,8 +73,8 @@ impl<O: Ordering> Stack<O> {
         let wishes: Vec<GroupId> = self.restyles.keys().copied().collect();
         let mut any = false;
         for id in wishes {
-            let Restyling { style, until, .. } = self.restyles[&id];
-            let ended = match self.prospect(id, style) {
+            let Restyling { style, until, placed, .. } = self.restyles[&id];
+            let ended = match self.prospect(id, style, placed) {
                 Outlook::Over(outcome) => Some(outcome),
                 Outlook::Ready(_) | Outlook::Wait if now >= until => {
                     Some(Err(RestyleError::Late(style)))
@@ -90,7 +94,7 @@ impl<O: Ordering> Stack<O> {
         any
     }
 
-    fn prospect(&self, id: GroupId, style: Style) -> Outlook {
+    fn prospect(&self, id: GroupId, style: Style, placed: bool) -> Outlook {
         if self.membership.is_minority() {
             return Outlook::Over(Err(RestyleError::NoQuorum));
         }
@@ -101,7 +105,7 @@ impl<O: Ordering> Stack<O> {
             return Outlook::Over(Err(RestyleError::NoSuchGroup));
         };
         if group.options.style == style {
-            return Outlook::Over(Ok(group.view));
+            return if placed { Outlook::Over(Ok(group.view)) } else { Outlook::Ready(group.view) };
         }
         match refusal(group, style) {
             Some(error) => Outlook::Over(Err(error)),
@@ -127,7 +131,15 @@ impl<O: Ordering> Stack<O> {
     /// A change of style at its place in the order.
     pub(super) fn act_on_restyle(&mut self, now: Time, sender: Member, restyle: Restyle) {
         let Restyle { group: id, view: asked, style: to } = restyle;
-        let Some(group) = self.directory.get(id) else { return };
+        if sender == self.me
+            && let Some(restyling) = self.restyles.get_mut(&id)
+        {
+            let of_view = restyling.asked.is_some_and(|(_, view)| view == asked);
+            restyling.placed |= of_view && restyling.style == to;
+        }
+        let Some(group) = self.directory.get(id).filter(|group| group.options.style != to) else {
+            return;
+        };
         let Some(primary) = group.primary() else { return };
         let (name, from) = (group.name.clone(), group.options.style);
         // Only the primary knows when it has ordered what it has taken.

@@ -6,6 +6,7 @@ mod deputies;
 mod holding;
 mod losing;
 mod reading;
+mod restyling;
 mod scripted;
 mod storing;
 mod voting;

@@ -180,6 +180,11 @@ fn contact_messages_are_for_one_node() {
     assert!(b.poll_contact().is_none());
     assert_eq!(Contact::decode(&contact.encode()), Some(contact));
     assert_eq!(Contact::decode(&contact.encode()[1..]), None);
+    for unused in [3, 7, 24, 39] {
+        let mut bytes = contact.encode();
+        bytes[unused] = 1;
+        assert_eq!(Contact::decode(&bytes), None, "what is not there is zero: byte {unused}");
+    }
 }
 
 #[test]
