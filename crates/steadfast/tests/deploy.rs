@@ -2,6 +2,7 @@
 //! while a client calls.
 
 mod daemon;
+mod stops;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use daemon::{Daemon, program};
 use steadfast::status::{DeploymentStatus, DeploymentsStatus, Grant, Status};
 use steadfast::{Client, admin};
+use stops::Stops;
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -106,15 +108,6 @@ impl Plant {
     fn addresses(&self) -> Vec<SocketAddr> {
         let address = |id| self.admin(id).status().expect("it answers").client;
         (1..=4).filter_map(address).collect()
-    }
-}
-
-/// Has a caller stop also if the test fails: its scope waits for it.
-struct Stops<'a>(&'a AtomicBool);
-
-impl Drop for Stops<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod daemon;
+mod stops;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -14,6 +15,7 @@ use daemon::{Daemon, program, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use steadfast::{Client, HostOptions, Node, NodeConfig, NodeId, ProgramConfig};
+use stops::Stops;
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -190,6 +192,7 @@ fn no_acknowledged_call_is_lost_or_repeated_when_programs_are_killed_under_load(
                 })
             })
             .collect();
+        let running = Stops(&done);
         for round in 0..6 {
             let node = &nodes[round % 2];
             let program = node.status().programs.remove(0);
@@ -200,7 +203,7 @@ fn no_acknowledged_call_is_lost_or_repeated_when_programs_are_killed_under_load(
             });
             wait_for_replicas(node, "counter", 3);
         }
-        done.store(true, Ordering::Relaxed);
+        drop(running);
         adders.into_iter().map(|adder| adder.join().expect("it does not panic")).sum()
     });
     let client = Client::connect(addresses).expect("nodes are there");

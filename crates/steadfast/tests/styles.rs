@@ -1,6 +1,7 @@
 //! A group gets other styles while clients call it.
 
 mod cluster;
+mod stops;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use steadfast::{Client, HostOptions, State, Style};
+use stops::Stops;
 
 const GROUP: &str = "tally";
 const LONG: Duration = Duration::from_secs(60);
@@ -61,15 +63,6 @@ impl State for Count {
     }
 }
 
-/// Callers end with whoever waits for them, also when that fails.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Calls until it is told to stop. What its calls were answered.
 fn calls(addresses: Vec<SocketAddr>, stop: &AtomicBool) -> Vec<u64> {
     let client = Client::connect(addresses).expect("the nodes are up");
@@ -95,7 +88,7 @@ fn a_group_goes_through_its_styles_under_load_and_counts_each_call_once() {
     let mut answers = thread::scope(|scope| {
         let call = || scope.spawn(|| calls(addresses.clone(), &stop));
         let callers: Vec<_> = (0..4).map(|_| call()).collect();
-        let running = Stop(&stop);
+        let running = Stops(&stop);
         let styles = [
             Style::Active,
             Style::WarmPassive,
