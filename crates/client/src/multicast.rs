@@ -69,28 +69,28 @@ impl Spread {
         let results = || self.answers.iter().map(|answer| &answer.result);
         let have_all = !targets.is_empty() && targets.iter().all(|target| self.has(target.node));
         let first = || results().next().cloned();
-        // Who did not execute it says nothing of the others, who may have: it counts if nobody did.
-        let refused = || first().filter(|_| results().all(is_not_executed));
+        // Who shed it says nothing of the others, who may have executed it: it counts if all did.
+        let shed = || first().filter(|_| results().all(is_shed));
         let split = || Err(self.split());
         match self.replies {
             Replies::First => {
-                let given = results().find(|result| !is_not_executed(result)).cloned();
-                given.or_else(|| refused().filter(|_| have_all))
+                let given = results().find(|result| !is_shed(result)).cloned();
+                given.or_else(|| shed().filter(|_| have_all))
             }
             Replies::Majority => {
                 let enough = targets.len() / 2 + 1;
                 let any = planted.is(Bug::CountUnlike) && self.answers.len() >= enough;
                 let agree = |result: &&Result<Bytes, CallError>| {
-                    !is_not_executed(result) && (any || self.alike(result, targets) >= enough)
+                    !is_shed(result) && (any || self.alike(result, targets) >= enough)
                 };
                 let agreed = results().find(agree).cloned().filter(|_| !targets.is_empty());
-                agreed.or_else(|| have_all.then(|| refused().unwrap_or_else(split)))
+                agreed.or_else(|| have_all.then(|| shed().unwrap_or_else(split)))
             }
             Replies::All => {
                 let some = planted.is(Bug::AllButOne) && self.answers.len() + 1 >= targets.len();
                 let agreed = first().filter(|first| results().all(|result| result == first));
                 (have_all || some && first().is_some())
-                    .then(|| agreed.or_else(refused).unwrap_or_else(split))
+                    .then(|| agreed.or_else(shed).unwrap_or_else(split))
             }
         }
     }
@@ -145,9 +145,9 @@ fn keep_last<T>(list: &mut Vec<T>) {
     }
 }
 
-/// The replica refused it before anything was done: it has too much to do, or runs a program that has no such method.
-fn is_not_executed(result: &Result<Bytes, CallError>) -> bool {
-    result.as_ref().is_err_and(|error| error.was_executed() == Some(false))
+/// It was refused by its criticality, before anything was done. Other refusals are the service's answers, which say the same at each replica.
+fn is_shed(result: &Result<Bytes, CallError>) -> bool {
+    matches!(result, Err(CallError::Refused { refusal: Refusal::Shed, .. }))
 }
 
 impl Session {
@@ -249,7 +249,7 @@ impl Session {
         };
         if let Some(result) = result {
             // If that does not suffice in the end, nobody is to be told that it was not executed (simulator seed 7002344).
-            call.unsure |= !is_not_executed(&result);
+            call.unsure |= !is_shed(&result);
             let record = self.groups.get_mut(&group).expect("a call's group is kept");
             record.took(now, answered.address, now.since(answered.at));
             call.spread.as_mut().expect("it is spread").take(answered.address, result);
@@ -265,14 +265,13 @@ impl Session {
         }
     }
 
-    /// The refusal of a call which nobody has left to answer who has not refused it: who has too much to do would have more if it were asked again
-    /// (simulator seed 573482).
+    /// The refusal of a call which nobody has left to answer but who has too much to do: who asked again would add to that (simulator seed 573482).
     fn refused_by_all(&self, id: CallId) -> Option<Result<Bytes, CallError>> {
         let call = &self.calls[&id];
         let answers = &call.spread.as_ref().expect("it is spread").answers;
         let is_left = !call.attempts.is_empty() || call.may_be_executed();
         let first = answers.first().filter(|_| !is_left)?;
-        Some(first.result.clone()).filter(is_not_executed)
+        Some(first.result.clone()).filter(is_shed)
     }
 
     /// A call is answered that went to one target, as its group orders calls; or to all that were known, of which none is now: whose
@@ -290,7 +289,7 @@ impl Session {
         let group = &self.groups[&call.group];
         let spread = call.spread.as_ref().expect("only calls that are spread are judged");
         let Some(result) = spread.verdict(&group.targets.nodes, self.planted) else { return false };
-        if is_not_executed(&result) && call.may_be_executed() {
+        if is_shed(&result) && call.may_be_executed() {
             return false; // by one that is no target any more (simulator seed 995478)
         }
         let (number, copies) = (call.number, call.attempts.iter().any(|attempt| attempt.sent));

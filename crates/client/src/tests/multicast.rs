@@ -181,25 +181,6 @@ fn a_refusal_by_criticality_counts_if_nobody_says_more() {
 }
 
 #[test]
-fn programs_without_the_method_do_not_speak_for_one_that_has_it() {
-    let lacking = || Outcome::Refused(Refusal::NoSuchMethod, "an older program".into());
-    for replies in [Replies::First, Replies::Majority, Replies::All] {
-        let mut cluster = cluster(replies);
-        cluster.node(1).manner = Manner::Answer(lacking(), None);
-        cluster.node(2).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"done")));
-        cluster.node(3).manner = Manner::Answer(lacking(), None);
-        match cluster.finish(ms(1_000)) {
-            Ok(_) => assert_eq!(replies, Replies::First),
-            Err(error) => assert_eq!(error.was_executed(), Some(true), "{replies:?}: {error}"),
-        }
-        cluster.node(2).manner = Manner::Answer(lacking(), None);
-        let error = cluster.finish(ms(1_000)).unwrap_err();
-        let is_lacking = matches!(error, CallError::Refused { refusal: Refusal::NoSuchMethod, .. });
-        assert!(is_lacking && error.was_executed() == Some(false), "{replies:?}: {error}");
-    }
-}
-
-#[test]
 fn a_group_that_orders_its_calls_is_called_at_its_primary() {
     let mut cluster = of_style(Style::SemiActive, Replies::All);
     let call = cluster.call(ms(1_000));
