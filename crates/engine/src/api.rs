@@ -23,7 +23,7 @@ use ring::Route;
 use wire::client::{Frame, Outcome};
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_NAME};
-use wire::ordered::{GroupOptions, Place, Style};
+use wire::ordered::{GroupOptions, Place, Poison, Style};
 use wire::{
     Caller, ClientId, Duration, GroupId, Incarnation, Malformed, Member, NodeId, NodeSet, RingId,
     Share, ViewNumber,
@@ -463,6 +463,13 @@ pub enum Event {
         number: u64,
         /// Place in this group's history at this replica, from 1, state transfers included.
         position: u64,
+    },
+    /// Services died of a call, and it is executed by nobody any more: its caller is refused.
+    Poisoned {
+        /// The group.
+        group: GroupId,
+        /// The call, and where services died.
+        poison: Poison,
     },
     /// A call came here again, from another entry or by a retry, and was not executed again.
     Copy {

@@ -57,6 +57,16 @@ pub enum Bug {
     QuorumForAll,
     /// A replica of a stateless group serves although it is not in the view.
     ServeAsStranger,
+    /// A follower executes a call when it is delivered, instead of after its leader.
+    ExecuteEverywhere,
+    /// A call is tried again whoever has died of it.
+    RetryPoison,
+    /// A poisonous call is not kept for people.
+    ForgetPoison,
+    /// What another died of is answered before the order has it that it was executed.
+    AnswerTrialEarly,
+    /// That a service died with a call is not held against the call.
+    ForgiveDeaths,
     /// A read is executed where it comes, without asking whether its node is still in the component.
     ReadAlone,
     /// A read is executed before all is delivered that its node was told of.

@@ -5,6 +5,8 @@ mod answering;
 mod calls;
 mod cold;
 mod effect;
+mod gate;
+mod lead;
 mod primary;
 mod recall;
 mod restyle;
@@ -22,7 +24,7 @@ use wire::kept::{BEGUN, LOST};
 use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
-use wire::ordered::{NestedEnd, Place, Request, StateHead, Style, nested_window};
+use wire::ordered::{NestedEnd, Place, Poison, Request, StateHead, Style, nested_window};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
@@ -35,6 +37,8 @@ pub(crate) use calls::{Ask, Child};
 use calls::{Calls, asked_of, due};
 use cold::Cold;
 pub(crate) use effect::Effect;
+use gate::{Gated, Withheld};
+use lead::Lead;
 use primary::Primary;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
@@ -118,23 +122,56 @@ enum Task {
     Keep,
 }
 
+/// A request at its place in the order.
+#[derive(Clone, Debug)]
+struct Arrival {
+    request: Request,
+    /// When its caller waits no longer.
+    due: Time,
+    /// Another node had it ordered.
+    elsewhere: bool,
+    /// Of all requests that were delivered here, the so many-th.
+    arrived: u64,
+}
+
 /// What waits until the replica executes again.
 #[derive(Debug)]
 enum Waiting {
-    /// With the time at which its caller waits no longer, and whether another node had it ordered.
-    Request(Request, Time, bool),
+    Request(Arrival),
     /// With its place in the order.
     NestedEnd(NestedEnd, u64),
     /// A passive group's update, by number; nothing if not all of it came here.
-    Update { number: u64, bytes: Option<Bytes> },
+    Update {
+        number: u64,
+        bytes: Option<Bytes>,
+    },
     /// It sees what the requests before it leave.
-    Read { request: Request, execution: Option<u64> },
+    Read {
+        request: Request,
+        execution: Option<u64>,
+    },
     /// A cold passive group's checkpoint: as an update.
-    Checkpoint { number: u64, bytes: Option<Bytes> },
+    Checkpoint {
+        number: u64,
+        bytes: Option<Bytes>,
+    },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
     /// The group has this style from here on.
-    Style { style: Style, alone: bool },
+    Style {
+        style: Style,
+        alone: bool,
+    },
+}
+
+impl Waiting {
+    /// When it arrived, if it is a request.
+    fn arrived(&self) -> Option<u64> {
+        match self {
+            Waiting::Request(arrival) => Some(arrival.arrived),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) struct Replica {
@@ -162,6 +199,16 @@ pub(crate) struct Replica {
     votes_from: u64,
     next_ticket: u64,
     tasks: VecDeque<(Ticket, Task)>,
+    /// Who executes first, and what may be executed.
+    lead: Lead,
+    /// What the service may not be given yet.
+    gate: VecDeque<Gated>,
+    /// The last call of the history that the service was given.
+    released: u64,
+    /// The answer to what was tried here.
+    withheld: Option<Withheld>,
+    /// Calls that killed whoever executed them, the oldest first.
+    poisons: Vec<Poison>,
     waiting: VecDeque<Waiting>,
     /// Bytes of the updates among them.
     waiting_bytes: usize,
@@ -212,6 +259,11 @@ impl Replica {
             votes_from: 0,
             next_ticket: 0,
             tasks: VecDeque::new(),
+            lead: Lead::default(),
+            gate: VecDeque::new(),
+            released: 0,
+            withheld: None,
+            poisons: Vec::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             reigning: None,
@@ -266,7 +318,8 @@ impl Replica {
     /// What this replica knows of a call: nothing, that it is being executed, or its reply.
     pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
         let known = self.sessions.known(client, number)?;
-        Some(known.filter(|_| !self.is_unsettled(client, number)))
+        let open = self.is_unsettled(client, number) || self.is_withheld(client, number);
+        Some(known.filter(|_| !open))
     }
 
     /// The first replica of a group begins with the service's initial state.
@@ -324,6 +377,9 @@ impl Replica {
         self.sessions = Sessions::default();
         self.clock = Time::ZERO;
         self.executed = 0;
+        self.poisons.clear();
+        self.lead.forget();
+        self.close_gate();
         self.asks = 0;
         self.votes_from = 0;
         self.renew_service(!self.style.logs(), effects);
@@ -339,23 +395,25 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let due = due(now, &request);
+        let arrived = self.lead.arrive();
+        let arrival = Arrival { request, due, elsewhere, arrived };
         match self.mode {
-            Mode::Live if self.cold.is_some() => self.log(request, due, elsewhere, effects),
-            Mode::Live => self.apply(request, due, effects),
+            Mode::Live if self.cold.is_some() => self.log(arrival, effects),
+            Mode::Live => self.apply(arrival, effects),
             Mode::Idle | Mode::Draining => {}
             Mode::Joining { .. } | Mode::Restoring { .. } if self.planted.is(Bug::DropBacklog) => {}
             Mode::Launching { .. } if self.planted.is(Bug::LaunchTooEarly) => {
-                self.apply(request, due, effects);
+                self.apply(arrival, effects);
             }
             Mode::Snapshotting if self.planted.is(Bug::SnapshotTooLate) => {
-                self.apply(request, due, effects);
+                self.apply(arrival, effects);
             }
             Mode::Snapshotting
             | Mode::Joining { .. }
             | Mode::Restoring { .. }
             | Mode::Recalling { .. }
             | Mode::Launching { .. } => {
-                self.wait_for(Waiting::Request(request, due, elsewhere), effects);
+                self.wait_for(Waiting::Request(arrival), effects);
             }
         }
     }
@@ -391,16 +449,17 @@ impl Replica {
         Effect::Event(Event::TransferFailed { group: self.group, reason: reason.to_string() })
     }
 
-    fn apply(&mut self, request: Request, due: Time, effects: &mut Vec<Effect>) {
+    fn apply(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
+        let request = &arrival.request;
         let (client, number) = (request.client, request.number);
-        let (asked, decision) = self.enter_session(&request);
+        let (asked, decision) = self.enter_session(request);
         let decision = match decision {
             Decision::Done(_) if self.planted.is(Bug::ExecuteRetries) => Decision::Execute(0),
             decision => decision,
         };
         match decision {
             Decision::Execute(place) => {
-                self.execute(Task::Execute { place, client, number }, request, due, effects);
+                self.execute(Task::Execute { place, client, number }, arrival, effects);
             }
             decision => self.answer_at_once((client, number, asked), decision, effects),
         }
@@ -416,12 +475,14 @@ impl Replica {
         (asked, self.sessions.begin((client, number), unanswered, self.clock, told))
     }
 
-    /// Gives the service a request.
-    fn execute(&mut self, task: Task, request: Request, due: Time, effects: &mut Vec<Effect>) {
+    /// Gives the service a request, as soon as it may have it.
+    fn execute(&mut self, task: Task, arrival: Arrival, effects: &mut Vec<Effect>) {
+        let Arrival { request, due, arrived, .. } = arrival;
+        let in_history = !matches!(task, Task::Call);
         let ticket = self.give(task);
         self.calls.begin(ticket, &request, due);
         let own = self.planted.is(Bug::OwnRandom);
-        effects.push(Effect::Run(Command::Execute {
+        let command = Command::Execute {
             ticket,
             method: request.method,
             json: request.json,
@@ -431,7 +492,11 @@ impl Replica {
             seed: if own { self.next_ticket } else { request.seed },
             client: request.client,
             number: request.number,
-        }));
+        };
+        match in_history {
+            true => self.run_call(arrived, command, effects),
+            false => self.run(command, effects),
+        }
     }
 
     fn give(&mut self, task: Task) -> Ticket {
@@ -449,6 +514,11 @@ impl Replica {
         executed: Executed,
         effects: &mut Vec<Effect>,
     ) {
+        self.take_answer(ticket, executed, effects);
+        self.open_gate(effects);
+    }
+
+    fn take_answer(&mut self, ticket: Ticket, executed: Executed, effects: &mut Vec<Effect>) {
         if self.tasks.front().is_none_or(|(expected, _)| *expected != ticket) {
             return; // given before the replica was told to forget
         }
@@ -551,10 +621,8 @@ impl Replica {
 
     fn go_on_with(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {
         match waiting {
-            Waiting::Request(request, due, elsewhere) if self.cold.is_some() => {
-                self.log(request, due, elsewhere, effects);
-            }
-            Waiting::Request(request, due, _) => self.apply(request, due, effects),
+            Waiting::Request(arrival) if self.cold.is_some() => self.log(arrival, effects),
+            Waiting::Request(arrival) => self.apply(arrival, effects),
             Waiting::Checkpoint { number, bytes } => {
                 self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
                 self.store(number, bytes, effects);
@@ -582,6 +650,9 @@ impl Replica {
             assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
         }
         self.primary.check_invariants();
+        self.lead.check_invariants();
+        let given = self.executed + self.calls_given();
+        assert_eq!(self.lead.last(), given, "calls that were given have numbers");
         self.check_style();
         self.check_cold();
     }

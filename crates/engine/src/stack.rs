@@ -7,6 +7,7 @@
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
+//! - `stack/leading.rs`: who executes a call first, and what kills whoever executes it
 //! - `stack/hung.rs`: replicas whose services are hung
 //! - `stack/managing.rs`: what the manager sees and asks for
 //! - `stack/nested.rs`: groups that call groups
@@ -25,6 +26,7 @@ mod deputies;
 mod hosting;
 mod hung;
 mod keys;
+mod leading;
 mod managing;
 mod moves;
 mod nested;
@@ -45,7 +47,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_SEND_QUEUE, MAX_WAITING};
-use wire::ordered::{GroupOptions, Hold, Ordered, Place, Told};
+use wire::ordered::{Died, GroupOptions, Hold, Ordered, Place, Told};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
 use crate::api::{Config, Event, GroupStatus, HangRule, Output, ReplicaStatus, RingStatus, Status};
@@ -63,6 +65,7 @@ use crate::replica::{Effect, Replica};
 use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
 use cold::ColdTimes;
+use leading::Leading;
 use managing::Told as ToldUsage;
 use moves::{Motive, Moving};
 use nested::Nested;
@@ -115,6 +118,8 @@ struct Hosted {
     yields: Option<(Yield, bool)>,
     /// The group would not have it: it is not tried again.
     refused: bool,
+    /// Its service died, and how far it was.
+    died: Option<Died>,
     /// The ring on which its coming or going was ordered last.
     asked: Option<RingId>,
     /// Its coming was ordered and may still be delivered.
@@ -207,6 +212,8 @@ pub struct Stack<O = Ring> {
     hang: HangRule,
     services_due: Option<Time>,
     hung: BTreeSet<GroupId>,
+    /// What leaders here have to tell.
+    leading: Leading,
     /// Calls between groups.
     nested: Nested,
     /// Calls of the node's own.
@@ -292,6 +299,7 @@ impl<O: Ordering> Stack<O> {
             hang: config.hang,
             services_due: None,
             hung: BTreeSet::new(),
+            leading: Leading::default(),
             nested: Nested::default(),
             own: Own::default(),
             asked_wall: Time::ZERO,
@@ -347,6 +355,7 @@ impl<O: Ordering> Stack<O> {
         self.time_services(now);
         self.end_shedding(now);
         self.nested_timeout(now);
+        self.tell_progress(now);
         if self.joining_until.is_some_and(|until| until <= now) {
             // While a ring is formed nothing is ordered: what was on its way still is.
             let ordering = self.ordering.state_name() == "operational";
@@ -369,7 +378,9 @@ impl<O: Ordering> Stack<O> {
         let nested = self.nested.next_timeout().filter(|_| self.membership.is_active());
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
         let sheds = self.next_shedding_timeout();
-        let rooms = rooms.into_iter().chain([self.cold.1, nested, self.services_due, sheds]);
+        let progress = self.next_progress();
+        let rooms =
+            rooms.into_iter().chain([self.cold.1, nested, self.services_due, sheds, progress]);
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
     }
 

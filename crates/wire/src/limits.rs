@@ -236,6 +236,13 @@ pub const MAX_SERVING: usize = 4_096;
 /// Bytes of their arguments. As [`MAX_SERVING`].
 pub const MAX_SERVING_BYTES: usize = MAX_COMMAND_BYTES / 4;
 
+/// Poisonous calls of a group that are kept for people: the oldest is forgotten first.
+pub const MAX_POISONED: usize = 64;
+/// Bytes of a poisonous call's arguments that are kept for people.
+pub const MAX_POISON_BYTES: usize = 64 << 10;
+/// Services that died of one call, as they are named: a call is tried again while it is not certain that two did.
+pub const MAX_DEATHS: usize = 16;
+
 /// Votes in one message of a voting group's replica.
 pub const MAX_BALLOT: usize = 1_024;
 

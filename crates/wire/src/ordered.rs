@@ -27,6 +27,8 @@
 //! | 21 | [`Rank`] | the node that manages, when clients should try a group's backups in another order |
 //! | 22 | [`Demote`] | a node whose replica's service is hung |
 //! | 23 | [`Shedding`] | the node that manages, where a host has too much to do and no move helps |
+//! | 24 | [`Progress`] | a replica that leads, for what it has executed; before it tries what another died of |
+//! | 25 | [`Poisoned`] | a replica that leads, when two have died of a call |
 
 use alloc::string::String;
 
@@ -43,6 +45,7 @@ mod cold;
 mod configuration;
 mod nested;
 mod options;
+mod poison;
 mod recall;
 mod request;
 mod restyle;
@@ -61,6 +64,7 @@ pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
 pub use options::{Durability, GroupOptions, Hold, Style};
+pub use poison::{Death, Died, Poison, Poisoned, Progress, Trial};
 pub use recall::Recall;
 pub use request::Request;
 pub use restyle::Restyle;
@@ -86,13 +90,15 @@ impl JoinGroup {
     }
 }
 
-/// The sender's replica of this group is gone from here on. | group | returns |
+/// The sender's replica of this group is gone from here on. | group | returns | died: 0, or 1 and (executed, given) |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveGroup {
     /// Which group.
     pub group: GroupId,
     /// Its node goes on hosting it: it comes anew, without the state.
     pub returns: bool,
+    /// Its service died.
+    pub died: Option<Died>,
 }
 
 /// The sender's replica has the state of this transfer and has caught up. | group | transfer |
@@ -117,13 +123,15 @@ pub struct Move {
 }
 
 /// The service of the sender's replica is hung: the replica is out of the group from here on, if another has the state. Of another
-/// view than the group's it is void. | group | view |
+/// view than the group's it is void. | group | view | died: executed, given |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demote {
     /// Which group.
     pub group: GroupId,
     /// The view that is to be changed.
     pub view: ViewNumber,
+    /// How far the service is.
+    pub died: Died,
 }
 
 /// The sender hosts a replica whose state is on its disk, and did not when it announced itself. | group | taken: place |
@@ -182,6 +190,10 @@ pub enum Ordered {
     Demote(Demote),
     /// A host refuses calls, or none any more.
     Shedding(Shedding),
+    /// How far a replica is that leads.
+    Progress(Progress),
+    /// A call kills whoever executes it.
+    Poisoned(Poisoned),
 }
 
 impl Ordered {
@@ -211,6 +223,8 @@ impl Ordered {
             Ordered::Rank(rank) => append(start(21), rank),
             Ordered::Demote(demote) => append(start(22), demote),
             Ordered::Shedding(shedding) => append(start(23), shedding),
+            Ordered::Progress(progress) => append(start(24), progress),
+            Ordered::Poisoned(poisoned) => append(start(25), poisoned),
         }
         .into()
     }
@@ -244,6 +258,8 @@ impl Ordered {
             21 => Ordered::Rank(read::<Rank>(rest)?.checked()?),
             22 => Ordered::Demote(read(rest)?),
             23 => Ordered::Shedding(read::<Shedding>(rest)?.checked()?),
+            24 => Ordered::Progress(read::<Progress>(rest)?.checked()?),
+            25 => Ordered::Poisoned(read::<Poisoned>(rest)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

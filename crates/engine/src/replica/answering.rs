@@ -26,13 +26,17 @@ impl Replica {
         self.sessions.finish(place, client, number, outcome.clone());
         self.count(client, number, effects);
         if self.vote(client, number, &outcome, effects) {
-            answer(client, number, asked, outcome, effects);
+            self.answer_executed((client, number, asked), outcome, effects);
         }
+        self.note_executed(effects);
     }
 
     /// The history has one more call.
     pub(super) fn count(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
         self.executed += 1;
+        if self.lead.last() < self.executed {
+            self.lead.skip(1);
+        }
         let (group, position) = (self.group, self.executed);
         effects.push(Effect::Event(Event::Executed { group, client, number, position }));
     }
@@ -52,7 +56,7 @@ impl Replica {
                 if asked.is_some() && self.planted.is(Bug::NestedReplyNotRepeated) => {}
             Decision::Done(outcome) => {
                 effects.push(self.copy(client, number));
-                if !self.is_unsettled(client, number) {
+                if !self.is_unsettled(client, number) && !self.is_withheld(client, number) {
                     answer(client, number, asked, outcome, effects);
                 }
             }

@@ -404,6 +404,8 @@ impl Replica {
             return Work::Nothing;
         }
         match self.tasks.front() {
+            // It waits for another replica.
+            Some((ticket, _)) if self.is_gated(*ticket) => Work::Nothing,
             Some((ticket, Task::Read { .. })) => Work::Runs(*ticket, Time::ZERO),
             Some((ticket, _)) => self.calls.work(*ticket),
             None => Work::Nothing,
@@ -430,6 +432,7 @@ impl Replica {
     /// A component is installed that holds all that was ordered before.
     pub(crate) fn in_new_component(&mut self) {
         self.calls.renumber();
+        self.lead.in_new_component();
         self.renumber_log();
         for waiting in &mut self.waiting {
             if let Waiting::NestedEnd(_, sequence) = waiting {
@@ -490,6 +493,7 @@ fn open(
         unanswered: nested_number(handler.unanswered, 0).unwrap_or_default(),
         time: Time::ZERO,
         seed: 0,
+        proven: 0,
         patience_us: 0,
         criticality: handler.criticality,
         origin: Some(Box::new(Origin { client: handler.client, path })),

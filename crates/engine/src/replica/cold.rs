@@ -17,11 +17,11 @@ use wire::limits::{
     MAX_LOG, MAX_LOG_BYTES, MAX_LOG_ENDS_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED,
     MAX_LOG_ORDERED_BYTES, MAX_WAITING,
 };
-use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, Request, StateHead};
+use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, StateHead};
 use wire::{ClientId, Time, ViewNumber};
 
 use super::calls::due;
-use super::{Effect, Replica, Task};
+use super::{Arrival, Effect, Replica, Task};
 use crate::api::{Command, Event, ServiceOutcome, Ticket};
 use crate::bug::Bug;
 use crate::session::{Decision, to_keep};
@@ -36,7 +36,7 @@ pub(super) struct Cold {
     begins: bool,
     /// Transfers that wait for it: each with the log as it was where it was begun.
     promised: Vec<(ViewNumber, LoggedState)>,
-    log: VecDeque<Logged>,
+    log: VecDeque<Arrival>,
     ends: Ends,
     /// Requests in the group's history, and so the number of the last one.
     logged: u64,
@@ -45,16 +45,6 @@ pub(super) struct Cold {
     /// Bytes of the requests since.
     bytes: usize,
     running: Option<Running>,
-}
-
-/// A request in the log.
-#[derive(Clone, Debug)]
-struct Logged {
-    request: Request,
-    /// When its caller waits no longer.
-    due: Time,
-    /// Another node had it ordered, for a client of its own: it is told the reply.
-    elsewhere: bool,
 }
 
 /// The service runs here.
@@ -106,15 +96,16 @@ impl Cold {
         self.logged - self.log.len() as u64
     }
 
-    fn push(&mut self, mut request: Request, due: Time, elsewhere: bool) {
+    fn push(&mut self, mut arrival: Arrival) {
+        let request = &mut arrival.request;
         // What came with it in one datagram is not kept.
         request.body = Bytes::copy_from_slice(&request.body);
         self.bytes += request.body.len();
         self.logged += 1;
-        self.ends.logged(&request, self.logged);
-        // A group that calls is told by the end of its call.
-        let elsewhere = elsewhere && request.origin.is_none();
-        self.log.push_back(Logged { request, due, elsewhere });
+        self.ends.logged(request, self.logged);
+        // A group that calls is told by the end of its call; another node, which had it ordered for a client of its own, by a relay.
+        arrival.elsewhere &= request.origin.is_none();
+        self.log.push_back(arrival);
     }
 
     /// The log begins after this request, for whoever has the checkpoint that was ordered last.
@@ -192,14 +183,9 @@ impl Replica {
     }
 
     /// A request is delivered: it is logged, and executed if the service runs here.
-    pub(super) fn log(
-        &mut self,
-        request: Request,
-        due: Time,
-        elsewhere: bool,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn log(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
         let cold = self.cold.as_mut().expect("its group logs");
+        let request = &arrival.request;
         let (client, number) = (request.client, request.number);
         // The same at every replica: whoever has it ordered does so again when there is room.
         if cold.logged - cold.cut >= MAX_LOG_ORDERED as u64
@@ -212,22 +198,23 @@ impl Replica {
             .as_ref()
             .is_some_and(|running| running.since.is_some() && running.replaying.is_some());
         if replaying && self.planted.is(Bug::NewBeforeLog) {
-            self.apply(request.clone(), due, effects);
+            self.apply(arrival.clone(), effects);
         }
         let cold = self.cold.as_mut().expect("its group logs");
-        cold.push(request, due, elsewhere);
+        cold.push(arrival);
         self.run_log(effects);
     }
 
     /// Gives the service what is next in the log.
     pub(super) fn run_log(&mut self, effects: &mut Vec<Effect>) {
-        while let Some((number, Logged { request, due, elsewhere })) = self.next_logged() {
-            let (client, call) = (request.client, request.number);
-            let (asked, decision) = self.enter_session(&request);
+        while let Some((number, arrival)) = self.next_logged() {
+            let Arrival { request, elsewhere, .. } = &arrival;
+            let (client, call, elsewhere) = (request.client, request.number, *elsewhere);
+            let (asked, decision) = self.enter_session(request);
             match decision {
                 Decision::Execute(place) => {
                     let task = Task::Logged { place, client, call, number, elsewhere };
-                    self.execute(task, request, due, effects);
+                    self.execute(task, arrival, effects);
                 }
                 Decision::Running => {
                     effects.push(self.copy(client, call));
@@ -251,7 +238,7 @@ impl Replica {
     }
 
     /// The next request of the log, if the service may be given it.
-    fn next_logged(&mut self) -> Option<(u64, Logged)> {
+    fn next_logged(&mut self) -> Option<(u64, Arrival)> {
         let given = self.tasks.len();
         let cold = self.cold.as_mut()?;
         let (covered, logged, crowded) = (cold.covered(), cold.logged, cold.is_crowded());
@@ -380,7 +367,7 @@ impl Replica {
         self.adopt(head);
         self.cold.as_mut().expect("its group logs").running_mut().restoring = true;
         let ticket = self.give(Task::RestoreCheckpoint);
-        effects.push(Effect::Run(Command::Restore { ticket, state: service }));
+        self.run(Command::Restore { ticket, state: service }, effects);
     }
 
     /// The service has its checkpoint, or cannot read it.
@@ -445,6 +432,7 @@ impl Replica {
         self.tasks.clear();
         // Ordered time too: who executes the log once more does so as it was.
         self.adopt(StateHead::default());
+        self.close_gate();
         self.renew_service(false, effects);
     }
 
@@ -481,7 +469,7 @@ impl Replica {
         cold.ends = Ends::default();
         for request in log {
             let due = due(now, &request);
-            cold.push(request, due, false);
+            cold.push(Arrival { request, due, elsewhere: false, arrived: 0 });
         }
         // All before this place is held by whoever holds what comes after it.
         ends.into_iter().for_each(|(after, end)| cold.ends.put(end, after, 0));

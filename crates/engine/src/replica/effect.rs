@@ -1,9 +1,10 @@
 //! What a replica wants done.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::ordered::{End, Ordered};
+use wire::ordered::{Death, End, Ordered, Poisoned};
 use wire::{ClientId, ViewNumber};
 
 use super::{Ask, Child, Mandate, Slip};
@@ -16,6 +17,12 @@ pub(crate) enum Effect {
     Run(Command),
     /// Order this message.
     Order(Ordered),
+    /// Order that this replica tries the next call, which is this client's and of which these died, after it has executed so many.
+    Try { executed: u64, call: Option<(ClientId, u64)>, deaths: Vec<Death> },
+    /// Order that this replica has executed so many calls.
+    Tell(u64),
+    /// Order that nobody executes this call.
+    Convict(Poisoned),
     /// This is the answer to this call, for whoever waits for it here.
     Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
     /// It has a place in the order, if somebody waits for it here: that of what is being delivered.

@@ -15,7 +15,7 @@ use wire::ordered::{Ordered, Place, PrimaryChunk, Request, Told, Update, UpdateE
 use wire::{ClientId, Time};
 
 use super::calls::{asked_of, due};
-use super::{Effect, Mode, Replica, Task, answer, fitting};
+use super::{Arrival, Effect, Mode, Replica, Task, answer, fitting};
 use crate::api::{Command, Event, ServiceOutcome};
 use crate::bug::Bug;
 use crate::session::{Decision, to_keep};
@@ -171,7 +171,8 @@ impl Replica {
                 let reads = Vec::new();
                 let begun = Begun { client, number, unanswered, time, asked, outcome, reads };
                 self.primary.begun.push_back(begun);
-                self.execute(Task::Call, request, due, effects);
+                let arrival = Arrival { request, due, elsewhere: false, arrived: 0 };
+                self.execute(Task::Call, arrival, effects);
             }
             // Its update will be delivered; or it was ordered itself, before the group got this style: then its place is before this one.
             Decision::Running => {
@@ -224,7 +225,7 @@ impl Replica {
         }
         *asked = Some(begun.len());
         let ticket = self.give(Task::Change);
-        effects.push(Effect::Run(Command::Change { ticket }));
+        self.run(Command::Change { ticket }, effects);
     }
 
     /// The service says what has changed: that and the replies are ordered.

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::ordered::{Ordered, ReplicaState, StateHead};
+use wire::ordered::{Ordered, Poisoned, Progress, ReplicaState, StateHead};
 
 use super::calls::due;
-use super::{Effect, Mode, Replica, Task, Waiting};
+use super::{Arrival, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 
@@ -30,7 +30,7 @@ impl Replica {
         assert!(self.may_snapshot(), "it is asked first");
         self.mode = Mode::Snapshotting;
         let ticket = self.give(Task::Keep);
-        effects.push(Effect::Run(Command::Snapshot { ticket }));
+        self.run(Command::Snapshot { ticket }, effects);
     }
 
     /// The disk has given this back: a state, or the service's initial one, and what was taken since.
@@ -41,8 +41,7 @@ impl Replica {
         log: Vec<Bytes>,
         effects: &mut Vec<Effect>,
     ) {
-        self.waiting = log.iter().filter_map(|payload| taken(now, payload)).collect();
-        self.recalled = self.waiting.len();
+        self.recollect(now, &log);
         let Some(state) = state else {
             return self.go_on(effects);
         };
@@ -50,7 +49,7 @@ impl Replica {
             Ok(ReplicaState { head, service }) => {
                 self.mode = Mode::Recalling { head: Some(head) };
                 let ticket = self.give(Task::Restore);
-                effects.push(Effect::Run(Command::Restore { ticket, state: service }));
+                self.run(Command::Restore { ticket, state: service }, effects);
             }
             Err(malformed) => self.unreadable(&malformed.to_string(), effects),
         }
@@ -83,17 +82,32 @@ impl Replica {
         self.forget(effects);
         self.mode = Mode::Idle;
     }
-}
 
-/// What a replica took, as it was delivered. What it did not take is not in its log.
-fn taken(now: Time, payload: &Bytes) -> Option<Waiting> {
-    match Ordered::decode(payload) {
-        // When it was ordered nobody here knows: if the calls of its handler have not ended, they have all of their time again.
-        Ok(Ordered::Request(request)) => {
-            let due = due(now, &request);
-            Some(Waiting::Request(request, due, false))
+    /// What the replica took, as it was delivered, is to be executed again as far as it is known that it can be. What the log tells of that
+    /// counts before all else: the last call of the log may be known by nobody to have been executed.
+    fn recollect(&mut self, now: Time, log: &[Bytes]) {
+        let arrived = self.lead.arrived();
+        for payload in log {
+            match Ordered::decode(payload) {
+                // When it was ordered nobody here knows: if the calls of its handler have not ended, they have all of their time again.
+                Ok(Ordered::Request(request)) => {
+                    self.lead.prove(request.proven, None);
+                    let due = due(now, &request);
+                    let arrival = Arrival { request, due, elsewhere: false, arrived };
+                    self.waiting.push_back(Waiting::Request(arrival));
+                }
+                Ok(Ordered::NestedEnd(end)) => self.waiting.push_back(Waiting::NestedEnd(end, 0)),
+                Ok(Ordered::Progress(Progress { executed, trial, .. })) => {
+                    self.lead.progress(executed, trial, false, 0);
+                }
+                Ok(Ordered::Poisoned(Poisoned { number, nodes, .. })) => {
+                    self.lead.condemn(number, nodes, false, 0);
+                }
+                // What it did not take is not in its log.
+                _ => {}
+            }
         }
-        Ok(Ordered::NestedEnd(end)) => Some(Waiting::NestedEnd(end, 0)),
-        _ => None,
+        self.lead.suspect_all();
+        self.recalled = self.waiting.len();
     }
 }

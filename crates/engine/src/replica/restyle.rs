@@ -31,7 +31,7 @@ impl Replica {
             (true, true) if used => Command::Reset,
             (true, true) | (false, false) => return,
         };
-        effects.push(Effect::Run(command));
+        self.run(command, effects);
     }
 
     /// The group's style, as this replica was told last.
@@ -114,7 +114,7 @@ impl Replica {
         let differs = core::mem::replace(&mut self.told, style) != style;
         // One that does not run is told when it begins.
         if differs && self.service_runs && !self.planted.is(Bug::ServiceKeepsStyle) {
-            effects.push(Effect::Run(Command::Style(style)));
+            self.run(Command::Style(style), effects);
         }
     }
 

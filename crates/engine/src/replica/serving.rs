@@ -27,7 +27,7 @@ impl Replica {
         let now = self.clock;
         let command =
             Command::Execute { ticket, method, json, read, body, now, seed, client, number };
-        effects.push(Effect::Run(command));
+        self.run(command, effects);
     }
 
     /// A read comes: it sees what all requests that were delivered before it leave, and changes nothing.
@@ -80,7 +80,7 @@ impl Replica {
         let now = self.clock.max(time);
         let command =
             Command::Execute { ticket, method, json, read, body, now, seed, client, number };
-        effects.push(Effect::Run(command));
+        self.run(command, effects);
     }
 }
 

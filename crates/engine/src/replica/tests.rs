@@ -6,12 +6,17 @@ use crate::tally::Verdict;
 use alloc::vec;
 use wire::limits::MAX_WAITING;
 use wire::ordered::{
-    Change, KeptReply, Ordered, Place, PrimaryChunk, Told, Update, UpdateEntry, UpdateHead,
+    Change, KeptReply, Ordered, Place, PrimaryChunk, Progress, Told, Update, UpdateEntry,
+    UpdateHead,
 };
 use wire::{Duration, Incarnation, Member, MethodId, NodeId};
 
+/// A replica that leads its group.
 fn replica() -> Replica {
-    Replica::new(GroupId(1), Style::SemiActive, false, Planted::default())
+    let mut replica = Replica::new(GroupId(1), Style::SemiActive, false, Planted::default());
+    let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
+    replica.led_by(me, &[me], &mut Vec::new());
+    replica
 }
 
 fn request(number: u64) -> Request {
@@ -26,6 +31,7 @@ fn request(number: u64) -> Request {
         unanswered: number,
         time: Time::ZERO,
         seed: 0,
+        proven: 0,
         patience_us: 1_000,
         criticality: 0,
         origin: None,
@@ -100,6 +106,8 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
         let planted = Planted::default();
         let mut replica = Replica::new(GroupId(1), Style::Voting, false, planted);
         let mut effects = Vec::new();
+        let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
+        replica.led_by(me, &[me], &mut effects);
         replica.begin(&mut effects);
         replica.ballot_delivered(true);
         replica.deliver(Time::ZERO, request(1), false, &mut effects);
@@ -241,7 +249,8 @@ fn an_end(number: u64, reply: &[u8]) -> NestedEnd {
 fn recalled(log: &[Ordered]) -> (Replica, Vec<Effect>) {
     let mut replica = Replica::new(GroupId(1), Style::SemiActive, true, Planted::default());
     let mut effects = Vec::new();
-    let log = log.iter().map(Ordered::encode).collect();
+    let all = Ordered::Progress(Progress { group: GroupId(1), executed: 9, trial: None });
+    let log = log.iter().chain([&all]).map(Ordered::encode).collect();
     replica.recall(Time::ZERO, None, log, &mut effects);
     let call = a_call(tickets(&effects)[0]);
     effects.clear();

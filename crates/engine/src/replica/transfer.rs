@@ -66,7 +66,7 @@ impl Replica {
         }
         self.mode = Mode::Snapshotting;
         let ticket = self.give(Task::Snapshot { transfer });
-        effects.push(Effect::Run(Command::Snapshot { ticket }));
+        self.run(Command::Snapshot { ticket }, effects);
     }
 
     /// A chunk is delivered: the donor sends the next, the joiner keeps it.
@@ -120,7 +120,7 @@ impl Replica {
             Ok(ReplicaState { head, service }) => {
                 self.mode = Mode::Restoring { transfer, head, state: bytes };
                 let ticket = self.give(Task::Restore);
-                effects.push(Effect::Run(Command::Restore { ticket, state: service }));
+                self.run(Command::Restore { ticket, state: service }, effects);
             }
             Err(malformed) => effects.push(self.failed(&malformed.to_string())),
         }
@@ -190,6 +190,7 @@ impl Replica {
             updates: self.updates.taken,
             clock: self.common_clock(),
             sessions,
+            poisoned: self.poisons.clone(),
         }
     }
 
@@ -201,6 +202,10 @@ impl Replica {
         self.clock = head.clock;
         self.updates.clock = head.clock;
         self.sessions = Sessions::import(head.sessions);
+        self.poisons = head.poisoned;
+        self.lead.go_on_from(self.executed);
+        self.lead.prove(self.executed, None);
+        self.released = self.executed;
     }
 
     /// The most that a state may have on its way.

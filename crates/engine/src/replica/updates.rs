@@ -156,8 +156,9 @@ impl Replica {
             effects.push(Effect::Placed { client, number });
             answer(client, number, asked, outcome, effects);
         }
+        self.lead.skip(calls.len() as u64);
         let ticket = self.give(Task::Apply { calls });
-        effects.push(Effect::Run(Command::Apply { ticket, change }));
+        self.run(Command::Apply { ticket, change }, effects);
     }
 
     /// The service has made an update's change its own.

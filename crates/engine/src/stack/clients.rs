@@ -233,7 +233,7 @@ impl<O: Ordering> Stack<O> {
                 // What a deputy was to answer may be asked for here, too.
                 let looks = style.looks_first() || style.has_deputies() && asked_again;
                 match looks.then(|| known(hosted)).flatten() {
-                    Some(outcome) => self.serve_known(call, outcome),
+                    Some(outcome) => self.serve_known(now, call, outcome),
                     None if style.executes_on_arrival() => self.execute_call(now, call),
                     None => self.order_call(now, call),
                 }
@@ -284,6 +284,8 @@ impl<O: Ordering> Stack<O> {
     /// The request of a call, as replicas are given it: with this node's time and a seed.
     pub(super) fn stamped(&mut self, now: Time, call: Call) -> Option<ordered::Request> {
         let seed = self.random.next_u64();
+        let hosted = self.hosted.get(&call.0);
+        let proven = hosted.and_then(|hosted| hosted.replica.executed()).unwrap_or(0);
         let waiting = self.callers.get(&call)?;
         let patience = waiting.deadline.since(now).as_micros();
         let request = &waiting.request;
@@ -298,6 +300,7 @@ impl<O: Ordering> Stack<O> {
             unanswered: request.unanswered,
             time: waiting.wall,
             seed,
+            proven,
             patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
             criticality: request.criticality,
             origin: None,
@@ -306,13 +309,15 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// A replica here was given the call already: it is answered when that is held.
-    fn serve_known(&mut self, call: Call, outcome: Option<ServiceOutcome>) {
+    fn serve_known(&mut self, now: Time, call: Call, outcome: Option<ServiceOutcome>) {
         let (group, client, number) = call;
         self.event(Event::Copy { group, client, number });
         let known_at = self.known_at(group);
         self.callers.delivered(&call, known_at);
-        if let Some(outcome) = outcome {
-            self.answer(call, outcome);
+        match outcome {
+            Some(outcome) => self.answer(call, outcome),
+            // Who leads is silent, or the client would not ask here.
+            None => self.take_over(now, group),
         }
     }
 
@@ -323,7 +328,7 @@ impl<O: Ordering> Stack<O> {
         let Some(waiting) = self.callers.get(&call) else { return };
         let (given, deadline) = (waiting.given, waiting.deadline);
         match known {
-            Some(outcome) => self.serve_known(call, outcome),
+            Some(outcome) => self.serve_known(now, call, outcome),
             None if given => self.order_call(now, call),
             None => self.callers.order_later(&call, now + deadline.since(now) / 4),
         }

@@ -30,12 +30,14 @@ impl<O: Ordering> Stack<O> {
                     self.bench.held(now, all);
                     self.release(ring);
                     self.pay_all(now);
+                    self.go_on_trying(now);
                 }
             }
             ordering::Output::Stored { ring } => {
                 if ring == self.membership.ring() {
                     self.release(ring);
                     self.pay_all(now);
+                    self.go_on_trying(now);
                 }
             }
             ordering::Output::Confirmed { ring, round, upto } => {
@@ -220,6 +222,7 @@ impl<O: Ordering> Stack<O> {
         self.forget_lost_joins();
         self.release(install.ring);
         self.pay_all(now);
+        self.go_on_trying(now);
     }
 
     /// What was ordered before this component began says something of an earlier one.
@@ -272,6 +275,9 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             Ordered::LeaveGroup(leave) => {
+                if let Some(died) = leave.died {
+                    self.service_died(now, leave.group, sender, died);
+                }
                 let before = self.directory.get(leave.group).cloned();
                 let change = match leave.returns {
                     true => self.directory.come_anew(sender, leave.group),
@@ -286,6 +292,9 @@ impl<O: Ordering> Stack<O> {
                     hosted.asked = None; // if it was needed it asks again when it is not
                 }
                 self.changed(now, leave.group, change);
+                if change == Change::None {
+                    self.reconcile_lead(now, leave.group);
+                }
                 self.count_votes(now, leave.group);
             }
             Ordered::Synced(synced) => {
@@ -309,6 +318,12 @@ impl<O: Ordering> Stack<O> {
             Ordered::Key(step) => self.act_on_key(sender, step),
             Ordered::Ballot(ballot) => self.act_on_ballot(now, sender, &ballot),
             Ordered::Absent(absent) => self.act_on_absent(now, &absent),
+            Ordered::Progress(progress) => {
+                self.act_on_progress(now, sender, sequence, progress, payload);
+            }
+            Ordered::Poisoned(poisoned) => {
+                self.act_on_poisoned(now, sender, sequence, poisoned, payload);
+            }
             Ordered::Announce(_)
             | Ordered::Install(_)
             | Ordered::Bench(_)
@@ -366,6 +381,7 @@ impl<O: Ordering> Stack<O> {
             }
             let elsewhere = sender != self.me;
             self.with_replica(now, group, |replica, effects| {
+                replica.prove(request.proven, sequence, effects);
                 replica.deliver(now, request, elsewhere, effects);
             });
         }

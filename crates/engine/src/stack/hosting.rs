@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use core::mem;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
-use wire::ordered::{Durability, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
+use wire::ordered::{
+    Durability, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Progress, Synced,
+};
 use wire::{GroupId, Member, Time, ViewNumber};
 
 use super::cold::{ColdTimes, Milestone};
@@ -63,6 +65,7 @@ impl<O: Ordering> Stack<O> {
             cold: ColdTimes::default(),
             yields: None,
             refused: false,
+            died: None,
             asked: None,
             coming: false,
             recalled: false,
@@ -111,8 +114,10 @@ impl<O: Ordering> Stack<O> {
     /// This node's replica is lost: its service executes nothing any more, and answers nothing of
     /// what it was given. It goes; calls that waited for it here are answered elsewhere.
     pub fn abandon(&mut self, now: Time, group: GroupId) {
+        let died = self.reach(group);
         if let Some(hosted) = self.hosted.get_mut(&group) {
             hosted.abandoned = true;
+            hosted.died = Some(died);
             self.with_replica(now, group, |replica, effects| replica.idle(effects));
             self.take_back(now);
             self.unhost(now, group);
@@ -171,6 +176,13 @@ impl<O: Ordering> Stack<O> {
             match effect {
                 Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),
                 Effect::Order(ordered) => self.order(now, ordered),
+                Effect::Try { executed, call, deaths } => {
+                    self.order_trial(now, group, (executed, call), deaths);
+                }
+                Effect::Tell(executed) => {
+                    self.order(now, Ordered::Progress(Progress { group, executed, trial: None }));
+                }
+                Effect::Convict(poisoned) => self.order(now, Ordered::Poisoned(poisoned)),
                 Effect::Vote(slip) => self.order_votes(now, group, slip),
                 Effect::Answer { client, number, outcome } => {
                     self.answer((group, client, number), outcome);
@@ -212,6 +224,7 @@ impl<O: Ordering> Stack<O> {
             }
         }
         self.effects = effects;
+        self.note_untold(now, group);
     }
 
     /// A replica that could not keep up, or is out of step, begins again.
@@ -220,7 +233,7 @@ impl<O: Ordering> Stack<O> {
         hosted.lost = true;
         let returns = !hosted.leaving;
         self.take_back(now);
-        self.order(now, Ordered::LeaveGroup(LeaveGroup { group, returns }));
+        self.order(now, Ordered::LeaveGroup(LeaveGroup { group, returns, died: None }));
     }
 
     /// Orders the coming of replicas that are not in the table, and the going of those that are to
@@ -254,7 +267,8 @@ impl<O: Ordering> Stack<O> {
             hosted.asked = Some(ring);
             hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
-                Ordered::LeaveGroup(LeaveGroup { group: *id, returns: false })
+                let died = hosted.died;
+                Ordered::LeaveGroup(LeaveGroup { group: *id, returns: false, died })
             } else {
                 Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })
             });
@@ -339,7 +353,8 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get_mut(&id) else {
             if group.is_some_and(|group| group.knows(self.me)) {
                 // It went in a history that was given up.
-                self.order(now, Ordered::LeaveGroup(LeaveGroup { group: id, returns: false }));
+                let leave = LeaveGroup { group: id, returns: false, died: None };
+                self.order(now, Ordered::LeaveGroup(leave));
             }
             return;
         };
@@ -411,6 +426,7 @@ impl<O: Ordering> Stack<O> {
         }
         self.reconcile_style(now, id); // that of one that was ahead
         self.reconcile_reign(now, id);
+        self.reconcile_lead(now, id);
         self.give_states(now, id);
         self.drop_if_done(id);
     }

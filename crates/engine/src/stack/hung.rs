@@ -1,7 +1,7 @@
 //! Replicas whose services are hung (`docs/protocol/hung.md`): each node times its own, and has those that are hung taken out of
 //! their groups, by their own place in the order, so that never the last one that has the state goes.
 
-use wire::ordered::{Demote, Ordered};
+use wire::ordered::{Demote, Died, Ordered};
 use wire::{Member, Time};
 
 use super::Stack;
@@ -61,7 +61,10 @@ impl<O: Ordering> Stack<O> {
                 continue;
             }
             hosted.hung = Some(here);
-            self.order(now, Ordered::Demote(Demote { group: id, view }));
+            let Died { executed, given } = self.reach(id);
+            // What waits behind the call that hangs was not begun.
+            let died = Died { executed, given: given.min(executed + 1) };
+            self.order(now, Ordered::Demote(Demote { group: id, view, died }));
             any = true;
         }
         any
@@ -69,13 +72,14 @@ impl<O: Ordering> Stack<O> {
 
     /// A replica whose service is hung goes, at this place in the order.
     pub(super) fn act_on_demote(&mut self, now: Time, sender: Member, demote: Demote) {
-        let Demote { group: id, view } = demote;
+        let Demote { group: id, view, died } = demote;
         let Some(group) = self.directory.get(id).filter(|group| group.view == view) else { return };
         if !may_go(group, sender, self.planted) {
             return;
         }
         let (name, was_primary) = (group.name.clone(), group.primary() == Some(sender));
         self.event(Event::Demoted { group: id, name, member: sender, was_primary, asked: view });
+        self.service_died(now, id, sender, died);
         if sender == self.me
             && let Some(hosted) = self.hosted.get_mut(&id)
         {

@@ -170,7 +170,10 @@ impl Room {
     }
 
     fn leave(&mut self, sender: u32) {
-        self.deliver(sender, Ordered::LeaveGroup(LeaveGroup { group: log(), returns: false }));
+        self.deliver(
+            sender,
+            Ordered::LeaveGroup(LeaveGroup { group: log(), returns: false, died: None }),
+        );
     }
 
     fn call(&mut self, number: u64) {
@@ -273,6 +276,7 @@ fn a_request(number: u64) -> wire::ordered::Request {
         unanswered: 1,
         time: NOW,
         seed: 0,
+        proven: 0,
         patience_us: 1_000_000,
         criticality: 0,
         origin: None,

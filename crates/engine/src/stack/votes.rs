@@ -84,6 +84,9 @@ impl<O: Ordering> Stack<O> {
             return; // the group has ceased to vote since it was told, and votes anew
         }
         tally.take(sender, ballot);
+        let (proven, sequence) = (ballot.proven, self.delivered);
+        self.with_replica(now, id, |replica, fx| replica.prove(proven, sequence, fx));
+        let Some(tally) = self.tallies.get_mut(&id) else { return };
         if sender == self.me {
             if let Some(hosted) = self.hosted.get_mut(&id) {
                 hosted.replica.ballot_delivered(ballot.opening.is_some());
@@ -194,7 +197,9 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn order_votes(&mut self, now: Time, group: GroupId, slip: Slip) {
         let since = self.tallies.get(&group).map_or(0, Tally::since);
         let Slip { opening, first, digests } = slip;
-        self.order(now, Ordered::Ballot(Ballot { group, since, opening, first, digests }));
+        let hosted = self.hosted.get(&group);
+        let proven = hosted.and_then(|hosted| hosted.replica.executed()).unwrap_or(0);
+        self.order(now, Ordered::Ballot(Ballot { group, since, opening, first, proven, digests }));
     }
 
     /// A component begins: whoever has the state tells anew what is not settled.

@@ -41,13 +41,16 @@ pub enum Refusal {
     /// The host has more to do than it can do in time, and the call is less critical than others. A node says it as [`Outcome::Shed`], with
     /// where it may be answered.
     Shed = 11,
+    /// Each service that executed the request died of it, or hung, and it is executed no more: it has changed nothing. The words name the
+    /// nodes.
+    Poisoned = 12,
 }
 
 impl Refusal {
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        const ALL: [Refusal; 11] = [
+        const ALL: [Refusal; 12] = [
             Busy,
             TooLarge,
             NoSuchMethod,
@@ -59,6 +62,7 @@ impl Refusal {
             Split,
             NotReadOnly,
             Shed,
+            Poisoned,
         ];
         ALL.into_iter().find(|refusal| *refusal as u8 == number)
     }

@@ -15,11 +15,11 @@ use crate::{ClientId, GroupId, Malformed, MethodId, Time};
 /// A client's call, with what makes its execution the same everywhere.
 ///
 /// ```text
-///  0      1       2       3   4        8       16       24       32           40     48     56         60
-/// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+----------+------
-/// | kind | flags | depth | c | method | group | client | number | unanswered | time | seed | patience | body
-/// |  1   |       |       |   |        |       |        |        |            |      |      |          |
-/// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+----------+------
+///  0      1       2       3   4        8       16       24       32           40     48     56       64         68
+/// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+--------+----------+------
+/// | kind | flags | depth | c | method | group | client | number | unanswered | time | seed | proven | patience | body
+/// |  1   |       |       |   |        |       |        |        |            |      |      |        |          |
+/// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+--------+----------+------
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
 ///        bit 1: a read that its group has ordered: it changes nothing
 ///        bit 2: its group's deputy answers it; never with bit 1, nor of a group's call
@@ -49,6 +49,8 @@ pub struct Request {
     pub time: Time,
     /// Seed of the handler's random numbers.
     pub seed: u64,
+    /// A replica has executed so many of the group's calls: the others may execute them too.
+    pub proven: u64,
     /// What was left of the deadline when it was ordered, in microseconds: its handler's own calls have no more.
     pub patience_us: u32,
     /// What its client said of it; its handler's own calls have the same.
@@ -73,6 +75,7 @@ struct RequestHeader {
     unanswered: U64,
     time: U64,
     seed: U64,
+    proven: U64,
     patience_us: U32,
 }
 
@@ -102,6 +105,7 @@ impl Request {
             unanswered: self.unanswered.into(),
             time: self.time.0.into(),
             seed: self.seed.into(),
+            proven: self.proven.into(),
             patience_us: self.patience_us.into(),
         };
         let origin = self.origin.as_ref().map_or(0, |origin| 8 + 8 * origin.path.len());
@@ -146,6 +150,7 @@ impl Request {
             unanswered: header.unanswered.get(),
             time: Time(header.time.get()),
             seed: header.seed.get(),
+            proven: header.proven.get(),
             patience_us: header.patience_us.get(),
             criticality: header.criticality,
             origin,

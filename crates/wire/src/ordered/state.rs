@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::Poison;
 use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
-use crate::limits::{MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK};
+use crate::limits::{MAX_POISONED, MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, Time, ViewNumber};
 
 /// A piece of a replica's state for those that have none.
@@ -85,7 +86,7 @@ impl StateChunk {
 /// All that a replica knows, as the chunks of a transfer carry it.
 ///
 /// ```text
-/// | length of the head 4 | head: executed, asks, updates, clock, sessions | the service's own state |
+/// | length of the head 4 | head: executed, asks, updates, clock, sessions, poisoned | the service's own state |
 /// session   | client | unanswered | last used | replies: count, each (number, kept) |
 ///             asked: count, each (number, asked) |
 /// ```
@@ -110,12 +111,16 @@ pub struct StateHead {
     pub clock: Time,
     /// In order of client.
     pub sessions: Vec<SessionState>,
+    /// The last calls that were found to kill whoever executes them, the oldest first.
+    pub poisoned: Vec<Poison>,
 }
 
 impl StateHead {
     /// Refuses lists that are longer than their limits.
     fn checked(self) -> Result<StateHead, Malformed> {
         at_most(self.sessions.len(), MAX_SESSIONS, "sessions")?;
+        at_most(self.poisoned.len(), MAX_POISONED, "poisoned")?;
+        self.poisoned.iter().try_for_each(Poison::check)?;
         for session in &self.sessions {
             at_most(session.replies.len(), MAX_SESSION_REPLIES, "replies")?;
             at_most(session.asked.len(), MAX_SESSION_REPLIES, "asked")?;

@@ -31,7 +31,7 @@ impl fmt::Debug for Digest {
 /// history.
 ///
 /// ```text
-/// | group | since | opening: 0, or 1 and settled | first | digests: count, each 16 bytes |
+/// | group | since | opening: 0, or 1 and settled | first | proven | digests: count, each 16 bytes |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ballot {
@@ -45,6 +45,8 @@ pub struct Ballot {
     pub opening: Option<u64>,
     /// The position of the first digest, from 1. Each ballot that is no opening goes on where the one before ended.
     pub first: u64,
+    /// The sender has executed so many of the group's calls: the others may execute them too.
+    pub proven: u64,
     /// At most [`MAX_BALLOT`].
     pub digests: Vec<Digest>,
 }

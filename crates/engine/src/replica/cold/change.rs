@@ -45,7 +45,7 @@ impl Replica {
         };
         self.cold = Some(Cold { begins: true, running: Some(running), ..Cold::default() });
         let ticket = self.give(Task::Checkpoint);
-        effects.push(Effect::Run(Command::Snapshot { ticket }));
+        self.run(Command::Snapshot { ticket }, effects);
     }
 
     /// The service has said what the first checkpoint is, or cannot.

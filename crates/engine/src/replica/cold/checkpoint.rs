@@ -21,7 +21,7 @@ impl Replica {
         let running = self.cold.as_mut().expect("it may take one").running_mut();
         running.checkpoint = Progress::Asked(running.next - 1);
         let ticket = self.give(Task::Checkpoint);
-        effects.push(Effect::Run(Command::Snapshot { ticket }));
+        self.run(Command::Snapshot { ticket }, effects);
     }
 
     /// The service says what its state is: that and the sessions are ordered.
@@ -36,6 +36,7 @@ impl Replica {
             updates: self.updates.taken,
             clock: self.clock,
             sessions: self.sessions.export(),
+            poisoned: self.poisons.clone(),
         };
         let state =
             result.map(|service| ReplicaState { head, service }.encode()).and_then(|state| {

@@ -3,7 +3,7 @@
 use super::*;
 use alloc::vec;
 use wire::ordered::Style;
-use wire::{GroupId, Member, MethodId, NodeId, RingId, ViewNumber};
+use wire::{GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber};
 
 use crate::api::{Executed, Ticket};
 use crate::bug::Planted;
@@ -26,6 +26,7 @@ fn request(number: u64) -> Request {
         unanswered: 1,
         time: Time(number),
         seed: 0,
+        proven: 0,
         patience_us: 1_000,
         criticality: 0,
         origin: None,
@@ -50,6 +51,8 @@ impl Seat {
             effects: Vec::new(),
         };
         seat.act(|replica, effects| replica.begin(effects));
+        let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
+        seat.act(|replica, effects| replica.led_by(me, &[me], effects));
         seat
     }
 

@@ -20,7 +20,7 @@ fn two_has_it(room: &mut Room) {
 }
 
 fn come_anew(room: &mut Room, node: u32) {
-    room.deliver(node, Ordered::LeaveGroup(LeaveGroup { group: log(), returns: true }));
+    room.deliver(node, Ordered::LeaveGroup(LeaveGroup { group: log(), returns: true, died: None }));
 }
 
 /// How this node has said that its replica goes.

@@ -24,6 +24,8 @@ impl Room {
         let mut effects = Vec::new();
         replica.begin(&mut effects);
         replica.ballot_delivered(true);
+        let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
+        replica.led_by(me, &[me], &mut effects);
         Room { replica, effects, tickets: Vec::new() }
     }
 
@@ -55,6 +57,7 @@ impl Room {
             unanswered: number,
             time: Time::ZERO,
             seed: 0,
+            proven: 0,
             patience_us: 1_000_000,
             criticality,
             origin,

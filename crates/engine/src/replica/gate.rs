@@ -1,0 +1,309 @@
+//! What a replica's service may not be given yet (`docs/protocol/poison.md`).
+//!
+//! All commands pass here in their order. A call of the group's history that may not be executed yet waits, and all that comes
+//! after it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use wire::client::Refusal;
+use wire::limits::{MAX_POISON_BYTES, MAX_POISONED};
+use wire::ordered::{Death, Died, Poison, Poisoned, Progress};
+use wire::{ClientId, Member, NodeId};
+
+use super::lead::Verdict;
+use super::{Effect, Replica, Task};
+use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
+use crate::bug::Bug;
+
+/// A command that waits.
+#[derive(Debug)]
+pub(super) struct Gated {
+    command: Command,
+    /// The call's number in the group's history, and when it arrived.
+    call: Option<(u64, u64)>,
+}
+
+/// An answer that waits until the order has it that this replica lives.
+#[derive(Debug)]
+pub(super) struct Withheld {
+    client: ClientId,
+    call: u64,
+    asked: Option<u64>,
+    outcome: ServiceOutcome,
+}
+
+impl Replica {
+    /// Gives the service a command, behind what waits.
+    pub(super) fn run(&mut self, command: Command, effects: &mut Vec<Effect>) {
+        self.pass(Gated { command, call: None }, effects);
+    }
+
+    /// Gives the service a call of the group's history, which arrived as the so many-th, as soon as it may be executed.
+    pub(super) fn run_call(&mut self, arrived: u64, command: Command, effects: &mut Vec<Effect>) {
+        let number = self.lead.give(arrived);
+        self.pass(Gated { command, call: Some((number, arrived)) }, effects);
+    }
+
+    fn pass(&mut self, gated: Gated, effects: &mut Vec<Effect>) {
+        if self.gate.is_empty() && gated.call.is_none() {
+            return effects.push(Effect::Run(gated.command));
+        }
+        self.gate.push_back(gated);
+        if self.gate.len() == 1 {
+            self.open_gate(effects);
+        }
+    }
+
+    /// Gives the service what it may be given.
+    pub(crate) fn open_gate(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(Gated { command, call }) = self.gate.front() {
+            let Some((number, arrived)) = *call else {
+                self.release(effects);
+                continue;
+            };
+            if self.lead.poisoned.contains_key(&number) {
+                let turn = self.tasks.front().map(|(ticket, _)| *ticket);
+                if turn.is_none() || turn != ticket_of(command) {
+                    return; // what comes before it is answered first
+                }
+                self.answer_poisoned(number, effects);
+                continue;
+            }
+            match self.lead.verdict(number, arrived, self.executed, self.planted) {
+                Verdict::Go => self.release(effects),
+                Verdict::Wait => return,
+                Verdict::Try(deaths) => return self.try_next(number, deaths, effects),
+                Verdict::Convict(nodes) => {
+                    self.lead.speaks();
+                    let poisoned = Poisoned { group: self.group, number, nodes };
+                    return effects.push(Effect::Convict(poisoned));
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, effects: &mut Vec<Effect>) {
+        let Some(Gated { command, call }) = self.gate.pop_front() else { return };
+        if let Some((number, _)) = call {
+            self.released = number;
+        }
+        effects.push(Effect::Run(command));
+    }
+
+    /// The next call may kill: the order is to have it that it is tried here.
+    fn try_next(&mut self, number: u64, deaths: Vec<Death>, effects: &mut Vec<Effect>) {
+        let call = self.call_at_gate();
+        self.lead.speaks();
+        effects.push(Effect::Try { executed: number - 1, call, deaths });
+    }
+
+    /// The call that is the next to pass.
+    fn call_at_gate(&self) -> Option<(ClientId, u64)> {
+        match &self.gate.front()?.command {
+            Command::Execute { client, number, .. } => Some((*client, *number)),
+            _ => None,
+        }
+    }
+
+    /// Nothing that was given to the service counts any more.
+    pub(super) fn close_gate(&mut self) {
+        self.gate.clear();
+        self.withheld = None;
+        self.lead.go_on_from(self.executed);
+        self.released = self.executed;
+    }
+
+    /// The first command that the service has not answered is kept back here.
+    pub(super) fn is_gated(&self, ticket: Ticket) -> bool {
+        self.gate.front().is_some_and(|gated| ticket_of(&gated.command) == Some(ticket))
+    }
+
+    /// The history has one more call, which the service here has executed: the order is told, where others wait for that.
+    pub(super) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
+        let tried = self.lead.tries(self.executed);
+        if tried || self.lead.is_awaited() {
+            if tried {
+                self.lead.speaks();
+            }
+            effects.push(Effect::Tell(self.executed));
+        }
+    }
+
+    /// Answers a call that is in the history now. What another has died of is answered when all will know that it was executed.
+    pub(super) fn answer_executed(
+        &mut self,
+        (client, call, asked): (ClientId, u64, Option<u64>),
+        outcome: ServiceOutcome,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(sequence) = self.lead.caution(self.executed) {
+            effects.push(Effect::Settled { client, number: call, sequence });
+        }
+        if self.lead.tries(self.executed) && !self.planted.is(Bug::AnswerTrialEarly) {
+            self.withheld = Some(Withheld { client, call, asked, outcome });
+        } else {
+            super::answer(client, call, asked, outcome, effects);
+        }
+    }
+
+    /// A call that was executed, and is not to be answered yet.
+    pub(super) fn is_withheld(&self, client: ClientId, call: u64) -> bool {
+        self.withheld.as_ref().is_some_and(|it| (it.client, it.call) == (client, call))
+    }
+
+    /// A replica of the group has executed so many calls.
+    pub(crate) fn prove(&mut self, executed: u64, sequence: u64, effects: &mut Vec<Effect>) {
+        if executed > self.lead.proven() {
+            self.lead.prove(executed, Some(sequence));
+            self.open_gate(effects);
+        }
+    }
+
+    /// A replica says how far it is, and what it tries, at this place of the order.
+    pub(crate) fn progress(
+        &mut self,
+        progress: Progress,
+        own: bool,
+        sequence: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Progress { executed, trial, .. } = progress;
+        self.lead.progress(executed, trial, own, sequence);
+        if let Some(Withheld { client, call, asked, outcome }) =
+            self.withheld.take_if(|_| own && self.executed <= executed)
+        {
+            effects.push(Effect::Settled { client, number: call, sequence });
+            super::answer(client, call, asked, outcome, effects);
+        }
+        self.open_gate(effects);
+    }
+
+    /// What this replica said as a leader is held.
+    pub(crate) fn held(&mut self, effects: &mut Vec<Effect>) {
+        self.lead.held();
+        self.open_gate(effects);
+    }
+
+    /// This replica goes on as a leader when this place of the order is held.
+    pub(crate) fn waits_for_hold(&self) -> Option<u64> {
+        self.lead.waits_for_hold()
+    }
+
+    /// The order says that nobody executes this call, at this place of it.
+    pub(crate) fn condemn(
+        &mut self,
+        poisoned: Poisoned,
+        own: bool,
+        sequence: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Poisoned { number, nodes, .. } = poisoned;
+        self.lead.condemn(number, nodes, own, sequence);
+        self.open_gate(effects);
+    }
+
+    /// By the last view these have the state; the first of them leads.
+    pub(crate) fn led_by(&mut self, me: Member, synced: &[Member], effects: &mut Vec<Effect>) {
+        self.lead.view(me, synced, self.first_unproven());
+        self.open_gate(effects);
+    }
+
+    /// The service of this member's replica has died, or is hung.
+    pub(crate) fn member_died(&mut self, member: Member, died: Died, effects: &mut Vec<Effect>) {
+        self.lead.die(member, died);
+        self.open_gate(effects);
+    }
+
+    /// How many calls of the history its service has executed, and up to which it was given them.
+    pub(crate) fn reach(&self) -> (u64, u64) {
+        (self.executed, self.released.max(self.executed))
+    }
+
+    /// A client asks here for a call that the group's leader has not executed for long: another tries the first of those that wait.
+    pub(crate) fn take_over(&mut self, effects: &mut Vec<Effect>) {
+        let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.front() else { return };
+        let (number, arrived) = (*number, *arrived);
+        if self.executed + 1 == number && self.lead.may_take_over(number, arrived) {
+            self.try_next(number, Vec::new(), effects);
+        }
+    }
+
+    /// It leads, and others do not know yet that it has executed so many calls.
+    pub(crate) fn untold(&self) -> Option<u64> {
+        (self.lead.leads() && self.executed > self.lead.proven()).then_some(self.executed)
+    }
+
+    /// Calls that some replica is known to have executed.
+    pub(crate) fn proven(&self) -> u64 {
+        self.lead.proven()
+    }
+
+    /// The calls that killed whoever executed them, the oldest first.
+    pub(crate) fn poisons(&self) -> &[Poison] {
+        &self.poisons
+    }
+
+    /// The call at the gate is answered without being executed, as everywhere.
+    fn answer_poisoned(&mut self, number: u64, effects: &mut Vec<Effect>) {
+        let nodes = self.lead.poisoned.remove(&number).unwrap_or_default();
+        let Some(Gated { command, .. }) = self.gate.pop_front() else { return };
+        let Command::Execute { ticket, method, json, now, body, client, number: call, .. } =
+            command
+        else {
+            return;
+        };
+        self.released = number;
+        let outcome = ServiceOutcome::Refused(Refusal::Poisoned, reason(&nodes));
+        let size = body.len() as u64;
+        let body = body[..body.len().min(MAX_POISON_BYTES)].to_vec();
+        let poison = Poison { number, client, call, method, json, time: now, nodes, size, body };
+        let (group, told) = (self.group, poison.clone());
+        effects.push(Effect::Event(Event::Poisoned { group, poison: told }));
+        if self.poisons.len() >= MAX_POISONED {
+            self.poisons.remove(0);
+        }
+        if !self.planted.is(Bug::ForgetPoison) {
+            self.poisons.push(poison);
+        }
+        self.take_answer(ticket, Executed::Reply(outcome), effects);
+    }
+
+    /// When the first call arrived that nobody is known to have executed.
+    fn first_unproven(&self) -> Option<u64> {
+        let waiting = self.waiting.iter().find_map(super::Waiting::arrived);
+        self.lead.first_unproven().or(waiting)
+    }
+
+    /// The tasks that count as calls of the history.
+    pub(super) fn calls_given(&self) -> u64 {
+        let calls = self.tasks.iter().map(|(_, task)| match task {
+            Task::Execute { .. } | Task::Logged { .. } => 1,
+            Task::Apply { calls } => calls.len() as u64,
+            _ => 0,
+        });
+        calls.sum()
+    }
+}
+
+fn ticket_of(command: &Command) -> Option<Ticket> {
+    match command {
+        Command::Execute { ticket, .. }
+        | Command::Snapshot { ticket }
+        | Command::Restore { ticket, .. }
+        | Command::Change { ticket }
+        | Command::Apply { ticket, .. } => Some(*ticket),
+        Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop => None,
+    }
+}
+
+/// What its caller is told: the same at every replica.
+fn reason(nodes: &[NodeId]) -> String {
+    let names: Vec<String> = nodes.iter().map(|node| format!("node {node}")).collect();
+    format!(
+        "the request ended the services that executed it, at {}: it has changed nothing and is not executed again; \
+         look at what it asks for with `steadfast poisoned`, and mend the service before it is sent again",
+        names.join(", ")
+    )
+}

@@ -1,0 +1,179 @@
+//! One replica of a group executes a call before the others do, and what kills two is executed by nobody
+//! (`docs/protocol/poison.md`). What a replica decides: `replica/lead.rs`.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::ordered::{Death, Died, Ordered, Poisoned, Progress, Trial};
+use wire::{ClientId, Duration, GroupId, Member, Time};
+
+use super::Stack;
+use super::storage::is_on_disk;
+use crate::bug::Bug;
+use crate::ordering::Ordering;
+
+/// What a leader has executed is told by the next request that its node orders; after this time by itself.
+const PROGRESS_AFTER: Duration = Duration::from_millis(1);
+
+/// What leaders here have to tell.
+#[derive(Debug, Default)]
+pub(super) struct Leading {
+    /// Groups whose others do not know that so many calls were executed here.
+    untold: BTreeMap<GroupId, u64>,
+    /// When they are told if no request has done so.
+    tell_at: Option<Time>,
+    /// Groups whose replica here waits until its word is held.
+    unheld: BTreeSet<GroupId>,
+}
+
+impl<O: Ordering> Stack<O> {
+    /// A replica here may have executed what its followers do not know of.
+    pub(super) fn note_untold(&mut self, now: Time, group: GroupId) {
+        let hosted = self.hosted.get(&group);
+        let Some(executed) = hosted.and_then(|hosted| hosted.replica.untold()) else { return };
+        if self.directory.get(group).is_some_and(|group| group.replicas.len() > 1) {
+            self.leading.untold.entry(group).or_insert(executed);
+            self.leading.tell_at.get_or_insert(now + PROGRESS_AFTER);
+        }
+    }
+
+    pub(super) fn next_progress(&self) -> Option<Time> {
+        self.leading.tell_at.filter(|_| self.membership.is_active())
+    }
+
+    /// The time has come to tell followers what no request has told them.
+    pub(super) fn tell_progress(&mut self, now: Time) {
+        if self.next_progress().is_none_or(|at| at > now) {
+            return;
+        }
+        self.leading.tell_at = None;
+        for (group, before) in core::mem::take(&mut self.leading.untold) {
+            let Some(hosted) = self.hosted.get(&group) else { continue };
+            let late = hosted.replica.proven() < before;
+            if let Some(executed) = hosted.replica.untold().filter(|_| late) {
+                self.order(now, Ordered::Progress(Progress { group, executed, trial: None }));
+            }
+            self.note_untold(now, group);
+        }
+    }
+
+    /// A replica here is to try a call that another died of.
+    pub(super) fn order_trial(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        (executed, call): (u64, Option<(ClientId, u64)>),
+        mut deaths: Vec<Death>,
+    ) {
+        // Its caller still asks for it: nobody has answered it.
+        let asked = call.and_then(|(client, number)| self.callers.get(&(group, client, number)));
+        if asked.is_some() {
+            deaths.iter_mut().for_each(|death| death.unanswered = true);
+        }
+        let trial = Some(Trial { node: self.me.node, deaths });
+        self.order(now, Ordered::Progress(Progress { group, executed, trial }));
+    }
+
+    /// A replica says how far it is.
+    pub(super) fn act_on_progress(
+        &mut self,
+        now: Time,
+        sender: Member,
+        sequence: u64,
+        progress: Progress,
+        payload: &Bytes,
+    ) {
+        let id = progress.group;
+        let group = self.directory.get(id);
+        if !group.is_some_and(|group| group.synced().any(|member| member == sender)) {
+            return; // its history may be another
+        }
+        if !self.take_part(id, sequence, payload) {
+            return;
+        }
+        let own = sender == self.me;
+        self.with_replica(now, id, |replica, fx| replica.progress(progress, own, sequence, fx));
+        if own {
+            self.leading.unheld.insert(id);
+            self.go_on_trying(now);
+        }
+    }
+
+    /// A replica says that nobody is to execute a call.
+    pub(super) fn act_on_poisoned(
+        &mut self,
+        now: Time,
+        sender: Member,
+        sequence: u64,
+        poisoned: Poisoned,
+        payload: &Bytes,
+    ) {
+        let id = poisoned.group;
+        if self.take_part(id, sequence, payload) {
+            let own = sender == self.me;
+            self.with_replica(now, id, |replica, fx| replica.condemn(poisoned, own, sequence, fx));
+        }
+    }
+
+    /// What is ordered here leads to the group's state, as its requests do. False if the group sleeps.
+    fn take_part(&mut self, id: GroupId, sequence: u64, payload: &Bytes) -> bool {
+        let place = self.place(sequence);
+        if !self.directory.requested(id, place) {
+            return false;
+        }
+        let there = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
+        if let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| there && !hosted.spared) {
+            hosted.taken = place;
+            if is_on_disk(hosted) {
+                self.log_taken(id, place, payload);
+            }
+        }
+        true
+    }
+
+    /// More is held: leaders that wait for that go on.
+    pub(super) fn go_on_trying(&mut self, now: Time) {
+        for id in self.leading.unheld.clone() {
+            let waits = self.hosted.get(&id).and_then(|hosted| hosted.replica.waits_for_hold());
+            if waits.is_some_and(|sequence| !self.is_held(id, sequence)) {
+                continue;
+            }
+            self.leading.unheld.remove(&id);
+            if waits.is_some() {
+                self.with_replica(now, id, |replica, fx| replica.held(fx));
+            }
+        }
+    }
+
+    /// Tells this node's replica who leads, by the table.
+    pub(super) fn reconcile_lead(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.directory.get(id) else { return };
+        let synced: Vec<Member> = group.synced().collect();
+        let me = self.me;
+        self.with_replica(now, id, |replica, fx| replica.led_by(me, &synced, fx));
+    }
+
+    /// The service of this member's replica has died, or is hung.
+    pub(super) fn service_died(&mut self, now: Time, id: GroupId, member: Member, died: Died) {
+        if self.planted.is(Bug::ForgiveDeaths) {
+            return;
+        }
+        let group = self.directory.get(id);
+        if group.is_some_and(|group| group.synced().any(|synced| synced == member)) {
+            self.with_replica(now, id, |replica, fx| replica.member_died(member, died, fx));
+        }
+    }
+
+    /// How far the service of this node's replica is.
+    pub(super) fn reach(&self, id: GroupId) -> Died {
+        let (executed, given) =
+            self.hosted.get(&id).map(|hosted| hosted.replica.reach()).unwrap_or_default();
+        Died { executed, given }
+    }
+
+    /// A client asks a backup for a call that is not executed yet.
+    pub(super) fn take_over(&mut self, now: Time, id: GroupId) {
+        self.with_replica(now, id, |replica, fx| replica.take_over(fx));
+    }
+}
