@@ -42,7 +42,7 @@ pub use moves::MoveError;
 pub use nested::{NestedCall, NestedError, NestedStatus};
 pub use program::ProgramNews;
 pub use restyle::RestyleError;
-pub use status::{GroupStatus, ReplicaStatus, RingStatus, Status};
+pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, Status};
 pub use storage::StorageNews;
 
 /// One thing to do or to know, in the order in which it must happen.
@@ -109,6 +109,9 @@ pub enum Output {
     /// This node's replica of the group is out of it because its service is hung, and executes nothing any more: end the service, and host the
     /// group again with a new one.
     Replace(GroupId),
+    /// The program that served this node's replica of the group has died, and no other replica has the group's state: start it again, and give it
+    /// what follows.
+    Revive(GroupId),
     /// What came of a change of style that this node was asked for: the view that has it.
     Restyled {
         /// The group.

@@ -65,6 +65,8 @@ pub enum Bug {
     ForgetPoison,
     /// What another died of is answered before the order has it that it was executed.
     AnswerTrialEarly,
+    /// A node keeps nothing for a program that dies.
+    DropLogOfDeadProgram,
     /// That a service died with a call is not held against the call.
     ForgiveDeaths,
     /// A read is executed where it comes, without asking whether its node is still in the component.

@@ -292,6 +292,25 @@ impl Directory {
         Change::View
     }
 
+    /// The replica on `member` alone has the state, and its service is to begin anew from what its node has kept. Who is being given the
+    /// state is given it anew.
+    pub(crate) fn stay(&mut self, member: Member, id: GroupId) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        if group.replicas.len() == 1 {
+            return Change::None;
+        }
+        group.advance();
+        let transfer = group.transfer();
+        for replica in &mut group.replicas {
+            if let State::Unsynced { donor, .. } = replica.state
+                && donor == Some(member)
+            {
+                replica.state = State::Unsynced { transfer, donor };
+            }
+        }
+        Change::View
+    }
+
     /// The replica on `member` goes, unless it is needed, and comes anew.
     pub(crate) fn come_anew(&mut self, member: Member, id: GroupId) -> Change {
         let there = self.get(id).is_some_and(|group| group.replica(member).is_some());

@@ -31,8 +31,8 @@ mod tally;
 
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config,
-    DeploymentNews, Deviation, Event, Executed, GroupStatus, HangRule, HostError, Kept,
-    KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError, NestedCall,
+    DeploymentNews, Deviation, Event, Executed, GroupStatus, HangRule, HostError, JournalStatus,
+    Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError, NestedCall,
     NestedError, NestedStatus, Output, ProgramNews, Quorum, ReplicaStatus, RestyleError,
     RingStatus, ServiceOutcome, Status, StorageNews, Suspicion, Ticket,
 };

@@ -69,6 +69,9 @@ enum Mode {
     /// The state is back from the disk, and the service is being given it again; requests wait. With a head, the
     /// snapshot is being read first.
     Recalling { head: Option<StateHead> },
+    /// The program that served it has died, and it is not known yet whether another goes on from what its node has kept. What is
+    /// delivered comes to the journal only.
+    Fallen,
     /// Its group is cold passive no more, and gets this style here: the service executes what the log has, and requests wait.
     Launching { style: Style, alone: bool },
 }
@@ -157,6 +160,8 @@ enum Waiting {
     },
     /// A snapshot must be taken at this very place of the order.
     Snapshot(ViewNumber),
+    /// The state is to be kept.
+    Keep,
     /// The group has this style from here on.
     Style {
         style: Style,
@@ -176,7 +181,8 @@ impl Waiting {
 
 pub(crate) struct Replica {
     group: GroupId,
-    on_disk: bool,
+    /// What it takes is kept, on a disk or for another program.
+    keeps: bool,
     planted: Planted,
     /// The group's, when all that waits is done.
     style: Style,
@@ -239,11 +245,11 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(group: GroupId, style: Style, on_disk: bool, planted: Planted) -> Replica {
+    pub(crate) fn new(group: GroupId, style: Style, keeps: bool, planted: Planted) -> Replica {
         let votes = style.votes();
         Replica {
             group,
-            on_disk,
+            keeps,
             planted,
             style,
             told: style,
@@ -306,6 +312,7 @@ impl Replica {
                 | Mode::Draining
                 | Mode::Snapshotting
                 | Mode::Recalling { .. }
+                | Mode::Fallen
                 | Mode::Launching { .. }
         )
     }
@@ -400,7 +407,7 @@ impl Replica {
         match self.mode {
             Mode::Live if self.cold.is_some() => self.log(arrival, effects),
             Mode::Live => self.apply(arrival, effects),
-            Mode::Idle | Mode::Draining => {}
+            Mode::Idle | Mode::Draining | Mode::Fallen => {}
             Mode::Joining { .. } | Mode::Restoring { .. } if self.planted.is(Bug::DropBacklog) => {}
             Mode::Launching { .. } if self.planted.is(Bug::LaunchTooEarly) => {
                 self.apply(arrival, effects);
@@ -634,6 +641,7 @@ impl Replica {
                 self.take(number, bytes, effects);
             }
             Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
+            Waiting::Keep => self.take_to_keep(effects),
             Waiting::Style { style, alone } => self.take_style(style, alone, effects),
         }
     }

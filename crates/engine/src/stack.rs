@@ -8,6 +8,7 @@
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
 //! - `stack/leading.rs`: who executes a call first, and what kills whoever executes it
+//! - `stack/journal.rs`: what is kept for programs that die
 //! - `stack/hung.rs`: replicas whose services are hung
 //! - `stack/managing.rs`: what the manager sees and asks for
 //! - `stack/nested.rs`: groups that call groups
@@ -25,6 +26,7 @@ mod delivery;
 mod deputies;
 mod hosting;
 mod hung;
+mod journal;
 mod keys;
 mod leading;
 mod managing;
@@ -65,6 +67,7 @@ use crate::replica::{Effect, Replica};
 use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
 use cold::ColdTimes;
+use journal::Journal;
 use leading::Leading;
 use managing::Told as ToldUsage;
 use moves::{Motive, Moving};
@@ -118,6 +121,10 @@ struct Hosted {
     yields: Option<(Yield, bool)>,
     /// The group would not have it: it is not tried again.
     refused: bool,
+    /// What is kept in case that its program dies.
+    journal: Option<Journal>,
+    /// Its program has died, and what that leads to has no place in the order yet.
+    fallen: bool,
     /// Its service died, and how far it was.
     died: Option<Died>,
     /// The ring on which its coming or going was ordered last.
@@ -452,6 +459,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.ask_for_views(now);
         any |= self.pump_ballots(now);
         any |= self.pump_hung(now);
+        any |= self.pump_fallen(now);
         any |= self.pump_bench(now);
         if let Some(patience_ends) = self.leaving {
             any |= self.leave_ring_if_done(now, patience_ends);
@@ -548,6 +556,7 @@ impl<O: Ordering> Stack<O> {
                 executed: hosted.and_then(|hosted| hosted.replica.executed()),
                 hung: self.hung.contains(&id),
                 log: hosted.and_then(Hosted::log_status),
+                journal: hosted.and_then(|hosted| Some(hosted.journal.as_ref()?.status())),
             }
         });
         let mut groups: Vec<GroupStatus> = groups.collect();

@@ -281,7 +281,7 @@ mod tests {
 
     fn ballot(opening: Option<u64>, first: u64, outcomes: &[u8]) -> Ballot {
         let digests = outcomes.iter().map(|outcome| Digest([*outcome; 16])).collect();
-        Ballot { group: GroupId(1), since: 0, opening, first, proven: 0, digests }
+        Ballot { group: GroupId(1), since: 0, opening, first, proven: 0, begun: false, digests }
     }
 
     fn all() -> Vec<Member> {

@@ -236,6 +236,12 @@ pub const MAX_SERVING: usize = 4_096;
 /// Bytes of their arguments. As [`MAX_SERVING`].
 pub const MAX_SERVING_BYTES: usize = MAX_COMMAND_BYTES / 4;
 
+/// Messages since the last state that a node keeps for a program that may die, and their bytes: beyond that it keeps nothing until
+/// there is another state.
+pub const MAX_JOURNAL: usize = 65_536;
+/// As [`MAX_JOURNAL`].
+pub const MAX_JOURNAL_BYTES: usize = 128 << 20;
+
 /// Poisonous calls of a group that are kept for people: the oldest is forgotten first.
 pub const MAX_POISONED: usize = 64;
 /// Bytes of a poisonous call's arguments that are kept for people.

@@ -66,6 +66,21 @@ pub struct GroupStatus {
     pub hung: bool,
     /// If the group is a cold passive one and this node's replica has its state.
     pub log: Option<LogStatus>,
+    /// If a program serves this node's replica: what is kept here in case that it dies.
+    pub journal: Option<JournalStatus>,
+}
+
+/// What a node keeps in case that a program dies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalStatus {
+    /// The group's state follows from it.
+    pub whole: bool,
+    /// Messages that were delivered since the state was taken.
+    pub records: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// Bytes of the state.
+    pub state_bytes: usize,
 }
 
 /// One replica of a group.

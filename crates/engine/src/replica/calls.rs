@@ -322,6 +322,9 @@ impl Replica {
 
     /// A call that a handler of the group makes has ended, at this place of the order.
     pub(crate) fn nested_end(&mut self, end: NestedEnd, sequence: u64, effects: &mut Vec<Effect>) {
+        if matches!(self.mode, Mode::Fallen) {
+            return; // it is in the journal
+        }
         let launching = matches!(self.mode, Mode::Launching { .. });
         if self.cold.is_some() && (launching || matches!(self.mode, Mode::Live)) {
             let logged = self.log_end(&end, sequence, effects);
@@ -415,6 +418,11 @@ impl Replica {
     /// The service has been given calls that it has not answered.
     pub(crate) fn runs_handlers(&self) -> bool {
         !self.calls.handlers.is_empty()
+    }
+
+    /// The handler that runs has called another group.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.calls.handlers.front().is_some_and(|(_, handler)| handler.made > 0)
     }
 
     /// Another replica of the group has had this call ordered; the handler here may not have come so far.

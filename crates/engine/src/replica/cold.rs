@@ -426,7 +426,7 @@ impl Replica {
     }
 
     /// The service runs here no more; checkpoint and log stay.
-    fn stop(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn stop(&mut self, effects: &mut Vec<Effect>) {
         self.cold.as_mut().expect("its group logs").running = None;
         self.forget_handlers(effects);
         self.tasks.clear();

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::ordered::{Death, End, Ordered, Poisoned};
+use wire::ordered::{Death, End, Ordered};
 use wire::{ClientId, ViewNumber};
 
 use super::{Ask, Child, Mandate, Slip};
@@ -17,12 +17,10 @@ pub(crate) enum Effect {
     Run(Command),
     /// Order this message.
     Order(Ordered),
-    /// Order that this replica tries the next call, which is this client's and of which these died, after it has executed so many.
-    Try { executed: u64, call: Option<(ClientId, u64)>, deaths: Vec<Death> },
+    /// These may have died of the next call, which is this client's: order that this replica tries it, or that nobody executes it.
+    Suspect { number: u64, call: Option<(ClientId, u64)>, deaths: Vec<Death> },
     /// Order that this replica has executed so many calls.
     Tell(u64),
-    /// Order that nobody executes this call.
-    Convict(Poisoned),
     /// This is the answer to this call, for whoever waits for it here.
     Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
     /// It has a place in the order, if somebody waits for it here: that of what is being delivered.
@@ -46,9 +44,11 @@ pub(crate) enum Effect {
     /// The primary's service cannot say what it has changed, or take up what it is to go on from, or what it has is not what
     /// the others have: another must go on.
     Unfit,
-    /// For a group on disk: the state begins, or is of no use any more ([`wire::kept`]).
+    /// The service is asked here for the state that is to be kept.
+    Keeping,
+    /// For what is kept: the state begins, or is of no use any more ([`wire::kept`]).
     Mark(u8),
-    /// For a group on disk: the state is to be kept. With a transfer it is the one that this brought, which is over
+    /// The state is to be kept. With a transfer it is the one that this brought, which is over
     /// when the disk has it.
     Store { state: Bytes, transfer: Option<ViewNumber> },
     /// A voting replica may have something to tell.

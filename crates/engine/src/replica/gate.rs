@@ -74,12 +74,7 @@ impl Replica {
             match self.lead.verdict(number, arrived, self.executed, self.planted) {
                 Verdict::Go => self.release(effects),
                 Verdict::Wait => return,
-                Verdict::Try(deaths) => return self.try_next(number, deaths, effects),
-                Verdict::Convict(nodes) => {
-                    self.lead.speaks();
-                    let poisoned = Poisoned { group: self.group, number, nodes };
-                    return effects.push(Effect::Convict(poisoned));
-                }
+                Verdict::Suspect(deaths) => return self.suspect_next(number, deaths, effects),
             }
         }
     }
@@ -92,11 +87,11 @@ impl Replica {
         effects.push(Effect::Run(command));
     }
 
-    /// The next call may kill: the order is to have it that it is tried here.
-    fn try_next(&mut self, number: u64, deaths: Vec<Death>, effects: &mut Vec<Effect>) {
+    /// The next call may kill: the order is to have it that it is tried here, or executed by nobody.
+    fn suspect_next(&mut self, number: u64, deaths: Vec<Death>, effects: &mut Vec<Effect>) {
         let call = self.call_at_gate();
         self.lead.speaks();
-        effects.push(Effect::Try { executed: number - 1, call, deaths });
+        effects.push(Effect::Suspect { number, call, deaths });
     }
 
     /// The call that is the next to pass.
@@ -157,6 +152,14 @@ impl Replica {
     pub(crate) fn prove(&mut self, executed: u64, sequence: u64, effects: &mut Vec<Effect>) {
         if executed > self.lead.proven() {
             self.lead.prove(executed, Some(sequence));
+            self.open_gate(effects);
+        }
+    }
+
+    /// The group's leader executes this call, and the others are to do so, too.
+    pub(crate) fn allow(&mut self, number: u64, effects: &mut Vec<Effect>) {
+        if number > self.lead.proven() {
+            self.lead.allow(number);
             self.open_gate(effects);
         }
     }
@@ -226,7 +229,7 @@ impl Replica {
         let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.front() else { return };
         let (number, arrived) = (*number, *arrived);
         if self.executed + 1 == number && self.lead.may_take_over(number, arrived) {
-            self.try_next(number, Vec::new(), effects);
+            self.suspect_next(number, Vec::new(), effects);
         }
     }
 
@@ -300,7 +303,7 @@ fn ticket_of(command: &Command) -> Option<Ticket> {
 
 /// What its caller is told: the same at every replica.
 fn reason(nodes: &[NodeId]) -> String {
-    let names: Vec<String> = nodes.iter().map(|node| format!("node {node}")).collect();
+    let names: Vec<String> = nodes.iter().map(|node| format!("node {}", node.0)).collect();
     format!(
         "the request ended the services that executed it, at {}: it has changed nothing and is not executed again; \
          look at what it asks for with `steadfast poisoned`, and mend the service before it is sent again",

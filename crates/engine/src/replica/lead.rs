@@ -16,9 +16,6 @@ use wire::{Member, NodeId};
 
 use crate::bug::{Bug, Planted};
 
-/// So many services die of a call before it is executed no more.
-const ENOUGH: usize = 2;
-
 /// What may be done with a call that is the next to be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -26,10 +23,8 @@ pub(super) enum Verdict {
     Go,
     /// Not yet: what is to come first will be delivered.
     Wait,
-    /// It may be executed when the order has this.
-    Try(Vec<Death>),
-    /// It may never be executed, as the order is to say.
-    Convict(Vec<NodeId>),
+    /// These may have died of it: the order is to say first whether it is tried.
+    Suspect(Vec<Death>),
 }
 
 /// Calls that arrived up to here were given to a leader that is gone, and to nobody else.
@@ -69,6 +64,8 @@ pub(super) struct Lead {
     unproven: VecDeque<u64>,
     /// A replica has executed all calls up to this one.
     proven: u64,
+    /// The leader has begun this call, and waits for the others to do so, too.
+    allowed: u64,
     suspicions: VecDeque<Suspicion>,
     /// Calls that a service was given and had not answered when it died.
     accused: BTreeMap<u64, Vec<Death>>,
@@ -94,6 +91,7 @@ impl Lead {
     pub(super) fn go_on_from(&mut self, executed: u64) {
         self.last = executed;
         self.unproven.clear();
+        self.poisoned.retain(|number, _| *number > executed);
     }
 
     /// A request is delivered.
@@ -167,6 +165,11 @@ impl Lead {
         self.forget_former();
     }
 
+    /// The leader has come so far in this call that the others are to execute it with it.
+    pub(super) fn allow(&mut self, number: u64) {
+        self.allowed = self.allowed.max(number);
+    }
+
     /// What is settled of the past is not kept.
     fn forget_former(&mut self) {
         let Some(&first) = self.unproven.front() else { return };
@@ -221,7 +224,7 @@ impl Lead {
         executed: u64,
         planted: Planted,
     ) -> Verdict {
-        if number <= self.proven || planted.is(Bug::ExecuteEverywhere) {
+        if number <= self.proven.max(self.allowed) || planted.is(Bug::ExecuteEverywhere) {
             return Verdict::Go;
         }
         let me = self.me.map(|me| me.node);
@@ -237,14 +240,7 @@ impl Lead {
         match self.suspicion(number, arrived) {
             // It runs alone: whoever dies then has died of it.
             Some(_) if executed + 1 < number => Verdict::Wait,
-            Some(deaths) => {
-                let sure = deaths.iter().filter(|death| death.unanswered).count();
-                let enough = if planted.is(Bug::RetryPoison) { usize::MAX } else { ENOUGH };
-                match sure >= enough {
-                    true => Verdict::Convict(deaths.iter().map(|death| death.node).collect()),
-                    false => Verdict::Try(deaths.clone()),
-                }
-            }
+            Some(deaths) => Verdict::Suspect(deaths.clone()),
             None if self.trial.is_some() => Verdict::Wait,
             None => Verdict::Go,
         }
@@ -325,6 +321,13 @@ impl Lead {
         }
     }
 
+    /// A log says so, in which as many calls as this were said to be executed before.
+    pub(super) fn condemn_again(&mut self, number: u64, nodes: Vec<NodeId>, proven: u64) {
+        if number > proven {
+            self.poisoned.entry(number).or_insert(nodes);
+        }
+    }
+
     /// By the last view these have the state, the first of them leads.
     pub(super) fn view(&mut self, me: Member, synced: &[Member], first_unproven: Option<u64>) {
         self.me = Some(me);
@@ -334,6 +337,11 @@ impl Lead {
             self.lose(member, first_unproven);
         }
         self.confessed = None;
+        let gone = |(_, trial): &mut (u64, Trial)| synced.iter().all(|it| it.node != trial.node);
+        if let Some((number, Trial { node, .. })) = self.trial.take_if(gone) {
+            // It said so before it began, and would have said what it answered.
+            self.accuse(number, Death { node, unanswered: true });
+        }
         let leader = synced.first().copied();
         if let Some(before) = self.leader.filter(|before| Some(*before) != leader) {
             self.former.push_back((self.arrived, before));
@@ -368,15 +376,14 @@ impl Lead {
     /// proven.
     fn lose(&mut self, member: Member, first_unproven: Option<u64>) {
         let first = first_unproven.unwrap_or(u64::MAX);
-        let tried = self.trial.take_if(|(_, trial)| trial.node == member.node);
+        let tries = self.trial.as_ref().is_some_and(|(_, trial)| trial.node == member.node);
         let pending = !self.accused.is_empty()
             || self.suspicions.back().is_some_and(|last| last.upto >= first);
-        if let Some((number, _)) = tried {
-            // It said so before it began, and would have said what it answered.
-            self.accuse(number, Death { node: member.node, unanswered: true });
-        } else if self.leader_of(first) == Some(member)
+        // Who tries a call has been given no other.
+        if self.leader_of(first) == Some(member)
             && self.confessed != Some(member)
             && !pending
+            && !tries
         {
             let former = self.former.iter().find(|(_, former)| *former == member);
             let upto = former.map_or(self.arrived, |(upto, _)| *upto);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::ordered::{Ordered, Poisoned, Progress, ReplicaState, StateHead};
+use wire::ordered::{Ordered, Poisoned, Progress, ReplicaState, StateHead, Told};
 
 use super::calls::due;
 use super::{Arrival, Effect, Mode, Replica, Task, Waiting};
@@ -13,36 +13,60 @@ use crate::api::Command;
 use crate::bug::Bug;
 
 impl Replica {
-    /// Of a group on disk the log is told what the replica's state is.
+    /// Where something is kept, that is told what the replica's state is.
     pub(super) fn mark(&self, kind: u8, effects: &mut Vec<Effect>) {
-        if self.on_disk {
+        if self.keeps {
             effects.push(Effect::Mark(kind));
         }
     }
 
     /// A snapshot could be taken now.
     pub(crate) fn may_snapshot(&self) -> bool {
-        matches!(self.mode, Mode::Live)
+        matches!(self.mode, Mode::Live) && self.cold.is_none()
     }
 
-    /// The state as it is now is to be kept on disk. Requests wait until it is taken.
+    /// The state is to be kept as it is now; of a passive group's primary, as soon as what it has executed is ordered. Requests wait until it
+    /// is taken.
     pub(crate) fn keep(&mut self, effects: &mut Vec<Effect>) {
         assert!(self.may_snapshot(), "it is asked first");
+        if self.is_ahead() {
+            self.mode = Mode::Draining;
+            return self.waiting.push_back(Waiting::Keep);
+        }
+        self.take_to_keep(effects);
+    }
+
+    pub(super) fn take_to_keep(&mut self, effects: &mut Vec<Effect>) {
         self.mode = Mode::Snapshotting;
+        effects.push(Effect::Keeping);
         let ticket = self.give(Task::Keep);
         self.run(Command::Snapshot { ticket }, effects);
     }
 
     /// The disk has given this back: a state, or the service's initial one, and what was taken since.
-    pub(crate) fn recall(
+    pub(crate) fn recall_from_disk(
         &mut self,
         now: Time,
         state: Option<Bytes>,
         log: Vec<Bytes>,
         effects: &mut Vec<Effect>,
     ) {
+        self.recall(now, state, (log, Vec::new()), effects);
+    }
+
+    /// The service begins with this state, or its initial one, and is given what was taken since; and then what waits behind that.
+    fn recall(
+        &mut self,
+        now: Time,
+        state: Option<Bytes>,
+        (log, behind): (Vec<Bytes>, Vec<Waiting>),
+        effects: &mut Vec<Effect>,
+    ) {
+        self.mode = Mode::Recalling { head: None };
         self.recollect(now, &log);
+        self.waiting.extend(behind);
         let Some(state) = state else {
+            self.begin_to_vote(effects);
             return self.go_on(effects);
         };
         match ReplicaState::decode(&state) {
@@ -68,6 +92,7 @@ impl Replica {
             }
             Ok(()) => {
                 self.adopt(head);
+                self.begin_to_vote(effects);
                 self.go_on(effects);
             }
             Err(reason) => self.unreadable(&reason, effects),
@@ -83,25 +108,78 @@ impl Replica {
         self.mode = Mode::Idle;
     }
 
+    /// Requests and checkpoint are here, whatever becomes of the service: its group is a cold passive one.
+    pub(crate) fn has_log(&self) -> bool {
+        self.cold.is_some() && !self.begins_log() && matches!(self.mode, Mode::Live)
+    }
+
+    /// Its program has died. What it was given is given to the next one, if that is to go on from here.
+    pub(crate) fn fall(&mut self, effects: &mut Vec<Effect>) {
+        self.service_runs = false;
+        self.used = false;
+        if self.cold.is_some() {
+            return self.stop(effects);
+        }
+        self.forget_handlers(effects);
+        self.tasks.clear();
+        self.close_gate();
+        self.primary.forget();
+        self.mode = Mode::Fallen;
+    }
+
+    /// Another program goes on from this state and what was delivered since; of a cold passive group, from what its log has.
+    pub(crate) fn rise(
+        &mut self,
+        now: Time,
+        kept: Option<(Option<Bytes>, Vec<Bytes>)>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (Mode::Fallen, Some((state, log))) = (&self.mode, kept) else { return };
+        let is_read = |waiting: &Waiting| matches!(waiting, Waiting::Read { .. });
+        let mut behind: Vec<Waiting> =
+            core::mem::take(&mut self.waiting).into_iter().filter(is_read).collect();
+        let served = (self.serving, self.reading);
+        let lead = core::mem::take(&mut self.lead);
+        let style = core::mem::replace(&mut self.style, self.told);
+        if style != self.told {
+            behind.push(Waiting::Style { style, alone: true });
+        }
+        self.forget(effects);
+        (self.serving, self.reading) = served;
+        self.lead = lead;
+        self.lead.go_on_from(0);
+        self.recall(now, state, (log, behind), effects);
+        self.style = style;
+    }
+
     /// What the replica took, as it was delivered, is to be executed again as far as it is known that it can be. What the log tells of that
     /// counts before all else: the last call of the log may be known by nobody to have been executed.
     fn recollect(&mut self, now: Time, log: &[Bytes]) {
-        let arrived = self.lead.arrived();
+        let (arrived, mut proven) = (self.lead.arrived(), 0);
         for payload in log {
             match Ordered::decode(payload) {
                 // When it was ordered nobody here knows: if the calls of its handler have not ended, they have all of their time again.
                 Ok(Ordered::Request(request)) => {
-                    self.lead.prove(request.proven, None);
+                    proven = request.proven.max(proven);
+                    self.lead.prove(proven, None);
                     let due = due(now, &request);
                     let arrival = Arrival { request, due, elsewhere: false, arrived };
                     self.waiting.push_back(Waiting::Request(arrival));
                 }
+                Ok(Ordered::PrimaryChunk(chunk)) if chunk.what == Told::Update => {
+                    let (number, bytes) = (chunk.number, self.updates.pieces.put(&chunk));
+                    if chunk.last {
+                        self.waiting_bytes += bytes.as_ref().map_or(0, Bytes::len);
+                        self.waiting.push_back(Waiting::Update { number, bytes });
+                    }
+                }
                 Ok(Ordered::NestedEnd(end)) => self.waiting.push_back(Waiting::NestedEnd(end, 0)),
                 Ok(Ordered::Progress(Progress { executed, trial, .. })) => {
+                    proven = executed.max(proven);
                     self.lead.progress(executed, trial, false, 0);
                 }
                 Ok(Ordered::Poisoned(Poisoned { number, nodes, .. })) => {
-                    self.lead.condemn(number, nodes, false, 0);
+                    self.lead.condemn_again(number, nodes, proven);
                 }
                 // What it did not take is not in its log.
                 _ => {}

@@ -49,6 +49,7 @@ impl Replica {
                 self.renew_service(!style.logs(), effects);
             }
             Mode::Live | Mode::Draining => self.take_style(style, alone, effects),
+            Mode::Fallen => {} // the next program is told when it has come so far
             Mode::Snapshotting
             | Mode::Joining { .. }
             | Mode::Restoring { .. }

@@ -50,6 +50,7 @@ impl Replica {
             }
             Mode::Snapshotting
             | Mode::Draining
+            | Mode::Fallen
             | Mode::Recalling { .. }
             | Mode::Launching { .. } => {
                 self.begin_to_read(bytes);

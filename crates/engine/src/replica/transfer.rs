@@ -145,7 +145,7 @@ impl Replica {
     fn transferred(&mut self, transfer: ViewNumber, state: Bytes, effects: &mut Vec<Effect>) {
         let group = self.group;
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
-        effects.push(match self.on_disk {
+        effects.push(match self.keeps {
             true => Effect::Store { state, transfer: Some(transfer) },
             false => Effect::Order(Ordered::Synced(Synced { group, transfer })),
         });

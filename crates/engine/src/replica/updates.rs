@@ -20,7 +20,7 @@ pub(super) struct Updates {
     pub(super) taken: u64,
     /// Ordered time by what is in them, and was ordered before: as all have it. The primary's own goes on with what it executes.
     pub(super) clock: Time,
-    pieces: Pieces,
+    pub(super) pieces: Pieces,
 }
 
 /// Puts together what a primary tells in pieces.
@@ -79,7 +79,7 @@ impl Replica {
             return;
         }
         match self.mode {
-            Mode::Idle => {}
+            Mode::Idle | Mode::Fallen => {}
             Mode::Live => self.take(chunk.number, bytes, effects),
             Mode::Draining
             | Mode::Snapshotting
@@ -112,7 +112,8 @@ impl Replica {
             | Waiting::Read { .. }
             | Waiting::NestedEnd(..)
             | Waiting::Style { .. }
-            | Waiting::Snapshot(_) => 0,
+            | Waiting::Snapshot(_)
+            | Waiting::Keep => 0,
         };
         let full = self.waiting.len() >= MAX_JOIN_BACKLOG
             || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;
@@ -157,6 +158,7 @@ impl Replica {
             answer(client, number, asked, outcome, effects);
         }
         self.lead.skip(calls.len() as u64);
+        self.open_gate(effects); // the primary has executed all that came before
         let ticket = self.give(Task::Apply { calls });
         self.run(Command::Apply { ticket, change }, effects);
     }

@@ -477,6 +477,21 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// The service of this node's replica executes nothing more, and another replica has the group's state: who waits here for what it has not
+    /// answered is to ask there, and is told so at once.
+    pub(super) fn send_on(&mut self, group: GroupId) {
+        for call in self.callers.of_group(group) {
+            let given = self.callers.get(&call).is_some_and(|waiting| {
+                let stage = matches!(waiting.stage, Stage::Ordered | Stage::Delivered { .. });
+                stage && waiting.outcome.is_none()
+            });
+            if given {
+                self.conclude(call, Outcome::Gone);
+            }
+        }
+        self.lose_calls(group);
+    }
+
     fn refuse(&mut self, caller: Caller, request: &Request, refusal: Refusal, reason: String) {
         self.send_reply(caller, request, Outcome::Refused(refusal, reason));
     }

@@ -7,7 +7,6 @@ use wire::kept::NodeRecord;
 use wire::ordered::{Hold, Install, Move, Ordered, Place, Request, Restyle};
 use wire::{GroupId, Member, RingId, Time};
 
-use super::storage::is_on_disk;
 use super::{FORMING_GRACE, Held, JOIN_GRACE, JOIN_ROUNDS, MAX_DEFERRED, Stack};
 use crate::api::{Event, Output};
 use crate::bug::Bug;
@@ -279,7 +278,15 @@ impl<O: Ordering> Stack<O> {
                     self.service_died(now, leave.group, sender, died);
                 }
                 let before = self.directory.get(leave.group).cloned();
+                let alone = before.as_ref().is_some_and(|group| group.synced().eq([sender]));
                 let change = match leave.returns {
+                    // Its node has kept what the group's state follows from.
+                    _ if leave.died.is_some() && alone => {
+                        // It votes anew on what it executes again.
+                        self.tallies.remove(&leave.group);
+                        self.arrears.remove(&leave.group);
+                        self.directory.stay(sender, leave.group)
+                    }
                     true => self.directory.come_anew(sender, leave.group),
                     false => self.directory.leave(sender, leave.group),
                 };
@@ -294,6 +301,9 @@ impl<O: Ordering> Stack<O> {
                 self.changed(now, leave.group, change);
                 if change == Change::None {
                     self.reconcile_lead(now, leave.group);
+                }
+                if sender == self.me {
+                    self.rise(now, leave.group);
                 }
                 self.count_votes(now, leave.group);
             }
@@ -312,7 +322,9 @@ impl<O: Ordering> Stack<O> {
             Ordered::Restyle(restyle) => self.act_on_restyle(now, sender, restyle),
             Ordered::Rank(rank) => self.act_on_rank(now, &rank),
             Ordered::Demote(demote) => self.act_on_demote(now, sender, demote),
-            Ordered::PrimaryChunk(chunk) => self.act_on_update(now, sender, sequence, &chunk),
+            Ordered::PrimaryChunk(chunk) => {
+                self.act_on_update(now, sender, sequence, &chunk, payload);
+            }
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.act_on_relay(sender, relay),
             Ordered::Key(step) => self.act_on_key(sender, step),
@@ -364,7 +376,6 @@ impl<O: Ordering> Stack<O> {
         if known.is_some_and(|group| group.options.style.executes(group.standing(self.me))) {
             if let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| !hosted.spared) {
                 hosted.taken = place;
-                let on_disk = is_on_disk(hosted);
                 // Only a replica with the state can answer; others leave the call to who has it.
                 if hosted.replica.has_state() {
                     self.callers.delivered(&call, sequence);
@@ -372,9 +383,7 @@ impl<O: Ordering> Stack<O> {
                         self.stand_in(now, sender, sequence, &request);
                     }
                 }
-                if on_disk {
-                    self.log_taken(group, place, payload);
-                }
+                self.keep_taken(group, payload);
             }
             if self.hosted.contains_key(&group) {
                 self.owe_end(now, &request, sequence);
@@ -384,6 +393,7 @@ impl<O: Ordering> Stack<O> {
                 replica.prove(request.proven, sequence, effects);
                 replica.deliver(now, request, elsewhere, effects);
             });
+            self.cut_journal(now, group);
         }
         if sender == self.me {
             self.callers.not_taken(&call);

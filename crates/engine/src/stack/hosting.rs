@@ -13,7 +13,7 @@ use wire::{GroupId, Member, Time, ViewNumber};
 
 use super::cold::{ColdTimes, Milestone};
 use super::storage::{Logged, is_on_disk};
-use super::{Hosted, Motive, Penance, Stack};
+use super::{Hosted, Journal, Motive, Penance, Stack};
 use crate::api::{Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
 use crate::directory::{Group, State};
@@ -33,6 +33,30 @@ impl<O: Ordering> Stack<O> {
         now: Time,
         name: &str,
         options: GroupOptions,
+    ) -> Result<GroupId, HostError> {
+        self.host_served(now, name, options, None)
+    }
+
+    /// The same, of a replica that a program serves: that may die while the node lives, and is started again
+    /// ([`Stack::service_lost`]).
+    ///
+    /// # Errors
+    /// As [`Stack::host`].
+    pub fn host_program(
+        &mut self,
+        now: Time,
+        name: &str,
+        options: GroupOptions,
+    ) -> Result<GroupId, HostError> {
+        self.host_served(now, name, options, Some(Journal::default()))
+    }
+
+    fn host_served(
+        &mut self,
+        now: Time,
+        name: &str,
+        options: GroupOptions,
+        journal: Option<Journal>,
     ) -> Result<GroupId, HostError> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(HostError::Name(name.len()));
@@ -54,7 +78,7 @@ impl<O: Ordering> Stack<O> {
         let hosted = Hosted {
             name: name.into(),
             options,
-            replica: Replica::new(id, options.style, on_disk, self.planted),
+            replica: Replica::new(id, options.style, on_disk || journal.is_some(), self.planted),
             taken: Place::default(),
             settled: false,
             leaving: false,
@@ -65,6 +89,8 @@ impl<O: Ordering> Stack<O> {
             cold: ColdTimes::default(),
             yields: None,
             refused: false,
+            journal,
+            fallen: false,
             died: None,
             asked: None,
             coming: false,
@@ -176,13 +202,12 @@ impl<O: Ordering> Stack<O> {
             match effect {
                 Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),
                 Effect::Order(ordered) => self.order(now, ordered),
-                Effect::Try { executed, call, deaths } => {
-                    self.order_trial(now, group, (executed, call), deaths);
+                Effect::Suspect { number, call, deaths } => {
+                    self.try_or_condemn(now, group, (number, call), deaths);
                 }
                 Effect::Tell(executed) => {
                     self.order(now, Ordered::Progress(Progress { group, executed, trial: None }));
                 }
-                Effect::Convict(poisoned) => self.order(now, Ordered::Poisoned(poisoned)),
                 Effect::Vote(slip) => self.order_votes(now, group, slip),
                 Effect::Answer { client, number, outcome } => {
                     self.answer((group, client, number), outcome);
@@ -208,6 +233,7 @@ impl<O: Ordering> Stack<O> {
                 Effect::Overflow => self.rejoin(now, group),
                 Effect::Unfit => self.resign(now, group),
                 Effect::Mark(kind) => self.mark(group, kind),
+                Effect::Keeping => self.keeping(group),
                 Effect::Store { state, transfer } => self.store_state(now, group, state, transfer),
                 Effect::Cast => {
                     self.ballots_due.insert(group);
@@ -257,7 +283,11 @@ impl<O: Ordering> Stack<O> {
             let kept_out = hosted.penance.kept_out && !hosted.leaving;
             // A replica of a life that no disk knows of could not say later that it had stored nothing.
             let unknown = is_on_disk(hosted) && new_disk && !hosted.leaving;
-            let done = hosted.asked == Some(ring) || hosted.kept || idle || there != hosted.leaving;
+            let done = hosted.asked == Some(ring)
+                || hosted.kept
+                || hosted.fallen
+                || idle
+                || there != hosted.leaving;
             if done || needed || kept_out || unknown {
                 continue;
             }
@@ -361,6 +391,9 @@ impl<O: Ordering> Stack<O> {
         if hosted.abandoned {
             return self.drop_if_done(id);
         }
+        if hosted.fallen {
+            return self.reconcile_lead(now, id);
+        }
         if hosted.lost && state.is_some() {
             return;
         }
@@ -432,7 +465,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// Takes the state for those whom this node is to give it, at this place of the order.
-    fn give_states(&mut self, now: Time, id: GroupId) {
+    pub(super) fn give_states(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.directory.get(id) else { return };
         let me = self.me;
         let wanted: Vec<(ViewNumber, Member)> = group
@@ -450,7 +483,7 @@ impl<O: Ordering> Stack<O> {
         });
     }
 
-    fn drop_if_done(&mut self, id: GroupId) {
+    pub(super) fn drop_if_done(&mut self, id: GroupId) {
         let there = self.directory.get(id).is_some_and(|group| group.knows(self.me));
         let done = |hosted: &Hosted| {
             let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state();

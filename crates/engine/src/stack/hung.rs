@@ -90,7 +90,7 @@ impl<O: Ordering> Stack<O> {
         let change = self.directory.leave(sender, id);
         self.changed(now, id, change);
         if sender == self.me {
-            self.lose_calls(id);
+            self.send_on(id);
         }
         if change != Change::Removed {
             self.count_votes(now, id);

@@ -9,12 +9,14 @@ use wire::ordered::{Death, Died, Ordered, Poisoned, Progress, Trial};
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
 use super::Stack;
-use super::storage::is_on_disk;
 use crate::bug::Bug;
 use crate::ordering::Ordering;
 
 /// What a leader has executed is told by the next request that its node orders; after this time by itself.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1);
+
+/// So many services die of a call before it is executed no more.
+const ENOUGH: usize = 2;
 
 /// What leaders here have to tell.
 #[derive(Debug, Default)]
@@ -58,12 +60,12 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// A replica here is to try a call that another died of.
-    pub(super) fn order_trial(
+    /// A replica here leads, and others may have died of the next call: it is tried, unless it is certain that two did.
+    pub(super) fn try_or_condemn(
         &mut self,
         now: Time,
         group: GroupId,
-        (executed, call): (u64, Option<(ClientId, u64)>),
+        (number, call): (u64, Option<(ClientId, u64)>),
         mut deaths: Vec<Death>,
     ) {
         // Its caller still asks for it: nobody has answered it.
@@ -71,8 +73,17 @@ impl<O: Ordering> Stack<O> {
         if asked.is_some() {
             deaths.iter_mut().for_each(|death| death.unanswered = true);
         }
-        let trial = Some(Trial { node: self.me.node, deaths });
-        self.order(now, Ordered::Progress(Progress { group, executed, trial }));
+        let certain = deaths.iter().filter(|death| death.unanswered).count();
+        self.order(
+            now,
+            if certain >= ENOUGH && !self.planted.is(Bug::RetryPoison) {
+                let nodes = deaths.iter().map(|death| death.node).collect();
+                Ordered::Poisoned(Poisoned { group, number, nodes })
+            } else {
+                let trial = Some(Trial { node: self.me.node, deaths });
+                Ordered::Progress(Progress { group, executed: number - 1, trial })
+            },
+        );
     }
 
     /// A replica says how far it is.
@@ -125,9 +136,7 @@ impl<O: Ordering> Stack<O> {
         let there = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
         if let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| there && !hosted.spared) {
             hosted.taken = place;
-            if is_on_disk(hosted) {
-                self.log_taken(id, place, payload);
-            }
+            self.keep_taken(id, payload);
         }
         true
     }

@@ -11,7 +11,6 @@ use wire::ordered::{End, KeptReply, NestedEnd, Ordered, Request, Style, nested_p
 use wire::{Duration, GroupId, Member, Time};
 
 use super::Stack;
-use super::storage::is_on_disk;
 use crate::api::{Event, NestedCall, NestedStatus};
 use crate::bug::Bug;
 use crate::callers::Call;
@@ -473,8 +472,8 @@ impl<O: Ordering> Stack<O> {
         if let Some(hosted) = self.hosted.get_mut(&caller) {
             if together && there && !hosted.spared {
                 hosted.taken = place;
-                if is_on_disk(hosted) && !self.planted.is(Bug::EndNotLogged) {
-                    self.log_taken(caller, place, payload);
+                if !self.planted.is(Bug::EndNotLogged) {
+                    self.keep_taken(caller, payload);
                 }
             }
             self.with_replica(now, caller, |replica, fx| {

@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use bytes::Bytes;
 use wire::ordered::{Move, Ordered, PrimaryChunk, Request, Restyle, Told};
 use wire::{GroupId, Member, Time};
 
@@ -48,6 +49,7 @@ impl<O: Ordering> Stack<O> {
         sender: Member,
         sequence: u64,
         chunk: &PrimaryChunk,
+        payload: &Bytes,
     ) {
         let id = chunk.group;
         let reigns = self.directory.reigns(id, sender, chunk.since);
@@ -66,12 +68,16 @@ impl<O: Ordering> Stack<O> {
                 hosted.taken = place;
             }
         }
+        if self.hosted.get(&id).is_some_and(|hosted| !hosted.spared) {
+            self.keep_taken(id, payload);
+        }
         let own = sender == self.me;
         let here = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
         if here {
             self.with_replica(now, id, |replica, effects| {
                 replica.update_chunk(chunk, own, effects);
             });
+            self.cut_journal(now, id);
         }
     }
 

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use core::mem;
 
 use bytes::Bytes;
-use wire::kept::{FOLLOWED, NODE, NodeRecord, TAKEN};
+use wire::kept::{BEGUN, FOLLOWED, NODE, NodeRecord, TAKEN};
 use wire::ordered::{Durability, Hold, Ordered, Place, Recall, Recalled, Synced};
 use wire::{Duration, GroupId, Incarnation, Member, RingId, Time, ViewNumber};
 
-use super::{Hosted, Stack};
+use super::{Hosted, Journal, Stack};
 use crate::api::{Config, Kept, Output};
 use crate::bug::Bug;
 use crate::directory::{Change, Group, majority};
@@ -113,20 +113,26 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn snapshot_group(&mut self, now: Time, group: GroupId) {
-        let Some((hosted, disk)) = self.hosted.get_mut(&group).zip(self.disk.as_ref()) else {
-            return;
-        };
+        let Some(hosted) = self.hosted.get(&group).filter(|_| self.disk.is_some()) else { return };
         let waits = self.unstored.iter().any(|(waiting, ..)| *waiting == group);
         if waits || !hosted.replica.may_snapshot() {
             return; // the next record asks again
         }
-        let covers = disk.appended();
-        hosted.logged = Logged { taken: Some((covers, hosted.taken)), ..hosted.logged };
-        (hosted.logged.records, hosted.logged.bytes) = (0, 0);
         self.with_replica(now, group, |replica, effects| replica.keep(effects));
     }
 
-    /// A replica took an ordered message.
+    /// The state that a replica's service has here is to be kept.
+    pub(super) fn keeping(&mut self, group: GroupId) {
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        hosted.journal.iter_mut().for_each(Journal::take);
+        if let Some(disk) = self.disk.as_ref().filter(|_| is_on_disk(hosted)) {
+            hosted.logged =
+                Logged { taken: Some((disk.appended(), hosted.taken)), ..hosted.logged };
+            (hosted.logged.records, hosted.logged.bytes) = (0, 0);
+        }
+    }
+
+    /// A replica of a group on disk took an ordered message.
     pub(super) fn log_taken(&mut self, group: GroupId, place: Place, payload: &Bytes) {
         self.persist(group, TAKEN, place, payload.clone());
         if let Some(hosted) = self.hosted.get_mut(&group) {
@@ -173,6 +179,15 @@ impl<O: Ordering> Stack<O> {
     ) {
         let early = self.planted.is(Bug::SyncedBeforeStored);
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        if let Some(journal) = &mut hosted.journal {
+            journal.cut(state.clone(), transfer);
+        }
+        if !is_on_disk(hosted) {
+            if let Some(transfer) = transfer {
+                self.order(now, Ordered::Synced(Synced { group, transfer }));
+            }
+            return;
+        }
         let (covers, place) = match transfer {
             Some(_) => hosted.logged.lost,
             None => hosted.logged.taken.take().expect("a state is taken at a known place"),
@@ -201,6 +216,12 @@ impl<O: Ordering> Stack<O> {
 
     /// A replica's state begins, or is of no use any more.
     pub(super) fn mark(&mut self, group: GroupId, kind: u8) {
+        if let Some(journal) = self.hosted.get_mut(&group).and_then(|it| it.journal.as_mut()) {
+            match kind {
+                BEGUN => journal.begin(),
+                _ => journal.forget(),
+            }
+        }
         let Some(hosted) = self.hosted.get(&group).filter(|hosted| is_on_disk(hosted)) else {
             return;
         };
@@ -275,7 +296,7 @@ impl<O: Ordering> Stack<O> {
         hosted.recalled = true;
         hosted.logged.records = strand.log.len() as u64;
         self.with_replica(now, group, |replica, effects| {
-            replica.recall(now, strand.state, strand.log, effects);
+            replica.recall_from_disk(now, strand.state, strand.log, effects);
         });
         if self.membership.ring() != RingId::default() {
             // It was not in what this node has announced.

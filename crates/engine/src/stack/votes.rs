@@ -84,8 +84,11 @@ impl<O: Ordering> Stack<O> {
             return; // the group has ceased to vote since it was told, and votes anew
         }
         tally.take(sender, ballot);
-        let (proven, sequence) = (ballot.proven, self.delivered);
-        self.with_replica(now, id, |replica, fx| replica.prove(proven, sequence, fx));
+        let (proven, begun, sequence) = (ballot.proven, ballot.begun, self.delivered);
+        self.with_replica(now, id, |replica, fx| {
+            replica.prove(proven, sequence, fx);
+            replica.allow(proven + u64::from(begun), fx);
+        });
         let Some(tally) = self.tallies.get_mut(&id) else { return };
         if sender == self.me {
             if let Some(hosted) = self.hosted.get_mut(&id) {
@@ -199,7 +202,11 @@ impl<O: Ordering> Stack<O> {
         let Slip { opening, first, digests } = slip;
         let hosted = self.hosted.get(&group);
         let proven = hosted.and_then(|hosted| hosted.replica.executed()).unwrap_or(0);
-        self.order(now, Ordered::Ballot(Ballot { group, since, opening, first, proven, digests }));
+        let begun = hosted.is_some_and(|hosted| hosted.replica.has_asked());
+        self.order(
+            now,
+            Ordered::Ballot(Ballot { group, since, opening, first, proven, begun, digests }),
+        );
     }
 
     /// A component begins: whoever has the state tells anew what is not settled.

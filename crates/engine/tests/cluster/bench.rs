@@ -266,6 +266,7 @@ fn calls_are_answered_while_a_benchmark_fills_the_ring() {
         assert_eq!(cluster.reply(call), Outcome::Ok(format!("{number}:a").into()));
     }
     assert!(cluster.node(4).bench_progress().is_some(), "it is still under way");
+    cluster.run_for(ms(5));
     assert_eq!(cluster.state(1, "log"), cluster.state(3, "log"));
 }
 

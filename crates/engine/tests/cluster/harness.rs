@@ -71,7 +71,7 @@ pub struct Connection {
 }
 
 /// A call under way.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Pending {
     caller: Caller,
     number: u64,
@@ -94,6 +94,8 @@ pub struct Cluster<O: Base = Ring> {
     clients: BTreeMap<Caller, ClientId>,
     /// Calls that have not been answered.
     under_way: BTreeSet<(GroupId, ClientId, u64)>,
+    /// Nodes that are about to die of what they execute.
+    doomed: Vec<(Time, u32)>,
     callers: u64,
     life: u64,
     size: u32,
@@ -188,6 +190,7 @@ impl<O: Base> Cluster<O> {
             replies: BTreeMap::new(),
             clients: BTreeMap::new(),
             under_way: BTreeSet::new(),
+            doomed: Vec::new(),
             callers: 0,
             life: 1,
             size,
@@ -312,6 +315,10 @@ impl<O: Base> Cluster<O> {
         self.told(node, |event| *event == Event::Left)
     }
 
+    pub fn is_alive(&self, node: u32) -> bool {
+        self.nodes[&node].alive
+    }
+
     /// The node has told such an event.
     pub fn told(&self, node: u32, is: impl Fn(&Event) -> bool) -> bool {
         self.nodes[&node].events.iter().any(is)
@@ -403,6 +410,25 @@ impl<O: Base> Cluster<O> {
         self.host_with(group, node, GroupOptions::default());
     }
 
+    /// A program serves the replica.
+    pub fn host_program(&mut self, group: &str, node: u32, options: GroupOptions) {
+        let now = self.now;
+        let stack = &mut self.nodes.get_mut(&node).unwrap().stack;
+        stack.host_program(now, group, options).expect("hosted");
+        self.drain(node);
+    }
+
+    /// The programs that serve a group at these nodes die at once.
+    pub fn end_programs(&mut self, group: &str, nodes: &[u32]) {
+        let (now, group) = (self.now, GroupId::of(group));
+        for id in nodes {
+            let node = self.nodes.get_mut(id).unwrap();
+            node.logs.remove(&group);
+            node.stack.service_lost(now, group);
+        }
+        nodes.iter().for_each(|id| self.drain(*id));
+    }
+
     pub fn host_with(&mut self, group: &str, node: u32, options: GroupOptions) {
         let now = self.now;
         self.nodes.get_mut(&node).unwrap().stack.host(now, group, options).expect("hosted");
@@ -417,7 +443,12 @@ impl<O: Base> Cluster<O> {
 
     /// The nodes that have replicas, in order of rank.
     pub fn replicas(&self, group: &str) -> Vec<u32> {
-        let status = self.nodes[&1].stack.status();
+        self.replicas_at(1, group)
+    }
+
+    /// The same, as this node has it.
+    pub fn replicas_at(&self, node: u32, group: &str) -> Vec<u32> {
+        let status = self.nodes[&node].stack.status();
         let group = status.groups.iter().find(|g| g.name == group).expect("the group");
         group.replicas.iter().map(|replica| replica.member.node.0).collect()
     }
@@ -454,11 +485,18 @@ impl<O: Base> Cluster<O> {
         let flight = self.flights.peek().map(|flight| flight.0.0.0);
         let disks = self.shelves.iter().filter(|(id, _)| self.nodes[id].alive);
         let disk = disks.filter_map(|(id, shelf)| Some((shelf.due()?, *id))).min();
-        let dues = [timer.map(|(due, _)| due), flight, disk.map(|(due, _)| due)];
+        let doom = self.doomed.iter().map(|(due, _)| *due).min();
+        let dues = [timer.map(|(due, _)| due), flight, disk.map(|(due, _)| due), doom];
         let Some(next) = dues.into_iter().flatten().min().filter(|next| *next <= end) else {
             return false;
         };
         self.now = self.now.max(next);
+        if doom == Some(next) {
+            let dies = |(due, _): &mut (Time, u32)| *due == next;
+            let dead: Vec<u32> = self.doomed.extract_if(.., dies).map(|(_, id)| id).collect();
+            dead.into_iter().for_each(|id| self.kill(id));
+            return true;
+        }
         if let Some((_, id)) = disk.filter(|(due, _)| *due == next) {
             self.sync(id);
             return true;
@@ -495,7 +533,7 @@ impl<O: Base> Cluster<O> {
     }
 
     fn drain(&mut self, id: u32) {
-        while let Some(output) = self.nodes.get_mut(&id).unwrap().stack.poll_output() {
+        while let Some(output) = self.next_output(id) {
             let now = self.now;
             match output {
                 Output::Send { to, datagram, .. } => {
@@ -519,6 +557,8 @@ impl<O: Base> Cluster<O> {
                     self.shelf(id).snapshot(now, covers, kept);
                 }
                 Output::Forget(_) => {}
+                // Another program comes at once.
+                Output::Revive(_) => {}
                 Output::Replace(group) => {
                     let node = self.nodes.get_mut(&id).unwrap();
                     node.fault = None;
@@ -543,6 +583,12 @@ impl<O: Base> Cluster<O> {
             }
         }
         self.nodes[&id].stack.check_invariants();
+    }
+
+    /// What a node puts out next; nothing if it has died of what it did.
+    fn next_output(&mut self, id: u32) -> Option<Output> {
+        let node = self.nodes.get_mut(&id).unwrap();
+        node.stack.poll_output().filter(|_| node.alive)
     }
 
     /// Something is on a node's disk.

@@ -14,6 +14,7 @@ mod nested;
 mod own;
 mod passage;
 mod passive;
+mod poison;
 mod ranks;
 mod reads;
 mod restyles;
@@ -222,6 +223,7 @@ fn a_killed_replica_comes_back_and_is_given_the_state_while_requests_flow<O: Bas
         assert!(matches!(cluster.reply(call), Outcome::Ok(_)));
     }
     cluster.run_until_synced("log", 3);
+    cluster.run_for(ms(5));
     assert_eq!(cluster.state(1, "log"), cluster.state(2, "log"));
     assert_eq!(cluster.state(1, "log").len(), 40);
     // It has the sessions too: alone, it answers a retry from them.

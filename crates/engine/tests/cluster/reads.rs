@@ -65,6 +65,7 @@ fn a_stale_read_is_answered_by_who_is_cut_off_as_long_as_its_bound_allows() {
     let stale = Access::Stale { max_age_ms: 300 };
     let first = cluster.call_with(at_1, "log", 2, "", stale);
     assert_eq!(cluster.reply(first), length("1"));
+    cluster.run_for(ms(5)); // its followers know, and it knows that
     cluster.partition(&[1]);
     for number in 3..=4 {
         let read = cluster.call_with(at_1, "log", number, "", stale);

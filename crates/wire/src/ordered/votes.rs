@@ -31,7 +31,7 @@ impl fmt::Debug for Digest {
 /// history.
 ///
 /// ```text
-/// | group | since | opening: 0, or 1 and settled | first | proven | digests: count, each 16 bytes |
+/// | group | since | opening: 0, or 1 and settled | first | proven | begun | digests: count, each 16 bytes |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ballot {
@@ -47,6 +47,8 @@ pub struct Ballot {
     pub first: u64,
     /// The sender has executed so many of the group's calls: the others may execute them too.
     pub proven: u64,
+    /// The handler of the next call has asked something: the others are to ask, too, before it can go on.
+    pub begun: bool,
     /// At most [`MAX_BALLOT`].
     pub digests: Vec<Digest>,
 }

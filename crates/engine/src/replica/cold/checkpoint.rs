@@ -114,7 +114,7 @@ impl Replica {
         }
         let number = chunk.number;
         match self.mode {
-            Mode::Idle => {}
+            Mode::Idle | Mode::Fallen => {}
             Mode::Live => self.store(number, bytes, effects),
             // It has still to get the state, or to go over to this style.
             Mode::Draining

@@ -25,7 +25,15 @@ fn restyle(room: &mut Room, style: Style) {
 
 fn ballot(since: u64, opening: Option<u64>, first: u64, outcomes: &[u8]) -> Ordered {
     let digests = outcomes.iter().map(|outcome| Digest([*outcome; 16])).collect();
-    Ordered::Ballot(Ballot { group: log(), since, opening, first, proven: 0, digests })
+    Ordered::Ballot(Ballot {
+        group: log(),
+        since,
+        opening,
+        first,
+        proven: 0,
+        begun: false,
+        digests,
+    })
 }
 
 /// Seed 107622 of the world of clusters: an opening waited behind other messages while the group ceased to vote and voted again. What
@@ -80,7 +88,15 @@ fn who_joins_learns_all_that_was_settled_meanwhile() {
     let same = ServiceOutcome::Ok(Bytes::from_static(b"same"));
     let told = |first| {
         let digests = [digest(&same)].to_vec();
-        Ordered::Ballot(Ballot { group: log(), since: 0, opening: None, first, proven: 2, digests })
+        Ordered::Ballot(Ballot {
+            group: log(),
+            since: 0,
+            opening: None,
+            first,
+            proven: 2,
+            begun: false,
+            digests,
+        })
     };
     room.deliver(2, ballot(0, Some(0), 1, &[]));
     room.request(2, 1);

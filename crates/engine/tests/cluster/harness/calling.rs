@@ -38,7 +38,12 @@ impl<O: Base> Cluster<O> {
 
     /// The client knows the group's view as its node does.
     pub fn learn_view(&mut self, connection: Connection, group: &str) {
-        let status = self.nodes[&connection.node].stack.status();
+        self.learn_view_of(connection, connection.node, group);
+    }
+
+    /// The same, as another node does.
+    pub fn learn_view_of(&mut self, connection: Connection, node: u32, group: &str) {
+        let status = self.nodes[&node].stack.status();
         let view = status.groups.iter().find(|g| g.name == group).expect("a group").view;
         self.views.insert(connection.caller, view);
     }

@@ -8,12 +8,16 @@ use steadfast_engine::{
 };
 use wire::{Duration, GroupId, MethodId};
 
-use super::Cluster;
+use super::{Cluster, DELAY};
 use crate::base::Base;
 use crate::voting::Fault;
 
 /// The arguments of a call that every node's service executes in its own way.
 pub const WHO: &str = "who";
+
+/// The arguments of a call that ends the program that executes it, and of one that ends the node.
+const DIE: &[u8] = b"die";
+const CRASH: &[u8] = b"crash";
 
 impl<O: Base> Cluster<O> {
     pub(super) fn run(&mut self, id: u32, group: GroupId, command: Command) {
@@ -57,6 +61,15 @@ impl<O: Base> Cluster<O> {
                 };
                 node.blocked.insert(group, (ticket, entry, VecDeque::new()));
                 return node.stack.handle_nested(now, now, group, call);
+            }
+            Command::Execute { ref body, .. } if body.starts_with(DIE) => {
+                node.executions += 1;
+                node.logs.remove(&group);
+                return node.stack.service_lost(now, group);
+            }
+            Command::Execute { ref body, .. } if body.starts_with(CRASH) => {
+                node.executions += 1;
+                return self.doomed.push((now + DELAY, id));
             }
             Command::Execute { ticket, body, .. } => {
                 changes.executed();

@@ -1,0 +1,203 @@
+//! What a node keeps of a group whose replica here is served by a program (`docs/protocol/poison.md`, "When programs die").
+//!
+//! The program may die while its node lives. So the node keeps the last state that the program has given, and what was delivered
+//! since: if no other replica has the group's state, the program is started again and executes that.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::{MAX_JOURNAL, MAX_JOURNAL_BYTES};
+use wire::ordered::{LeaveGroup, Ordered};
+use wire::{GroupId, Time, ViewNumber};
+
+use super::Stack;
+use super::storage::is_on_disk;
+use crate::api::{Config, JournalStatus, Output};
+use crate::bug::Bug;
+use crate::ordering::Ordering;
+use crate::style::Conduct;
+
+/// A state and what was delivered since.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// What `log` begins with.
+    base: Base,
+    log: Vec<Bytes>,
+    bytes: usize,
+    /// The state is being taken that stands for the first so many of the log.
+    taking: Option<usize>,
+}
+
+/// What a journal begins with.
+#[derive(Debug, Default)]
+enum Base {
+    /// Nothing that is known here: the journal is of no use.
+    #[default]
+    None,
+    /// The service's initial state.
+    Initial,
+    State(Bytes),
+}
+
+impl Journal {
+    /// From here on the replica has the service's initial state.
+    pub(super) fn begin(&mut self) {
+        *self = Journal { base: Base::Initial, ..Journal::default() };
+    }
+
+    /// The replica's state is of no use any more: another is to come.
+    pub(super) fn forget(&mut self) {
+        *self = Journal::default();
+    }
+
+    /// This was delivered.
+    pub(super) fn push(&mut self, payload: &Bytes) {
+        if self.log.len() >= MAX_JOURNAL || self.bytes + payload.len() > MAX_JOURNAL_BYTES {
+            return self.forget(); // until there is another state
+        }
+        self.bytes += payload.len();
+        // What came with it in one datagram is not kept.
+        self.log.push(Bytes::copy_from_slice(payload));
+    }
+
+    /// The service is asked for the state that it has at this place.
+    pub(super) fn take(&mut self) {
+        self.taking = Some(self.log.len());
+    }
+
+    /// This state stands for what came before the place at which it was taken; or, if a transfer brought it, for all before the
+    /// replica waited for it.
+    pub(super) fn cut(&mut self, state: Bytes, transfer: Option<ViewNumber>) {
+        let taken = self.taking.take();
+        let upto = match transfer {
+            Some(_) => 0,
+            None => taken.unwrap_or(0).min(self.log.len()),
+        };
+        let gone = self.log.drain(..upto).map(|payload| payload.len()).sum::<usize>();
+        self.bytes -= gone;
+        self.base = Base::State(state);
+    }
+
+    /// It should be cut.
+    fn is_long(&self, after: u64) -> bool {
+        let none = matches!(self.base, Base::None);
+        let long = self.log.len() as u64 >= after || self.bytes >= Config::SNAPSHOT_BYTES;
+        self.taking.is_none() && (none || long)
+    }
+
+    /// The state and the log, if they are whole.
+    fn whole(&self) -> Option<(Option<Bytes>, Vec<Bytes>)> {
+        let state = match &self.base {
+            Base::None => return None,
+            Base::Initial => None,
+            Base::State(state) => Some(state.clone()),
+        };
+        Some((state, self.log.clone()))
+    }
+
+    /// For people.
+    pub(super) fn status(&self) -> JournalStatus {
+        let state = match &self.base {
+            Base::State(state) => state.len(),
+            Base::None | Base::Initial => 0,
+        };
+        let whole = !matches!(self.base, Base::None);
+        JournalStatus { whole, records: self.log.len(), bytes: self.bytes, state_bytes: state }
+    }
+}
+
+impl<O: Ordering> Stack<O> {
+    /// What a replica here takes is kept: on the disk, and for the case that its program dies.
+    pub(super) fn keep_taken(&mut self, group: GroupId, payload: &Bytes) {
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        if let Some(journal) = &mut hosted.journal
+            && !self.planted.is(Bug::DropLogOfDeadProgram)
+        {
+            journal.push(payload);
+        }
+        let (on_disk, place) = (is_on_disk(hosted), hosted.taken);
+        if on_disk {
+            self.log_taken(group, place, payload);
+        }
+    }
+
+    /// A state is taken if a program that dies would have too much to do again.
+    pub(super) fn cut_journal(&mut self, now: Time, group: GroupId) {
+        let after = self.snapshot_after;
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        let long = hosted.journal.as_ref().is_some_and(|journal| journal.is_long(after));
+        if long && !is_on_disk(hosted) && hosted.replica.may_snapshot() {
+            self.with_replica(now, group, |replica, effects| replica.keep(effects));
+        }
+    }
+
+    /// The program that serves this node's replica has died. Another replica takes over; if none has the group's state, the program is
+    /// to be started again and goes on from what this node has kept.
+    pub fn service_lost(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.hosted.get(&group) else { return };
+        let whole = hosted.replica.has_log()
+            || hosted.journal.as_ref().is_some_and(|journal| journal.whole().is_some());
+        if !whole || !hosted.replica.has_state() || hosted.leaving || hosted.abandoned {
+            return self.abandon(now, group);
+        }
+        let died = self.reach(group);
+        self.with_replica(now, group, |replica, effects| replica.fall(effects));
+        if let Some(hosted) = self.hosted.get_mut(&group) {
+            (hosted.died, hosted.fallen, hosted.asked) = (Some(died), true, None);
+        }
+        let alone = self.directory.get(group).is_none_or(|known| known.synced().eq([self.me]));
+        if !alone {
+            self.send_on(group);
+        }
+        self.settle(now);
+    }
+
+    /// Orders that services here have died, once on each ring. True if there were any.
+    pub(super) fn pump_fallen(&mut self, now: Time) -> bool {
+        if !self.membership.is_active() {
+            return false;
+        }
+        let ring = self.membership.ring();
+        let mut fallen = Vec::new();
+        for (id, hosted) in &mut self.hosted {
+            let there = self.directory.get(*id).is_some_and(|group| group.knows(self.me));
+            if hosted.fallen && there && hosted.asked != Some(ring) {
+                hosted.asked = Some(ring);
+                fallen.push(LeaveGroup { group: *id, returns: false, died: hosted.died });
+            }
+        }
+        let any = !fallen.is_empty();
+        for leave in fallen {
+            self.order(now, Ordered::LeaveGroup(leave));
+        }
+        any
+    }
+
+    /// The place of a word that a service here has died: its replica is out of the table, or it alone has the group's state.
+    pub(super) fn rise(&mut self, now: Time, group: GroupId) {
+        let me = self.me;
+        let stays =
+            self.directory.get(group).is_some_and(|known| known.synced().any(|it| it == me));
+        let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| hosted.fallen) else {
+            return;
+        };
+        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
+        if !stays {
+            (hosted.abandoned, hosted.leaving) = (true, true);
+            self.with_replica(now, group, |replica, effects| replica.idle(effects));
+            self.send_on(group);
+            return self.drop_if_done(group);
+        }
+        let kept = hosted.journal.as_ref().and_then(Journal::whole);
+        self.outputs.push_back(Output::Revive(group));
+        self.with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
+        if self.directory.get(group).is_some_and(|known| known.options.style.executes_on_arrival())
+        {
+            self.park_ordered(group); // the primary has forgotten them
+        }
+        self.reconcile_reign(now, group);
+        self.reconcile_lead(now, group);
+        self.give_states(now, group);
+        self.reconcile_calls(now, group);
+    }
+}
