@@ -477,10 +477,11 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The service of this node's replica executes nothing more, and another replica has the group's state: who waits here for what it has not
+    /// The service of this node's replica executes nothing more. If another replica has the group's state, who waits here for what was not
     /// answered is to ask there, and is told so at once.
     pub(super) fn send_on(&mut self, group: GroupId) {
-        for call in self.callers.of_group(group) {
+        let others = self.directory.get(group).map(|known| known.synced().any(|it| it != self.me));
+        for call in self.callers.of_group(group).into_iter().filter(|_| others == Some(true)) {
             let given = self.callers.get(&call).is_some_and(|waiting| {
                 let stage = matches!(waiting.stage, Stage::Ordered | Stage::Delivered { .. });
                 stage && waiting.outcome.is_none()

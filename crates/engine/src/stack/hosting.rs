@@ -147,7 +147,7 @@ impl<O: Ordering> Stack<O> {
             self.with_replica(now, group, |replica, effects| replica.idle(effects));
             self.take_back(now);
             self.unhost(now, group);
-            self.lose_calls(group);
+            self.send_on(group);
         }
     }
 
