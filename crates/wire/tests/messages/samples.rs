@@ -175,7 +175,6 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 method: MethodId(0xb1),
                 json: true,
                 read: true,
-                deputy: false,
                 client: ClientId(0xc1),
                 number: 9,
                 unanswered: 8,
@@ -194,7 +193,6 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 method: MethodId(0xb1),
                 json: false,
                 read: false,
-                deputy: false,
                 client: nested_client(GroupId(0xa3), ClientId(0xc1)),
                 number: nested_number(9, 2).expect("a small number"),
                 unanswered: 8 << 8,
@@ -455,7 +453,6 @@ pub fn logged_state() -> LoggedState {
             method,
             json: false,
             read: false,
-            deputy: false,
             client,
             number,
             unanswered,
@@ -528,7 +525,6 @@ pub fn request() -> client::Request {
         criticality: 3,
         json: false,
         access: Access::Change,
-        deputy: false,
         body: Bytes::from_static(b"body"),
     }
 }

@@ -330,7 +330,6 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 method: MethodId(method),
                 json,
                 read: number % 3 == 0,
-                deputy: number % 3 == 1,
                 client: ClientId(client),
                 number,
                 unanswered,
@@ -360,7 +359,6 @@ fn nested_request() -> impl Strategy<Value = ordered::Request> {
                 client: nested_client(origin.caller(), origin.client),
                 number: nested_number(parent, call).expect("a small number"),
                 unanswered: 0,
-                deputy: false,
                 origin: Some(Box::new(origin)),
                 ..request
             }
