@@ -64,6 +64,8 @@ pub fn refusal() -> impl Strategy<Value = Refusal> {
         Refusal::Stale,
         Refusal::ReplyTooLarge,
         Refusal::Split,
+        Refusal::NotReadOnly,
+        Refusal::Poisoned,
     ])
 }
 
