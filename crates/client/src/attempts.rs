@@ -10,7 +10,6 @@ use wire::{GroupId, MethodId, Time};
 
 use crate::CallError;
 use crate::bug::Bug;
-use crate::deputy::Deputy;
 use crate::links::backoff;
 use crate::multicast::Spread;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
@@ -92,8 +91,6 @@ pub(crate) struct Call {
     pub(crate) asks: bool,
     /// What the last answer that was none said.
     pub(crate) obstacle: Option<CallError>,
-    /// Who may answer in the place of whom it was sent to.
-    pub(crate) deputy: Option<Deputy>,
     /// It has gone to a node that another named which would not take it.
     pub(crate) sent_on: bool,
     /// All replicas are to be asked.
@@ -129,7 +126,6 @@ impl Call {
             owes: false,
             asks: false,
             obstacle: None,
-            deputy: None,
             sent_on: false,
             spread: None,
         }
@@ -138,11 +134,6 @@ impl Call {
     /// A request is or was out that nobody has declined.
     pub(crate) fn may_be_executed(&self) -> bool {
         self.unsure || self.attempts.iter().any(|attempt| attempt.sent)
-    }
-
-    /// It was sent once, and that is under way.
-    pub(crate) fn is_fresh(&self) -> bool {
-        !self.unsure && self.attempts.len() == 1 && self.deputy.is_none()
     }
 
     /// A new round over the targets: only where the request still lies is left out.
@@ -213,7 +204,6 @@ impl Session {
     }
 
     pub(crate) fn send(&mut self, now: Time, id: CallId, link: Link) {
-        let left = self.leave_to_deputy(now, id, link);
         let call = self.calls.get_mut(&id).expect("only calls under way are sent");
         let group = &self.groups[&call.group];
         let waiting = call.attempts.iter_mut().find(|attempt| attempt.link == link);
@@ -221,16 +211,9 @@ impl Session {
         (waiting.sent, waiting.at) = (true, now);
         let alone = call.attempts.len() == 1 && call.spread.is_none();
         let hedge = group.hedge_after(&self.hedging).filter(|_| alone);
-        if let Some(at) = left.or(hedge).map(|delay| now + delay).filter(|at| *at < call.deadline) {
+        if let Some(at) = hedge.map(|delay| now + delay).filter(|at| *at < call.deadline) {
             self.effects.timers.set(Timer::Hedge(id), at);
         }
-        self.put_request(now, id, link, left.is_some());
-    }
-
-    /// Sends the request of a call. Its answer may come from a deputy.
-    pub(crate) fn put_request(&mut self, now: Time, id: CallId, link: Link, deputy: bool) {
-        let call = &self.calls[&id];
-        let group = &self.groups[&call.group];
         let patience = call.deadline.since(now).as_micros();
         let request = Request {
             group: call.group,
@@ -242,7 +225,6 @@ impl Session {
             patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
             json: call.json,
             access: call.access,
-            deputy,
             criticality: group.policy.criticality,
             body: call.body.clone(),
         };
@@ -281,7 +263,6 @@ impl Session {
                 moved.push(*id);
             }
         }
-        self.lose_deputy(now, link);
         for id in moved {
             self.try_again(now, id, Cause::Lost);
         }
@@ -316,7 +297,6 @@ impl Session {
                 for link in silent {
                     self.ask_after_life(now, group, link);
                 }
-                self.take_back(now, id);
                 self.try_again(now, id, Cause::Silent);
             }
             Phase::Pausing => {
@@ -331,9 +311,6 @@ impl Session {
 
     /// The answer takes longer than others did: a second replica is asked as well, if one is connected.
     pub(crate) fn hedge_due(&mut self, now: Time, id: CallId) {
-        if self.calls.get(&id).is_some_and(|call| call.deputy.is_some()) {
-            return self.deputy_due(now, id);
-        }
         let Some(call) = self.calls.get_mut(&id) else { return };
         let alone = call.phase == Phase::Attempting
             && matches!(call.attempts[..], [Attempt { sent: true, .. }]);
@@ -426,19 +403,10 @@ impl Session {
             let attempts = &self.calls[&id].attempts;
             Some((id, attempts.iter().position(|a| a.link == link && a.sent)?))
         });
-        let from_deputy = call.filter(|id| {
-            let is_it = |deputy: &Deputy| deputy.link == link && reply.outcome.is_result();
-            place.is_none() && self.calls[id].deputy.as_ref().is_some_and(is_it)
-        });
-        let taker = from_deputy.or(place.map(|(id, _)| id));
-        if let Some(id) = taker.filter(|id| reply.outcome.is_result() && !self.spreads(*id)) {
-            self.answered_alone(id, link);
-        }
-        if let Some(id) = from_deputy {
-            self.links.served(link);
-            self.answered_by_deputy(now, id);
-            self.take_outcome(now, id, reply.group, reply.outcome, reply.targets);
-        } else if let Some((id, place)) = place {
+        if let Some((id, place)) = place {
+            if reply.outcome.is_result() && !self.spreads(id) {
+                self.answered_alone(id, link);
+            }
             self.links.served(link);
             let call = self.calls.get_mut(&id).expect("an active call is kept");
             let answered = call.attempts.remove(place);

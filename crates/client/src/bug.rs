@@ -13,8 +13,6 @@ pub enum Bug {
     HedgeAnew,
     /// A second replica is asked for every call that takes long, however many these are.
     HedgeWithoutEnd,
-    /// What a deputy does not answer quickly is asked for again every time, however often that is.
-    TakeBackWithoutEnd,
     /// A call is tried again as often as it takes, whatever the budget says.
     RetryWithoutEnd,
     /// So many answers as make a majority are one, whatever they say.
@@ -26,13 +24,12 @@ pub enum Bug {
 impl Bug {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Bug; 9] = [
+    pub const ALL: [Bug; 8] = [
         Bug::RetryAsNew,
         Bug::ForgetSilence,
         Bug::AnswerAnyCall,
         Bug::HedgeAnew,
         Bug::HedgeWithoutEnd,
-        Bug::TakeBackWithoutEnd,
         Bug::RetryWithoutEnd,
         Bug::CountUnlike,
         Bug::AllButOne,

@@ -29,7 +29,6 @@ pub struct Builder {
     pub(crate) policy: Policy,
     pub(crate) of_groups: Vec<(String, Policy)>,
     pub(crate) retries: Retries,
-    pub(crate) deputies: bool,
 }
 
 impl Builder {
@@ -90,19 +89,11 @@ impl Builder {
         Builder { retries, ..self }
     }
 
-    /// Whether the second target of a semi-active group of three may answer a call in the primary's place: it has the answer a message
-    /// earlier. By default it does not, and all answers come from whoever was asked: where processors are shared the message saved gains
-    /// nothing, and with many clients the second connection's wake-ups cost a tenth of the calls a second (decision 0041). Measure both.
-    #[must_use]
-    pub fn deputies(self, deputies: bool) -> Builder {
-        Builder { deputies, ..self }
-    }
-
     /// What a session begins with.
     pub(crate) fn config(&self, addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
-        let Builder { hedging, policy, retries, deputies, .. } = *self;
+        let Builder { hedging, policy, retries, .. } = *self;
         let of_groups = self.of_groups.iter().cloned().collect();
-        Ok(Config { hedging, policy, of_groups, retries, deputies, ..draw(addresses)? })
+        Ok(Config { hedging, policy, of_groups, retries, ..draw(addresses)? })
     }
 
     /// Connects to the first of these addresses that answers. One node's is enough; with several,

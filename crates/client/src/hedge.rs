@@ -85,11 +85,6 @@ impl Pace {
         enough
     }
 
-    /// What was spent was not needed.
-    pub(crate) fn refund(&mut self) {
-        self.credit = (self.credit + PRICE).min(MOST);
-    }
-
     /// An answer took so long.
     pub(crate) fn took(&mut self, span: Duration) {
         self.measured = Some(match self.measured {

@@ -19,7 +19,6 @@ mod builder;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod channel;
 mod choice;
-mod deputy;
 mod error;
 mod hedge;
 mod links;

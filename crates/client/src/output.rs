@@ -185,10 +185,6 @@ pub struct Stats {
     pub refreshes: u64,
     /// Calls for which a second replica was asked before the first had failed.
     pub hedges: u64,
-    /// Calls that a deputy answered.
-    pub deputies: u64,
-    /// Calls that were to be answered by a deputy, and whose answer was asked for again because it took long.
-    pub taken_back: u64,
     /// Late replies that brought a result again: the call had its answer from another replica.
     pub copies: u64,
     /// Refusals because a host has too much to do for a call of this criticality.

@@ -37,8 +37,6 @@ pub struct Config {
     pub of_groups: BTreeMap<String, Policy>,
     /// How often calls are sent again.
     pub retries: Retries,
-    /// The second target may answer calls in the first one's place, where it has the answer sooner.
-    pub deputies: bool,
 }
 
 impl Config {
@@ -52,7 +50,6 @@ impl Config {
             policy: Policy::default(),
             of_groups: BTreeMap::new(),
             retries: Retries::default(),
-            deputies: true,
         }
     }
 }
@@ -97,7 +94,6 @@ pub struct Session {
     policy: Policy,
     of_groups: BTreeMap<String, Policy>,
     pub(crate) budget: Budget,
-    pub(crate) deputies: bool,
     pub(crate) links: Links,
     pub(crate) groups: BTreeMap<GroupId, Group>,
     pub(crate) calls: BTreeMap<CallId, Call>,
@@ -133,7 +129,6 @@ impl Session {
             policy: config.policy,
             of_groups: config.of_groups,
             budget: Budget::new(config.retries, now),
-            deputies: config.deputies,
             links: Links::new(config.client, given),
             groups: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -493,9 +488,6 @@ impl Session {
         self.effects.timers.clear(Timer::Hedge(id));
         self.bytes -= call.body.len();
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
-        if call.deputy.is_some_and(|deputy| !deputy.taken_back) {
-            group.deputies.refund();
-        }
         if call.phase == Phase::Queued {
             group.queue.remove(&id);
             self.queued -= 1;

@@ -10,7 +10,6 @@ use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
 use crate::attempts::{Attempt, Call};
-use crate::deputy::TAKING_BACK;
 use crate::hedge::{Hedging, Pace};
 use crate::links::Links;
 use crate::output::{CallId, Link};
@@ -101,8 +100,6 @@ pub(crate) struct Group {
     /// Calls that wait for targets, or for a place in the window; oldest first.
     pub(crate) queue: BTreeSet<CallId>,
     pub(crate) pace: Pace,
-    /// The same of deputies, of groups that have some.
-    pub(crate) deputies: Pace,
     /// How long each target took to answer of late, and when it did last.
     answers: BTreeMap<SocketAddr, (Duration, Time)>,
     /// Where a node was asked to tell of newer views.
@@ -132,7 +129,6 @@ impl Group {
             active: BTreeMap::new(),
             queue: BTreeSet::new(),
             pace: Pace::new(),
-            deputies: Pace::new(),
             answers: BTreeMap::new(),
             watched: BTreeSet::new(),
             outrun: BTreeSet::new(),
@@ -166,7 +162,6 @@ impl Group {
         self.next_number += 1;
         self.active.insert(number, call);
         self.pace.earn(hedging);
-        self.deputies.earn(&TAKING_BACK);
         Some((call, number))
     }
 
@@ -185,12 +180,6 @@ impl Group {
         for attempt in outrun {
             self.pace.outrun(now.since(attempt.at));
             self.took(now, attempt.address, now.since(attempt.at));
-            self.expect_copy(call.number);
-        }
-        if let Some(deputy) = &call.deputy {
-            if deputy.taken_back {
-                self.deputies.outrun(now.since(deputy.at));
-            }
             self.expect_copy(call.number);
         }
     }

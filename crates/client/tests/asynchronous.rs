@@ -13,9 +13,8 @@ fn body(text: &'static str) -> Bytes {
     Bytes::from_static(text.as_bytes())
 }
 
-/// A client whose calls are never asked twice where they were sent, however slow the day: these nodes have no deputies.
 async fn connect(addresses: [std::net::SocketAddr; 1]) -> AsyncClient {
-    AsyncClient::builder().deputies(false).connect_async(addresses).await.unwrap()
+    AsyncClient::connect(addresses).await.unwrap()
 }
 
 async fn call(client: &AsyncClient, text: &'static str) -> Result<Bytes, CallError> {

@@ -13,9 +13,8 @@ fn body(text: &'static str) -> Bytes {
     Bytes::from_static(text.as_bytes())
 }
 
-/// A client whose calls are never asked twice where they were sent, however slow the day: these nodes have no deputies.
 fn connect<const N: usize>(addresses: [std::net::SocketAddr; N]) -> Client {
-    Client::builder().deputies(false).connect(addresses).unwrap()
+    Client::connect(addresses).unwrap()
 }
 
 fn call(client: &Client, text: &'static str) -> Result<Bytes, CallError> {

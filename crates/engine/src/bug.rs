@@ -141,8 +141,6 @@ pub enum Bug {
     ServiceKeepsStyle,
     /// Who was a warm passive group's primary keeps its own ordered time, which moved by retries.
     KeepOwnTime,
-    /// A primary that leaves an answer to a deputy gives it, too.
-    AnswerBesidesDeputy,
     /// Clients that watch a group are not told of its newer views.
     TellNobody,
     /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
@@ -216,7 +214,6 @@ impl Bug {
         Bug::ReadAlone,
         Bug::ReadTooEarly,
         Bug::ForgetAge,
-        Bug::AnswerBesidesDeputy,
         Bug::TellNobody,
     ];
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use wire::client::Request;
 use wire::limits::{MAX_CALLERS, MAX_WAITING};
-use wire::{Caller, ClientId, GroupId, Member, Time};
+use wire::{Caller, ClientId, GroupId, Time};
 
 use crate::api::ServiceOutcome;
 
@@ -35,17 +35,6 @@ pub(crate) enum Stage {
     Delivered { sequence: u64 },
 }
 
-/// Who answers a call that waits here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answerer {
-    /// This node, which its client has asked.
-    Here,
-    /// This deputy, as soon as it has the request; this node, which its client has asked, does when it is asked once more.
-    Deputy(Member),
-    /// This node in the primary's place, which its client has asked: as it is here, or not at all.
-    InPlace,
-}
-
 /// A call that somebody waits for here.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
@@ -60,15 +49,12 @@ pub(crate) struct Waiting {
     /// When this node, a backup, orders the call itself if it has not been ordered by then.
     pub(crate) order_at: Option<Time>,
     pub(crate) outcome: Option<ServiceOutcome>,
-    pub(crate) answerer: Answerer,
 }
 
 /// All of them.
 #[derive(Default)]
 pub(crate) struct Callers {
     callers: BTreeMap<Caller, ClientId>,
-    /// Where each client connected last.
-    connections: BTreeMap<ClientId, Caller>,
     calls: BTreeMap<Call, Waiting>,
     by_deadline: BTreeSet<(Time, Call)>,
     by_caller: BTreeSet<(Caller, Call)>,
@@ -86,12 +72,6 @@ impl Callers {
     /// A client introduced itself.
     pub(crate) fn welcome(&mut self, caller: Caller, client: ClientId) {
         self.callers.insert(caller, client);
-        self.connections.insert(client, caller);
-    }
-
-    /// The connection on which this client can be answered.
-    pub(crate) fn connection(&self, client: ClientId) -> Option<Caller> {
-        self.connections.get(&client).copied()
     }
 
     /// The client behind this connection, if it introduced itself.
@@ -186,30 +166,8 @@ impl Callers {
         Some(call)
     }
 
-    /// This member answers the call, which was given to the ring here, in this node's place.
-    pub(crate) fn leave_to(&mut self, call: &Call, deputy: Member) {
-        if let Some(waiting) = self.calls.get_mut(call) {
-            waiting.answerer = Answerer::Deputy(deputy);
-        }
-    }
-
-    /// Nobody answers the call in this node's place.
-    pub(crate) fn take_back(&mut self, call: &Call) {
-        if let Some(waiting) = self.calls.get_mut(call)
-            && matches!(waiting.answerer, Answerer::Deputy(_))
-        {
-            waiting.answerer = Answerer::Here;
-        }
-    }
-
-    /// What became of a call is not part of the history that goes on: it begins anew. One that is answered here in another's
-    /// place is left to whom its client has asked.
+    /// What became of a call is not part of the history that goes on: it begins anew.
     pub(crate) fn park(&mut self, call: &Call) {
-        let in_place = |waiting: &Waiting| waiting.answerer == Answerer::InPlace;
-        if self.calls.get(call).is_some_and(in_place) {
-            self.remove(call);
-            return;
-        }
         self.set_stage(call, Stage::Parked);
         if let Some(waiting) = self.calls.get_mut(call) {
             waiting.outcome = None;
@@ -324,11 +282,7 @@ impl Callers {
 
     /// The connection is gone.
     pub(crate) fn disconnect(&mut self, caller: Caller) {
-        if let Some(client) = self.callers.remove(&caller)
-            && self.connection(client) == Some(caller)
-        {
-            self.connections.remove(&client);
-        }
+        self.callers.remove(&caller);
         self.binds.retain(|(waiting, _)| *waiting != caller);
         let first = (GroupId(0), ClientId(0), 0);
         let last = (GroupId(u64::MAX), ClientId(u64::MAX), u64::MAX);
@@ -358,7 +312,6 @@ impl Callers {
         assert!(self.calls.len() <= MAX_WAITING, "calls are bounded");
         assert_eq!(self.calls.len(), self.by_deadline.len(), "every call has a deadline");
         assert_eq!(self.calls.len(), self.by_caller.len(), "every call has a caller");
-        assert!(self.connections.len() <= self.callers.len(), "each is somebody's");
         assert!(self.by_order.len() <= self.calls.len(), "only calls are to be ordered");
         let indexed = self.unheld.len() + self.asking.len() + self.placed.len();
         assert!(indexed <= self.calls.len(), "a call is in one stage");

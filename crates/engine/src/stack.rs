@@ -3,7 +3,6 @@
 //! - here: what comes in, what goes out
 //! - `stack/delivery.rs`: what the ring delivers
 //! - `stack/clients.rs`: what clients ask
-//! - `stack/deputies.rs`: answers that come from another node than the one that was asked
 //! - `stack/hosting.rs`: this node's replicas
 //! - `stack/reads.rs`: calls that change nothing
 //! - `stack/moves.rs`: primaries that move
@@ -23,7 +22,6 @@ mod bench;
 mod clients;
 mod cold;
 mod delivery;
-mod deputies;
 mod hosting;
 mod hung;
 mod journal;

@@ -14,7 +14,6 @@
 //! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
 //! | are requests logged by all, and executed by the primary alone? | `replica/cold.rs` |
 //! | does the primary stay primary whoever comes back? | `directory.rs` |
-//! | may a backup answer what the primary has ordered? | `stack/deputies.rs` |
 
 use wire::ordered::Style;
 
@@ -58,12 +57,9 @@ pub(crate) trait Conduct {
     /// is the primary, where the token rests.
     fn nearest_first(self) -> bool;
 
-    /// Whether an open entry looks if its replica knows the call, before it takes it: a client may have asked
+    /// Whether an open entry looks if its replica knows the call, before it takes it: a client may ask again, or have asked
     /// another as well. Else only who retries after a fail-over asks twice, and the sessions see it.
     fn looks_first(self) -> bool;
-
-    /// Whether a backup can answer a call in the primary's place: it executes all that it is given, at its place in the order.
-    fn has_deputies(self) -> bool;
 
     /// Whether the primary executes a call when it comes, and orders what that has changed, instead of the call.
     fn executes_on_arrival(self) -> bool;
@@ -135,13 +131,9 @@ impl Conduct for Style {
 
     fn looks_first(self) -> bool {
         match self {
-            Style::Active | Style::Voting => true,
-            Style::Stateless | Style::ColdPassive | Style::WarmPassive | Style::SemiActive => false,
+            Style::SemiActive | Style::Active | Style::Voting => true,
+            Style::Stateless | Style::ColdPassive | Style::WarmPassive => false,
         }
-    }
-
-    fn has_deputies(self) -> bool {
-        self == Style::SemiActive
     }
 
     fn executes_on_arrival(self) -> bool {

@@ -99,7 +99,6 @@ fn frame(source: &mut Source<'_>) -> Option<Frame> {
                 1 => Access::Stale { max_age_ms: 1 + u16::from(source.byte()) },
                 _ => Access::Change,
             },
-            deputy: source.below(2) == 1,
             body: Bytes::copy_from_slice(source.bytes(60)),
         }),
         _ => {

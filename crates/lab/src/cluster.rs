@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use node::{EventKind, EventRecord, free_ring_addresses};
 use rustix::process::{Pid, Signal, kill_process};
 use steadfast::admin::Client as Admin;
-use steadfast::{Client, ClientBuilder, NodeConfig, NodeId, ViewNumber};
+use steadfast::{Client, NodeConfig, NodeId, ViewNumber};
 use tempfile::TempDir;
 
 use crate::Outcome;
@@ -288,19 +288,11 @@ impl Cluster {
 
     /// A client of this cluster.
     pub fn connect(&self) -> Outcome<Client> {
-        self.connect_with(|builder| builder)
-    }
-
-    /// A client that is like this.
-    pub fn connect_with(
-        &self,
-        like: impl FnOnce(ClientBuilder) -> ClientBuilder,
-    ) -> Outcome<Client> {
         let builder = match self.plan.protect {
             Protect::None => Client::builder(),
             Protect::Tls | Protect::All => Client::builder().tls(self.keys.client()?),
         };
-        Ok(like(builder).connect(self.clients())?)
+        Ok(builder.connect(self.clients())?)
     }
 
     /// Where clients connect.

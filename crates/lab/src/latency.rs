@@ -202,8 +202,7 @@ pub fn run(options: &Options) -> Outcome<()> {
         storage: options.storage.clone(),
         ..Plan::default()
     };
-    let (cluster, processes, client) = start(plan.clone())?;
-    let deputed = cluster.connect_with(|builder| builder.deputies(true))?;
+    let (_cluster, processes, client) = start(plan.clone())?;
     let protected = match options.protect {
         Protect::None => None,
         protect => Some(start(Plan { groups: &["inline"], protect, ..plan })?),
@@ -244,14 +243,6 @@ pub fn run(options: &Options) -> Outcome<()> {
         let round = call(&client, group, &body);
         kinds.push(Kind { processes: &processes, ..Kind::new(title, names, Box::new(round)) });
     }
-    let names = json!({
-        "peer": "steadfast", "measure": "invocation", "style": "semi-active",
-        "k": options.replicas, "nodes": options.nodes, "group": "inline", "cores": "free",
-        "size": options.size, "deputies": true,
-    });
-    let round = call(&deputed, "inline", &body);
-    let title = "majority, by a deputy";
-    kinds.push(Kind { processes: &processes, ..Kind::new(title, names, Box::new(round)) });
     if let Some((_, processes, client)) = &protected {
         let title = match options.protect {
             Protect::All => "majority, TLS, sealed",

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use steadfast::{AsyncClient, Client};
+use steadfast::AsyncClient;
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -65,9 +65,6 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
-    /// The second in rank may answer in the primary's place, in groups that have such a deputy.
-    #[arg(long)]
-    deputies: bool,
     /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
     #[arg(long, value_name = "FOLDER")]
     storage: Option<PathBuf>,
@@ -146,12 +143,10 @@ fn measure(
     let count = options.clients;
     let body = Bytes::from(vec![7; options.size]);
     let span = Duration::from_secs(options.seconds);
-    let deputies = options.deputies;
     let times = LocalSet::new().block_on(&runtime, async move {
         let mut clients = Vec::new();
         for _ in 0..count {
-            let builder = Client::builder().deputies(deputies);
-            clients.push(builder.connect_async(nodes.clone()).await?);
+            clients.push(AsyncClient::connect(nodes.clone()).await?);
         }
         let from = Instant::now() + WARM;
         let meter =
@@ -193,7 +188,7 @@ fn tell(options: &Options, title: &str, group: &str, depth: u64, summary: &Summa
         let names = json!({
             "peer": "steadfast", "measure": "load", "group": group,
             "k": options.replicas, "nodes": options.nodes, "clients": options.clients, "depth": depth,
-            "size": options.size, "deputies": options.deputies, "calls_s": rate.round(),
+            "size": options.size, "calls_s": rate.round(),
         });
         println!("{}", summary.json(&names));
     } else {

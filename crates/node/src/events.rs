@@ -55,7 +55,10 @@ impl Subscriber {
                 self.missed = 0;
             }
         }
-        match given.and_then(|()| self.sender.try_send(stamped.clone())) {
+        if given.is_ok() {
+            given = self.sender.try_send(stamped.clone());
+        }
+        match given {
             Ok(()) => Offered::Taken,
             Err(TrySendError::Full(_)) => {
                 self.missed += 1;

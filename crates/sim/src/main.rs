@@ -184,7 +184,7 @@ fn in_words(report: &Report) -> String {
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
          {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} calls refused by criticality, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
          {} replicas changed over to another program, {} upgrades taken back\n\
-         {} answers of deputies, {} taken back, {} copies of replies, {} calls sent again\
+         {} copies of replies, {} calls sent again\
          {}",
         failed.len(),
         total.steps,
@@ -199,8 +199,6 @@ fn in_words(report: &Report) -> String {
         total.nested_copies,
         total.upgrades,
         total.undone,
-        total.deputies,
-        total.taken_back,
         total.copies,
         total.retries,
         match total.undecided {
@@ -243,7 +241,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "ranks": total.ranks,
         "upgrades": { "changed_over": total.upgrades, "taken_back": total.undone },
         "refused": total.refused,
-        "deputies": { "answered": total.deputies, "taken_back": total.taken_back, "copies": total.copies },
+        "copies": total.copies,
         "retries": total.retries,
         "nested": { "ends": total.nested, "copies": total.nested_copies },
         "restyles": total.restyles,

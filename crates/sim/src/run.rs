@@ -81,10 +81,6 @@ pub struct Summary {
     pub copies: u64,
     /// Calls that clients sent again although they may have been executed.
     pub retries: u64,
-    /// Calls that a deputy answered.
-    pub deputies: u64,
-    /// Calls that were taken back from one.
-    pub taken_back: u64,
 }
 
 impl Summary {
@@ -111,8 +107,6 @@ impl Summary {
         self.hedges += other.hedges;
         self.copies += other.copies;
         self.retries += other.retries;
-        self.deputies += other.deputies;
-        self.taken_back += other.taken_back;
     }
 }
 

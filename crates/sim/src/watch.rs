@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::check::answers::Answers;
 use crate::check::hashed::HashMap;
 
 use bytes::Bytes;
@@ -67,7 +66,6 @@ pub struct Watch {
     /// Whose services hang.
     pub hung: Hung,
     numbers: Numbers,
-    answers: Answers,
     /// Who waits for the token.
     pub wait: Wait,
     /// What clients saw.
@@ -117,7 +115,6 @@ impl Watch {
             histories: Histories::default(),
             clock: OrderedTime::default(),
             replies: Replies::default(),
-            answers: Answers::default(),
             places: HashMap::default(),
             ahead: HashMap::default(),
             nested: HashMap::default(),
@@ -142,7 +139,6 @@ impl Watch {
     pub fn event(&mut self, by: Member, event: &Event) -> Verdict {
         match event {
             Event::Configuration { ring, members } => {
-                self.answers.changed();
                 self.promise.configuration(*ring, members);
                 self.wait.ring(*ring, members);
             }
@@ -151,7 +147,6 @@ impl Watch {
                 self.promise.component(*ring, by);
             }
             Event::View { group, view, replicas, primary, style, .. } => {
-                self.answers.changed();
                 let component = self.component(by);
                 self.views.installed(by, component, (*group, *view), replicas)?;
                 self.moves.installed(by, component, (*group, *view), (*style, replicas))?;
@@ -337,7 +332,6 @@ impl Watch {
         if !self.served.concerns(request.group) {
             self.promise.called(request.group);
         }
-        self.answers.asked(call);
         let read = request.access.reads() && !self.ordering_reads.contains(&request.group);
         self.replies.asked(call, request.method, &request.body, read)
     }
@@ -356,7 +350,6 @@ impl Watch {
             return Ok(());
         }
         let call = (reply.group, client, reply.number);
-        self.answers.answered(call)?;
         self.replies.answered(call, &reply.outcome)?;
         match &reply.outcome {
             Outcome::Ok(bytes) | Outcome::Service(bytes) if bytes.len() >= REPLY => {

@@ -21,7 +21,6 @@ fn a_share_of_the_seeds_breaks_no_promise() {
     let total = report.total;
     assert!(total.answered > 10_000 && total.failed > 0, "{total:?}");
     assert!(total.hedges > 0, "{total:?}");
-    assert!(total.deputies > 100 && total.taken_back > 0, "{total:?}");
     assert_eq!(total.undecided, 0, "a history was given up");
     assert!(total.deaths > 200 && total.transfers > 400, "{total:?}");
 }

@@ -96,8 +96,6 @@ pub(super) struct Cluster {
     /// What each replica said, of calls that all were asked.
     pub(super) answers: BTreeMap<CallId, Vec<crate::Answer>>,
     pub(super) events: Vec<Event>,
-    /// Who answers what the others are asked and leave to it, and how long that takes it.
-    pub(super) deputy: Option<(u32, Duration)>,
 }
 
 impl Cluster {
@@ -122,8 +120,7 @@ impl Cluster {
             (address(*number), node)
         };
         let addresses = given.iter().map(|node| address(*node)).collect();
-        // `deputies.rs` is about those; elsewhere whoever is asked answers.
-        let config = Config { deputies: false, ..Config::new(ClientId(77), addresses, 1) };
+        let config = Config::new(ClientId(77), addresses, 1);
         Cluster {
             session: Session::new(config, Time::ZERO),
             now: Time(1_000_000_000),
@@ -138,7 +135,6 @@ impl Cluster {
             done: BTreeMap::new(),
             answers: BTreeMap::new(),
             events: Vec::new(),
-            deputy: None,
         }
     }
 
@@ -297,13 +293,6 @@ impl Cluster {
             Frame::Bind(bind) => {
                 let targets = node.bound.clone().filter(|_| bind.name == GROUP);
                 (LATENCY, Frame::Bound(Bound { group: GroupId::of(&bind.name), targets }))
-            }
-            Frame::Request(request) if request.deputy && self.deputy.is_some() => {
-                let (deputy, after) = self.deputy.expect("it is there");
-                let Some(link) = self.links_to(address(deputy)).first().copied() else { return };
-                let ok = Outcome::Ok(Bytes::from_static(b"done"));
-                let reply = Cluster::reply(request.number, request.view.0, ok);
-                return self.send_later(LATENCY + after, Arrival::Frame(link, reply));
             }
             Frame::Request(request) => {
                 let (after, outcome, targets) =

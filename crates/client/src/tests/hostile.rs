@@ -62,7 +62,6 @@ fn any_frame(random: &mut Random) -> Frame {
             criticality: 0,
             json: true,
             access: wire::client::Access::Read,
-            deputy: false,
             body: Bytes::new(),
         }),
         5 | 6 => Frame::Bound(Bound { group, targets: told(random) }),

@@ -2,7 +2,6 @@
 //! `docs/protocol/client.md`.
 
 mod cluster;
-mod deputies;
 mod finding;
 mod hedging;
 mod hostile;

@@ -347,12 +347,23 @@ fn who_has_waited_long_for_room_does_not_sleep_past_its_end() {
 #[test]
 fn other_refusals_and_the_services_error_end_a_call() {
     use Refusal::*;
-    for refusal in [TooLarge, NoSuchMethod, BadArguments, Failed, Stale, ReplyTooLarge, Window] {
+    for (refusal, executed) in [
+        (TooLarge, Some(false)),
+        (NoSuchMethod, Some(false)),
+        (BadArguments, Some(false)),
+        (Failed, Some(true)),
+        (Stale, None),
+        (ReplyTooLarge, Some(true)),
+        (Window, Some(false)),
+        (Poisoned, Some(false)),
+    ] {
         let mut cluster = bound(2);
         let outcome = Outcome::Refused(refusal, "because".into());
         cluster.node(1).manner = Manner::Answer(outcome, None);
         let reason = "because".into();
-        assert_eq!(cluster.finish(ms(300)), Err(CallError::Refused { refusal, reason }));
+        let error = cluster.finish(ms(300)).unwrap_err();
+        assert_eq!(error.was_executed(), executed, "{refusal:?}");
+        assert_eq!(error, CallError::Refused { refusal, reason });
         assert_eq!(cluster.path(2).len(), 1);
     }
     let mut cluster = bound(2);

@@ -495,7 +495,6 @@ fn open(
         json,
         // It is a part of what its parent does at every replica: it has a place, even if it changes nothing.
         read: false,
-        deputy: false,
         client: nested_client(group, handler.client),
         number,
         unanswered: nested_number(handler.unanswered, 0).unwrap_or_default(),

@@ -25,7 +25,6 @@ fn request(number: u64) -> Request {
         method: MethodId(1),
         json: false,
         read: false,
-        deputy: false,
         client: ClientId(1),
         number,
         unanswered: number,

@@ -14,7 +14,7 @@ use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 use super::{Hosted, Stack};
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::bug::Bug;
-use crate::callers::{Answerer, Call, OWN, Stage, Waiting};
+use crate::callers::{Call, OWN, Stage, Waiting};
 use crate::directory::{Group, State};
 use crate::ordering::{Level, Ordering};
 use crate::pace;
@@ -174,9 +174,8 @@ impl<O: Ordering> Stack<O> {
         let patience = Duration::from_micros(request.patience_us.into()).min(MAX_DEADLINE);
         let deadline = now + patience;
         let (stage, given, outcome) = (Stage::Parked, false, None);
-        let (order_at, answerer) = (None, Answerer::Here);
-        let waiting =
-            Waiting { caller, deadline, request, wall, stage, given, order_at, outcome, answerer };
+        let order_at = None;
+        let waiting = Waiting { caller, deadline, request, wall, stage, given, order_at, outcome };
         self.callers.insert(call, waiting);
         self.route_parked(now, call);
         self.reply_if_ready(call);
@@ -215,7 +214,7 @@ impl<O: Ordering> Stack<O> {
         let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || stays);
         let Some(waiting) = self.callers.get(&call) else { return };
         let (chosen_by, reads) = (waiting.request.view, waiting.request.access.reads());
-        let (asked_again, own) = (!waiting.request.deputy, waiting.caller == OWN);
+        let own = waiting.caller == OWN;
         let behind = chosen_by < group.view && !waiting.given;
         let hosted = hosted.filter(|hosted| hosted.replica.has_state());
         let led = |hosted: &Hosted| {
@@ -230,9 +229,7 @@ impl<O: Ordering> Stack<O> {
                 let takes =
                     |hosted: &&Hosted| hosted.yields.is_none() || !style.executes_on_arrival();
                 let Some(hosted) = hosted.filter(takes) else { return };
-                // What a deputy was to answer may be asked for here, too.
-                let looks = style.looks_first() || style.has_deputies() && asked_again;
-                match looks.then(|| known(hosted)).flatten() {
+                match style.looks_first().then(|| known(hosted)).flatten() {
                     Some(outcome) => self.serve_known(now, call, outcome),
                     None if style.executes_on_arrival() => self.execute_call(now, call),
                     None => self.order_call(now, call),
@@ -294,7 +291,6 @@ impl<O: Ordering> Stack<O> {
             method: request.method,
             json: request.json,
             read: request.access.reads(),
-            deputy: false,
             client: request.client,
             number: request.number,
             unanswered: request.unanswered,
@@ -352,19 +348,13 @@ impl<O: Ordering> Stack<O> {
         if self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.is_log_full()) {
             return self.wait_for_log(now, call);
         }
-        let Some(mut request) = self.stamped(now, call) else { return };
-        let deputy = self.deputy_for(call);
-        request.deputy = deputy.is_some();
-        // A reply that waits for nobody's copy, or that a deputy gives, does not have the others woken to acknowledge: they may do
-        // that when they are asked for more.
-        let waits = deputy.is_none() && !self.holds_alone(call.0);
-        let level = if waits { Level::Held } else { Level::Agreed };
+        let Some(request) = self.stamped(now, call) else { return };
+        // A reply that waits for nobody's copy does not have the others woken to acknowledge: they may do that when they are asked
+        // for more.
+        let level = if self.holds_alone(call.0) { Level::Agreed } else { Level::Held };
         let ordered = Ordered::Request(request);
         if self.multicast(now, ordered.encode(), level) {
             self.callers.set_stage(&call, Stage::Ordered);
-            if let Some(deputy) = deputy {
-                self.callers.leave_to(&call, deputy);
-            }
         } else {
             let queued = self.ordering.queued();
             let reason = format!(
@@ -412,10 +402,7 @@ impl<O: Ordering> Stack<O> {
             Stage::Delivered { sequence } => self.is_held(call.0, sequence),
         };
         if may_leave && waiting.outcome.is_some() {
-            match waiting.answerer {
-                Answerer::Deputy(deputy) => self.leave_to(call, deputy),
-                Answerer::Here | Answerer::InPlace => self.reply(call),
-            }
+            self.reply(call);
         }
     }
 
@@ -433,18 +420,10 @@ impl<O: Ordering> Stack<O> {
             ServiceOutcome::Refused(refusal, reason) => Outcome::Refused(refusal, reason),
         };
         let (group, client, number) = call;
-        self.count_answer(call);
+        self.answered += 1;
+        self.faults.replied(group);
         self.event(Event::Replied { group, client, number });
         self.conclude(call, outcome);
-    }
-
-    /// A call has been answered for this node, here or elsewhere.
-    pub(super) fn count_answer(&mut self, call: Call) {
-        self.answered += 1;
-        // Of two nodes that know of an answer the one whose client it was tells that the group serves again.
-        if self.callers.get(&call).is_some_and(|waiting| waiting.answerer != Answerer::InPlace) {
-            self.faults.replied(call.0);
-        }
     }
 
     /// Tells that nothing was done with a call. Of one that was given to the ring nobody here knows

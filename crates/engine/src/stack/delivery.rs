@@ -85,7 +85,6 @@ impl<O: Ordering> Stack<O> {
         if let Some(disk) = &mut self.disk {
             disk.new_configuration();
         }
-        self.take_back_calls();
         self.suspend_primaries(now);
         let brought = (self.replicas_with_state(), self.replicas_ahead());
         let recall = self.recall();
@@ -379,9 +378,6 @@ impl<O: Ordering> Stack<O> {
                 // Only a replica with the state can answer; others leave the call to who has it.
                 if hosted.replica.has_state() {
                     self.callers.delivered(&call, sequence);
-                    if request.deputy {
-                        self.stand_in(now, sender, sequence, &request);
-                    }
                 }
                 self.keep_taken(group, payload);
             }

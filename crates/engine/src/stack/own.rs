@@ -64,7 +64,6 @@ impl<O: Ordering> Stack<O> {
             patience_us,
             json: false,
             access: Access::Change,
-            deputy: false,
             criticality: u8::MAX,
             body,
         };

@@ -2,7 +2,6 @@
 //! takes long to come about in a whole cluster.
 
 mod awaited;
-mod deputies;
 mod holding;
 mod losing;
 mod reading;
@@ -192,7 +191,6 @@ impl Room {
             criticality: 0,
             json: false,
             access,
-            deputy: false,
             body: Bytes::new(),
         };
         self.stack.handle_frame(NOW, NOW, CALLER, Frame::Hello(Hello::new(CLIENT)));
@@ -270,7 +268,6 @@ fn a_request(number: u64) -> wire::ordered::Request {
         method: MethodId(1),
         json: false,
         read: false,
-        deputy: false,
         client: CLIENT,
         number,
         unanswered: 1,
@@ -313,6 +310,19 @@ fn a_call_whose_client_was_answered_elsewhere_waits_no_longer() {
     room.deliver(2, Ordered::Request(wire::ordered::Request { unanswered: 3, ..a_request(3) }));
     assert_eq!(room.stack.callers.len(), 1, "the third is still wanted");
     assert_eq!(room.replies(), [], "and nobody is told anything");
+}
+
+#[test]
+fn a_primary_answers_what_it_was_given_before_and_does_not_order_it_again() {
+    let mut room = Room::paired();
+    room.request(1, 1);
+    let tickets = room.executions();
+    room.executed(tickets[0], "one");
+    room.hold_all();
+    let ordered = room.stack.ordering.multicast.len();
+    room.call(1);
+    assert_eq!(room.stack.ordering.multicast.len(), ordered);
+    assert_eq!(room.replies(), [Outcome::Ok(Bytes::from_static(b"one"))]);
 }
 
 #[test]

@@ -104,7 +104,6 @@ pub fn streams(group: &str) -> Vec<Bytes> {
         criticality: 0,
         json: false,
         access: Access::Read,
-        deputy: false,
         body: Bytes::from_static(b"arguments"),
     };
     let call = Frame::Request(call).encode();

@@ -87,7 +87,6 @@ impl Bare {
             patience_us: PATIENCE,
             json: false,
             access: Access::Change,
-            deputy: false,
             criticality: 0,
             body,
         }))?;

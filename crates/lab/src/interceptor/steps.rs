@@ -49,11 +49,7 @@ impl World {
         let nodes: Vec<Target> = nodes.collect();
         let addresses = nodes.iter().map(|target| target.address).collect();
         let now = Time(1_000_000_000);
-        let config = Config {
-            policy: kind.policy(),
-            deputies: false,
-            ..Config::new(ClientId(7), addresses, 1)
-        };
+        let config = Config { policy: kind.policy(), ..Config::new(ClientId(7), addresses, 1) };
         World {
             session: Session::new(config, now),
             now,

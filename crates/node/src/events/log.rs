@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use engine::{DeploymentNews, Event, ProgramNews, StorageNews};
 use wire::limits::MAX_GROUPS;
+use wire::ordered::Poison;
 use wire::{GroupId, Member, NodeId};
 
 use crate::status::{ChargeStatus, SLOW_REMEDY, absent, no_quorum, owed};
@@ -123,6 +124,19 @@ impl Log {
             Event::Split { name, position, answers, .. } => {
                 let said = "no majority of the replicas has the same outcome of a call, or asks the same of another group";
                 tracing::error!(group = name, vote = position, answers, "{said}");
+            }
+            Event::Poisoned { group, poison } => {
+                let (group, on) = (self.name(*group), list(poison.nodes.iter().copied()));
+                let Poison { number, client, call, method, .. } = poison;
+                tracing::error!(
+                    group,
+                    number,
+                    %client,
+                    call,
+                    %method,
+                    %on,
+                    "services died of a call: nobody executes it any more, and its caller is refused"
+                );
             }
             Event::Moved { name, from, to, view, .. } => {
                 tracing::info!(group = name, %view, from = %from.node, to = %to.node, "the primary has moved");

@@ -3,8 +3,8 @@
 use engine::{DeploymentNews, Deviation, Event, ProgramNews, StorageNews, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
-use wire::ordered::{GroupOptions, Style};
-use wire::{ClientId, GroupId, Incarnation, Member, NodeId, RingId, Share, ViewNumber};
+use wire::ordered::{GroupOptions, Poison, Style};
+use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Share, ViewNumber};
 
 use crate::status::ChargeStatus;
 
@@ -152,6 +152,15 @@ pub enum EventKind {
     Shedding { host: NodeId, level: u8, refused: u64 },
     /// A request was executed here.
     Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
+    /// Services died of a call at these nodes, and it is executed by nobody any more: which of the group's history, which of which client.
+    Poisoned {
+        group: GroupId,
+        number: u64,
+        client: ClientId,
+        call: u64,
+        method: MethodId,
+        nodes: Vec<NodeId>,
+    },
     /// A call came again, and was not executed again.
     Copy { group: GroupId, client: ClientId, number: u64 },
     /// A group's call of another has ended.
@@ -349,6 +358,10 @@ impl From<&Event> for EventKind {
             Event::Executed { group, client, number, position } => {
                 EventKind::Executed { group, client, number, position }
             }
+            Event::Poisoned { group, poison } => {
+                let Poison { number, client, call, method, nodes, .. } = poison;
+                EventKind::Poisoned { group, number, client, call, method, nodes }
+            }
             Event::Copy { group, client, number } => EventKind::Copy { group, client, number },
             Event::NestedEnded { group, by } => EventKind::NestedEnded { group, by },
             Event::NestedCopy { group } => EventKind::NestedCopy { group },
@@ -471,6 +484,30 @@ mod tests {
         let json = serde_json::to_string(&record).unwrap();
         assert!(
             json.starts_with(r#"{"time":12,"node":1,"event":"view","group":"counter""#),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<EventRecord>(&json).unwrap(), record);
+    }
+
+    #[test]
+    fn a_poisonous_call_is_told_without_its_arguments() {
+        let poison = Poison {
+            number: 5,
+            client: ClientId(7),
+            call: 9,
+            method: MethodId(3),
+            json: false,
+            time: wire::Time(1),
+            nodes: vec![NodeId(1), NodeId(3)],
+            size: 6,
+            body: b"secret".to_vec(),
+        };
+        let event = Event::Poisoned { group: GroupId::of("counter"), poison };
+        let record = EventRecord::new(12, NodeId(2), &event);
+        let json = serde_json::to_string(&record).unwrap();
+        assert!(json.contains(r#""event":"poisoned""#), "{json}");
+        assert!(
+            json.ends_with(r#""number":5,"client":7,"call":9,"method":3,"nodes":[1,3]}"#),
             "{json}"
         );
         assert_eq!(serde_json::from_str::<EventRecord>(&json).unwrap(), record);

@@ -99,6 +99,14 @@ impl Teller {
                     "{group}: {answers} different things are told in vote {position}, and none has a majority"
                 )
             }
+            EventKind::Poisoned { group, number, client, call, method, nodes } => {
+                let on: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+                format!(
+                    "{}: services died at {} of request {number} (call {call} of {client}, method {method}), and nobody executes it any more",
+                    self.name(*group),
+                    on.join(" ")
+                )
+            }
             EventKind::Moved { group, from, to, view, .. } => {
                 format!("{group}: the primary moved from {} to {} ({view})", from.node, to.node)
             }

@@ -148,7 +148,6 @@ impl Caller {
             criticality: 0,
             json: false,
             access: wire::client::Access::Change,
-            deputy: false,
             body: Bytes::copy_from_slice(body),
         }));
         match self.receive() {

@@ -4,7 +4,6 @@
 //! executed and answered, and compare it with what the papers and `docs/protocol` promise.
 
 pub mod acknowledged;
-pub mod answers;
 pub mod benchmarks;
 pub mod bounded;
 pub mod cold;

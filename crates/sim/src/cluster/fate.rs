@@ -490,8 +490,6 @@ impl Cluster {
             self.summary.retries += stats.retries;
             self.summary.hedges += stats.hedges;
             self.summary.copies += stats.copies;
-            self.summary.deputies += stats.deputies;
-            self.summary.taken_back += stats.taken_back;
         }
         for group in &self.options.groups {
             let Some((callee, _)) = &group.callee else { continue };

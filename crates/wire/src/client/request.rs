@@ -11,7 +11,6 @@ use crate::{ClientId, GroupId, Malformed, MethodId, ViewNumber};
 const JSON: u8 = 1;
 const READ: u8 = 2;
 const STALE: u8 = 4;
-const DEPUTY: u8 = 8;
 
 /// What a call does to the service's state, and so how it is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +66,6 @@ impl Access {
 /// flags    bit 0: the body is JSON, and so shall the reply be
 ///          bit 1: a read: it changes nothing and is not ordered
 ///          bit 2, with bit 1: it may be answered from what was true so long ago
-///          bit 3, without bit 1: the answer may come from the second target
 /// cr       criticality: larger is more critical
 /// max age  of such a read, from 1; of all others 0
 /// ```
@@ -91,8 +89,6 @@ pub struct Request {
     pub json: bool,
     /// What it does to the state.
     pub access: Access,
-    /// The client is connected to the second target of its view as well: the answer may come from there. Never of a read.
-    pub deputy: bool,
     /// Where not all calls can be taken, those with the largest number are.
     pub criticality: u8,
     /// The arguments.
@@ -125,9 +121,7 @@ impl Request {
             view: self.view.0.into(),
             method: self.method.0.into(),
             patience_us: self.patience_us.into(),
-            flags: (u8::from(self.json) * JSON)
-                | self.access.flags()
-                | (u8::from(self.deputy) * DEPUTY),
+            flags: (u8::from(self.json) * JSON) | self.access.flags(),
             criticality: self.criticality,
             max_age_ms: match self.access {
                 Access::Stale { max_age_ms } => max_age_ms.into(),
@@ -143,15 +137,11 @@ impl Request {
     /// Reads a body, which the arguments share.
     pub(super) fn decode(body: &Bytes) -> Result<Request, Malformed> {
         let (header, _) = RequestHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
-        if header.flags & !(JSON | READ | STALE | DEPUTY) != 0 {
+        if header.flags & !(JSON | READ | STALE) != 0 {
             return Err(Malformed::Field("request flags"));
         }
         let access = Access::decode(header.flags, header.max_age_ms.get())
             .ok_or(Malformed::Field("request flags"))?;
-        let deputy = header.flags & DEPUTY != 0;
-        if deputy && access.reads() {
-            return Err(Malformed::Field("request flags"));
-        }
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
             return Err(Malformed::Field("request number"));
         }
@@ -166,7 +156,6 @@ impl Request {
             patience_us: header.patience_us.get(),
             json: header.flags & JSON != 0,
             access,
-            deputy,
             criticality: header.criticality,
             body: body.slice(size_of::<RequestHeader>()..),
         })

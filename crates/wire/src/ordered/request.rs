@@ -22,7 +22,6 @@ use crate::{ClientId, GroupId, Malformed, MethodId, Time};
 /// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+--------+----------+------
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
 ///        bit 1: a read that its group has ordered: it changes nothing
-///        bit 2: its group's deputy answers it; never with bit 1, nor of a group's call
 /// c      criticality: larger is more critical
 /// depth  0: a client's call. Else a group's, and before the body stands its origin:
 ///        | the parent's client 8 | groups: depth times 8, the caller last |
@@ -37,8 +36,6 @@ pub struct Request {
     pub json: bool,
     /// It changes nothing: its group's options order even reads.
     pub read: bool,
-    /// The primary leaves the answer to its deputy: whoever is that where this is delivered.
-    pub deputy: bool,
     /// Whose call.
     pub client: ClientId,
     /// Which of its calls, from 1.
@@ -81,7 +78,6 @@ struct RequestHeader {
 
 const JSON: u8 = 1;
 const READ: u8 = 2;
-const DEPUTY: u8 = 4;
 
 impl Request {
     /// The groups above it: none of a client's call.
@@ -93,9 +89,7 @@ impl Request {
     pub(super) fn encode(&self) -> Vec<u8> {
         let header = RequestHeader {
             kind: 1,
-            flags: (u8::from(self.json) * JSON)
-                | (u8::from(self.read) * READ)
-                | (u8::from(self.deputy) * DEPUTY),
+            flags: (u8::from(self.json) * JSON) | (u8::from(self.read) * READ),
             depth: u8::try_from(self.path().len()).expect("a path is limited"),
             criticality: self.criticality,
             method: self.method.0.into(),
@@ -123,8 +117,7 @@ impl Request {
     pub(super) fn decode(payload: &Bytes) -> Result<Request, Malformed> {
         let (header, body) =
             RequestHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
-        let (read, deputy) = (header.flags & READ != 0, header.flags & DEPUTY != 0);
-        if header.flags & !(JSON | READ | DEPUTY) != 0 || deputy && (read || header.depth != 0) {
+        if header.flags & !(JSON | READ) != 0 {
             return Err(Malformed::Field("request flags"));
         }
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
@@ -143,8 +136,7 @@ impl Request {
             group: GroupId(header.group.get()),
             method: MethodId(header.method.get()),
             json: header.flags & JSON != 0,
-            read,
-            deputy,
+            read: header.flags & READ != 0,
             client: ClientId(header.client.get()),
             number: header.number.get(),
             unanswered: header.unanswered.get(),

@@ -4,16 +4,16 @@ use bytes::{Bytes, BytesMut};
 use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
-    MAX_BODY, MAX_EDITS, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_REASON,
-    MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS, MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS,
-    MIN_DATAGRAM, STATE_CHUNK, UPDATE_CHUNK,
+    MAX_BODY, MAX_DEATHS, MAX_EDITS, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME,
+    MAX_POISON_BYTES, MAX_POISONED, MAX_REASON, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
+    MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS, MIN_DATAGRAM, STATE_CHUNK, UPDATE_CHUNK,
 };
 use wire::ordered::{
     Announce, Change, Component, Difference, Edit, GroupEntry, GroupOptions, Install, JoinGroup,
     MAX_ATTEMPTS, Ordered, Place, PrimaryChunk, ReplicaEntry, ReplicaState, StateChunk, StateHead,
     Style, Told, Update,
 };
-use wire::ordered::{KeptReply, Relay};
+use wire::ordered::{Death, KeptReply, Poisoned, Progress, Relay, Trial};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, Join, MAX_CHARGES,
     MAX_ENTRIES, Message, Token,
@@ -291,6 +291,45 @@ fn sessions_and_their_replies_are_limited() {
         head.sessions = vec![head.sessions[0].clone(); MAX_SESSIONS + 1];
     };
     assert_eq!(refused(many), Some(Malformed::Field("sessions")));
+}
+
+#[test]
+fn what_is_kept_of_poisonous_calls_is_limited() {
+    let refused = |count, nodes, body| {
+        let mut poison = samples::poison();
+        poison.nodes = vec![NodeId(1); nodes];
+        poison.body = vec![0; body];
+        let mut state = samples::replica_state();
+        state.head.poisoned = vec![poison; count];
+        ReplicaState::decode(&state.encode()).err()
+    };
+    assert_eq!(refused(MAX_POISONED, MAX_DEATHS, MAX_POISON_BYTES), None);
+    assert_eq!(refused(MAX_POISONED + 1, 2, 0), Some(Malformed::Field("poisoned")));
+    assert_eq!(refused(1, MAX_DEATHS + 1, 0), Some(Malformed::Field("nodes")));
+    assert_eq!(refused(1, 2, MAX_POISON_BYTES + 1), Some(Malformed::Field("body")));
+}
+
+#[test]
+fn deaths_of_one_call_are_limited_and_its_number_is_possible() {
+    const REACHED: u64 = u64::MAX / 2 - 1;
+    let progress = |executed, deaths| {
+        let death = Death { node: NodeId(u32::MAX), unanswered: true };
+        let trial = Trial { node: NodeId(u32::MAX), deaths: vec![death; deaths] };
+        let progress = Progress { executed, ..samples::progress(Some(trial)) };
+        Ordered::decode(&Ordered::Progress(progress).encode()).err()
+    };
+    assert_eq!(progress(REACHED, MAX_DEATHS), None);
+    assert_eq!(progress(REACHED, MAX_DEATHS + 1), Some(Malformed::Field("deaths")));
+    assert_eq!(progress(REACHED + 1, 0), Some(Malformed::Field("number of a call")));
+    let poisoned = |number, nodes| {
+        let nodes = vec![NodeId(u32::MAX); nodes];
+        let poisoned = Poisoned { number, nodes, ..samples::poisoned() };
+        Ordered::decode(&Ordered::Poisoned(poisoned).encode()).err()
+    };
+    assert_eq!(poisoned(REACHED, MAX_DEATHS), None);
+    assert_eq!(poisoned(REACHED, MAX_DEATHS + 1), Some(Malformed::Field("nodes")));
+    assert_eq!(poisoned(REACHED + 1, 2), Some(Malformed::Field("number of a call")));
+    assert_eq!(poisoned(0, 2), Some(Malformed::Field("poisoned number")));
 }
 
 /// A reply of so many bytes for a client at another node.

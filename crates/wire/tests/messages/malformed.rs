@@ -252,6 +252,26 @@ fn foreign_datagrams_are_told_apart() {
 }
 
 #[test]
+fn a_request_with_a_flag_that_nobody_knows_is_refused() {
+    let flags = Malformed::Field("request flags");
+    let (_, ordered) = samples::ordered().remove(0);
+    let ordered = ordered.encode();
+    let request = Frame::Request(samples::request()).encode();
+    let with = |bytes: &Bytes, place: usize, bit: u8| {
+        let mut bytes = bytes.to_vec();
+        bytes[place] |= 1 << bit;
+        Bytes::from(bytes)
+    };
+    for bit in 2..8 {
+        assert_eq!(try_ordered(&with(&ordered, 1, bit)), Err(flags), "bit {bit}");
+    }
+    for bit in 3..8 {
+        let refused = try_frame(&with(&request, FRAME_OVERHEAD + 48, bit));
+        assert_eq!(refused, Err(flags), "bit {bit}");
+    }
+}
+
+#[test]
 fn a_stream_that_is_not_ours_is_refused_by_its_first_bytes() {
     let http = Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n");
     assert_eq!(try_frame(&http), Err(Malformed::Length));

@@ -1,14 +1,17 @@
 //! One message of each kind, with values that tell their fields apart in a hex dump.
 
+mod bench;
+mod poison;
+
 use bytes::Bytes;
-use wire::bench::{Load, Measured, Pacing, Plan, Report, Until, Word};
+use wire::bench::{Load, Word};
 use wire::client::{
     self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Watch, Welcome,
 };
 use wire::client::{Target, Targets};
-use wire::histogram::Times;
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
+use wire::ordered::Died;
 use wire::ordered::Shedding;
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
@@ -25,9 +28,12 @@ use wire::ring::{
     Confirm, Confirmed, Level, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
 use wire::{
-    ClientId, ClusterId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
-    Share, Time, ViewNumber,
+    ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Share,
+    Time, ViewNumber,
 };
+
+use bench::{plan, report};
+pub use poison::{poison, poisoned, progress, trial};
 
 pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
 
@@ -175,12 +181,12 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 method: MethodId(0xb1),
                 json: true,
                 read: true,
-                deputy: false,
                 client: ClientId(0xc1),
                 number: 9,
                 unanswered: 8,
                 time: Time(0xd1),
                 seed: 0xe1,
+                proven: 0x65,
                 patience_us: 0x71,
                 criticality: 3,
                 origin: None,
@@ -194,12 +200,12 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 method: MethodId(0xb1),
                 json: false,
                 read: false,
-                deputy: false,
                 client: nested_client(GroupId(0xa3), ClientId(0xc1)),
                 number: nested_number(9, 2).expect("a small number"),
                 unanswered: 8 << 8,
                 time: Time(0xd1),
                 seed: 0xe1,
+                proven: 0x65,
                 patience_us: 0x71,
                 criticality: 3,
                 origin: Some(Box::new(ordered::Origin {
@@ -257,7 +263,18 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 options: GroupOptions::default(),
             }),
         ),
-        ("leave group", Ordered::LeaveGroup(LeaveGroup { group: GroupId(0xa1), returns: true })),
+        (
+            "leave group",
+            Ordered::LeaveGroup(LeaveGroup { group: GroupId(0xa1), returns: true, died: None }),
+        ),
+        (
+            "leave group of the dead",
+            Ordered::LeaveGroup(LeaveGroup {
+                group: GroupId(0xa1),
+                returns: true,
+                died: Some(Died { executed: 0x66, given: 0x68 }),
+            }),
+        ),
         (
             "state chunk",
             Ordered::StateChunk(StateChunk {
@@ -304,7 +321,14 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("move", Ordered::Move(Move { group: GroupId(0xa1), to: member(2), view: ViewNumber(6) })),
-        ("demote", Ordered::Demote(Demote { group: GroupId(0xa1), view: ViewNumber(6) })),
+        (
+            "demote",
+            Ordered::Demote(Demote {
+                group: GroupId(0xa1),
+                view: ViewNumber(6),
+                died: Died { executed: 0x66, given: 0x68 },
+            }),
+        ),
         ("usage", Ordered::Usage(usage())),
         (
             "rank",
@@ -323,6 +347,9 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 room: vec![NodeId(4), NodeId(3)],
             }),
         ),
+        ("progress", Ordered::Progress(progress(None))),
+        ("trial", Ordered::Progress(progress(Some(trial())))),
+        ("poisoned", Ordered::Poisoned(poisoned())),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
         (
@@ -368,40 +395,6 @@ fn key_table() -> KeyTable {
     }
 }
 
-fn plan() -> Plan {
-    Plan {
-        id: 0xb5,
-        ring: RING,
-        senders: vec![NodeId(1), NodeId(3)],
-        size: 1_024,
-        count: 300,
-        warm: 20,
-        span: Duration::from_secs(5),
-        level: Level::Safe,
-        pacing: Pacing::Window(17),
-        until: Until::Echo,
-    }
-}
-
-fn report() -> Report {
-    let times = |min| Times { min, max: 0x500, buckets: vec![(0x81, 2), (0x82, 1)] };
-    Report {
-        id: 0xb5,
-        received: vec![300, 299],
-        order: 0x77,
-        corrupt: 1,
-        disordered: 2,
-        span: Duration::from_millis(5),
-        measured: Some(Measured {
-            send: times(0x31),
-            own: times(0x32),
-            all: times(0x33),
-            echo: times(0x34),
-            late: Duration::from_nanos(0x35),
-        }),
-    }
-}
-
 /// A state with a session that keeps a reply of each kind.
 pub fn replica_state() -> ReplicaState {
     let replies = vec![
@@ -417,6 +410,7 @@ pub fn replica_state() -> ReplicaState {
         updates: 0x65,
         clock: Time(0xd1),
         sessions: vec![session],
+        poisoned: vec![poison()],
     };
     ReplicaState { head, service: Bytes::from_static(b"service") }
 }
@@ -435,7 +429,7 @@ fn usage() -> Usage {
 
 fn ballot(opening: Option<u64>) -> Ballot {
     let digests = vec![Digest([0xe1; 16]), Digest([0xe2; 16])];
-    Ballot { group: GroupId(0xa1), since: 0x12, opening, first: 0x11, digests }
+    Ballot { group: GroupId(0xa1), since: 0x12, opening, first: 0x11, proven: 0x10, digests }
 }
 
 /// A reply for a client at another node.
@@ -455,12 +449,12 @@ pub fn logged_state() -> LoggedState {
             method,
             json: false,
             read: false,
-            deputy: false,
             client,
             number,
             unanswered,
             time,
             seed,
+            proven: 0x65,
             patience_us: 0x71,
             criticality: 3,
             origin: None,
@@ -528,7 +522,6 @@ pub fn request() -> client::Request {
         criticality: 3,
         json: false,
         access: Access::Change,
-        deputy: false,
         body: Bytes::from_static(b"body"),
     }
 }

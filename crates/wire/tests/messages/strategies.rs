@@ -2,6 +2,7 @@
 
 mod frames;
 mod hosts;
+mod poison;
 
 use std::net::SocketAddr;
 
@@ -41,6 +42,7 @@ use crate::samples::CLUSTER;
 pub use frames::frame;
 use frames::refusal;
 use hosts::{rank, shedding, usage};
+use poison::{died, poison, poisoned, progress};
 
 fn member() -> impl Strategy<Value = Member> {
     any::<(u32, u64)>()
@@ -323,19 +325,25 @@ fn numbers() -> impl Strategy<Value = (u64, u64)> {
 }
 
 fn ordered_request() -> impl Strategy<Value = ordered::Request> {
-    (any::<[u64; 4]>(), any::<[u32; 2]>(), any::<bool>(), numbers(), bytes(64)).prop_map(
-        |([group, client, time, seed], [method, patience_us], json, (number, unanswered), body)| {
+    (any::<[u64; 5]>(), any::<[u32; 2]>(), any::<bool>(), numbers(), bytes(64)).prop_map(
+        |(
+            [group, client, time, seed, proven],
+            [method, patience_us],
+            json,
+            (number, unanswered),
+            body,
+        )| {
             ordered::Request {
                 group: GroupId(group),
                 method: MethodId(method),
                 json,
                 read: number % 3 == 0,
-                deputy: number % 3 == 1,
                 client: ClientId(client),
                 number,
                 unanswered,
                 time: Time(time),
                 seed,
+                proven,
                 patience_us,
                 criticality: number as u8,
                 origin: None,
@@ -360,7 +368,6 @@ fn nested_request() -> impl Strategy<Value = ordered::Request> {
                 client: nested_client(origin.caller(), origin.client),
                 number: nested_number(parent, call).expect("a small number"),
                 unanswered: 0,
-                deputy: false,
                 origin: Some(Box::new(origin)),
                 ..request
             }
@@ -429,8 +436,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         install().prop_map(Ordered::Install),
         (name(), options())
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
-        (any::<u64>(), any::<bool>()).prop_map(|(group, returns)| {
-            Ordered::LeaveGroup(LeaveGroup { group: GroupId(group), returns })
+        (any::<u64>(), any::<bool>(), option::of(died())).prop_map(|(group, returns, died)| {
+            Ordered::LeaveGroup(LeaveGroup { group: GroupId(group), returns, died })
         }),
         chunk.prop_map(Ordered::StateChunk),
         (any::<u64>(), place()).prop_map(|(group, taken)| {
@@ -446,22 +453,27 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
             view: ViewNumber(view),
             style
         })),
-        any::<[u64; 2]>().prop_map(|[group, view]| {
-            Ordered::Demote(Demote { group: GroupId(group), view: ViewNumber(view) })
+        (any::<[u64; 2]>(), died()).prop_map(|([group, view], died)| {
+            Ordered::Demote(Demote { group: GroupId(group), view: ViewNumber(view), died })
         }),
+        progress().prop_map(Ordered::Progress),
+        poisoned().prop_map(Ordered::Poisoned),
         usage().prop_map(Ordered::Usage),
         rank().prop_map(Ordered::Rank),
         shedding().prop_map(Ordered::Shedding),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),
-        (any::<[u64; 2]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
-            .prop_map(|([group, since], (opening, first), digests)| Ordered::Ballot(Ballot {
-                group: GroupId(group),
-                since,
-                opening,
-                first,
-                digests: digests.into_iter().map(Digest).collect(),
-            })),
+        (any::<[u64; 3]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
+            .prop_map(|([group, since, proven], (opening, first), digests)| Ordered::Ballot(
+                Ballot {
+                    group: GroupId(group),
+                    since,
+                    opening,
+                    first,
+                    proven,
+                    digests: digests.into_iter().map(Digest).collect(),
+                }
+            )),
         (any::<[u64; 2]>(), member()).prop_map(|([group, position], member)| Ordered::Absent(
             Absent { group: GroupId(group), member, position }
         )),
@@ -545,9 +557,9 @@ pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
             asked,
         },
     );
-    (any::<[u64; 4]>(), vec(session, 0..4), bytes(64)).prop_map(
-        |([executed, asks, updates, clock], sessions, service)| ReplicaState {
-            head: StateHead { executed, asks, updates, clock: Time(clock), sessions },
+    (any::<[u64; 4]>(), vec(session, 0..4), vec(poison(), 0..3), bytes(64)).prop_map(
+        |([executed, asks, updates, clock], sessions, poisoned, service)| ReplicaState {
+            head: StateHead { executed, asks, updates, clock: Time(clock), sessions, poisoned },
             service,
         },
     )

@@ -20,7 +20,6 @@ fn request(number: u64) -> Request {
         method: MethodId(1),
         json: false,
         read: false,
-        deputy: false,
         client: CLIENT,
         number,
         unanswered: 1,

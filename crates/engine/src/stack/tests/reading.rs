@@ -114,7 +114,6 @@ fn a_stale_read_is_answered_at_once_while_that_is_recent_and_also_between_compon
             criticality: 0,
             json: false,
             access,
-            deputy: false,
             body: Bytes::new(),
         };
         Frame::Request(request)

@@ -100,7 +100,6 @@ impl<O: Base> Cluster<O> {
             criticality: self.criticality,
             json: false,
             access,
-            deputy: false,
             body: Bytes::copy_from_slice(body.as_bytes()),
         };
         let pending = Pending { caller: connection.caller, number, at: self.now };

@@ -40,7 +40,6 @@ fn client_request() -> impl Strategy<Value = client::Request> {
                 criticality: number as u8,
                 json,
                 access,
-                deputy: !access.reads() && number % 2 == 0,
                 body,
             }
         },
@@ -65,6 +64,8 @@ pub fn refusal() -> impl Strategy<Value = Refusal> {
         Refusal::Stale,
         Refusal::ReplyTooLarge,
         Refusal::Split,
+        Refusal::NotReadOnly,
+        Refusal::Poisoned,
     ])
 }
 

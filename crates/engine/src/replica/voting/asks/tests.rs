@@ -51,7 +51,6 @@ impl Room {
             method: MethodId(1),
             json: false,
             read: false,
-            deputy: false,
             client: ClientId(1),
             number,
             unanswered: number,

@@ -1,0 +1,46 @@
+//! Calls that kill whoever executes them.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use wire::limits::MAX_DEATHS;
+use wire::ordered::{Death, Died, Poison, Poisoned, Progress, Trial};
+use wire::{ClientId, GroupId, MethodId, NodeId, Time};
+
+use super::bytes;
+
+pub fn died() -> impl Strategy<Value = Died> {
+    any::<[u64; 2]>().prop_map(|[executed, given]| Died { executed, given })
+}
+
+fn node() -> impl Strategy<Value = NodeId> {
+    any::<u32>().prop_map(NodeId)
+}
+
+pub fn progress() -> impl Strategy<Value = Progress> {
+    let death = (node(), any::<bool>()).prop_map(|(node, unanswered)| Death { node, unanswered });
+    let deaths = vec(death, 0..=MAX_DEATHS);
+    let trial = (node(), deaths).prop_map(|(node, deaths)| Trial { node, deaths });
+    (any::<u64>(), 0..u64::MAX / 2, option::of(trial))
+        .prop_map(|(group, executed, trial)| Progress { group: GroupId(group), executed, trial })
+}
+
+pub fn poisoned() -> impl Strategy<Value = Poisoned> {
+    (any::<u64>(), 1..u64::MAX / 2, vec(node(), 0..=MAX_DEATHS))
+        .prop_map(|(group, number, nodes)| Poisoned { group: GroupId(group), number, nodes })
+}
+
+pub fn poison() -> impl Strategy<Value = Poison> {
+    (any::<[u64; 5]>(), any::<u32>(), any::<bool>(), vec(node(), 0..=MAX_DEATHS), bytes(64))
+        .prop_map(|([number, client, call, time, size], method, json, nodes, body)| Poison {
+            number,
+            client: ClientId(client),
+            call,
+            method: MethodId(method),
+            json,
+            time: Time(time),
+            nodes,
+            size,
+            body: body.to_vec(),
+        })
+}
