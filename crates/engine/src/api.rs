@@ -15,6 +15,7 @@ mod restyle;
 mod status;
 mod storage;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -472,7 +473,7 @@ pub enum Event {
         /// The group.
         group: GroupId,
         /// The call, and where services died.
-        poison: Poison,
+        poison: Box<Poison>,
     },
     /// A call came here again, from another entry or by a retry, and was not executed again.
     Copy {

@@ -38,6 +38,7 @@ use calls::{Calls, asked_of, due};
 use cold::Cold;
 pub(crate) use effect::Effect;
 use gate::{Gated, Withheld};
+pub(crate) use lead::Blame;
 use lead::Lead;
 use primary::Primary;
 use transfer::Outgoing;

@@ -360,7 +360,10 @@ impl<O: Ordering> Stack<O> {
         self.time_services(now);
         self.end_shedding(now);
         self.nested_timeout(now);
-        self.tell_progress(now);
+        if self.membership.is_active() {
+            self.tell_progress(now);
+            self.relieve_leaders(now);
+        }
         if self.joining_until.is_some_and(|until| until <= now) {
             // While a ring is formed nothing is ordered: what was on its way still is.
             let ordering = self.ordering.state_name() == "operational";
@@ -383,7 +386,7 @@ impl<O: Ordering> Stack<O> {
         let nested = self.nested.next_timeout().filter(|_| self.membership.is_active());
         let rooms = [self.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
         let sheds = self.next_shedding_timeout();
-        let progress = self.next_progress();
+        let progress = self.next_leading();
         let rooms =
             rooms.into_iter().chain([self.cold.1, nested, self.services_due, sheds, progress]);
         rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()

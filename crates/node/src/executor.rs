@@ -191,6 +191,11 @@ impl Executor {
         Executor::at(place, next_serial(), options.hold == Hold::One)
     }
 
+    /// Of a program that has ended and is started again anyhow.
+    pub fn waiting(tether: Tether) -> Executor {
+        Executor::at(Place::Standby(Box::new(Standby::new(tether))), next_serial(), false)
+    }
+
     /// Of a program that has shown its token, and brought `input` behind it.
     pub fn attached(
         group: GroupId,

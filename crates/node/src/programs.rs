@@ -101,6 +101,8 @@ enum Notice {
     Hosted(u64),
     /// Its replica is in its group.
     Joined(u64),
+    /// It has answered a call.
+    Served(u64),
     /// Its replica's service is to run, and its program does not.
     Wanted(u64),
     /// Its replica's service is to run no more.
@@ -232,6 +234,7 @@ impl Teller {
 pub(crate) struct Tether {
     run: u64,
     joined: bool,
+    served: bool,
     teller: Teller,
 }
 
@@ -253,6 +256,13 @@ impl Tether {
         }
     }
 
+    /// It has answered a call.
+    pub fn served(&mut self) {
+        if !std::mem::replace(&mut self.served, true) {
+            self.teller.tell(Notice::Served(self.run));
+        }
+    }
+
     /// The program is to be started.
     pub fn wanted(&self) {
         self.teller.tell(Notice::Wanted(self.run));
@@ -270,7 +280,7 @@ impl Tether {
 
     /// For the same program, when this start of it is over.
     pub fn again(&self) -> Tether {
-        Tether { run: self.run, joined: true, teller: self.teller.clone() }
+        Tether { run: self.run, joined: true, served: true, teller: self.teller.clone() }
     }
 
     /// The data plane has let it go.

@@ -356,7 +356,7 @@ impl Cluster {
     }
 
     /// How the service of a replica of this group behaves while the group is warm passive.
-    fn passive(me: Member, group: &GroupPlan) -> Passive {
+    pub(super) fn passive(me: Member, group: &GroupPlan) -> Passive {
         let random = mix(me.incarnation.0, u64::from(me.node.0));
         Passive { random, tells: group.tells }
     }

@@ -64,7 +64,8 @@ pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
 pub use options::{Durability, GroupOptions, Hold, Style};
-pub use poison::{Death, Died, Poison, Poisoned, Progress, Trial};
+use poison::check_number;
+pub use poison::{Died, Poison, Poisoned, Progress, Trial};
 pub use recall::Recall;
 pub use request::Request;
 pub use restyle::Restyle;
@@ -101,6 +102,13 @@ pub struct LeaveGroup {
     pub died: Option<Died>,
 }
 
+impl LeaveGroup {
+    fn checked(self) -> Result<LeaveGroup, Malformed> {
+        self.died.as_ref().map_or(Ok(()), Died::check)?;
+        Ok(self)
+    }
+}
+
 /// The sender's replica has the state of this transfer and has caught up. | group | transfer |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Synced {
@@ -132,6 +140,13 @@ pub struct Demote {
     pub view: ViewNumber,
     /// How far the service is.
     pub died: Died,
+}
+
+impl Demote {
+    fn checked(self) -> Result<Demote, Malformed> {
+        self.died.check()?;
+        Ok(self)
+    }
 }
 
 /// The sender hosts a replica whose state is on its disk, and did not when it announced itself. | group | taken: place |
@@ -240,7 +255,7 @@ impl Ordered {
             2 => Ordered::Announce(read::<Announce>(rest)?.checked()?),
             3 => Ordered::Install(read::<Install>(rest)?.checked()?),
             4 => Ordered::JoinGroup(read::<JoinGroup>(rest)?.checked()?),
-            5 => Ordered::LeaveGroup(read(rest)?),
+            5 => Ordered::LeaveGroup(read::<LeaveGroup>(rest)?.checked()?),
             6 => Ordered::StateChunk(StateChunk::decode(payload)?),
             7 => Ordered::Synced(read(rest)?),
             8 => Ordered::Bench(bench::checked(read(rest)?)?),
@@ -256,7 +271,7 @@ impl Ordered {
             19 => Ordered::Restyle(read(rest)?),
             20 => Ordered::Usage(read::<Usage>(rest)?.checked()?),
             21 => Ordered::Rank(read::<Rank>(rest)?.checked()?),
-            22 => Ordered::Demote(read(rest)?),
+            22 => Ordered::Demote(read::<Demote>(rest)?.checked()?),
             23 => Ordered::Shedding(read::<Shedding>(rest)?.checked()?),
             24 => Ordered::Progress(read::<Progress>(rest)?.checked()?),
             25 => Ordered::Poisoned(read::<Poisoned>(rest)?.checked()?),

@@ -37,6 +37,9 @@ impl Replica {
         if self.lead.last() < self.executed {
             self.lead.skip(1);
         }
+        if self.poisons.last().is_some_and(|poison| poison.number == self.executed) {
+            return; // nobody executes it
+        }
         let (group, position) = (self.group, self.executed);
         effects.push(Effect::Event(Event::Executed { group, client, number, position }));
     }

@@ -1,13 +1,12 @@
 //! What a replica wants done.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::ordered::{Death, End, Ordered};
+use wire::ordered::{End, Ordered};
 use wire::{ClientId, ViewNumber};
 
-use super::{Ask, Child, Mandate, Slip};
+use super::{Ask, Blame, Child, Mandate, Slip};
 use crate::api::{Command, Event, NestedError, ServiceOutcome, Ticket};
 
 /// What a replica asks for, in order.
@@ -18,7 +17,7 @@ pub(crate) enum Effect {
     /// Order this message.
     Order(Ordered),
     /// These may have died of the next call, which is this client's: order that this replica tries it, or that nobody executes it.
-    Suspect { number: u64, call: Option<(ClientId, u64)>, deaths: Vec<Death> },
+    Suspect { number: u64, call: Option<(ClientId, u64)>, blame: Blame },
     /// Order that this replica has executed so many calls.
     Tell(u64),
     /// This is the answer to this call, for whoever waits for it here.

@@ -3,16 +3,17 @@
 //! All commands pass here in their order. A call of the group's history that may not be executed yet waits, and all that comes
 //! after it.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::client::Refusal;
 use wire::limits::{MAX_POISON_BYTES, MAX_POISONED};
-use wire::ordered::{Death, Died, Poison, Poisoned, Progress};
+use wire::ordered::{Died, Poison, Poisoned, Progress};
 use wire::{ClientId, Member, NodeId};
 
-use super::lead::Verdict;
+use super::lead::{Blame, Verdict};
 use super::{Effect, Replica, Task};
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::Bug;
@@ -74,7 +75,7 @@ impl Replica {
             match self.lead.verdict(number, arrived, self.executed, self.planted) {
                 Verdict::Go => self.release(effects),
                 Verdict::Wait => return,
-                Verdict::Suspect(deaths) => return self.suspect_next(number, deaths, effects),
+                Verdict::Suspect(blame) => return self.suspect_next(number, blame, effects),
             }
         }
     }
@@ -88,10 +89,10 @@ impl Replica {
     }
 
     /// The next call may kill: the order is to have it that it is tried here, or executed by nobody.
-    fn suspect_next(&mut self, number: u64, deaths: Vec<Death>, effects: &mut Vec<Effect>) {
+    fn suspect_next(&mut self, number: u64, blame: Blame, effects: &mut Vec<Effect>) {
         let call = self.call_at_gate();
         self.lead.speaks();
-        effects.push(Effect::Suspect { number, call, deaths });
+        effects.push(Effect::Suspect { number, call, blame });
     }
 
     /// The call that is the next to pass.
@@ -117,11 +118,17 @@ impl Replica {
 
     /// The history has one more call, which the service here has executed: the order is told, where others wait for that.
     pub(super) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
-        let tried = self.lead.tries(self.executed);
-        if tried || self.lead.is_awaited() {
-            if tried {
-                self.lead.speaks();
-            }
+        if self.lead.tries(self.executed) {
+            self.lead.speaks();
+            effects.push(Effect::Tell(self.executed));
+        } else {
+            self.tell_successor(effects);
+        }
+    }
+
+    /// Who leads now waits for what this replica has executed: it is told at once.
+    pub(super) fn tell_successor(&self, effects: &mut Vec<Effect>) {
+        if self.lead.is_awaited() && self.executed > self.lead.proven() {
             effects.push(Effect::Tell(self.executed));
         }
     }
@@ -209,8 +216,16 @@ impl Replica {
 
     /// By the last view these have the state; the first of them leads.
     pub(crate) fn led_by(&mut self, me: Member, synced: &[Member], effects: &mut Vec<Effect>) {
-        self.lead.view(me, synced, self.first_unproven());
+        // A cold passive group's former primary executes only what its own clients wait for.
+        let hands_over = self.cold.is_none();
+        self.lead.view(me, synced, hands_over, self.first_unproven());
+        self.tell_successor(effects);
         self.open_gate(effects);
+    }
+
+    /// This member's replica goes, and its service has not died.
+    pub(crate) fn member_parts(&mut self, member: Member) {
+        self.lead.part(member);
     }
 
     /// The service of this member's replica has died, or is hung.
@@ -229,13 +244,20 @@ impl Replica {
         let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.front() else { return };
         let (number, arrived) = (*number, *arrived);
         if self.executed + 1 == number && self.lead.may_take_over(number, arrived) {
-            self.suspect_next(number, Vec::new(), effects);
+            self.suspect_next(number, Blame::default(), effects);
         }
     }
 
-    /// It leads, and others do not know yet that it has executed so many calls.
+    /// The call that waits until another replica has executed it, of a group in which one that is silent must not hold up the others.
+    pub(crate) fn awaited(&self) -> Option<u64> {
+        let (number, _) = self.gate.front().filter(|_| self.votes)?.call?;
+        (!self.lead.leads()).then_some(number)
+    }
+
+    /// It leads, or did, and others do not know yet that it has executed so many calls.
     pub(crate) fn untold(&self) -> Option<u64> {
-        (self.lead.leads() && self.executed > self.lead.proven()).then_some(self.executed)
+        let tells = self.lead.leads() || self.lead.is_awaited();
+        (tells && self.executed > self.lead.proven()).then_some(self.executed)
     }
 
     /// Calls that some replica is known to have executed.
@@ -262,7 +284,7 @@ impl Replica {
         let size = body.len() as u64;
         let body = body[..body.len().min(MAX_POISON_BYTES)].to_vec();
         let poison = Poison { number, client, call, method, json, time: now, nodes, size, body };
-        let (group, told) = (self.group, poison.clone());
+        let (group, told) = (self.group, Box::new(poison.clone()));
         effects.push(Effect::Event(Event::Poisoned { group, poison: told }));
         if self.poisons.len() >= MAX_POISONED {
             self.poisons.remove(0);
@@ -271,6 +293,20 @@ impl Replica {
             self.poisons.push(poison);
         }
         self.take_answer(ticket, Executed::Reply(outcome), effects);
+    }
+
+    /// What it knows of who executes first, for whoever looks for a fault.
+    pub(crate) fn lead_for_people(&self) -> String {
+        let first = self.gate.front().map(|gated| gated.call);
+        format!(
+            "executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {:?}",
+            self.executed,
+            self.lead.last(),
+            self.gate.len(),
+            self.released,
+            self.tasks.len(),
+            self.lead
+        )
     }
 
     /// When the first call arrived that nobody is known to have executed.

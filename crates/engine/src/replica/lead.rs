@@ -1,20 +1,25 @@
 //! One replica executes a call before the others do (`docs/protocol/poison.md`).
 //!
-//! A call may kill the service that executes it. So a group's primary *leads*: it executes each call first. A *follower* executes a call when
-//! the order has told that a replica did so and lives. When the leader is lost, the calls that it may have died of are *suspects*: the
-//! next leader tries them one by one, each after it has said so in the order. A call of which two services died is answered without
-//! being executed.
+//! A call may kill the service that executes it. So a group's primary *leads*: it executes each call first. A *follower* executes a
+//! call when the order has told that a replica did so and lives. When the leader is lost, the calls that it may have died of are
+//! *suspects*: the next leader tries them one by one, each after it has said so in the order. A call of which two services died is
+//! answered without being executed.
 //!
-//! This file keeps what a replica knows of that, and decides. `replica/gate.rs` keeps back what may not be executed yet.
+//! This file keeps what a replica knows of that, and decides; `lead/blame.rs` says who is suspected, `replica/gate.rs` keeps back
+//! what may not be executed yet.
+
+mod blame;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use wire::limits::{MAX_COMMANDS, MAX_DEATHS, MAX_REPLICAS};
-use wire::ordered::{Death, Died, Trial};
+use wire::limits::MAX_REPLICAS;
+use wire::ordered::{Died, Trial};
 use wire::{Member, NodeId};
 
 use crate::bug::{Bug, Planted};
+pub(crate) use blame::Blame;
+use blame::Suspects;
 
 /// What may be done with a call that is the next to be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,15 +28,8 @@ pub(super) enum Verdict {
     Go,
     /// Not yet: what is to come first will be delivered.
     Wait,
-    /// These may have died of it: the order is to say first whether it is tried.
-    Suspect(Vec<Death>),
-}
-
-/// Calls that arrived up to here were given to a leader that is gone, and to nobody else.
-#[derive(Clone, Debug)]
-struct Suspicion {
-    upto: u64,
-    deaths: Vec<Death>,
+    /// Others may have died of it: the order is to say first whether it is tried.
+    Suspect(Blame),
 }
 
 /// How far the order is with the last word that this replica has to say as a leader.
@@ -46,8 +44,8 @@ enum Word {
     Delivered(u64),
 }
 
-/// Who leads, and how far the group is. All fields are about calls in the group's history, numbered from 1, which is alike at all
-/// replicas; or about the order of arrival, which each replica counts for itself.
+/// Who leads, and how far the group is. Calls are numbered from 1 in the group's history, alike at all replicas. When they arrived
+/// each replica counts for itself.
 #[derive(Debug, Default)]
 pub(super) struct Lead {
     /// Whose replica this is.
@@ -66,11 +64,10 @@ pub(super) struct Lead {
     proven: u64,
     /// The leader has begun this call, and waits for the others to do so, too.
     allowed: u64,
-    suspicions: VecDeque<Suspicion>,
-    /// Calls that a service was given and had not answered when it died.
-    accused: BTreeMap<u64, Vec<Death>>,
-    /// What this member's service had been given when it died is known.
+    suspects: Suspects,
+    /// What this member's service had been given when it died is known; this one's replica goes, and its service did not die.
     confessed: Option<Member>,
+    parts: Option<Member>,
     /// This call is being tried.
     trial: Option<(u64, Trial)>,
     word: Word,
@@ -110,7 +107,7 @@ impl Lead {
         self.last += 1;
         if self.last > self.proven {
             self.unproven.push_back(arrived);
-            self.forget_former();
+            self.forget_past();
         }
         self.last
     }
@@ -144,25 +141,22 @@ impl Lead {
     /// The order says that a replica has executed so many calls, at this place of it. What a former component said needs no place.
     pub(super) fn prove(&mut self, executed: u64, sequence: Option<u64>) {
         while self.proven < executed {
-            let next = self.proven + 1;
-            let arrived = self.unproven.front().copied().filter(|_| next <= self.last);
-            if arrived.is_none() && next > self.last {
+            let number = self.proven + 1;
+            if number > self.last {
                 self.proven = executed; // not given here yet
                 break;
             }
-            if let (Some(arrived), Some(sequence)) = (arrived, sequence)
-                && self.suspicion(next, arrived).is_some()
+            let arrived = self.unproven.pop_front().unwrap_or_default();
+            if let Some(sequence) = sequence
+                && self.suspects.blame(number, arrived).is_some()
             {
-                self.cautious.insert(next, sequence);
+                self.cautious.insert(number, sequence);
             }
-            self.unproven.pop_front();
-            self.proven = next;
+            self.proven = number;
         }
         self.trial.take_if(|(number, _)| *number <= executed);
-        while self.accused.first_entry().is_some_and(|first| *first.key() <= executed) {
-            self.accused.pop_first();
-        }
-        self.forget_former();
+        self.suspects.clear_upto(executed);
+        self.forget_past();
     }
 
     /// The leader has come so far in this call that the others are to execute it with it.
@@ -170,15 +164,13 @@ impl Lead {
         self.allowed = self.allowed.max(number);
     }
 
-    /// What is settled of the past is not kept.
-    fn forget_former(&mut self) {
+    /// What is settled is not kept.
+    fn forget_past(&mut self) {
         let Some(&first) = self.unproven.front() else { return };
         while self.former.front().is_some_and(|(upto, _)| *upto < first) {
             self.former.pop_front();
         }
-        while self.suspicions.front().is_some_and(|suspicion| suspicion.upto < first) {
-            self.suspicions.pop_front();
-        }
+        self.suspects.clear_before(first);
     }
 
     /// The answer to this call waits until this place of the order is held.
@@ -192,31 +184,7 @@ impl Lead {
         former.map_or(self.leader, |(_, member)| Some(*member))
     }
 
-    /// Who may have died of this call.
-    fn suspicion(&self, number: u64, arrived: u64) -> Option<&Vec<Death>> {
-        let suspicion = || self.suspicions.iter().find(|suspicion| arrived <= suspicion.upto);
-        self.accused.get(&number).or_else(|| Some(&suspicion()?.deaths))
-    }
-
-    /// When this call arrived, if it was given to be executed and is not proven.
-    fn arrival_of(&self, number: u64) -> Option<u64> {
-        let place = number.checked_sub(self.proven + 1)?;
-        self.unproven.get(usize::try_from(place).ok()?).copied()
-    }
-
-    fn accuse(&mut self, number: u64, death: Death) {
-        if number <= self.proven {
-            return;
-        }
-        let arrived = self.arrival_of(number).unwrap_or(u64::MAX);
-        let mut deaths = self.suspicion(number, arrived).cloned().unwrap_or_default();
-        if deaths.len() < MAX_DEATHS {
-            deaths.push(death);
-        }
-        self.accused.insert(number, deaths);
-    }
-
-    /// What may be done with this call, after which no other has been executed than the first `executed`.
+    /// What may be done with this call, before which all but `executed` are being executed.
     pub(super) fn verdict(
         &self,
         number: u64,
@@ -227,34 +195,29 @@ impl Lead {
         if number <= self.proven.max(self.allowed) || planted.is(Bug::ExecuteEverywhere) {
             return Verdict::Go;
         }
-        let me = self.me.map(|me| me.node);
-        let tried = self.trial.as_ref().filter(|(tried, _)| *tried == number);
-        if let Some((_, trial)) = tried
-            && Some(trial.node) == me
-        {
+        if self.tries(number) {
             return if self.word == Word::None { Verdict::Go } else { Verdict::Wait };
         }
         if self.me.is_none() || self.leader_of(arrived) != self.me || self.word != Word::None {
             return Verdict::Wait;
         }
-        match self.suspicion(number, arrived) {
+        match self.suspects.blame(number, arrived) {
             // It runs alone: whoever dies then has died of it.
             Some(_) if executed + 1 < number => Verdict::Wait,
-            Some(deaths) => Verdict::Suspect(deaths.clone()),
+            Some(blame) => Verdict::Suspect(blame.clone()),
             None if self.trial.is_some() => Verdict::Wait,
             None => Verdict::Go,
         }
     }
 
-    /// This replica may try the next call although another leads: the leader is silent, and nobody has died of it.
+    /// This replica may try the next call although another leads: the leader is silent, and nobody is known to have died of it.
     pub(super) fn may_take_over(&self, number: u64, arrived: u64) -> bool {
-        number > self.proven
-            && number == self.proven + 1
+        number == self.proven + 1
             && self.me.is_some()
             && self.leader_of(arrived) != self.me
             && self.trial.is_none()
             && self.word == Word::None
-            && self.suspicion(number, arrived).is_none()
+            && self.suspects.blame(number, arrived).is_none()
     }
 
     /// This replica has handed in a word of its own, and goes on when it is held.
@@ -262,7 +225,7 @@ impl Lead {
         self.word = Word::Asked;
     }
 
-    /// This replica tries a call: it is to say so when the answer is there.
+    /// This replica tries this call.
     pub(super) fn tries(&self, number: u64) -> bool {
         let mine = |(tried, trial): &(u64, Trial)| {
             *tried == number && self.me.is_some_and(|me| me.node == trial.node)
@@ -286,6 +249,7 @@ impl Lead {
         self.prove(executed, Some(sequence));
         if let Some(trial) = trial
             && executed + 1 > self.proven
+            && self.trial.is_none()
         {
             self.trial = Some((executed + 1, trial));
         }
@@ -328,22 +292,25 @@ impl Lead {
         }
     }
 
-    /// By the last view these have the state, the first of them leads.
-    pub(super) fn view(&mut self, me: Member, synced: &[Member], first_unproven: Option<u64>) {
+    /// By the last view these have the state, the first of them leads. `hands_over`: who led before goes on to lead what it was given.
+    /// `first_unproven`: when the first call arrived that is not proven.
+    pub(super) fn view(
+        &mut self,
+        me: Member,
+        synced: &[Member],
+        hands_over: bool,
+        first_unproven: Option<u64>,
+    ) {
         self.me = Some(me);
         let leads: Vec<Member> =
             self.former.iter().map(|(_, member)| *member).chain(self.leader).collect();
         for member in leads.into_iter().filter(|member| !synced.contains(member)) {
-            self.lose(member, first_unproven);
+            self.lose(member, first_unproven.unwrap_or(u64::MAX));
         }
-        self.confessed = None;
-        let gone = |(_, trial): &mut (u64, Trial)| synced.iter().all(|it| it.node != trial.node);
-        if let Some((number, Trial { node, .. })) = self.trial.take_if(gone) {
-            // It said so before it began, and would have said what it answered.
-            self.accuse(number, Death { node, unanswered: true });
-        }
+        (self.confessed, self.parts) = (None, None);
+        self.end_trial(|node| synced.iter().all(|it| it.node != node));
         let leader = synced.first().copied();
-        if let Some(before) = self.leader.filter(|before| Some(*before) != leader) {
+        if let Some(before) = self.leader.filter(|before| hands_over && Some(*before) != leader) {
             self.former.push_back((self.arrived, before));
             if self.former.len() > MAX_REPLICAS {
                 self.former.pop_front();
@@ -351,7 +318,7 @@ impl Lead {
         }
         if self.leader != leader {
             self.leader = leader;
-            self.forget_former();
+            self.forget_past();
         }
     }
 
@@ -361,48 +328,54 @@ impl Lead {
         self.cautious.values_mut().for_each(|sequence| *sequence = 0);
     }
 
-    /// The service of this member's replica has died, or is hung.
-    pub(super) fn die(&mut self, member: Member, Died { executed, given }: Died) {
-        self.prove(executed, None);
-        let node = member.node;
-        self.trial.take_if(|(_, trial)| trial.node == node);
-        for number in executed + 1..=given.min(executed + MAX_COMMANDS as u64) {
-            self.accuse(number, Death { node, unanswered: true });
+    /// The service of this member's replica has died, or is hung, and its node says how far it was.
+    pub(super) fn die(&mut self, member: Member, died: Died) {
+        self.prove(died.executed, None);
+        let tried = self.end_trial(|node| node == member.node);
+        let next = self.proven + 1;
+        for number in died.executed + 1..=died.given.min(died.executed + MAX_REPORTED) {
+            let place = number.checked_sub(next).and_then(|place| usize::try_from(place).ok());
+            let arrived = place.and_then(|place| self.unproven.get(place)).copied();
+            if number >= next && Some(number) != tried {
+                self.suspects.accuse(number, arrived, member.node, self.leader);
+            }
         }
         self.confessed = Some(member);
     }
 
-    /// This member is gone: nobody knows what it has executed, and answered. `first_unproven`: when the first call arrived that is not
-    /// proven.
-    fn lose(&mut self, member: Member, first_unproven: Option<u64>) {
-        let first = first_unproven.unwrap_or(u64::MAX);
+    /// This member's replica goes, and its service has not died of anything.
+    pub(super) fn part(&mut self, member: Member) {
+        let tries = |(_, trial): &mut (u64, Trial)| trial.node == member.node;
+        if let Some((number, trial)) = self.trial.take_if(tries) {
+            self.suspects.give_up(number, trial, self.leader);
+        }
+        self.parts = Some(member);
+    }
+
+    /// What is tried where this holds has killed who tried it: it would have said otherwise before it answered anybody.
+    fn end_trial(&mut self, is_gone: impl Fn(NodeId) -> bool) -> Option<u64> {
+        let (number, trial) = self.trial.take_if(|(_, trial)| is_gone(trial.node))?;
+        self.suspects.died_in_trial(number, trial, self.leader);
+        Some(number)
+    }
+
+    /// This member is gone: nobody knows what it has executed, and answered, from the `first` one that is not proven.
+    fn lose(&mut self, member: Member, first: u64) {
         let tries = self.trial.as_ref().is_some_and(|(_, trial)| trial.node == member.node);
-        let pending = !self.accused.is_empty()
-            || self.suspicions.back().is_some_and(|last| last.upto >= first);
-        // Who tries a call has been given no other.
-        if self.leader_of(first) == Some(member)
-            && self.confessed != Some(member)
-            && !pending
-            && !tries
-        {
+        let leads = self.leader_of(first) == Some(member);
+        if leads && self.confessed != Some(member) && !tries {
             let former = self.former.iter().find(|(_, former)| *former == member);
             let upto = former.map_or(self.arrived, |(upto, _)| *upto);
-            let deaths = [Death { node: member.node, unanswered: false }].to_vec();
-            self.suspicions.push_back(Suspicion { upto, deaths });
+            self.suspects.suspect(upto, first, member, self.parts != Some(member));
         }
         self.former.retain(|(_, former)| *former != member);
         self.leader.take_if(|leader| *leader == member);
     }
 
-    /// What arrived so far was given to services that are gone, and may have killed them. Whoever tried one has died of it.
+    /// What arrived so far was given to services that are gone, and may have killed them.
     pub(super) fn suspect_all(&mut self) {
-        if let Some((number, Trial { node, mut deaths })) = self.trial.take() {
-            deaths.push(Death { node, unanswered: true });
-            self.accused.insert(number, deaths);
-        }
-        if self.suspicions.is_empty() {
-            self.suspicions.push_back(Suspicion { upto: self.arrived, deaths: Vec::new() });
-        }
+        self.end_trial(|_| true);
+        self.suspects.suspect_all(self.arrived);
     }
 
     pub(super) fn check_invariants(&self) {
@@ -413,3 +386,6 @@ impl Lead {
         );
     }
 }
+
+/// A service that dies is taken at its node's word for so many calls.
+const MAX_REPORTED: u64 = wire::limits::MAX_COMMANDS as u64;

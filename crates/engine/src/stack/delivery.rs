@@ -273,8 +273,11 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             Ordered::LeaveGroup(leave) => {
-                if let Some(died) = leave.died {
-                    self.service_died(now, leave.group, sender, died);
+                match leave.died {
+                    Some(died) => self.service_died(now, leave.group, sender, died),
+                    None => self.with_replica(now, leave.group, |replica, _| {
+                        replica.member_parts(sender);
+                    }),
                 }
                 let before = self.directory.get(leave.group).cloned();
                 let alone = before.as_ref().is_some_and(|group| group.synced().eq([sender]));

@@ -202,8 +202,8 @@ impl<O: Ordering> Stack<O> {
             match effect {
                 Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),
                 Effect::Order(ordered) => self.order(now, ordered),
-                Effect::Suspect { number, call, deaths } => {
-                    self.try_or_condemn(now, group, (number, call), deaths);
+                Effect::Suspect { number, call, blame } => {
+                    self.try_or_condemn(now, group, (number, call), blame);
                 }
                 Effect::Tell(executed) => {
                     self.order(now, Ordered::Progress(Progress { group, executed, trial: None }));
@@ -250,7 +250,7 @@ impl<O: Ordering> Stack<O> {
             }
         }
         self.effects = effects;
-        self.note_untold(now, group);
+        self.note_lead(now, group);
     }
 
     /// A replica that could not keep up, or is out of step, begins again.

@@ -133,14 +133,18 @@ impl<O: Ordering> Stack<O> {
 
     /// The program that serves this node's replica has died. Another replica takes over; if none has the group's state, the program is
     /// to be started again and goes on from what this node has kept.
-    pub fn service_lost(&mut self, now: Time, group: GroupId) {
+    /// `begun`: it was there, and may have died of what it was given.
+    pub fn service_lost(&mut self, now: Time, group: GroupId, begun: bool) {
         let Some(hosted) = self.hosted.get(&group) else { return };
         let whole = hosted.replica.has_log()
             || hosted.journal.as_ref().is_some_and(|journal| journal.whole().is_some());
         if !whole || !hosted.replica.has_state() || hosted.leaving || hosted.abandoned {
             return self.abandon(now, group);
         }
-        let died = self.reach(group);
+        let mut died = self.reach(group);
+        if !begun {
+            died.given = died.executed;
+        }
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
         if let Some(hosted) = self.hosted.get_mut(&group) {
             (hosted.died, hosted.fallen, hosted.asked) = (Some(died), true, None);

@@ -2,15 +2,17 @@
 //! (`docs/protocol/poison.md`). What a replica decides: `replica/lead.rs`.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::ordered::{Death, Died, Ordered, Poisoned, Progress, Trial};
+use wire::ordered::{Died, Ordered, Poisoned, Progress, Trial};
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
 use super::Stack;
 use crate::bug::Bug;
 use crate::ordering::Ordering;
+use crate::replica::Blame;
 
 /// What a leader has executed is told by the next request that its node orders; after this time by itself.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1);
@@ -27,26 +29,62 @@ pub(super) struct Leading {
     tell_at: Option<Time>,
     /// Groups whose replica here waits until its word is held.
     unheld: BTreeSet<GroupId>,
+    /// Voting groups whose replica here waits for another to execute this call, and until when.
+    awaited: BTreeMap<GroupId, (u64, Time)>,
 }
 
 impl<O: Ordering> Stack<O> {
     /// A replica here may have executed what its followers do not know of.
-    pub(super) fn note_untold(&mut self, now: Time, group: GroupId) {
-        let hosted = self.hosted.get(&group);
-        let Some(executed) = hosted.and_then(|hosted| hosted.replica.untold()) else { return };
+    pub(super) fn note_lead(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.hosted.get(&group) else { return };
+        match hosted.replica.awaited() {
+            Some(number) => {
+                let before = self.leading.awaited.get(&group);
+                if before.is_none_or(|(awaited, _)| *awaited != number) {
+                    let until = now + self.patience_with_leader(group);
+                    self.leading.awaited.insert(group, (number, until));
+                }
+            }
+            None if self.leading.awaited.is_empty() => {}
+            None => drop(self.leading.awaited.remove(&group)),
+        }
+        let Some(executed) = hosted.replica.untold() else { return };
         if self.directory.get(group).is_some_and(|group| group.replicas.len() > 1) {
             self.leading.untold.entry(group).or_insert(executed);
             self.leading.tell_at.get_or_insert(now + PROGRESS_AFTER);
         }
     }
 
-    pub(super) fn next_progress(&self) -> Option<Time> {
-        self.leading.tell_at.filter(|_| self.membership.is_active())
+    /// Each backup of a voting group takes over from a silent leader after its own time: the next in rank first.
+    fn patience_with_leader(&self, group: GroupId) -> Duration {
+        let synced = self.directory.get(group).into_iter().flat_map(|known| known.synced());
+        let rank = synced.take_while(|member| *member != self.me).count();
+        self.vote_patience * u32::try_from(rank.max(1)).unwrap_or(1)
+    }
+
+    /// When something is next to be told, or taken over.
+    pub(super) fn next_leading(&self) -> Option<Time> {
+        let awaited = self.leading.awaited.values().map(|(_, until)| *until);
+        let next = awaited.chain(self.leading.tell_at).min();
+        next.filter(|_| self.membership.is_active())
+    }
+
+    /// Takes over from leaders that have been silent for too long.
+    pub(super) fn relieve_leaders(&mut self, now: Time) {
+        let late = |(group, (number, until)): (&GroupId, &(u64, Time))| {
+            (*until <= now).then_some((*group, *number))
+        };
+        let late: Vec<_> = self.leading.awaited.iter().filter_map(late).collect();
+        for (group, number) in late {
+            let until = now + self.patience_with_leader(group);
+            self.leading.awaited.insert(group, (number, until));
+            self.take_over(now, group);
+        }
     }
 
     /// The time has come to tell followers what no request has told them.
     pub(super) fn tell_progress(&mut self, now: Time) {
-        if self.next_progress().is_none_or(|at| at > now) {
+        if self.leading.tell_at.is_none_or(|at| at > now) {
             return;
         }
         self.leading.tell_at = None;
@@ -56,31 +94,30 @@ impl<O: Ordering> Stack<O> {
             if let Some(executed) = hosted.replica.untold().filter(|_| late) {
                 self.order(now, Ordered::Progress(Progress { group, executed, trial: None }));
             }
-            self.note_untold(now, group);
+            self.note_lead(now, group);
         }
     }
 
-    /// A replica here leads, and others may have died of the next call: it is tried, unless it is certain that two did.
+    /// A replica here leads, and others may have died of the next call: it is tried, unless two did, and nobody can have answered it.
     pub(super) fn try_or_condemn(
         &mut self,
         now: Time,
         group: GroupId,
         (number, call): (u64, Option<(ClientId, u64)>),
-        mut deaths: Vec<Death>,
+        blame: Blame,
     ) {
-        // Its caller still asks for it: nobody has answered it.
-        let asked = call.and_then(|(client, number)| self.callers.get(&(group, client, number)));
-        if asked.is_some() {
-            deaths.iter_mut().for_each(|death| death.unanswered = true);
-        }
-        let certain = deaths.iter().filter(|death| death.unanswered).count();
+        let Blame { deaths, answered, .. } = blame;
+        // Its caller would not ask for what it has been answered.
+        let asks = call
+            .is_some_and(|(client, number)| self.callers.get(&(group, client, number)).is_some());
+        let answered = answered && !asks;
+        let enough = deaths.len() >= ENOUGH && !answered && !self.planted.is(Bug::RetryPoison);
         self.order(
             now,
-            if certain >= ENOUGH && !self.planted.is(Bug::RetryPoison) {
-                let nodes = deaths.iter().map(|death| death.node).collect();
-                Ordered::Poisoned(Poisoned { group, number, nodes })
+            if enough {
+                Ordered::Poisoned(Poisoned { group, number, nodes: deaths })
             } else {
-                let trial = Some(Trial { node: self.me.node, deaths });
+                let trial = Some(Trial { node: self.me.node, deaths, answered });
                 Ordered::Progress(Progress { group, executed: number - 1, trial })
             },
         );
@@ -179,6 +216,11 @@ impl<O: Ordering> Stack<O> {
         let (executed, given) =
             self.hosted.get(&id).map(|hosted| hosted.replica.reach()).unwrap_or_default();
         Died { executed, given }
+    }
+
+    /// What this node's replica of the group knows of who executes first, for whoever looks for a fault.
+    pub fn explain_lead(&self, group: GroupId) -> Option<String> {
+        Some(self.hosted.get(&group)?.replica.lead_for_people())
     }
 
     /// A client asks a backup for a call that is not executed yet.

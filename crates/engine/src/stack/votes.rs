@@ -168,6 +168,7 @@ impl<O: Ordering> Stack<O> {
         if member == self.me {
             self.part_with(now, id, why.is_some());
         }
+        self.with_replica(now, id, |replica, _| replica.member_parts(member));
         let change = self.directory.expel(member, id);
         self.changed(now, id, change);
     }

@@ -424,7 +424,7 @@ impl<O: Base> Cluster<O> {
         for id in nodes {
             let node = self.nodes.get_mut(id).unwrap();
             node.logs.remove(&group);
-            node.stack.service_lost(now, group);
+            node.stack.service_lost(now, group, true);
         }
         nodes.iter().for_each(|id| self.drain(*id));
     }

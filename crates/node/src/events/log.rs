@@ -127,7 +127,7 @@ impl Log {
             }
             Event::Poisoned { group, poison } => {
                 let (group, on) = (self.name(*group), list(poison.nodes.iter().copied()));
-                let Poison { number, client, call, method, .. } = poison;
+                let Poison { number, client, call, method, .. } = &**poison;
                 tracing::error!(
                     group,
                     number,

@@ -359,7 +359,7 @@ impl From<&Event> for EventKind {
                 EventKind::Executed { group, client, number, position }
             }
             Event::Poisoned { group, poison } => {
-                let Poison { number, client, call, method, nodes, .. } = poison;
+                let Poison { number, client, call, method, nodes, .. } = *poison;
                 EventKind::Poisoned { group, number, client, call, method, nodes }
             }
             Event::Copy { group, client, number } => EventKind::Copy { group, client, number },

@@ -435,7 +435,8 @@ impl Process {
         }
     }
 
-    fn executed(&self, ticket: Ticket, bytes: usize, answer: Answer) -> Done {
+    fn executed(&mut self, ticket: Ticket, bytes: usize, answer: Answer) -> Done {
+        self.tether.served();
         let outcome = match answer.outcome {
             Outcome::Ok(body) => ServiceOutcome::Ok(body),
             Outcome::Error(body) => ServiceOutcome::Error(body),

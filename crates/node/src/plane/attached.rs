@@ -9,6 +9,7 @@ use wire::{GroupId, Time};
 
 use super::{EventFlags, Plane};
 use crate::executor::{Executor, Report, Standby};
+use crate::programs::Tether;
 
 /// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
 struct Arrival {
@@ -28,6 +29,8 @@ pub(crate) struct Attached {
     arrivals: Vec<Arrival>,
     /// Replicas of any kind that are on their way out of their groups.
     parting: Vec<GroupId>,
+    /// What tied those that were lost to the thread that minds them, for whoever comes next.
+    lost: Vec<(GroupId, Tether)>,
     /// Threads of hung services that were left behind.
     pub(super) stuck: Vec<Weak<()>>,
     /// Room for what a program answers, kept from read to read.
@@ -54,7 +57,12 @@ impl Plane {
         for arrival in std::mem::take(&mut self.attached.arrivals) {
             let Arrival { name, options, mut executor } = arrival;
             let group = GroupId::of(&name);
-            match self.stack.host(now, &name, options) {
+            let program = executor.process().is_some() || executor.standby().is_some();
+            let hosted = match program {
+                true => self.stack.host_program(now, &name, options),
+                false => self.stack.host(now, &name, options),
+            };
+            match hosted {
                 Ok(group) => {
                     any = true;
                     self.take_in(now, group, executor);
@@ -163,14 +171,28 @@ impl Plane {
 
     /// A group's program serves no more: the replica is lost, and its group goes on without it.
     fn lose(&mut self, now: Time, group: GroupId, reason: &str) {
-        let Some(executor) = self.remove_executor(group) else { return };
+        let Some(mut executor) = self.remove_executor(group) else { return };
         // One that was told to go has no need to be told of.
         if !executor.leaving {
             self.counters.programs_lost += 1;
             tracing::warn!(%group, reason, "the program of this node's replica is gone");
         }
+        let begun = executor.process().is_some();
+        let tether = executor.tether().map(|tether| tether.again());
+        self.attached.lost.retain(|(other, _)| *other != group);
+        self.attached.lost.extend(tether.map(|tether| (group, tether)));
         drop(executor);
-        self.stack.abandon(now, group);
+        self.stack.service_lost(now, group, begun);
+    }
+
+    /// No other replica has the group's state: what the next start of its program is to execute waits for that.
+    pub(super) fn revive(&mut self, group: GroupId) {
+        let lost = self.attached.lost.iter().position(|(other, _)| *other == group);
+        let Some((_, tether)) = lost.map(|place| self.attached.lost.swap_remove(place)) else {
+            return;
+        };
+        tracing::warn!(%group, "no other replica has the group's state: the next start of its program goes on from what this node has kept");
+        self.executors.insert(group, Executor::waiting(tether));
     }
 
     /// A start of a program is over, or its replica is to leave its group.

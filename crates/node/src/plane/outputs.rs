@@ -80,6 +80,7 @@ impl Plane {
                 }
             }
             Output::Replace(group) => self.replace(now, group),
+            Output::Revive(group) => self.revive(group),
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
             Output::Persist(kept) => self.keep(kept),
             Output::Snapshot { strand, covers, place, state } => {

@@ -225,6 +225,7 @@ impl Desk {
                 }
             }
             Notice::Joined(run) => self.with(run, |program| program.joined(now)),
+            Notice::Served(run) => self.with(run, |program| program.served()),
             Notice::Wanted(run) => {
                 if let Some(program) = self.programs.iter_mut().find(|it| it.is_meant(run)) {
                     program.wanted();
@@ -330,7 +331,8 @@ impl Desk {
         let (node, cluster) = (self.me.node, self.cluster.clone());
         guest.say(&Frame::Welcome(Welcome { version: PROTOCOL_VERSION, node, cluster }));
         let (name, options) = (program.config.group.clone(), program.config.options);
-        let tether = Tether { run: program.run, joined: false, teller: self.teller.clone() };
+        let tether =
+            Tether { run: program.run, joined: false, served: false, teller: self.teller.clone() };
         let Guest { stream, input, .. } = guest;
         let id = GroupId::of(&name);
         let executor = Executor::attached(id, options, stream, input, tether);
@@ -343,7 +345,7 @@ impl Desk {
             return;
         };
         let (name, options) = (group.to_owned(), program.config.options);
-        let tether = Tether { run, joined: false, teller: self.teller.clone() };
+        let tether = Tether { run, joined: false, served: false, teller: self.teller.clone() };
         let executor = Executor::standing_by(options, tether);
         self.order(Order::Attach { name, options, executor });
     }

@@ -8,7 +8,7 @@
 //! min(FIRST_WAIT * 2^(n - 2), LONGEST_WAIT)
 //! ```
 //!
-//! Attached for [`HEALTHY`] is a healthy time. From [`CRASH_LOOP`] ends in a row on it is called a crash loop,
+//! Attached for [`HEALTHY`] is a healthy time, and so is one in which it has answered a call: what ends it may be one request. From [`CRASH_LOOP`] ends in a row on it is called a crash loop,
 //! and told once.
 
 use std::collections::VecDeque;
@@ -107,6 +107,8 @@ pub(super) struct Minder {
     wanted: bool,
     /// It is not to be started again.
     stopped: bool,
+    /// The present start has answered a call.
+    served: bool,
     /// Ends in a row.
     ends: u32,
     starts: u64,
@@ -122,6 +124,7 @@ impl Minder {
             released: false,
             wanted: false,
             stopped: false,
+            served: false,
             ends: 0,
             starts: 0,
             outputs: VecDeque::new(),
@@ -171,6 +174,7 @@ impl Minder {
 
     fn start(&mut self) {
         self.starts += 1;
+        self.served = false;
         self.state = State::Starting;
         self.outputs.push_back(Output::Start);
     }
@@ -180,6 +184,11 @@ impl Minder {
         if self.state == State::Starting {
             self.state = State::Attached { since: now };
         }
+    }
+
+    /// It has answered a call.
+    pub fn served(&mut self) {
+        self.served = true;
     }
 
     /// It is not attached any more: its process is expected to end.
@@ -204,7 +213,7 @@ impl Minder {
             return;
         }
         // That it was well is no news any more.
-        if self.is_healthy(now) {
+        if self.is_healthy(now) || self.served {
             self.ends = 0;
         }
         if self.stopped {

@@ -219,6 +219,11 @@ impl Running {
         self.answer_run(now);
     }
 
+    /// It has answered a call.
+    pub fn served(&mut self) {
+        self.minder.served();
+    }
+
     /// It is hung: it would not end by itself.
     pub fn hung(&mut self, now: Time) {
         self.minder.hung(now);

@@ -441,7 +441,12 @@ impl Cluster {
             let id = GroupId::of(&plan.name);
             let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
             let busy = plan.hosts.iter().find(|node| !idle(node));
-            busy.map(|node| format!("the replica of {} at node {} is busy", plan.name, node + 1))
+            busy.map(|node| {
+                let process = self.fabric.hosts[*node].process.as_ref();
+                let lead = process.and_then(|process| process.explain_lead(id));
+                let lead = lead.unwrap_or_default();
+                format!("the replica of {} at node {} is busy: {lead}", plan.name, node + 1)
+            })
         })
     }
 

@@ -67,6 +67,7 @@ impl Cluster {
                 self.keep_snapshot(node, strand, (covers, place), state);
             }
             Output::Replace(group) => self.replace(node, group),
+            Output::Revive(group) => self.revive(node, group)?,
             // Its records stay, and mean nothing.
             Output::Forget(_) => {}
             Output::Bench(result) => self.benched(result)?,

@@ -17,26 +17,27 @@ pub struct Died {
     pub given: u64,
 }
 
-/// A service died, or hung, while it was to execute a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Death {
-    /// At which node.
-    pub node: NodeId,
-    /// It is certain that the call was answered to nobody before.
-    pub unanswered: bool,
+impl Died {
+    /// Refuses numbers that no history reaches.
+    pub(super) fn check(&self) -> Result<(), Malformed> {
+        check_number(self.executed)?;
+        check_number(self.given)
+    }
 }
 
 /// The sender executes the next call alone: others have died of it, or may have.
 ///
 /// ```text
-/// | node | deaths: count, each (node, unanswered) |
+/// | node | deaths: count, each node | answered |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Where it is executed.
     pub node: NodeId,
-    /// Who died before, in order.
-    pub deaths: Vec<Death>,
+    /// Where services died that had been given it, in order.
+    pub deaths: Vec<NodeId>,
+    /// One of them may have answered it.
+    pub answered: bool,
 }
 
 /// The sender's replica has executed so many of the group's calls, which the others may execute from here on.
@@ -91,7 +92,7 @@ impl Poisoned {
 }
 
 /// Far above what any history reaches, far below what counting on from it could overflow.
-fn check_number(number: u64) -> Result<(), Malformed> {
+pub(super) fn check_number(number: u64) -> Result<(), Malformed> {
     if number < u64::MAX / 2 { Ok(()) } else { Err(Malformed::Field("number of a call")) }
 }
 

@@ -123,6 +123,7 @@ impl Request {
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
             return Err(Malformed::Field("request number"));
         }
+        super::check_number(header.proven.get())?;
         let (origin, body) = decode_origin(header.depth.into(), body)?;
         if origin.as_ref().is_some_and(|origin| {
             let (parent, call) = nested_parts(header.number.get());

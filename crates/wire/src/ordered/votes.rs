@@ -59,6 +59,7 @@ impl Ballot {
         at_most(self.digests.len(), MAX_BALLOT, "ballot")?;
         // Far above what any history reaches, far below what counting on from it could overflow.
         let is_position = |position: u64| position < u64::MAX / 2;
+        super::check_number(self.proven)?;
         if self.first == 0 || !is_position(self.first) || !self.opening.is_none_or(is_position) {
             return Err(Malformed::Field("ballot position"));
         }

@@ -13,7 +13,7 @@ use wire::ordered::{
     MAX_ATTEMPTS, Ordered, Place, PrimaryChunk, ReplicaEntry, ReplicaState, StateChunk, StateHead,
     Style, Told, Update,
 };
-use wire::ordered::{Death, KeptReply, Poisoned, Progress, Relay, Trial};
+use wire::ordered::{KeptReply, Poisoned, Progress, Relay, Trial};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, Join, MAX_CHARGES,
     MAX_ENTRIES, Message, Token,
@@ -313,8 +313,11 @@ fn what_is_kept_of_poisonous_calls_is_limited() {
 fn deaths_of_one_call_are_limited_and_its_number_is_possible() {
     const REACHED: u64 = u64::MAX / 2 - 1;
     let progress = |executed, deaths| {
-        let death = Death { node: NodeId(u32::MAX), unanswered: true };
-        let trial = Trial { node: NodeId(u32::MAX), deaths: vec![death; deaths] };
+        let trial = Trial {
+            node: NodeId(u32::MAX),
+            deaths: vec![NodeId(u32::MAX); deaths],
+            answered: true,
+        };
         let progress = Progress { executed, ..samples::progress(Some(trial)) };
         Ordered::decode(&Ordered::Progress(progress).encode()).err()
     };

@@ -429,7 +429,15 @@ fn usage() -> Usage {
 
 fn ballot(opening: Option<u64>) -> Ballot {
     let digests = vec![Digest([0xe1; 16]), Digest([0xe2; 16])];
-    Ballot { group: GroupId(0xa1), since: 0x12, opening, first: 0x11, proven: 0x10, digests }
+    Ballot {
+        group: GroupId(0xa1),
+        since: 0x12,
+        opening,
+        first: 0x11,
+        proven: 0x10,
+        begun: true,
+        digests,
+    }
 }
 
 /// A reply for a client at another node.

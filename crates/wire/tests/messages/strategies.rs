@@ -343,7 +343,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 unanswered,
                 time: Time(time),
                 seed,
-                proven,
+                proven: proven >> 1,
                 patience_us,
                 criticality: number as u8,
                 origin: None,
@@ -470,7 +470,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
                     since,
                     opening,
                     first,
-                    proven,
+                    proven: proven >> 1,
+                    begun: proven & 1 == 1,
                     digests: digests.into_iter().map(Digest).collect(),
                 }
             )),

@@ -65,7 +65,7 @@ impl<O: Base> Cluster<O> {
             Command::Execute { ref body, .. } if body.starts_with(DIE) => {
                 node.executions += 1;
                 node.logs.remove(&group);
-                return node.stack.service_lost(now, group);
+                return node.stack.service_lost(now, group, true);
             }
             Command::Execute { ref body, .. } if body.starts_with(CRASH) => {
                 node.executions += 1;

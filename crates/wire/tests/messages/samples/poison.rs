@@ -1,11 +1,10 @@
 //! Calls that kill whoever executes them.
 
-use wire::ordered::{Death, Poison, Poisoned, Progress, Trial};
+use wire::ordered::{Poison, Poisoned, Progress, Trial};
 use wire::{ClientId, GroupId, MethodId, NodeId, Time};
 
 pub fn trial() -> Trial {
-    let death = |node, unanswered| Death { node: NodeId(node), unanswered };
-    Trial { node: NodeId(3), deaths: vec![death(1, true), death(2, false)] }
+    Trial { node: NodeId(3), deaths: vec![NodeId(1), NodeId(2)], answered: true }
 }
 
 pub fn progress(trial: Option<Trial>) -> Progress {

@@ -4,13 +4,13 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::limits::MAX_DEATHS;
-use wire::ordered::{Death, Died, Poison, Poisoned, Progress, Trial};
+use wire::ordered::{Died, Poison, Poisoned, Progress, Trial};
 use wire::{ClientId, GroupId, MethodId, NodeId, Time};
 
 use super::bytes;
 
 pub fn died() -> impl Strategy<Value = Died> {
-    any::<[u64; 2]>().prop_map(|[executed, given]| Died { executed, given })
+    (0..u64::MAX / 2, 0..u64::MAX / 2).prop_map(|(executed, given)| Died { executed, given })
 }
 
 fn node() -> impl Strategy<Value = NodeId> {
@@ -18,9 +18,8 @@ fn node() -> impl Strategy<Value = NodeId> {
 }
 
 pub fn progress() -> impl Strategy<Value = Progress> {
-    let death = (node(), any::<bool>()).prop_map(|(node, unanswered)| Death { node, unanswered });
-    let deaths = vec(death, 0..=MAX_DEATHS);
-    let trial = (node(), deaths).prop_map(|(node, deaths)| Trial { node, deaths });
+    let trial = (node(), vec(node(), 0..=MAX_DEATHS), any::<bool>());
+    let trial = trial.prop_map(|(node, deaths, answered)| Trial { node, deaths, answered });
     (any::<u64>(), 0..u64::MAX / 2, option::of(trial))
         .prop_map(|(group, executed, trial)| Progress { group: GroupId(group), executed, trial })
 }
