@@ -352,7 +352,7 @@ impl<O: Ordering> Stack<O> {
                 let on_disk = is_on_disk(hosted);
                 // Only a replica with the state can answer; others leave the call to who has it.
                 if hosted.replica.has_state() {
-                    self.callers.delivered(&call, sequence);
+                    self.placed(sender, call, sequence);
                     if request.deputy {
                         self.stand_in(now, sender, sequence, &request);
                     }
