@@ -8,6 +8,7 @@
 //! | which of several entries is the best? | the same, when it tells clients the targets |
 //! | who orders a replica's calls of other groups, and what it answers to theirs? | `stack/nested.rs` |
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
+//! | who learns what becomes of a request that another node had ordered? | `stack/clients.rs`, when it has its place |
 //! | is a call that changes nothing ordered all the same? | `stack/reads.rs`, when it comes |
 //! | can a group be kept on disk, or get this style while it runs? | `wire::ordered::Style` |
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
@@ -73,6 +74,10 @@ pub(crate) trait Conduct {
     /// Whether a node that stands so is given a request at its place in the order: its replica executes it, now or
     /// when it has the state, and answers the call if its client is here.
     fn executes(self, standing: Standing) -> bool;
+
+    /// Whether a node that stands so learns what becomes of each request that it is given, whoever had it ordered. Else it is told of
+    /// those that it has ordered itself.
+    fn learns_all(self, standing: Standing) -> bool;
 
     /// Whether a replica that gets the state comes after those that had it: who is primary stays so until it goes.
     fn keeps_its_primary(self) -> bool;
@@ -165,6 +170,10 @@ impl Conduct for Style {
             // A backup had it ordered because its client cannot reach the primary.
             Style::WarmPassive => standing == Standing::Primary,
         }
+    }
+
+    fn learns_all(self, standing: Standing) -> bool {
+        standing == Standing::Primary || !self.logs()
     }
 
     fn orders_reads(self) -> bool {

@@ -101,10 +101,6 @@ impl GroupPlan {
     }
 
     /// It is cold passive, or now and then.
-    fn is_cold_at_times(&self) -> bool {
-        self.options.style == Style::ColdPassive || self.styles.contains(&Style::ColdPassive)
-    }
-
     /// In a style that was tried on disk.
     fn settle(&mut self) {
         self.options.style = match self.options.style {

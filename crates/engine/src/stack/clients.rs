@@ -317,6 +317,18 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// A call has its place, by this node's doing or another's. Where nobody tells this node what becomes of another's, who waits for
+    /// it here would wait in vain: its client is sent back to whom it has asked as well, or asks here once more.
+    pub(super) fn placed(&mut self, sender: Member, call: Call, sequence: u64) {
+        let group = self.directory.get(call.0);
+        let learns = |group: &Group| group.options.style.learns_all(group.standing(self.me));
+        if sender == self.me || group.is_some_and(learns) {
+            self.callers.delivered(&call, sequence);
+        } else if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Parked) {
+            self.decline(call, Outcome::NotPrimary);
+        }
+    }
+
     /// A call comes to a backup. What was taken already is answered when it is held; what is not
     /// known here is ordered after a quarter of the client's patience: at once would multiply the
     /// load of a ring that is slow because it has too much to do.

@@ -380,7 +380,7 @@ impl<O: Ordering> Stack<O> {
                 hosted.taken = place;
                 // Only a replica with the state can answer; others leave the call to who has it.
                 if hosted.replica.has_state() {
-                    self.callers.delivered(&call, sequence);
+                    self.placed(sender, call, sequence);
                 }
                 self.keep_taken(group, payload);
             }

@@ -492,6 +492,9 @@ impl<O: Ordering> Stack<O> {
         if self.hosted.get(&id).is_some_and(done) {
             self.hosted.remove(&id);
             self.cold.0.remove(&id);
+            // The verdicts on what a voting group's replica has executed may be yet to come, and find nobody here. One that comes to
+            // this node later can answer for it.
+            self.park_unanswered(id, 0);
         }
     }
 }

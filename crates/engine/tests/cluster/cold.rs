@@ -87,6 +87,27 @@ fn a_call_that_enters_at_a_backup_is_answered_there() {
 }
 
 #[test]
+fn a_backup_lets_go_of_a_call_that_another_node_had_ordered() {
+    let mut cluster = cold(Cluster::new(5), 1_000);
+    let at_2 = cluster.client(2);
+    cluster.learn_view(at_2, "log");
+    let early = cluster.call(at_2, "log", 1, "a");
+    cluster.run_for(ms(100));
+    assert!(!cluster.is_answered(early), "it is for the primary to take it");
+    let at_1 = cluster.connect_as(at_2, 1);
+    let again = cluster.call(at_1, "log", 1, "a");
+    assert_eq!(cluster.reply(again), Outcome::Ok("1:a".into()));
+    assert_eq!(cluster.reply(early), Outcome::NotPrimary, "nobody tells node 2 what came of it");
+    assert!(cluster.waited(early) < ms(101), "{:?}", cluster.waited(early));
+    // Its client may have lost the way to node 1, and the answer: it asks again here.
+    let at_2 = cluster.connect_as(at_2, 2);
+    cluster.learn_view(at_2, "log");
+    let retry = cluster.call(at_2, "log", 1, "a");
+    assert_eq!(cluster.reply(retry), Outcome::Ok("1:a".into()));
+    assert_eq!([1, 2, 3].map(|node| cluster.executions(node)), [1, 0, 0]);
+}
+
+#[test]
 fn a_replica_that_joins_has_checkpoint_and_log_and_runs_nothing() {
     let mut cluster = cold(Cluster::in_process(5), 4);
     let client = cluster.client(2);

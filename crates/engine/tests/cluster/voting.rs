@@ -152,6 +152,38 @@ fn three_answers_are_an_error_and_told() {
 }
 
 #[test]
+fn what_a_replica_leaves_before_the_verdict_is_answered_by_the_next_one_there() {
+    let mut cluster = voting(&[1, 2, 3]);
+    let client = cluster.client(3);
+    cluster.learn_view(client, "log");
+    let call = cluster.call(client, "log", 1, "a");
+    // It goes behind the call, and before anybody has told what came of that.
+    cluster.unhost("log", 3);
+    cluster.run_until_synced("log", 2);
+    cluster.run_for(ms(5));
+    assert_eq!([1, 2, 3].map(|node| cluster.executions(node)), [1, 1, 1]);
+    let options = GroupOptions { style: Style::Voting, ..GroupOptions::default() };
+    cluster.host_with("log", 3, options);
+    assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
+    assert_eq!(cluster.executions(3), 1, "by the state that it was given");
+}
+
+#[test]
+fn what_has_no_verdict_yet_does_not_hold_up_a_node_that_stops() {
+    let mut cluster = voting(&[1, 2, 3]);
+    let client = cluster.client(3);
+    cluster.learn_view(client, "log");
+    let call = cluster.call(client, "log", 1, "a");
+    cluster.leave(3);
+    cluster.run_for(ms(20));
+    assert!(cluster.has_left(3) && !cluster.is_answered(call));
+    let elsewhere = cluster.connect_as(client, 1);
+    let retry = cluster.call(elsewhere, "log", 1, "a");
+    assert_eq!(cluster.reply(retry), Outcome::Ok("1:a".into()));
+    assert_eq!([1, 2].map(|node| cluster.executions(node)), [1, 1]);
+}
+
+#[test]
 fn votes_are_told_anew_when_a_replica_dies_between_them() {
     let mut cluster = voting(&[1, 2, 3]);
     let client = cluster.client(1);

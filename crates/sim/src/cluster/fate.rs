@@ -437,17 +437,17 @@ impl Cluster {
 
     /// A replica that has something to do. That passes, and comes again with each call and each checkpoint.
     pub(super) fn busy(&self) -> Option<String> {
-        self.options.groups.iter().find_map(|plan| {
-            let id = GroupId::of(&plan.name);
-            let idle = |&node: &usize| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
-            let busy = plan.hosts.iter().find(|node| !idle(node));
-            busy.map(|node| {
-                let process = self.fabric.hosts[*node].process.as_ref();
-                let lead = process.and_then(|process| process.explain_lead(id));
-                let lead = lead.unwrap_or_default();
-                format!("the replica of {} at node {} is busy: {lead}", plan.name, node + 1)
-            })
-        })
+        let idle = |node: usize, id| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
+        let all = self.options.groups.iter().flat_map(|plan| {
+            plan.hosts.iter().map(move |node| (*node, GroupId::of(&plan.name), &plan.name))
+        });
+        let busy = all.filter(|(node, id, _)| !idle(*node, *id)).map(|(node, id, name)| {
+            let process = self.fabric.hosts[node].process.as_ref();
+            let lead = process.and_then(|process| process.explain_lead(id)).unwrap_or_default();
+            format!("the replica of {name} at node {} is busy: {lead}", node + 1)
+        });
+        let busy: Vec<String> = busy.collect();
+        (!busy.is_empty()).then(|| busy.join("; "))
     }
 
     /// A client that watches a group, and does not know its view. Not where the other end of its connection is of an earlier life: nobody tells it that.

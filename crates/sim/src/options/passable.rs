@@ -50,10 +50,7 @@ impl Options {
         // seed 1505.
         // Where a replica hangs, so does what its node has taken: seed 3254.
         let lies = self.groups.iter().any(|group| group.lies.is_some());
-        // A backup of a cold passive group has no reply of its own: what it was given holds its place until it orders it, a quarter
-        // of the client's patience later: seeds 5989, 11782.
-        let cold = self.groups.iter().any(GroupPlan::is_cold_at_times);
-        let waiting = if slow || lies || cold { self.waiting.max(8) } else { self.waiting };
+        let waiting = if slow || lies { self.waiting.max(8) } else { self.waiting };
         let weather = if slow { self.weather.near() } else { self.weather };
         Options { weather, benches, waiting, ..self }
     }
