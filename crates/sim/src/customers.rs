@@ -259,7 +259,11 @@ impl Customer {
             // It may have been executed, so the refusal is not the end.
             Err(_) if self.session.stats().shed > pending.shed => None,
             // That it may say `Split` here is for the checker of votes to judge.
-            Err(CallError::Refused { refusal: Refusal::NoSuchMethod | Refusal::Split, .. }) => None,
+            // So is that it is poisonous, for theirs.
+            Err(CallError::Refused {
+                refusal: Refusal::NoSuchMethod | Refusal::Split | Refusal::Poisoned,
+                ..
+            }) => None,
             Err(error) => Some(error.to_string()),
         };
         let answered = error.is_none();

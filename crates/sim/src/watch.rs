@@ -6,7 +6,7 @@ use crate::check::hashed::HashMap;
 
 use bytes::Bytes;
 use engine::{Event, MoveError, NestedCall, NestedError};
-use wire::client::{Outcome, Reply, Request};
+use wire::client::{Outcome, Refusal, Reply, Request};
 use wire::ordered::{nested_client, nested_number};
 use wire::system::MANAGER_ID;
 use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
@@ -21,6 +21,7 @@ use crate::check::moves::{Moves, Told};
 use crate::check::multicast::Multicasts;
 use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
+use crate::check::poisons::Poisons;
 use crate::check::primary::Primaries;
 use crate::check::replies::{Replies, of_the_service};
 use crate::check::restyles::{self, Restyles};
@@ -54,6 +55,8 @@ pub struct Watch {
     pub restyles: Restyles,
     acknowledged: Acknowledged,
     once: Once,
+    /// Calls that kill whoever executes them.
+    pub poisons: Poisons,
     histories: Histories,
     clock: OrderedTime,
     replies: Replies,
@@ -112,6 +115,7 @@ impl Watch {
             restyles: Restyles::default(),
             acknowledged: Acknowledged::default(),
             once: Once::default(),
+            poisons: Poisons::default(),
             histories: Histories::default(),
             clock: OrderedTime::default(),
             replies: Replies::default(),
@@ -176,7 +180,11 @@ impl Watch {
             Event::Ranked { group, order, asked, .. } => {
                 self.moves.ranked(by, self.component(by), *group, (*asked, order))?;
             }
+            // Whoever is cut off is taken for dead.
+            Event::Excluded { member, .. } => self.poisons.died(member.node),
+            Event::Poisoned { group, poison } => self.poisons.told(by, *group, poison)?,
             Event::Demoted { group, member, asked, .. } => {
+                self.poisons.died(member.node);
                 self.hung.demoted(by, (*group, *asked), *member)?;
             }
             Event::Restyled { group, from, to, asked, .. } => {
@@ -187,7 +195,9 @@ impl Watch {
             Event::Executed { group, .. } if *group == MANAGER_ID => {}
             Event::Executed { group, client, number, position } => {
                 let place = self.places.get(&(by, *group, *client, *number)).copied();
-                Histories::counted(by, *group, *position, place.unwrap_or_default())?;
+                let place = place.unwrap_or_default();
+                let place = self.poisons.counted(by, *group, *position, place);
+                Histories::counted(by, *group, *position, place)?;
                 if let Some((time, step)) = self.ahead.remove(&(by, *group, *client, *number)) {
                     let component = self.component(by);
                     self.went_on(by, *group, time, &Step { component, ..step })?;
@@ -274,6 +284,7 @@ impl Watch {
     /// A replica's history was replaced by this one.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
         self.votes.replaced(by, group);
+        self.poisons.replaced(by, group);
         // What it had executed as primary went with its history: others may have executed the same calls since.
         self.ahead.retain(|(who, of, ..), _| (*who, *of) != (by, group));
         if self.served.concerns(group) || self.votes.is_spoilt(group) {
@@ -350,6 +361,9 @@ impl Watch {
             return Ok(());
         }
         let call = (reply.group, client, reply.number);
+        if matches!(reply.outcome, Outcome::Refused(Refusal::Poisoned, _)) {
+            self.poisons.refused(call)?;
+        }
         self.replies.answered(call, &reply.outcome)?;
         match &reply.outcome {
             Outcome::Ok(bytes) | Outcome::Service(bytes) if bytes.len() >= REPLY => {

@@ -260,6 +260,11 @@ impl Replica {
         (tells && self.executed > self.lead.proven()).then_some(self.executed)
     }
 
+    /// Its service executes what no other is known to have executed.
+    pub(crate) fn runs_ahead(&self) -> bool {
+        self.released > self.executed && self.executed >= self.lead.proven()
+    }
+
     /// Calls that some replica is known to have executed.
     pub(crate) fn proven(&self) -> u64 {
         self.lead.proven()
@@ -293,6 +298,11 @@ impl Replica {
             self.poisons.push(poison);
         }
         self.take_answer(ticket, Executed::Reply(outcome), effects);
+    }
+
+    /// Nothing is kept back from the service.
+    pub(crate) fn has_followed(&self) -> bool {
+        self.gate.is_empty()
     }
 
     /// What it knows of who executes first, for whoever looks for a fault.

@@ -218,6 +218,11 @@ impl<O: Ordering> Stack<O> {
         Died { executed, given }
     }
 
+    /// This node's replica of the group keeps nothing back from its service.
+    pub fn has_followed(&self, group: GroupId) -> bool {
+        self.hosted.get(&group).is_none_or(|hosted| hosted.replica.has_followed())
+    }
+
     /// What this node's replica of the group knows of who executes first, for whoever looks for a fault.
     pub fn explain_lead(&self, group: GroupId) -> Option<String> {
         Some(self.hosted.get(&group)?.replica.lead_for_people())

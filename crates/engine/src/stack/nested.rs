@@ -200,7 +200,11 @@ impl<O: Ordering> Stack<O> {
             (0, _) => Some(Duration::ZERO),
             // Its calls are its own affair.
             _ if !known.options.style.orders() => Some(Duration::ZERO),
-            (_, false) => None,
+            // Whoever executes first may be primary no more, and the primary asks nothing before that is done.
+            (_, false) => {
+                let hosted = self.hosted.get(&group);
+                hosted.filter(|hosted| hosted.replica.runs_ahead()).map(|_| Duration::ZERO)
+            }
             // The token comes to all in turn: whoever has it first says it, and the others withdraw theirs.
             (_, true) if !self.ordering.is_parking() => Some(Duration::ZERO),
             (rank, true) => Some(self.nested.rank_pause() * rank as u32),

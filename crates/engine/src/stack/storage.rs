@@ -54,6 +54,7 @@ impl<O: Ordering> Stack<O> {
             self.ordering.tell_stored(now, ring, stored);
             self.release(ring);
             self.pay_all(now);
+            self.go_on_trying(now);
         }
         self.give_unstored();
         self.settle(now);

@@ -14,6 +14,7 @@ pub mod hashed;
 pub mod hedging;
 pub mod histories;
 pub mod hung;
+pub mod poisons;
 pub mod linearizable;
 pub mod liveness;
 pub mod moves;

@@ -30,7 +30,9 @@ pub struct Replies {
 pub fn of_the_service(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Ok(_) | Outcome::Service(_) => true,
-        Outcome::Refused(refusal, _) => *refusal == Refusal::NoSuchMethod,
+        Outcome::Refused(refusal, _) => {
+            matches!(refusal, Refusal::NoSuchMethod | Refusal::Poisoned)
+        }
         Outcome::NotPrimary
         | Outcome::NoSuchGroup
         | Outcome::NoReplica

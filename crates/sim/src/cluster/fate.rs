@@ -176,6 +176,9 @@ impl Cluster {
             process.unhost(now, id)
         }
         self.watch.promise.unhosted(id, me);
+        if dies {
+            self.watch.poisons.died(me.node);
+        }
         self.drain(node)
     }
 
@@ -232,6 +235,7 @@ impl Cluster {
         self.summary.deaths += 1;
         let me = self.fabric.member(node);
         self.watch.promise.died(me);
+        self.watch.poisons.died(me.node);
         self.watch.restyles.died(me);
         self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
         self.fabric.kill(node, power);
@@ -437,7 +441,11 @@ impl Cluster {
 
     /// A replica that has something to do. That passes, and comes again with each call and each checkpoint.
     pub(super) fn busy(&self) -> Option<String> {
-        let idle = |node: usize, id| self.executors[node].get(&id).is_some_and(|e| e.is_idle());
+        let idle = |node: usize, id| {
+            let process = self.fabric.hosts[node].process.as_ref();
+            process.is_none_or(|process| process.has_followed(id))
+                && self.executors[node].get(&id).is_some_and(|e| e.is_idle())
+        };
         let all = self.options.groups.iter().flat_map(|plan| {
             plan.hosts.iter().map(move |node| (*node, GroupId::of(&plan.name), &plan.name))
         });
