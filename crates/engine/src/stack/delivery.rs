@@ -393,6 +393,11 @@ impl<O: Ordering> Stack<O> {
                 replica.deliver(now, request, elsewhere, effects);
             });
             self.cut_journal(now, group);
+        } else if self.hosted.contains_key(&group) {
+            // It has left, and answers what was ordered before.
+            self.with_replica(now, group, |replica, effects| {
+                replica.prove(request.proven, sequence, effects);
+            });
         }
         if sender == self.me {
             self.callers.not_taken(&call);
