@@ -220,6 +220,9 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         world.fabric.seal(rate, plant, &mut draw.fork());
     }
     let verdict = crate::run::guarded(|| world.run());
+    if verdict.is_err() {
+        world.tell_leads();
+    }
     Outcome {
         verdict,
         hash: world.fabric.trace.hash(),
@@ -233,6 +236,20 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
 }
 
 impl Cluster {
+    /// Says of each replica what it knows of who executes first: why it waits, if it does.
+    fn tell_leads(&mut self) {
+        for plan in &self.options.groups {
+            let id = GroupId::of(&plan.name);
+            for node in 0..self.options.nodes {
+                let process = self.fabric.hosts[node].process.as_ref();
+                if let Some(lead) = process.and_then(|process| process.explain_lead(id)) {
+                    let (now, name) = (self.fabric.now(), &plan.name);
+                    self.fabric.trace.say(now, || format!("{name} at node {}: {lead}", node + 1));
+                }
+            }
+        }
+    }
+
     fn run(&mut self) -> Verdict {
         for node in 0..self.options.nodes {
             let span = self.faults.span(Duration::ZERO, Duration::from_millis(60));

@@ -502,6 +502,7 @@ mod tests {
             size: 6,
             body: b"secret".to_vec(),
         };
+        let poison = Box::new(poison);
         let event = Event::Poisoned { group: GroupId::of("counter"), poison };
         let record = EventRecord::new(12, NodeId(2), &event);
         let json = serde_json::to_string(&record).unwrap();
