@@ -240,11 +240,13 @@ impl Replica {
     }
 
     /// A client asks here for a call that the group's leader has not executed for long: another tries the first of those that wait.
-    pub(crate) fn take_over(&mut self, effects: &mut Vec<Effect>) {
+    /// `late`: so is who tries it meanwhile.
+    pub(crate) fn take_over(&mut self, late: bool, effects: &mut Vec<Effect>) {
         let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.front() else { return };
         let (number, arrived) = (*number, *arrived);
-        if self.executed + 1 == number && self.lead.may_take_over(number, arrived) {
-            self.suspect_next(number, Blame::default(), effects);
+        if self.executed + 1 == number && self.lead.may_take_over(number, arrived, late) {
+            let blame = Blame::of_silence(late);
+            self.suspect_next(number, blame, effects);
         }
     }
 

@@ -211,13 +211,13 @@ impl Lead {
     }
 
     /// This replica may try the next call although another leads: the leader is silent, and nobody is known to have died of it.
-    pub(super) fn may_take_over(&self, number: u64, arrived: u64) -> bool {
+    /// `late`: so is who tries it beside the leader.
+    pub(super) fn may_take_over(&self, number: u64, arrived: u64, late: bool) -> bool {
         number == self.proven + 1
             && self.me.is_some()
             && self.leader_of(arrived) != self.me
-            && self.trial.is_none()
             && self.word == Word::None
-            && self.suspects.blame(number, arrived).is_none()
+            && (late || self.trial.is_none() && self.suspects.blame(number, arrived).is_none())
     }
 
     /// This replica has handed in a word of its own, and goes on when it is held.
@@ -249,7 +249,7 @@ impl Lead {
         self.prove(executed, Some(sequence));
         if let Some(trial) = trial
             && executed + 1 > self.proven
-            && self.trial.is_none()
+            && (self.trial.is_none() || trial.beside)
         {
             self.trial = Some((executed + 1, trial));
         }

@@ -20,6 +20,18 @@ const PROGRESS_AFTER: Duration = Duration::from_millis(1);
 /// So many services die of a call before it is executed no more.
 const ENOUGH: usize = 2;
 
+/// Who tries a call beside a silent leader may be silent for so many times the patience with leaders.
+const SILENT_ROUNDS: u32 = 4;
+
+/// A replica here waits until another has executed this call.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    number: u64,
+    until: Time,
+    /// So often it was waited for in vain.
+    rounds: u32,
+}
+
 /// What leaders here have to tell.
 #[derive(Debug, Default)]
 pub(super) struct Leading {
@@ -29,8 +41,8 @@ pub(super) struct Leading {
     tell_at: Option<Time>,
     /// Groups whose replica here waits until its word is held.
     unheld: BTreeSet<GroupId>,
-    /// Voting groups whose replica here waits for another to execute this call, and until when.
-    awaited: BTreeMap<GroupId, (u64, Time)>,
+    /// Voting groups whose replica here waits for another.
+    awaited: BTreeMap<GroupId, Awaited>,
 }
 
 impl<O: Ordering> Stack<O> {
@@ -40,9 +52,10 @@ impl<O: Ordering> Stack<O> {
         match hosted.replica.awaited() {
             Some(number) => {
                 let before = self.leading.awaited.get(&group);
-                if before.is_none_or(|(awaited, _)| *awaited != number) {
+                if before.is_none_or(|awaited| awaited.number != number) {
                     let until = now + self.patience_with_leader(group);
-                    self.leading.awaited.insert(group, (number, until));
+                    let awaited = Awaited { number, until, rounds: 0 };
+                    self.leading.awaited.insert(group, awaited);
                 }
             }
             None if self.leading.awaited.is_empty() => {}
@@ -64,21 +77,20 @@ impl<O: Ordering> Stack<O> {
 
     /// When something is next to be told, or taken over.
     pub(super) fn next_leading(&self) -> Option<Time> {
-        let awaited = self.leading.awaited.values().map(|(_, until)| *until);
+        let awaited = self.leading.awaited.values().map(|awaited| awaited.until);
         let next = awaited.chain(self.leading.tell_at).min();
         next.filter(|_| self.membership.is_active())
     }
 
     /// Takes over from leaders that have been silent for too long.
     pub(super) fn relieve_leaders(&mut self, now: Time) {
-        let late = |(group, (number, until)): (&GroupId, &(u64, Time))| {
-            (*until <= now).then_some((*group, *number))
-        };
-        let late: Vec<_> = self.leading.awaited.iter().filter_map(late).collect();
-        for (group, number) in late {
-            let until = now + self.patience_with_leader(group);
-            self.leading.awaited.insert(group, (number, until));
-            self.take_over(now, group);
+        let late = self.leading.awaited.iter().filter(|(_, awaited)| awaited.until <= now);
+        let late: Vec<(GroupId, Awaited)> = late.map(|(group, it)| (*group, *it)).collect();
+        for (group, awaited) in late {
+            let (until, rounds) = (now + self.patience_with_leader(group), awaited.rounds + 1);
+            self.leading.awaited.insert(group, Awaited { until, rounds, ..awaited });
+            let beside = rounds >= SILENT_ROUNDS;
+            self.with_replica(now, group, |replica, fx| replica.take_over(beside, fx));
         }
     }
 
@@ -106,7 +118,7 @@ impl<O: Ordering> Stack<O> {
         (number, call): (u64, Option<(ClientId, u64)>),
         blame: Blame,
     ) {
-        let Blame { deaths, answered, .. } = blame;
+        let Blame { deaths, answered, beside, .. } = blame;
         // Its caller would not ask for what it has been answered.
         let asks = call
             .is_some_and(|(client, number)| self.callers.get(&(group, client, number)).is_some());
@@ -117,7 +129,7 @@ impl<O: Ordering> Stack<O> {
             if enough {
                 Ordered::Poisoned(Poisoned { group, number, nodes: deaths })
             } else {
-                let trial = Some(Trial { node: self.me.node, deaths, answered });
+                let trial = Some(Trial { node: self.me.node, deaths, answered, beside });
                 Ordered::Progress(Progress { group, executed: number - 1, trial })
             },
         );
@@ -230,6 +242,6 @@ impl<O: Ordering> Stack<O> {
 
     /// A client asks a backup for a call that is not executed yet.
     pub(super) fn take_over(&mut self, now: Time, id: GroupId) {
-        self.with_replica(now, id, |replica, fx| replica.take_over(fx));
+        self.with_replica(now, id, |replica, fx| replica.take_over(false, fx));
     }
 }

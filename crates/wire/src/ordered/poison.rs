@@ -28,7 +28,7 @@ impl Died {
 /// The sender executes the next call alone: others have died of it, or may have.
 ///
 /// ```text
-/// | node | deaths: count, each node | answered |
+/// | node | deaths: count, each node | answered | beside |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
@@ -38,6 +38,8 @@ pub struct Trial {
     pub deaths: Vec<NodeId>,
     /// One of them may have answered it.
     pub answered: bool,
+    /// Another tries it, and has been silent for long.
+    pub beside: bool,
 }
 
 /// The sender's replica has executed so many of the group's calls, which the others may execute from here on.

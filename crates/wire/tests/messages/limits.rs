@@ -317,6 +317,7 @@ fn deaths_of_one_call_are_limited_and_its_number_is_possible() {
             node: NodeId(u32::MAX),
             deaths: vec![NodeId(u32::MAX); deaths],
             answered: true,
+            beside: true,
         };
         let progress = Progress { executed, ..samples::progress(Some(trial)) };
         Ordered::decode(&Ordered::Progress(progress).encode()).err()

@@ -14,8 +14,17 @@ pub(crate) struct Blame {
     pub(crate) deaths: Vec<NodeId>,
     /// One of them may have executed and answered it: it is gone with its node.
     pub(crate) answered: bool,
+    /// Another tries it, and has been silent for long.
+    pub(crate) beside: bool,
     /// Who led when that was found.
     leader: Option<Member>,
+}
+
+impl Blame {
+    /// Who was to execute the call is silent. `beside`: so is who tries it meanwhile.
+    pub(crate) fn of_silence(beside: bool) -> Blame {
+        Blame { beside, ..Blame::default() }
+    }
 }
 
 /// The calls that are suspected.
@@ -66,17 +75,17 @@ impl Suspects {
 
     /// A service died while it tried this call, alone.
     pub(super) fn died_in_trial(&mut self, number: u64, trial: Trial, leader: Option<Member>) {
-        let Trial { node, mut deaths, answered } = trial;
+        let Trial { node, mut deaths, answered, .. } = trial;
         if deaths.len() < MAX_DEATHS {
             deaths.push(node);
         }
-        self.calls.insert(number, Blame { deaths, answered, leader });
+        self.calls.insert(number, Blame { deaths, answered, leader, beside: false });
     }
 
     /// Who tried this call has given that up.
     pub(super) fn give_up(&mut self, number: u64, trial: Trial, leader: Option<Member>) {
         let Trial { deaths, answered, .. } = trial;
-        self.calls.insert(number, Blame { deaths, answered, leader });
+        self.calls.insert(number, Blame { deaths, answered, leader, beside: false });
     }
 
     /// The leader of what arrived up to there is gone, with its node if it has `died`, `first` being the first that is not proven.
@@ -92,7 +101,7 @@ impl Suspects {
             || self.ranges.back().is_some_and(|(last, _)| *last >= first);
         if !pending {
             let deaths = died.then_some(member.node).into_iter().collect();
-            let blame = Blame { deaths, answered: true, leader: None };
+            let blame = Blame { deaths, answered: true, ..Blame::default() };
             self.ranges.push_back((upto, blame));
         }
     }

@@ -4,7 +4,7 @@ use wire::ordered::{Poison, Poisoned, Progress, Trial};
 use wire::{ClientId, GroupId, MethodId, NodeId, Time};
 
 pub fn trial() -> Trial {
-    Trial { node: NodeId(3), deaths: vec![NodeId(1), NodeId(2)], answered: true }
+    Trial { node: NodeId(3), deaths: vec![NodeId(1), NodeId(2)], answered: true, beside: false }
 }
 
 pub fn progress(trial: Option<Trial>) -> Progress {

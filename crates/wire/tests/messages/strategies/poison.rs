@@ -18,8 +18,13 @@ fn node() -> impl Strategy<Value = NodeId> {
 }
 
 pub fn progress() -> impl Strategy<Value = Progress> {
-    let trial = (node(), vec(node(), 0..=MAX_DEATHS), any::<bool>());
-    let trial = trial.prop_map(|(node, deaths, answered)| Trial { node, deaths, answered });
+    let trial = (node(), vec(node(), 0..=MAX_DEATHS), any::<[bool; 2]>());
+    let trial = trial.prop_map(|(node, deaths, [answered, beside])| Trial {
+        node,
+        deaths,
+        answered,
+        beside,
+    });
     (any::<u64>(), 0..u64::MAX / 2, option::of(trial))
         .prop_map(|(group, executed, trial)| Progress { group: GroupId(group), executed, trial })
 }
