@@ -428,7 +428,7 @@ impl Replica {
     /// The service runs here no more; checkpoint and log stay.
     pub(super) fn stop(&mut self, effects: &mut Vec<Effect>) {
         self.cold.as_mut().expect("its group logs").running = None;
-        self.tell_successor(effects);
+        self.tell_all(effects);
         self.forget_handlers(effects);
         self.tasks.clear();
         // Ordered time too: who executes the log once more does so as it was.

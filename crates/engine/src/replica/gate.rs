@@ -128,7 +128,14 @@ impl Replica {
 
     /// Who leads now waits for what this replica has executed: it is told at once.
     pub(super) fn tell_successor(&self, effects: &mut Vec<Effect>) {
-        if self.lead.is_awaited() && self.executed > self.lead.proven() {
+        if self.lead.is_awaited() {
+            self.tell_all(effects);
+        }
+    }
+
+    /// The order is told how far this replica is, if it does not know.
+    pub(super) fn tell_all(&self, effects: &mut Vec<Effect>) {
+        if self.executed > self.lead.told() {
             effects.push(Effect::Tell(self.executed));
         }
     }
@@ -157,7 +164,7 @@ impl Replica {
 
     /// A replica of the group has executed so many calls.
     pub(crate) fn prove(&mut self, executed: u64, sequence: u64, effects: &mut Vec<Effect>) {
-        if executed > self.lead.proven() {
+        if executed > self.lead.told() {
             self.lead.prove(executed, Some(sequence));
             self.open_gate(effects);
         }
@@ -216,9 +223,7 @@ impl Replica {
 
     /// By the last view these have the state; the first of them leads.
     pub(crate) fn led_by(&mut self, me: Member, synced: &[Member], effects: &mut Vec<Effect>) {
-        // A cold passive group's former primary executes only what its own clients wait for.
-        let hands_over = self.cold.is_none();
-        self.lead.view(me, synced, hands_over, self.first_unproven());
+        self.lead.view(me, synced, self.first_unproven());
         self.tell_successor(effects);
         self.open_gate(effects);
     }
@@ -259,7 +264,7 @@ impl Replica {
     /// It leads, or did, and others do not know yet that it has executed so many calls.
     pub(crate) fn untold(&self) -> Option<u64> {
         let tells = self.lead.leads() || self.lead.is_awaited();
-        (tells && self.executed > self.lead.proven()).then_some(self.executed)
+        (tells && self.executed > self.lead.told()).then_some(self.executed)
     }
 
     /// Its service executes what no other is known to have executed.
@@ -267,9 +272,9 @@ impl Replica {
         self.released > self.executed && self.executed >= self.lead.proven()
     }
 
-    /// Calls that some replica is known to have executed.
-    pub(crate) fn proven(&self) -> u64 {
-        self.lead.proven()
+    /// Calls that the order has told to be executed.
+    pub(crate) fn told(&self) -> u64 {
+        self.lead.told()
     }
 
     /// The calls that killed whoever executed them, the oldest first.
@@ -300,6 +305,11 @@ impl Replica {
             self.poisons.push(poison);
         }
         self.take_answer(ticket, Executed::Reply(outcome), effects);
+    }
+
+    /// It keeps something back, and nobody will tell it that it need not: it has left its group.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        !self.gate.is_empty() && !self.lead.leads()
     }
 
     /// Nothing is kept back from the service.

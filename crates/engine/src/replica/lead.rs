@@ -60,8 +60,9 @@ pub(super) struct Lead {
     last: u64,
     /// Those of them that are not proven: when each arrived.
     unproven: VecDeque<u64>,
-    /// A replica has executed all calls up to this one.
+    /// A replica has executed all calls up to this one; and the order has said so, up to this one.
     proven: u64,
+    told: u64,
     /// The leader has begun this call, and waits for the others to do so, too.
     allowed: u64,
     suspects: Suspects,
@@ -115,7 +116,8 @@ impl Lead {
     /// So many further calls have a place in the history, executed elsewhere.
     pub(super) fn skip(&mut self, calls: u64) {
         self.last += calls;
-        self.prove(self.last, None);
+        self.prove_here(self.last, None);
+        self.told = self.told.max(self.last);
     }
 
     /// When the first call arrived that was given and is not proven.
@@ -133,6 +135,11 @@ impl Lead {
         self.proven
     }
 
+    /// Calls that the order has told to be executed.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
     /// This replica executes what arrives before the others do.
     pub(super) fn leads(&self) -> bool {
         self.me.is_some() && self.leader == self.me
@@ -140,6 +147,16 @@ impl Lead {
 
     /// The order says that a replica has executed so many calls, at this place of it. What a former component said needs no place.
     pub(super) fn prove(&mut self, executed: u64, sequence: Option<u64>) {
+        self.told = self.told.max(executed);
+        self.prove_here(executed, sequence);
+    }
+
+    /// A state that has come has so many calls in it, and others may not know.
+    pub(super) fn prove_by_state(&mut self, executed: u64) {
+        self.prove_here(executed, None);
+    }
+
+    fn prove_here(&mut self, executed: u64, sequence: Option<u64>) {
         while self.proven < executed {
             let number = self.proven + 1;
             if number > self.last {
@@ -292,15 +309,9 @@ impl Lead {
         }
     }
 
-    /// By the last view these have the state, the first of them leads. `hands_over`: who led before goes on to lead what it was given.
+    /// By the last view these have the state, the first of them leads; who led before goes on to lead what it was given.
     /// `first_unproven`: when the first call arrived that is not proven.
-    pub(super) fn view(
-        &mut self,
-        me: Member,
-        synced: &[Member],
-        hands_over: bool,
-        first_unproven: Option<u64>,
-    ) {
+    pub(super) fn view(&mut self, me: Member, synced: &[Member], first_unproven: Option<u64>) {
         self.me = Some(me);
         let leads: Vec<Member> =
             self.former.iter().map(|(_, member)| *member).chain(self.leader).collect();
@@ -310,7 +321,7 @@ impl Lead {
         (self.confessed, self.parts) = (None, None);
         self.end_trial(|node| synced.iter().all(|it| it.node != node));
         let leader = synced.first().copied();
-        if let Some(before) = self.leader.filter(|before| hands_over && Some(*before) != leader) {
+        if let Some(before) = self.leader.filter(|before| Some(*before) != leader) {
             self.former.push_back((self.arrived, before));
             if self.former.len() > MAX_REPLICAS {
                 self.former.pop_front();

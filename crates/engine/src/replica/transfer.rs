@@ -204,7 +204,7 @@ impl Replica {
         self.sessions = Sessions::import(head.sessions);
         self.poisons = head.poisoned;
         self.lead.go_on_from(self.executed);
-        self.lead.prove(self.executed, None);
+        self.lead.prove_by_state(self.executed);
         self.released = self.executed;
     }
 

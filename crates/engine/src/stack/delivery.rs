@@ -207,6 +207,7 @@ impl<O: Ordering> Stack<O> {
         self.open_votes(now);
         self.calls_in_new_component(now, delivery.sequence);
         self.nested_in_new_component(now);
+        self.reconcile_leads(now);
         let deferred = core::mem::take(&mut self.deferred);
         for delivery in deferred {
             let Delivery { sender, sequence, payload, .. } = &delivery;

@@ -484,9 +484,11 @@ impl<O: Ordering> Stack<O> {
     }
 
     pub(super) fn drop_if_done(&mut self, id: GroupId) {
-        let there = self.directory.get(id).is_some_and(|group| group.knows(self.me));
+        let known = self.directory.get(id);
+        let there = known.is_some_and(|group| group.knows(self.me));
         let done = |hosted: &Hosted| {
-            let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state();
+            let waits = known.is_some() && hosted.replica.waits_for_others();
+            let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state() || waits;
             hosted.leaving && !hosted.coming && !there && at_rest
         };
         if self.hosted.get(&id).is_some_and(done) {

@@ -102,7 +102,7 @@ impl<O: Ordering> Stack<O> {
         self.leading.tell_at = None;
         for (group, before) in core::mem::take(&mut self.leading.untold) {
             let Some(hosted) = self.hosted.get(&group) else { continue };
-            let late = hosted.replica.proven() < before;
+            let late = hosted.replica.told() < before;
             if let Some(executed) = hosted.replica.untold().filter(|_| late) {
                 self.order(now, Ordered::Progress(Progress { group, executed, trial: None }));
             }
@@ -202,6 +202,12 @@ impl<O: Ordering> Stack<O> {
                 self.with_replica(now, id, |replica, fx| replica.held(fx));
             }
         }
+    }
+
+    /// A component begins: whoever waited for a word of its own goes on.
+    pub(super) fn reconcile_leads(&mut self, now: Time) {
+        let ids: Vec<GroupId> = self.hosted.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.reconcile_lead(now, id));
     }
 
     /// Tells this node's replica who leads, by the table.
