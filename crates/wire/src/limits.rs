@@ -244,6 +244,9 @@ pub const MAX_JOURNAL_BYTES: usize = 128 << 20;
 
 /// Poisonous calls of a group that are kept for people: the oldest is forgotten first.
 pub const MAX_POISONED: usize = 64;
+/// Calls that nobody executes, of those that a replica may be given once more by its log.
+pub const MAX_CONDEMNED: usize = 4_096;
+
 /// Bytes of a poisonous call's arguments that are kept for people.
 pub const MAX_POISON_BYTES: usize = 64 << 10;
 /// Services that died of one call, as they are named: a call is tried again while it is not certain that two did.

@@ -445,6 +445,8 @@ impl Replica {
         let mut state = LoggedState {
             logged: cold.logged,
             cut: cold.cut,
+            proven: self.lead.proven(),
+            poisoned: self.lead.poisoned.clone().into_iter().collect(),
             checkpoint: cold.checkpoint.clone(),
             log: requests.collect(),
             ends: cold.ends.export(),
@@ -462,7 +464,9 @@ impl Replica {
 
     /// Checkpoint and log have come.
     pub(super) fn take_log(&mut self, now: Time, state: LoggedState) {
-        let LoggedState { logged, cut, checkpoint, log, ends } = state;
+        let LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends } = state;
+        self.lead.prove_by_state(proven);
+        self.lead.poisoned.extend(poisoned);
         let cold = self.cold.as_mut().expect("its group logs");
         cold.checkpoint = checkpoint;
         cold.logged = logged - log.len() as u64;

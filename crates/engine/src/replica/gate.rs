@@ -284,7 +284,7 @@ impl Replica {
 
     /// The call at the gate is answered without being executed, as everywhere.
     fn answer_poisoned(&mut self, number: u64, effects: &mut Vec<Effect>) {
-        let nodes = self.lead.poisoned.remove(&number).unwrap_or_default();
+        let nodes = self.lead.poisoned.get(&number).cloned().unwrap_or_default();
         let Some(Gated { command, .. }) = self.gate.pop_front() else { return };
         let Command::Execute { ticket, method, json, now, body, client, number: call, .. } =
             command
@@ -321,12 +321,13 @@ impl Replica {
     pub(crate) fn lead_for_people(&self) -> String {
         let first = self.gate.front().map(|gated| gated.call);
         format!(
-            "executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {:?}",
+            "executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {} wait, {:?}",
             self.executed,
             self.lead.last(),
             self.gate.len(),
             self.released,
             self.tasks.len(),
+            self.waiting.len(),
             self.lead
         )
     }

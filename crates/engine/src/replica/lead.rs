@@ -13,7 +13,7 @@ mod blame;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use wire::limits::MAX_REPLICAS;
+use wire::limits::{MAX_CONDEMNED, MAX_REPLICAS};
 use wire::ordered::{Died, Trial};
 use wire::{Member, NodeId};
 
@@ -113,11 +113,15 @@ impl Lead {
         self.last
     }
 
-    /// So many further calls have a place in the history, executed elsewhere.
+    /// So many further calls have a place in the history, which all replicas are told with what they have changed.
     pub(super) fn skip(&mut self, calls: u64) {
+        // What came before them may wait elsewhere for a word of its own.
+        let all_told = self.told >= self.last;
         self.last += calls;
         self.prove_here(self.last, None);
-        self.told = self.told.max(self.last);
+        if all_told {
+            self.told = self.told.max(self.last);
+        }
     }
 
     /// When the first call arrived that was given and is not proven.
@@ -297,6 +301,9 @@ impl Lead {
         }
         if number > self.proven && !self.poisoned.contains_key(&number) {
             self.poisoned.insert(number, nodes);
+            if self.poisoned.len() > MAX_CONDEMNED {
+                self.poisoned.pop_first();
+            }
             self.cautious.insert(number, sequence);
             self.trial.take_if(|(tried, _)| *tried == number);
         }

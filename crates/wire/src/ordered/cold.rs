@@ -8,10 +8,10 @@ use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
 use super::nested::NestedEnd;
-use super::{KeptReply, Place, Request};
+use super::{KeptReply, Place, Request, check_number};
 use crate::codec::{append, at_most, read};
-use crate::limits::{MAX_BODY, MAX_LOG_KEPT, MAX_REASON};
-use crate::{ClientId, GroupId, Malformed};
+use crate::limits::{MAX_BODY, MAX_CONDEMNED, MAX_DEATHS, MAX_LOG_KEPT, MAX_REASON};
+use crate::{ClientId, GroupId, Malformed, NodeId};
 
 /// The reply to a call that another node than the primary's had ordered. It counts only if its sender is primary, since
 /// `since`, at its own place. | group | since | client | number | reply |
@@ -45,7 +45,8 @@ impl Relay {
 ///
 /// ```text
 /// | length of the head 4 | head | checkpoint, as ReplicaState | requests, as on the ring |
-/// head   | logged | cut | bytes of the checkpoint | bytes of each request: count, each | ends: count, each (after, end) |
+/// head   | logged | cut | proven | poisoned: count, each (number, nodes: count, each) | bytes of the checkpoint |
+///          bytes of each request: count, each | ends: count, each (after, end) |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedState {
@@ -53,6 +54,10 @@ pub struct LoggedState {
     pub logged: u64,
     /// The last of them that is in the checkpoint that was ordered last, whoever has that.
     pub cut: u64,
+    /// Calls of the group's history that a replica has executed.
+    pub proven: u64,
+    /// Calls of the log that nobody executes, by number in the history, and where services died of them.
+    pub poisoned: Vec<(u64, Vec<NodeId>)>,
     /// The state, as a [`ReplicaState`](super::ReplicaState), after all requests that are not in the log. Nothing: the
     /// service's initial one.
     pub checkpoint: Bytes,
@@ -66,6 +71,8 @@ pub struct LoggedState {
 struct Head {
     logged: u64,
     cut: u64,
+    proven: u64,
+    poisoned: Vec<(u64, Vec<NodeId>)>,
     checkpoint: u64,
     requests: Vec<u32>,
     ends: Vec<(u64, NestedEnd)>,
@@ -79,6 +86,8 @@ impl LoggedState {
         let head = Head {
             logged: self.logged,
             cut: self.cut,
+            proven: self.proven,
+            poisoned: self.poisoned.clone(),
             checkpoint: self.checkpoint.len() as u64,
             requests: requests.iter().map(|request| length(request.len())).collect(),
             ends: self.ends.clone(),
@@ -98,15 +107,21 @@ impl LoggedState {
     pub fn decode(bytes: &Bytes) -> Result<LoggedState, Malformed> {
         let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
         let length = length.get() as usize;
-        let head = read::<Head>(rest.get(..length).ok_or(Malformed::Length)?)?;
+        let mut head = read::<Head>(rest.get(..length).ok_or(Malformed::Length)?)?;
         at_most(head.requests.len(), MAX_LOG_KEPT, "logged requests")?;
         let whole = head.requests.len() as u64;
         if head.logged < whole || head.cut > head.logged || head.cut < head.logged - whole {
             return Err(Malformed::Field("place of the log"));
         }
+        check_number(head.proven)?;
+        at_most(head.poisoned.len(), MAX_CONDEMNED, "poisoned")?;
+        for (number, nodes) in &head.poisoned {
+            check_number(*number)?;
+            at_most(nodes.len(), MAX_DEATHS, "nodes")?;
+        }
         let before = head.logged - whole;
         let mut ends = Vec::with_capacity(head.ends.len());
-        for (after, end) in head.ends {
+        for (after, end) in core::mem::take(&mut head.ends) {
             if after <= before || after > head.logged {
                 return Err(Malformed::Field("place of an end"));
             }
@@ -119,7 +134,7 @@ impl LoggedState {
         };
         let checkpoint = take(head.checkpoint)?;
         let mut log = Vec::with_capacity(head.requests.len());
-        for length in head.requests {
+        for length in core::mem::take(&mut head.requests) {
             let request = take(length.into())?;
             if request.first() != Some(&1) {
                 return Err(Malformed::Field("logged request"));
@@ -129,6 +144,7 @@ impl LoggedState {
         if !rest.is_empty() {
             return Err(Malformed::Length);
         }
-        Ok(LoggedState { logged: head.logged, cut: head.cut, checkpoint, log, ends })
+        let Head { logged, cut, proven, poisoned, .. } = head;
+        Ok(LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends })
     }
 }

@@ -480,7 +480,8 @@ pub fn logged_state() -> LoggedState {
         end: End::Reply(KeptReply::Ok(b"result".to_vec())),
     };
     let (checkpoint, ends) = (replica_state().encode(), vec![(0x102, end)]);
-    LoggedState { logged: 0x102, cut: 0x101, checkpoint, log, ends }
+    let poisoned = vec![(0x103, vec![NodeId(1), NodeId(3)])];
+    LoggedState { logged: 0x102, cut: 0x101, proven: 0x104, poisoned, checkpoint, log, ends }
 }
 
 /// An update with a call that the service answered.

@@ -515,7 +515,8 @@ pub fn logged_state() -> impl Strategy<Value = LoggedState> {
             // Each is behind one of the requests.
             ends.retain(|_| length > 0);
             ends.iter_mut().for_each(|(after, _)| *after = covered + 1 + *after % length);
-            LoggedState { logged, cut, checkpoint, log, ends }
+            let (proven, poisoned) = (logged / 2, vec![(cut / 2, vec![NodeId(3)])]);
+            LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends }
         },
     )
 }
