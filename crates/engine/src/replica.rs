@@ -387,7 +387,7 @@ impl Replica {
         self.executed = 0;
         self.poisons.clear();
         self.lead.forget();
-        self.close_gate();
+        self.close_gate(effects);
         self.asks = 0;
         self.votes_from = 0;
         self.renew_service(!self.style.logs(), effects);

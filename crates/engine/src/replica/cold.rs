@@ -433,7 +433,7 @@ impl Replica {
         self.tasks.clear();
         // Ordered time too: who executes the log once more does so as it was.
         self.adopt(StateHead::default());
-        self.close_gate();
+        self.close_gate(effects);
         self.renew_service(false, effects);
     }
 

@@ -14,7 +14,7 @@ use wire::ordered::{Died, Poison, Poisoned, Progress};
 use wire::{ClientId, Member, NodeId};
 
 use super::lead::{Blame, Verdict};
-use super::{Effect, Replica, Task};
+use super::{Effect, Mode, Replica, Task};
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::Bug;
 
@@ -103,9 +103,11 @@ impl Replica {
         }
     }
 
-    /// Nothing that was given to the service counts any more.
-    pub(super) fn close_gate(&mut self) {
-        self.gate.clear();
+    /// Nothing that was given to the service counts any more, but for the group's style.
+    pub(super) fn close_gate(&mut self, effects: &mut Vec<Effect>) {
+        let style = |gated: &Gated| matches!(gated.command, Command::Style(_));
+        let style = self.gate.drain(..).rev().find(style).filter(|_| self.service_runs);
+        effects.extend(style.map(|gated| Effect::Run(gated.command)));
         self.withheld = None;
         self.lead.go_on_from(self.executed);
         self.released = self.executed;
@@ -164,10 +166,17 @@ impl Replica {
 
     /// A replica of the group has executed so many calls.
     pub(crate) fn prove(&mut self, executed: u64, sequence: u64, effects: &mut Vec<Effect>) {
+        let executed = self.possible(executed);
         if executed > self.lead.told() {
             self.lead.prove(executed, Some(sequence));
             self.open_gate(effects);
         }
+    }
+
+    /// Nobody can have executed more than was delivered: what says so was ordered in a history that is lost.
+    fn possible(&self, executed: u64) -> u64 {
+        let knows_all = matches!(self.mode, Mode::Live) && self.cold.is_none();
+        if knows_all { executed.min(self.lead.last()) } else { executed }
     }
 
     /// The group's leader executes this call, and the others are to do so, too.
@@ -187,6 +196,7 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let Progress { executed, trial, .. } = progress;
+        let executed = self.possible(executed);
         self.lead.progress(executed, trial, own, sequence);
         if let Some(Withheld { client, call, asked, outcome }) =
             self.withheld.take_if(|_| own && self.executed <= executed)

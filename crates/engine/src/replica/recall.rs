@@ -122,7 +122,7 @@ impl Replica {
         }
         self.forget_handlers(effects);
         self.tasks.clear();
-        self.close_gate();
+        self.close_gate(effects);
         self.primary.forget();
         self.mode = Mode::Fallen;
     }
