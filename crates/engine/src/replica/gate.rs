@@ -29,6 +29,8 @@ pub(super) struct Gated {
 /// An answer that waits until the order has it that this replica lives.
 #[derive(Debug)]
 pub(super) struct Withheld {
+    /// Its number in the group's history.
+    number: u64,
     client: ClientId,
     call: u64,
     asked: Option<u64>,
@@ -153,7 +155,8 @@ impl Replica {
             effects.push(Effect::Settled { client, number: call, sequence });
         }
         if self.lead.tries(self.executed) && !self.planted.is(Bug::AnswerTrialEarly) {
-            self.withheld = Some(Withheld { client, call, asked, outcome });
+            let number = self.executed;
+            self.withheld = Some(Withheld { number, client, call, asked, outcome });
         } else {
             super::answer(client, call, asked, outcome, effects);
         }
@@ -198,8 +201,8 @@ impl Replica {
         let Progress { executed, trial, .. } = progress;
         let executed = self.possible(executed);
         self.lead.progress(executed, trial, own, sequence);
-        if let Some(Withheld { client, call, asked, outcome }) =
-            self.withheld.take_if(|_| own && self.executed <= executed)
+        if let Some(Withheld { client, call, asked, outcome, .. }) =
+            self.withheld.take_if(|it| own && it.number <= executed)
         {
             effects.push(Effect::Settled { client, number: call, sequence });
             super::answer(client, call, asked, outcome, effects);
