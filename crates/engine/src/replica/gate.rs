@@ -172,6 +172,7 @@ impl Replica {
         let executed = self.possible(executed);
         if executed > self.lead.told() {
             self.lead.prove(executed, Some(sequence));
+            self.answer_withheld(sequence, effects);
             self.open_gate(effects);
         }
     }
@@ -201,13 +202,19 @@ impl Replica {
         let Progress { executed, trial, .. } = progress;
         let executed = self.possible(executed);
         self.lead.progress(executed, trial, own, sequence);
+        self.answer_withheld(sequence, effects);
+        self.open_gate(effects);
+    }
+
+    /// What was tried here is answered if the order has it that it was executed, at this place of it at the latest.
+    fn answer_withheld(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
+        let told = self.lead.told();
         if let Some(Withheld { client, call, asked, outcome, .. }) =
-            self.withheld.take_if(|it| own && it.number <= executed)
+            self.withheld.take_if(|it| it.number <= told)
         {
             effects.push(Effect::Settled { client, number: call, sequence });
             super::answer(client, call, asked, outcome, effects);
         }
-        self.open_gate(effects);
     }
 
     /// What this replica said as a leader is held.
@@ -237,6 +244,10 @@ impl Replica {
     /// By the last view these have the state; the first of them leads.
     pub(crate) fn led_by(&mut self, me: Member, synced: &[Member], effects: &mut Vec<Effect>) {
         self.lead.view(me, synced, self.first_unproven());
+        self.answer_withheld(0, effects);
+        if self.withheld.is_some() {
+            self.tell_all(effects); // what was handed in may be lost with its ring
+        }
         self.tell_successor(effects);
         self.open_gate(effects);
     }
