@@ -27,6 +27,7 @@
 //! | 21 | [`Rank`] | the node that manages, when clients should try a group's backups in another order |
 //! | 22 | [`Demote`] | a node whose replica's service is hung |
 //! | 23 | [`Shedding`] | the node that manages, where a host has too much to do and no move helps |
+//! | 28 | [`Backup`](BackupStep) | a node that was asked to save a group's state, or to restore it |
 
 use alloc::string::String;
 
@@ -38,6 +39,7 @@ use crate::keys::{KeyStep, checked_step};
 use crate::limits::MAX_NAME;
 use crate::{GroupId, Malformed, Member, ViewNumber, bench};
 
+mod backup;
 mod change;
 mod cold;
 mod configuration;
@@ -52,6 +54,7 @@ mod update;
 mod usage;
 mod votes;
 
+pub use backup::{BackupStep, Content, Deposit, Form};
 pub use change::{Change, Difference, Edit};
 pub use cold::{LoggedState, Relay};
 pub use configuration::{
@@ -182,6 +185,8 @@ pub enum Ordered {
     Demote(Demote),
     /// A host refuses calls, or none any more.
     Shedding(Shedding),
+    /// A group's state is saved, or restored.
+    Backup(BackupStep),
 }
 
 impl Ordered {
@@ -211,6 +216,7 @@ impl Ordered {
             Ordered::Rank(rank) => append(start(21), rank),
             Ordered::Demote(demote) => append(start(22), demote),
             Ordered::Shedding(shedding) => append(start(23), shedding),
+            Ordered::Backup(step) => append(start(28), step),
         }
         .into()
     }
@@ -244,6 +250,7 @@ impl Ordered {
             21 => Ordered::Rank(read::<Rank>(rest)?.checked()?),
             22 => Ordered::Demote(read(rest)?),
             23 => Ordered::Shedding(read::<Shedding>(rest)?.checked()?),
+            28 => Ordered::Backup(read::<BackupStep>(rest)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -9,9 +9,9 @@ use wire::client::{Target, Targets};
 use wire::histogram::Times;
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
-use wire::ordered::Shedding;
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
+use wire::ordered::{BackupStep, Deposit, Form, Shedding};
 use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, nested_client, nested_number,
@@ -161,6 +161,7 @@ fn group() -> GroupEntry {
         ],
         asleep: vec![member(3)],
         awaited: vec![member(4)],
+        deposit: Some(Deposit { holder: member(5), number: 9, form: Form::State, pending: true }),
     }
 }
 
@@ -323,6 +324,18 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 room: vec![NodeId(4), NodeId(3)],
             }),
         ),
+        ("save", Ordered::Backup(BackupStep::Save { group: GroupId(0xa1), number: 9 })),
+        (
+            "deposit",
+            Ordered::Backup(BackupStep::Deposit {
+                name: "counter".into(),
+                options: GroupOptions::default(),
+                form: Form::Log,
+                number: 9,
+                replace: true,
+            }),
+        ),
+        ("discard", Ordered::Backup(BackupStep::Discard { group: GroupId(0xa1), number: 9 })),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
         (
