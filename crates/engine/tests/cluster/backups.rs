@@ -296,3 +296,21 @@ fn who_comes_back_with_what_was_replaced_gets_the_new_state() {
     goes_on(&mut cluster, client, &[1, 2, 3]);
     assert_eq!(cluster.state(3, "log"), ["a", "b", "d"]);
 }
+
+/// What a disk has of a group that ended meanwhile is no beginning either, and no obstacle.
+#[test]
+fn who_comes_back_from_its_disk_while_a_deposit_waits_takes_that() {
+    let mut cluster = Cluster::new_on_disk(3);
+    let (client, saved) = two_of_three(&mut cluster, on_disk());
+    cluster.kill(3);
+    cluster.run_for(ms(1_000));
+    end(&mut cluster, &[2, 1]);
+    cluster.restore(1, &saved, false).expect("the group has ended");
+    cluster.restart(3);
+    cluster.host_with("log", 3, on_disk());
+    cluster.run_until_synced("log", 1);
+    assert_eq!(cluster.state(3, "log"), ["a", "b"]);
+    cluster.host_with("log", 2, on_disk());
+    cluster.run_until_synced("log", 2);
+    goes_on(&mut cluster, client, &[3, 2]);
+}
