@@ -1,5 +1,6 @@
 //! What goes into a [`Stack`](crate::Stack) and what comes out of it.
 
+mod backup;
 mod bench;
 mod cause;
 mod cold;
@@ -31,6 +32,7 @@ use wire::{
 };
 
 pub use crate::disk::Kept;
+pub use backup::{DiscardError, Nodes, Restore, RestoreError, SaveError, Saved};
 pub use bench::{BenchError, BenchProgress, BenchRequest, BenchResult};
 pub use cause::{Deviation, Suspicion};
 pub use cold::{Checkpoints, LogStatus};
@@ -121,6 +123,21 @@ pub enum Output {
         style: Style,
         /// The view, or why not.
         outcome: Result<ViewNumber, RestyleError>,
+    },
+    /// What came of a save that this node was asked for.
+    Saved {
+        /// The group.
+        group: GroupId,
+        /// Its state, or why not.
+        outcome: Result<Saved, SaveError>,
+    },
+    /// What came of a restore that this node was asked for. The state is here, and the group waits for it or has it already, in this
+    /// view.
+    Restored {
+        /// The group.
+        group: GroupId,
+        /// The view, or why not.
+        outcome: Result<ViewNumber, RestoreError>,
     },
     /// Keep this: the next record of the store's log. [`Stack::handle_persisted`](crate::Stack::handle_persisted) is
     /// to tell when it is on the disk.
@@ -410,6 +427,19 @@ pub enum Event {
         to: Style,
         /// The view that was changed.
         asked: ViewNumber,
+        /// The view from here on.
+        view: ViewNumber,
+    },
+    /// A group begins with a state that a node has, as somebody asked; the view that has no replica with the state follows.
+    Deposited {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Who has the state.
+        holder: Member,
+        /// What the group had executed is given up for it.
+        replaced: bool,
         /// The view from here on.
         view: ViewNumber,
     },

@@ -2,8 +2,9 @@
 //!
 //! It changes only at places in the total order, by the verbs below, and every change of a group
 //! makes a new view (`docs/protocol/group.md`, "Groups and views"). How a group passes from one component
-//! to the next: `directory/passage.rs`.
+//! to the next: `directory/passage.rs`. Groups that begin with a state that somebody has: `directory/deposits.rs`.
 
+mod deposits;
 mod passage;
 
 use alloc::collections::BTreeMap;
@@ -11,12 +12,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
-use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
+use wire::ordered::{Announce, Deposit, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
 use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
 
 use crate::bug::{Bug, Planted};
 use crate::quorum::Gathering;
 use crate::style::{Conduct, Standing};
+pub(crate) use deposits::DepositRefused;
 use passage::installed;
 pub(crate) use passage::{majority, recalled, recalled_entry};
 
@@ -38,6 +40,8 @@ pub(crate) struct Group {
     pub(crate) asleep: Vec<Member>,
     /// Whose replicas are to come back, without the state: until then the only one that has it stays.
     pub(crate) awaited: Vec<Member>,
+    /// The state that it begins with, or has begun with, if that is not its service's initial one.
+    pub(crate) deposit: Option<Deposit>,
     /// See [`Directory::transfers`].
     transfers: u64,
 }
@@ -225,7 +229,8 @@ impl Directory {
             let before = self.ended.remove(&id).unwrap_or(ViewNumber(0));
             let (name, view) = (name.into(), ViewNumber(before.0.saturating_add(1)));
             let (last, floor, asleep) = (Place::default(), Place::default(), Vec::new());
-            let (reign, awaited, transfers) = (None, Vec::new(), self.transfers);
+            let (reign, awaited, deposit) = (None, Vec::new(), None);
+            let transfers = self.transfers;
             let group = Group {
                 name,
                 options,
@@ -236,12 +241,14 @@ impl Directory {
                 replicas,
                 asleep,
                 awaited,
+                deposit,
                 transfers,
             };
             self.groups.insert(id, group);
             return Ok(Change::View);
         };
         group.awaited.retain(|awaited| *awaited != member);
+        group.adopt(options);
         if !group.options.may_have_been(options) || group.name != name {
             return Err(JoinRefused::Options(group.options));
         }
@@ -278,14 +285,8 @@ impl Directory {
             group.floor = group.last;
         }
         group.replicas.retain(|replica| replica.member != member);
-        if group.replicas.is_empty() && group.asleep.is_empty() {
-            let last = group.view;
-            self.groups.remove(&id);
-            if self.ended.len() >= MAX_GROUPS {
-                self.ended.pop_first();
-            }
-            self.ended.insert(id, last);
-            return Change::Removed;
+        if group.replicas.is_empty() && group.asleep.is_empty() && group.depositor().is_none() {
+            return self.end(id);
         }
         group.advance();
         group.renew_transfers();
@@ -309,6 +310,16 @@ impl Directory {
             }
         }
         Change::View
+    }
+
+    /// The group is gone.
+    fn end(&mut self, id: GroupId) -> Change {
+        let Some(group) = self.groups.remove(&id) else { return Change::None };
+        if self.ended.len() >= MAX_GROUPS {
+            self.ended.pop_first();
+        }
+        self.ended.insert(id, group.view);
+        Change::Removed
     }
 
     /// The replica on `member` goes, unless it is needed, and comes anew.
@@ -348,6 +359,7 @@ impl Directory {
         };
         let Some(replica) = group.replicas.iter_mut().find(waiting) else { return Change::None };
         replica.state = State::Synced;
+        group.take_deposit();
         if group.options.style.keeps_its_primary() {
             let had_it = group.synced().filter(|synced| *synced != member).count();
             let place = group.replicas.iter().position(|replica| replica.member == member);
@@ -547,6 +559,9 @@ impl Directory {
             assert_eq!(*id, GroupId::of(&group.name), "a group's id is its name's");
             assert!(group.replicas.len() <= MAX_REPLICAS, "a group is bounded");
             assert!(group.awaited.len() <= MAX_REPLICAS, "who is awaited is bounded");
+            let begun = group.primary().is_some() || !group.asleep.is_empty();
+            let waits = group.depositor().is_some();
+            assert!(!(begun && waits), "a group that waits for its state has none");
             let awaits = |replica: &Replica| group.awaited.contains(&replica.member);
             assert!(!group.replicas.iter().any(awaits), "nobody who is there is awaited");
             for (i, replica) in group.replicas.iter().enumerate() {
@@ -576,6 +591,7 @@ impl Group {
             replicas: replicas.collect(),
             asleep: self.asleep.clone(),
             awaited: self.awaited.clone(),
+            deposit: self.deposit,
         }
     }
 }

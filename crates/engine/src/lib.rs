@@ -31,10 +31,11 @@ mod tally;
 
 pub use api::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config,
-    DeploymentNews, Deviation, Event, Executed, GroupStatus, HangRule, HostError, JournalStatus,
-    Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError, NestedCall,
-    NestedError, NestedStatus, Output, ProgramNews, Quorum, ReplicaStatus, RestyleError,
-    RingStatus, ServiceOutcome, Status, StorageNews, Suspicion, Ticket,
+    DeploymentNews, Deviation, DiscardError, Event, Executed, GroupStatus, HangRule, HostError,
+    JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError,
+    NestedCall, NestedError, NestedStatus, Nodes, Output, ProgramNews, Quorum, ReplicaStatus,
+    Restore, RestoreError, RestyleError, RingStatus, SaveError, Saved, ServiceOutcome, Status,
+    StorageNews, Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -10,6 +10,7 @@ mod lead;
 mod primary;
 mod recall;
 mod restyle;
+mod saving;
 mod serving;
 mod transfer;
 mod updates;
@@ -444,8 +445,7 @@ impl Replica {
     /// Too much waits for a state. A joiner gives up; a donor gives the transfer up.
     fn overflow(&mut self, effects: &mut Vec<Effect>) {
         if matches!(self.mode, Mode::Snapshotting) {
-            self.tasks.retain(|(_, task)| !matches!(task, Task::Snapshot { .. }));
-            effects.push(self.failed("too many requests were ordered during the snapshot"));
+            self.drop_snapshot("too many requests were ordered during the snapshot", effects);
             self.go_on(effects);
         } else {
             effects.push(Effect::Overflow);
@@ -567,7 +567,7 @@ impl Replica {
                     // Those who waited for it may be gone.
                     Ok(_) if !self.given.contains(&transfer) => {}
                     Ok(service) => self.offer(transfer, service, effects),
-                    Err(reason) => effects.push(self.failed(&reason)),
+                    Err(reason) => self.not_given(transfer, &reason, effects),
                 }
                 self.go_on(effects);
             }

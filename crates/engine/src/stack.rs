@@ -17,6 +17,7 @@
 //! - `stack/bench.rs`: benchmarks
 //! - `stack/keys.rs`: the keys that seal datagrams
 //! - `stack/storage.rs`: groups on disk
+//! - `stack/saving.rs`, `stack/restoring.rs`: states that people keep
 
 mod bench;
 mod clients;
@@ -33,7 +34,9 @@ mod nested;
 mod own;
 mod passive;
 mod reads;
+mod restoring;
 mod restyle;
+mod saving;
 mod shedding;
 mod storage;
 #[cfg(test)]
@@ -73,6 +76,7 @@ use nested::Nested;
 use own::Own;
 use passive::Yield;
 use restyle::Restyling;
+use saving::Backups;
 use shedding::Sheds;
 use storage::{Logged, is_on_disk};
 use votes::{Arrears, Penance};
@@ -195,6 +199,8 @@ pub struct Stack<O = Ring> {
     moves: BTreeMap<(GroupId, Motive), Moving>,
     /// Other styles that this node wishes for groups.
     restyles: BTreeMap<GroupId, Restyling>,
+    /// States that this node was asked to save and to restore.
+    backups: Backups,
     /// What is kept on disk, if there is one, and after how many records a snapshot is.
     disk: Option<Disk>,
     snapshot_after: u64,
@@ -291,6 +297,7 @@ impl<O: Ordering> Stack<O> {
             sheds: Sheds::default(),
             moves: BTreeMap::new(),
             restyles: BTreeMap::new(),
+            backups: Backups::default(),
             disk: config.storage.clone().map(Disk::new),
             snapshot_after: config.snapshot_after,
             acting: None,
@@ -389,7 +396,7 @@ impl<O: Ordering> Stack<O> {
         let progress = self.next_leading();
         let rooms =
             rooms.into_iter().chain([self.cold.1, nested, self.services_due, sheds, progress]);
-        rooms.into_iter().chain([self.ordering.next_timeout()]).flatten().min()
+        rooms.chain([self.backups.next_timeout(), self.ordering.next_timeout()]).flatten().min()
     }
 
     /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].
@@ -453,6 +460,8 @@ impl<O: Ordering> Stack<O> {
         }
         any |= self.pump_moves(now);
         any |= self.pump_restyles(now);
+        any |= self.pump_saves(now);
+        any |= self.pump_restores(now);
         any |= self.pump_checkpoints(now);
         any |= self.pump_yields(now);
         any |= self.pump_reads(now);
@@ -556,6 +565,7 @@ impl<O: Ordering> Stack<O> {
                 sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
                 executed: hosted.and_then(|hosted| hosted.replica.executed()),
                 hung: self.hung.contains(&id),
+                depositor: group.depositor().map(|deposit| deposit.holder),
                 log: hosted.and_then(Hosted::log_status),
                 journal: hosted.and_then(|hosted| Some(hosted.journal.as_ref()?.status())),
             }
@@ -600,6 +610,7 @@ impl<O: Ordering> Stack<O> {
         assert!(self.deferred.len() <= MAX_DEFERRED, "deferred messages are bounded");
         assert!(self.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");
         assert!(self.restyles.len() <= MAX_RESTYLES, "changes of style under way are bounded");
+        self.backups.check_invariants();
         self.check_styles();
         self.tallies.values().for_each(Tally::check_invariants);
         for hosted in self.hosted.values() {

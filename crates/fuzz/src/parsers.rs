@@ -7,8 +7,11 @@ use bytes::{Bytes, BytesMut};
 use node::admin::Request;
 use node::book::{Book, Command};
 use seal::{ClusterKey, Keys, Seal};
+use store::backup::Backup;
 use wire::client::Frame;
-use wire::ordered::{Change, LoggedState, Ordered, ReplicaState, Update};
+use wire::ordered::{
+    Change, Form, GroupOptions, LoggedState, Ordered, Place, ReplicaState, Update,
+};
 use wire::report::Report;
 use wire::ring::{Datagram, Message};
 use wire::{ClusterId, Incarnation, Malformed, Member, NodeId, Secret, Time};
@@ -47,9 +50,33 @@ pub(crate) fn datagram(bytes: &[u8]) {
     }
 }
 
-/// What is ordered, and the states that are transferred.
+/// Saved states: any file, and one whose state alone is anything.
+fn saved(bytes: &Bytes) {
+    if let Ok((backup, _)) = Backup::decode(bytes) {
+        assert_eq!(backup.encode(), bytes);
+    }
+    for form in [Form::State, Form::Log] {
+        let content = form.look(bytes).unwrap_or_default();
+        let backup = Backup {
+            cluster: "fuzz".into(),
+            group: "fuzz".into(),
+            options: GroupOptions::default(),
+            place: Place::default(),
+            node: NodeId(1),
+            saved: 0,
+            executed: content.executed,
+            form,
+            state: bytes.clone(),
+        };
+        let read = Backup::decode(&backup.encode());
+        assert_eq!(read.is_ok(), form.look(bytes).is_ok());
+    }
+}
+
+/// What is ordered, the states that are transferred, and those that are saved.
 pub(crate) fn ordered(bytes: &[u8]) {
     let bytes = Bytes::copy_from_slice(bytes);
+    saved(&bytes);
     if let Ok(ordered) = Ordered::decode(&bytes) {
         assert_eq!(Ordered::decode(&ordered.encode()).as_ref(), Ok(&ordered));
     }

@@ -7,6 +7,9 @@
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
 //! {"move":{"group":"x","to":2}}                   -> MoveAnswer
 //! {"restyle":{"group":"x","style":"active"}}       -> RestyleAnswer
+//! {"save":{"group":"x"}}                          -> SaveAnswer, and that many bytes of a file
+//! {"restore":{"group":"x","bytes":7}}             the file's bytes follow -> RestoreAnswer
+//! {"discard":{"group":"x"}}                       -> {"done":true}
 //! {"run":{"group":"x","command":["./x"]}}          -> ProgramStatus, when it serves; at the Unix socket only
 //! {"stop-program":{"group":"x"}}                   -> {"stopped":"x"}, when it has ended
 //! {"deploy":{"deployment":{...},"dry":false}}      -> DeployAnswer; at the Unix socket only
@@ -20,7 +23,7 @@
 //!
 //! - here: what is asked and answered
 //! - `admin/server.rs`: the node's side; `admin/client.rs`: the other one
-//! - `admin/stream.rs`: a connection of either; `admin/bench.rs`: benchmarks
+//! - `admin/stream.rs`: a connection of either; `admin/bench.rs`: benchmarks; `admin/backup.rs`: states that people keep
 
 use std::fmt::Write as _;
 
@@ -36,11 +39,13 @@ use crate::bench::Ask;
 use crate::deployments::SeatStatus;
 use crate::programs::ProgramConfig;
 
+mod backup;
 mod bench;
 mod client;
 mod server;
 mod stream;
 
+pub use backup::{RestoreAnswer, SaveAnswer};
 pub use client::{AdminError, Client, Events};
 pub(crate) use server::Admin;
 
@@ -80,6 +85,26 @@ pub enum Request {
         group: String,
         /// The style.
         style: Style,
+    },
+    /// What is the state of the group, with its sessions, at one place of the order?
+    Save {
+        /// The group's name.
+        group: String,
+    },
+    /// Have the group begin with the state in the file that follows this line.
+    Restore {
+        /// The group's name.
+        group: String,
+        /// Bytes of the file.
+        bytes: usize,
+        /// What the group has executed is given up for it.
+        #[serde(default)]
+        replace: bool,
+    },
+    /// Have the group begin without the state that it waits for.
+    Discard {
+        /// The group's name.
+        group: String,
     },
     /// Do this with the cluster's key.
     Key {

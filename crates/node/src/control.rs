@@ -110,7 +110,7 @@ impl Control {
         }
     }
 
-    fn ask<T>(
+    pub fn ask<T>(
         &self,
         within: Duration,
         order: impl FnOnce(SyncSender<T>) -> Order,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use wire::Malformed;
 use wire::limits::{MAX_NAME, MAX_PROGRAMS};
 
+use crate::backups::BackupError;
 use crate::config::Problem;
 use crate::storage::StorageError;
 
@@ -149,6 +150,45 @@ pub enum RestyleError {
     /// The cluster refuses, or it was not ordered in time.
     #[error(transparent)]
     Engine(#[from] engine::RestyleError),
+    /// The node does not run any more.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// A group's state is not saved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SaveError {
+    /// The cluster refuses, or it was not taken in time.
+    #[error(transparent)]
+    Engine(#[from] engine::SaveError),
+    /// What the replica gave is none.
+    #[error(transparent)]
+    State(#[from] BackupError),
+    /// The node does not run any more.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// A group's state is not restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// The cluster refuses, or it was not ordered in time.
+    #[error(transparent)]
+    Engine(#[from] engine::RestoreError),
+    /// It is none.
+    #[error(transparent)]
+    State(#[from] BackupError),
+    /// The node does not run any more.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// A restore is not given up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DiscardError {
+    /// The cluster refuses.
+    #[error(transparent)]
+    Engine(#[from] engine::DiscardError),
     /// The node does not run any more.
     #[error(transparent)]
     Stopped(#[from] Stopped),

@@ -13,6 +13,7 @@
 
 pub mod admin;
 mod attached;
+mod backups;
 pub mod bench;
 mod config;
 mod control;
@@ -46,13 +47,17 @@ mod timer;
 mod transport;
 
 pub use attached::{AttachError, attach};
+pub use backups::{Backup, BackupError, Content, write_backup};
 pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, RegistryKnobs,
     ReplicaConfig, RingKnobs, Security, TlsFiles,
 };
 pub use deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
-pub use error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
+pub use error::{
+    DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
+    StartError, Stopped,
+};
 pub use events::{
     DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
 };

@@ -18,10 +18,14 @@ use wire::system::{MANAGER, REGISTRY};
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::admin::Admin;
+use crate::backups::Backup;
 use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
 use crate::durable::Lock;
-use crate::error::{HostError, MoveError, ProgramError, RestyleError, StartError, Stopped};
+use crate::error::{
+    DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
+    StartError, Stopped,
+};
 use crate::events::{Events, Interest, Stamped};
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
@@ -161,6 +165,7 @@ impl Node {
             bench: None,
             moves: Default::default(),
             restyles: Default::default(),
+            backups: Default::default(),
             policy: config.manager.on.then(|| config.manager.policy_name()),
             changes: control.changes.clone(),
             commands: Commands::new(shelf.clone()),
@@ -304,6 +309,33 @@ impl Node {
     /// time: the text says what to do.
     pub fn restyle(&self, group: &str, style: Style) -> Result<ViewNumber, RestyleError> {
         self.control.restyle(group, style)
+    }
+
+    /// The state of a group at one place of the order, with its sessions, while requests flow: what `steadfast state save` writes. This
+    /// node's replica must have the state.
+    ///
+    /// # Errors
+    /// It has not, the cluster has no quorum here, or the state was not taken in time: the text says what to do.
+    pub fn save(&self, group: &str) -> Result<Backup, SaveError> {
+        self.control.save(group)
+    }
+
+    /// Has a group begin with a state that was saved, in this cluster or in another, instead of the service's initial one: its replicas
+    /// that are there and were not called, and those that come. This node has the state until a replica has. With `replace` what the
+    /// group has executed is given up for it.
+    ///
+    /// # Errors
+    /// The group has executed calls, it is of another style than the state, or the cluster has no quorum here: the text says what to do.
+    pub fn restore(&self, backup: Backup, replace: bool) -> Result<ViewNumber, RestoreError> {
+        self.control.restore(backup, replace)
+    }
+
+    /// Has a group that waits for a state begin without it.
+    ///
+    /// # Errors
+    /// It waits for none, or the cluster has no quorum here.
+    pub fn discard(&self, group: &str) -> Result<(), DiscardError> {
+        self.control.discard(group)
     }
 
     /// Runs a program that serves a replica in a process of its own, and waits until the replica is in its

@@ -27,6 +27,7 @@ use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
 mod attached;
+mod backups;
 mod commands;
 mod hung;
 mod inbox;
@@ -36,6 +37,7 @@ mod registrations;
 mod storage;
 
 pub(crate) use attached::Attached;
+pub(crate) use backups::{BackupOrder, Backups};
 pub(crate) use commands::Commands;
 use inbox::Work;
 pub(crate) use inbox::{
@@ -70,6 +72,7 @@ pub(crate) struct Plane {
     /// Who waits for the outcome of a move, one for each group.
     pub moves: HashMap<GroupId, MoveReply>,
     pub restyles: HashMap<GroupId, RestyleReply>,
+    pub backups: Backups,
     /// The bound by which this node's manager judges hosts, if it has one, and how often something has changed that it looks at.
     pub policy: Option<&'static str>,
     pub changes: Arc<AtomicU64>,

@@ -79,6 +79,7 @@
 //! | call another group from a handler | [`Context::call`], the `...Nested` that [`service`] generates |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
+//! | save a group's state, and have a group begin with it | [`Node::save`], [`Node::restore`], `steadfast state` |
 //! | give a group another style | [`Node::restyle`], `steadfast style` |
 //! | find out who can be reached by which name | [`registry`], `steadfast registry` |
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
@@ -100,11 +101,12 @@ pub use client::{
     Tls, TlsError,
 };
 pub use node::{
-    AttachError, Call, Config as NodeConfig, ConfigError, Context, DEFAULT_CONFIG, Execution,
-    Factory, HangRule, HostError, HostOptions, ManagerKnobs, MoveError, NestedError, Node,
-    NodeAddress, ProgramConfig, ProgramError, RegistryKnobs, ReplicaConfig, RestyleError,
-    RingKnobs, Service, ServiceOutcome, StartError, Stopped, admin, attach, bench, book,
-    free_ring_addresses, free_ring_addresses_at, key_file, realtime,
+    AttachError, Backup, BackupError, Call, Config as NodeConfig, ConfigError, Content, Context,
+    DEFAULT_CONFIG, DiscardError, Execution, Factory, HangRule, HostError, HostOptions,
+    ManagerKnobs, MoveError, NestedError, Node, NodeAddress, ProgramConfig, ProgramError,
+    RegistryKnobs, ReplicaConfig, RestoreError, RestyleError, RingKnobs, SaveError, Service,
+    ServiceOutcome, StartError, Stopped, admin, attach, bench, book, free_ring_addresses,
+    free_ring_addresses_at, key_file, realtime, write_backup,
 };
 pub use wire::client::Refusal;
 pub use wire::ordered::{Durability, GroupOptions, Hold, Style};

@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, call, deploy, deployments, doctor, drain, events, explain, hand_over, init, key, node,
-    nodes, programs, registry, replica, run, status, style, targets,
+    nodes, programs, registry, replica, run, state, status, style, targets,
 };
 
 const EXAMPLES: &str = "\
@@ -35,6 +35,9 @@ Examples:
       steadfast targets counter --config node.toml
   Give a group another style, while it is being called:
       steadfast style counter active --config node.toml
+  Save every group's state, and have a group begin with it:
+      steadfast state save --all /var/backups/steadfast --config node.toml
+      steadfast state restore counter /var/backups/steadfast/counter.state --config node.toml
   Have the node run a service of your own, in a process of its own:
       steadfast run --group orders --config node.toml -- ./orders
   Have the cluster keep a service running on as many nodes as you say, and empty a node:
@@ -73,6 +76,7 @@ enum Command {
     Call(call::Args),
     Move(hand_over::Args),
     Style(style::Args),
+    State(state::Args),
     Run(run::Args),
     Programs(programs::Args),
     Deploy(deploy::Args),
@@ -102,6 +106,7 @@ fn main() -> ExitCode {
         Command::Call(args) => call::run(&args),
         Command::Move(args) => hand_over::run(&args),
         Command::Style(args) => style::run(&args),
+        Command::State(args) => state::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Programs(args) => programs::run(&args),
         Command::Deploy(args) => deploy::run(&args),

@@ -238,6 +238,60 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
     }
 }
 
+/// Saved while a client calls it, withdrawn, restored, and deployed again: it goes on from what was saved.
+#[test]
+fn a_withdrawn_deployment_goes_on_from_what_was_saved() {
+    let plant = Plant::start();
+    plant.wait(1, |status| status.nodes.len() == 4);
+    let file = service(plant.folder.path(), "replicas = 3");
+    let file = file.to_str().expect("text");
+    out(&plant.ask(1, &["deploy", file]));
+    let hosts = on(&plant.settled(1, |on| on.len() == 3));
+    let (addresses, done) = (plant.addresses(), AtomicBool::new(false));
+    let saved = plant.folder.path().join("own.state");
+    let saved = saved.to_str().expect("text");
+    let save = ["state", "save", "own", saved];
+    let called = std::thread::scope(|scope| {
+        let _stops = Stops(&done);
+        let (addresses, done) = (addresses.clone(), &done);
+        let caller = scope.spawn(move || {
+            let client = Client::connect(addresses).expect("nodes are there");
+            let counter = CounterClient::new(&client, "own").within(PATIENCE);
+            let mut sum = 0;
+            while !done.load(Ordering::Relaxed) {
+                sum = counter.add(1).expect("no call fails");
+            }
+            sum
+        });
+        out(&plant.ask(hosts[0] as usize, &save));
+        done.store(true, Ordering::Relaxed);
+        caller.join().expect("no call failed")
+    });
+    out(&plant.ask(2, &["withdraw", "own"]));
+    let deadline = Instant::now() + PATIENCE;
+    let knows = |id| {
+        let groups = plant.admin(id).status().expect("it answers").groups;
+        groups.iter().any(|group| group.name == "own")
+    };
+    while (1..=4).any(knows) {
+        assert!(Instant::now() < deadline, "the group ends");
+    }
+    let told = out(&plant.ask(3, &["state", "restore", "own", saved, "--json"]));
+    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
+    out(&plant.ask(1, &["deploy", file]));
+    let hosts = on(&plant.settled(4, |on| on.len() == 3));
+    let digest = told["from"]["digest"].as_str().expect("it has a state");
+    for host in hosts {
+        let answer = plant.admin(host as usize).digest("own").expect("it has the state");
+        assert_eq!(answer.digest, digest);
+    }
+    let client = Client::connect(addresses).expect("nodes are there");
+    let counter = CounterClient::new(&client, "own").within(PATIENCE);
+    let executed = told["from"]["executed"].as_u64().expect("a number");
+    assert!(executed <= called);
+    assert_eq!(counter.get(), Ok(executed), "each call added one");
+}
+
 #[test]
 fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_taken_back() {
     let plant = Plant::start();

@@ -43,6 +43,7 @@ fn help_teaches_with_examples_and_exit_codes() {
         (&["move", "--help"], &["steadfast move counter --to 2", "Exit codes:"]),
         (&["targets", "--help"], &["steadfast targets counter", "Exit codes:"]),
         (&["style", "--help"], &["steadfast style counter active", "Exit codes:"]),
+        (&["state", "--help"], &["steadfast state save --all", "Exit codes:"]),
         (&["events", "--help"], &["steadfast events --follow", "excluded"]),
         (&["doctor", "--help"], &["steadfast doctor --config node.toml", "Exit codes:"]),
     ] {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plant::{LONG, Plant, address, builder, start, until};
 use steadfast::admin::{AdminError, Client as AdminClient};
-use steadfast::{Node, NodeConfig, Tls};
+use steadfast::{Backup, Node, NodeConfig, Tls};
 
 fn node(plant: &Plant) -> (Node, SocketAddr) {
     let any = SocketAddr::new(plant::LOCALHOST, 0);
@@ -50,6 +50,11 @@ fn an_administrator_sees_from_afar_what_is_seen_at_the_socket() {
     let (answer, state) = here.state("echo").unwrap();
     let mut afar = AdminClient::connect_tls(admin, &tls, LONG).unwrap();
     assert_eq!(afar.state("echo").unwrap(), (answer, state));
+    // A file goes both ways.
+    let file = afar.save("echo").unwrap();
+    let (backup, _) = Backup::decode(&file.clone().into()).unwrap();
+    assert_eq!(backup.group, "echo");
+    assert_eq!(afar.restore("echo", &file, false).unwrap().group, "echo");
     assert_eq!(node.status().counters.admin_handshakes.resumed, 1);
 }
 

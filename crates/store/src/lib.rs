@@ -17,6 +17,7 @@
 extern crate alloc;
 
 mod api;
+pub mod backup;
 mod bug;
 pub mod format;
 mod house;

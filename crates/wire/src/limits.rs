@@ -230,6 +230,21 @@ pub const MAX_MOVES: usize = 64;
 /// Changes of style that a node was asked for and that are not over.
 pub const MAX_RESTYLES: usize = 64;
 
+/// Saves of groups' states that a node was asked for and that are not over.
+pub const MAX_SAVES: usize = 16;
+
+/// States that a node was asked to restore and that no replica has taken yet.
+pub const MAX_DEPOSITS: usize = 64;
+
+/// Bytes of all of them. One has its place whatever its size.
+pub const MAX_DEPOSITS_BYTES: usize = MAX_LOGGED_STATE;
+
+/// Bytes of a saved state's file beside the state.
+pub const MAX_BACKUP_HEAD: usize = 4_096;
+
+/// Bytes of a saved state's file.
+pub const MAX_BACKUP: usize = MAX_BACKUP_HEAD + MAX_LOGGED_STATE;
+
 /// Calls that one replica of a stateless group is given at a time. Further ones are refused as busy.
 pub const MAX_SERVING: usize = 4_096;
 

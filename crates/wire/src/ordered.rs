@@ -29,6 +29,7 @@
 //! | 23 | [`Shedding`] | the node that manages, where a host has too much to do and no move helps |
 //! | 24 | [`Progress`] | a replica that leads, for what it has executed; before it tries what another died of |
 //! | 25 | [`Poisoned`] | a replica that leads, when two have died of a call |
+//! | 28 | [`Backup`](BackupStep) | a node that was asked to save a group's state, or to restore it |
 
 use alloc::string::String;
 
@@ -40,6 +41,7 @@ use crate::keys::{KeyStep, checked_step};
 use crate::limits::MAX_NAME;
 use crate::{GroupId, Malformed, Member, ViewNumber, bench};
 
+mod backup;
 mod change;
 mod cold;
 mod configuration;
@@ -55,6 +57,7 @@ mod update;
 mod usage;
 mod votes;
 
+pub use backup::{BackupStep, Content, Deposit, Form};
 pub use change::{Change, Difference, Edit};
 pub use cold::{LoggedState, Relay};
 pub use configuration::{
@@ -209,6 +212,8 @@ pub enum Ordered {
     Progress(Progress),
     /// A call kills whoever executes it.
     Poisoned(Poisoned),
+    /// A group's state is saved, or restored.
+    Backup(BackupStep),
 }
 
 impl Ordered {
@@ -240,6 +245,7 @@ impl Ordered {
             Ordered::Shedding(shedding) => append(start(23), shedding),
             Ordered::Progress(progress) => append(start(24), progress),
             Ordered::Poisoned(poisoned) => append(start(25), poisoned),
+            Ordered::Backup(step) => append(start(28), step),
         }
         .into()
     }
@@ -275,6 +281,7 @@ impl Ordered {
             23 => Ordered::Shedding(read::<Shedding>(rest)?.checked()?),
             24 => Ordered::Progress(read::<Progress>(rest)?.checked()?),
             25 => Ordered::Poisoned(read::<Poisoned>(rest)?.checked()?),
+            28 => Ordered::Backup(read::<BackupStep>(rest)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -59,12 +59,26 @@ pub(super) fn installed(
             }
         }
     }
-    let GroupEntry { name, options, view, mut awaited, .. } = entry.clone();
+    let GroupEntry { name, options, view, mut awaited, deposit, .. } = entry.clone();
     let is_there = |member: &Member| replicas.iter().any(|replica| replica.member == *member);
     awaited.retain(|member| announces.contains_key(member) && !is_there(member));
     let reign = None;
-    let mut group =
-        Group { name, options, view, last, floor, reign, replicas, asleep, awaited, transfers };
+    let mut group = Group {
+        name,
+        options,
+        view,
+        last,
+        floor,
+        reign,
+        replicas,
+        asleep,
+        awaited,
+        deposit,
+        transfers,
+    };
+    if group.primary().is_some() {
+        group.take_deposit();
+    }
     group.take_change_back(announces);
     if group.options.style.keeps_its_primary() {
         group.put_synced_first();
@@ -135,11 +149,16 @@ pub(crate) fn recalled(
     }
     let there = newest.into_values().filter(|(_, entry)| !entry.is_gone());
     let entries = there.map(|(_, entry)| {
-        let known = !is_on_disk(entry) || planted.is(Bug::TrustOldTable);
+        let known = !is_on_disk(entry) || waits(entry) || planted.is(Bug::TrustOldTable);
         let last = if known { entry.last } else { Place::UNKNOWN };
         recalled_entry(&GroupEntry { last, ..entry.clone() }, announces)
     });
     entries.take(MAX_GROUPS).collect()
+}
+
+/// It waits for a state that somebody has deposited.
+fn waits(entry: &GroupEntry) -> bool {
+    entry.deposit.is_some_and(|deposit| deposit.pending)
 }
 
 fn is_on_disk(entry: &GroupEntry) -> bool {
@@ -212,7 +231,11 @@ fn brought(
     gathering: Gathering<'_>,
 ) -> Brought {
     let group = GroupId::of(&entry.name);
-    let taken = |member: &Member| taken(entry, announces, member);
+    let is_after = |one, other| gathering.chronology.is_after(one, other);
+    // What anybody had before a deposit is of no use: it is as if the group had been called there.
+    let counts =
+        |place: &Place| !waits(entry) || *place == entry.last || is_after(*place, entry.last);
+    let taken = |member: &Member| taken(entry, announces, member).filter(counts);
     // A replica that has been given the state may say so before the table does.
     let mut known: Vec<Member> = entry.replicas.iter().map(|r| r.member).collect();
     let returning: Vec<Member> =
@@ -229,7 +252,6 @@ fn brought(
     if !exact.is_empty() {
         return Brought { had_state, synced: exact, last: entry.last, floor: entry.last };
     }
-    let is_after = |one, other| gathering.chronology.is_after(one, other);
     if !known.iter().filter_map(taken).any(|place| is_after(place, entry.last))
         && let Some((synced, last)) = struck_out(entry.last, announces, taken)
     {

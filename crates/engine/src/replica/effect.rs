@@ -1,9 +1,10 @@
 //! What a replica wants done.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 
 use bytes::Bytes;
-use wire::ordered::{End, Ordered};
+use wire::ordered::{End, Form, Ordered};
 use wire::{ClientId, ViewNumber};
 
 use super::{Ask, Blame, Child, Mandate, Slip};
@@ -50,6 +51,8 @@ pub(crate) enum Effect {
     /// The state is to be kept. With a transfer it is the one that this brought, which is over
     /// when the disk has it.
     Store { state: Bytes, transfer: Option<ViewNumber> },
+    /// The state that is to be saved, or why it cannot be had: the service's own words.
+    Saved(Result<(Form, Bytes), String>),
     /// A voting replica may have something to tell.
     Cast,
     /// It tells this.

@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_LOGGED_STATE, MAX_STATE, STATE_CHUNK};
-use wire::ordered::{LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Synced};
+use wire::ordered::{Form, LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Synced};
 use wire::{Member, Time, ViewNumber};
 
+use super::saving::is_save;
 use super::{Effect, Mode, Replica, Task, Waiting};
-use crate::api::{Command, Event};
+use crate::api::{Command, Event, Ticket};
 use crate::bug::Bug;
 use crate::session::Sessions;
 
@@ -30,7 +31,8 @@ impl Replica {
         wanted: &[(ViewNumber, Member)],
         effects: &mut Vec<Effect>,
     ) {
-        let is_wanted = |transfer| wanted.iter().any(|(wanted, _)| *wanted == transfer);
+        let is_wanted =
+            |transfer| is_save(transfer) || wanted.iter().any(|(wanted, _)| *wanted == transfer);
         self.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
         self.waiting.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
         self.given.retain(|transfer| is_wanted(*transfer));
@@ -42,21 +44,53 @@ impl Replica {
             self.given.push(*transfer);
             let (group, to) = (self.group, *to);
             effects.push(Effect::Event(Event::TransferStarted { group, to }));
-            match self.mode {
-                Mode::Live if self.cold.is_some() => self.offer_log(*transfer, effects),
-                Mode::Live if self.is_ahead() => {
-                    self.mode = Mode::Draining;
-                    self.waiting.push_back(Waiting::Snapshot(*transfer));
-                }
-                Mode::Live => self.snapshot(*transfer, effects),
-                Mode::Draining
-                | Mode::Snapshotting
-                | Mode::Recalling { .. }
-                | Mode::Launching { .. } => {
-                    self.waiting.push_back(Waiting::Snapshot(*transfer));
-                }
-                _ => panic!("a donor has the state"),
+            self.take_for(*transfer, effects);
+        }
+    }
+
+    /// The state is taken at this place of the order.
+    pub(super) fn take_for(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        match self.mode {
+            Mode::Live if self.cold.is_some() => self.offer_log(transfer, effects),
+            Mode::Live if self.is_ahead() => {
+                self.mode = Mode::Draining;
+                self.waiting.push_back(Waiting::Snapshot(transfer));
             }
+            Mode::Live => self.snapshot(transfer, effects),
+            Mode::Draining
+            | Mode::Snapshotting
+            | Mode::Recalling { .. }
+            | Mode::Launching { .. } => {
+                self.waiting.push_back(Waiting::Snapshot(transfer));
+            }
+            _ => panic!("a donor has the state"),
+        }
+    }
+
+    /// The snapshot that is being taken is given up.
+    pub(super) fn drop_snapshot(&mut self, reason: &str, effects: &mut Vec<Effect>) {
+        let of = |(_, task): &(Ticket, Task)| match task {
+            Task::Snapshot { transfer } => Some(*transfer),
+            _ => None,
+        };
+        let dropped = self.tasks.iter().find_map(of);
+        self.tasks.retain(|task| of(task).is_none());
+        match dropped {
+            Some(transfer) => self.not_given(transfer, reason, effects),
+            None => effects.push(self.failed(reason)),
+        }
+    }
+
+    /// The state for this cannot be had.
+    pub(super) fn not_given(
+        &mut self,
+        transfer: ViewNumber,
+        reason: &str,
+        effects: &mut Vec<Effect>,
+    ) {
+        match is_save(transfer) {
+            true => self.saved(transfer, Err(reason.to_string()), effects),
+            false => effects.push(self.failed(reason)),
         }
     }
 
@@ -173,7 +207,11 @@ impl Replica {
         service: Bytes,
         effects: &mut Vec<Effect>,
     ) {
-        self.offer_state(transfer, ReplicaState { head, service }.encode(), effects);
+        let state = ReplicaState { head, service }.encode();
+        match is_save(transfer) {
+            true => self.saved(transfer, Ok((Form::State, state)), effects),
+            false => self.offer_state(transfer, state, effects),
+        }
     }
 
     /// The service's state with what is kept beside it.
@@ -219,6 +257,9 @@ impl Replica {
         state: Bytes,
         effects: &mut Vec<Effect>,
     ) {
+        if is_save(transfer) {
+            return self.saved(transfer, Ok((Form::Log, state)), effects);
+        }
         if state.len() > self.largest_state() {
             effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
             return;

@@ -317,6 +317,7 @@ impl<O: Ordering> Stack<O> {
             }
             Ordered::StateChunk(chunk) => {
                 let group = chunk.group;
+                self.deposit_chunk(now, sender, &chunk);
                 self.with_replica(now, group, |replica, effects| {
                     replica.state_chunk(now, chunk, effects);
                 });
@@ -331,6 +332,7 @@ impl<O: Ordering> Stack<O> {
             Ordered::Recalled(recalled) => self.act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.act_on_relay(sender, relay),
             Ordered::Key(step) => self.act_on_key(sender, step),
+            Ordered::Backup(step) => self.act_on_backup(now, sender, sequence, step),
             Ordered::Ballot(ballot) => self.act_on_ballot(now, sender, &ballot),
             Ordered::Absent(absent) => self.act_on_absent(now, &absent),
             Ordered::Progress(progress) => {

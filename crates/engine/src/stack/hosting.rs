@@ -234,6 +234,7 @@ impl<O: Ordering> Stack<O> {
                 Effect::Unfit => self.resign(now, group),
                 Effect::Mark(kind) => self.mark(group, kind),
                 Effect::Keeping => self.keeping(group),
+                Effect::Saved(taken) => self.state_saved(group, taken),
                 Effect::Store { state, transfer } => self.store_state(now, group, state, transfer),
                 Effect::Cast => {
                     self.ballots_due.insert(group);
@@ -373,7 +374,9 @@ impl<O: Ordering> Stack<O> {
         let group = self.directory.get(id);
         let state = group.and_then(|group| group.replica(self.me)).map(|r| r.state);
         let there = group.is_some();
-        let asleep = group.is_some_and(|group| group.primary().is_none());
+        // What anybody has is of no use to a group that waits for a deposit.
+        let sleeps = |group: &Group| group.primary().is_none() && group.depositor().is_none();
+        let asleep = group.is_some_and(sleeps);
         let awake = group.is_some_and(|group| group.primary().is_some());
         let effective = self.membership.is_effective();
         let is_over = self.transitional;

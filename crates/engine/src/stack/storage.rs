@@ -414,7 +414,10 @@ impl<O: Ordering> Stack<O> {
     fn waits_for_disks(&self) -> bool {
         let forming = self.membership.is_active() && !self.membership.is_effective();
         self.membership.has_disks()
-            && (forming || self.callers.any_unheld() || self.nested.waits_to_pay())
+            && (forming
+                || self.callers.any_unheld()
+                || self.nested.waits_to_pay()
+                || self.backups.any_unheld())
     }
 
     /// Sets the time at which the others are asked for what they have on their disks.

@@ -293,6 +293,7 @@ fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
         floor: Place::default(),
         asleep: Vec::new(),
         awaited: Vec::new(),
+        deposit: None,
     }
 }
 

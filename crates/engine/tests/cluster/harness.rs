@@ -5,6 +5,7 @@
 //! on the sequencer of one process.
 
 mod asking;
+mod backing;
 mod calling;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept, MoveError,
-    Output, RestyleError, Stack, Ticket,
+    Output, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket,
 };
 use wire::client::{Frame, Reply};
 use wire::keys::KeyName;
@@ -49,6 +50,8 @@ struct Node<O> {
     owns: Vec<(u64, wire::client::Outcome)>,
     moves: Vec<Result<ViewNumber, MoveError>>,
     restyles: Vec<Result<ViewNumber, RestyleError>>,
+    saves: Vec<Result<Saved, SaveError>>,
+    restores: Vec<Result<ViewNumber, RestoreError>>,
     alive: bool,
     paused: bool,
     inbox: Vec<Sealed>,
@@ -229,6 +232,8 @@ impl<O: Base> Cluster<O> {
             owns: Vec::new(),
             moves: Vec::new(),
             restyles: Vec::new(),
+            saves: Vec::new(),
+            restores: Vec::new(),
             alive: true,
             paused: false,
             inbox: Vec::new(),
@@ -574,6 +579,12 @@ impl<O: Base> Cluster<O> {
                 }
                 Output::Restyled { outcome, .. } => {
                     self.nodes.get_mut(&id).unwrap().restyles.push(outcome);
+                }
+                Output::Saved { outcome, .. } => {
+                    self.nodes.get_mut(&id).unwrap().saves.push(outcome);
+                }
+                Output::Restored { outcome, .. } => {
+                    self.nodes.get_mut(&id).unwrap().restores.push(outcome);
                 }
                 Output::Own { number, outcome } => {
                     self.nodes.get_mut(&id).unwrap().owns.push((number, outcome));

@@ -2,6 +2,7 @@
 //! `docs/protocol/group.md`. Faults by the thousand are the simulator's job (`crates/sim`).
 
 mod asks;
+mod backups;
 mod base;
 mod bench;
 mod cold;
@@ -25,6 +26,12 @@ mod tampered;
 mod vault;
 mod voting;
 
+use backups::{
+    a_deposit_is_given_up_on_demand, a_deposit_outlives_changes_of_the_component,
+    a_group_that_was_called_is_overwritten_on_demand_only, a_save_is_refused_with_what_to_do,
+    a_save_outlives_a_change_of_the_component, a_saved_group_that_ended_goes_on_from_there,
+    a_state_is_restored_in_another_cluster, nobody_begins_beside_a_deposit,
+};
 use base::Base;
 use disk::what_was_answered_is_there_after_the_loss_of_all;
 use harness::{Cluster, ms};
@@ -105,6 +112,14 @@ whatever_orders! {
     a_change_that_cannot_be_is_refused_with_what_to_do: 5 nodes,
     changes_at_the_same_time_take_place_one_after_the_other: 5 nodes,
     a_style_outlives_the_death_of_who_ordered_it: 5 nodes,
+    a_saved_group_that_ended_goes_on_from_there: 5 nodes,
+    a_state_is_restored_in_another_cluster: 5 nodes,
+    a_group_that_was_called_is_overwritten_on_demand_only: 5 nodes,
+    nobody_begins_beside_a_deposit: 5 nodes,
+    a_deposit_is_given_up_on_demand: 5 nodes,
+    a_deposit_outlives_changes_of_the_component: 5 nodes,
+    a_save_is_refused_with_what_to_do: 5 nodes,
+    a_save_outlives_a_change_of_the_component: 5 nodes,
 }
 
 fn a_call_is_executed_by_every_replica_and_answered_by_the_primary<O: Base>(

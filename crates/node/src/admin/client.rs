@@ -1,6 +1,6 @@
 //! The other end of a node's admin socket or port.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use super::bench::Line;
 use super::stream::{Distrusted, Stream, Tls};
 use super::{
-    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, RestyleAnswer,
-    StateAnswer, StopAnswer,
+    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, RestoreAnswer,
+    RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
 };
 use wire::NodeId;
 use wire::ordered::Style;
@@ -28,8 +28,11 @@ use crate::programs::ProgramConfig;
 use crate::registering::RegistryStatus;
 use crate::status::{ProgramStatus, Status};
 
-/// Longer than a node waits for a program.
-const PROGRAM_PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than a node waits for a program, or for a state.
+const PROGRAM_PATIENCE: Duration = Duration::from_secs(70);
+
+/// Bytes of a file that are written at a time.
+const PIECE: usize = 64 << 10;
 
 /// A node's admin socket cannot be used, or refuses.
 #[derive(Debug, thiserror::Error)]
@@ -281,6 +284,49 @@ impl Client {
     /// The cluster refuses, or the connection broke.
     pub fn restyle(&mut self, group: &str, style: Style) -> Result<RestyleAnswer, AdminError> {
         self.ask(&Request::Restyle { group: group.into(), style })
+    }
+
+    /// The state of a group with its sessions, as a file; the node's replica must have it. A large one takes a while, whatever
+    /// [`set_timeout`](Client::set_timeout) says.
+    ///
+    /// # Errors
+    /// The node refuses, or the connection broke.
+    pub fn save(&mut self, group: &str) -> Result<Vec<u8>, AdminError> {
+        let SaveAnswer { bytes, .. } = self.patiently(&Request::Save { group: group.into() })?;
+        let mut file = Vec::new();
+        (&mut self.stream).take(bytes as u64).read_to_end(&mut file)?;
+        if file.len() < bytes {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        Ok(file)
+    }
+
+    /// Has a group begin with the state in a file; returns when that is so. With `replace` what it has executed is given up for it.
+    ///
+    /// # Errors
+    /// The node or the cluster refuses, or the connection broke.
+    pub fn restore(
+        &mut self,
+        group: &str,
+        file: &[u8],
+        replace: bool,
+    ) -> Result<RestoreAnswer, AdminError> {
+        let before = self.stream.get_ref().read_timeout()?;
+        self.set_timeout(Some(PROGRAM_PATIENCE))?;
+        self.send(&Request::Restore { group: group.into(), bytes: file.len(), replace })?;
+        file.chunks(PIECE).try_for_each(|piece| self.stream.get_mut().write_all(piece))?;
+        let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let answer = self.receive()?.ok_or_else(|| ended().into());
+        self.set_timeout(before)?;
+        answer
+    }
+
+    /// Has a group begin without the state that it waits for.
+    ///
+    /// # Errors
+    /// The node refuses, or the connection broke.
+    pub fn discard(&mut self, group: &str) -> Result<DoneAnswer, AdminError> {
+        self.ask(&Request::Discard { group: group.into() })
     }
 
     /// The node's last events and, if `follow`, all from here on; `calls` adds to these those that

@@ -66,6 +66,7 @@ impl Admin {
             stop: Arc::default(),
             connections: Connections::default(),
             next: Arc::default(),
+            uploads: Arc::default(),
             _running: alive,
         };
         let (stop, connections) = (server.stop.clone(), server.connections.clone());
@@ -146,6 +147,8 @@ pub(super) struct Server {
     connections: Connections,
     /// The next connection's number.
     next: Arc<AtomicU64>,
+    /// One file at a time is taken in.
+    pub(super) uploads: Arc<Mutex<()>>,
     /// Dropped when the thread ends.
     _running: Sender<()>,
 }
@@ -223,6 +226,9 @@ impl Server {
                 return Ok(());
             }
             match serde_json::from_slice(&line) {
+                Ok(Request::Restore { group, bytes, replace }) => {
+                    self.restore(&mut reader, (&group, bytes, replace))?;
+                }
                 Ok(request) => self.answer(reader.get_mut(), request)?,
                 Err(error) => self.refuse(reader.get_mut(), &error.to_string())?,
             }
@@ -261,6 +267,9 @@ impl Server {
                 Ok(view) => answer(stream, &RestyleAnswer { group, style, view }),
                 Err(error) => answer(stream, &Refused { error: error.to_string() }),
             },
+            Request::Save { group } => self.save(stream, &group),
+            Request::Restore { .. } => unreachable!("what follows it is read before"),
+            Request::Discard { group } => self.discard(stream, &group),
             Request::Key { ask } => match control.key(ask) {
                 Ok(key) => answer(stream, &KeyAnswer { key }),
                 Err(error) => answer(stream, &Refused { error }),

@@ -144,6 +144,9 @@ impl Log {
             Event::Restyled { name, from, to, view, .. } => {
                 tracing::info!(group = name, %view, %from, %to, "the group has another style");
             }
+            Event::Deposited { name, holder, replaced, view, .. } => {
+                tracing::info!(group = name, %view, of = %holder.node, replaced, "the group begins with a state that was saved");
+            }
             Event::Ranked { name, view, order, .. } => {
                 let order = list(order.iter().map(|member| member.node));
                 tracing::info!(group = name, %view, %order, "the backups are tried in this order");

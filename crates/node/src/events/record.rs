@@ -117,6 +117,8 @@ pub enum EventKind {
         asked: ViewNumber,
         view: ViewNumber,
     },
+    /// A group begins with a state that a node has; the view that has no replica with the state follows.
+    Deposited { group: String, holder: Member, replaced: bool, view: ViewNumber },
     /// The backups of a group are tried in another order; the view that has it follows.
     Ranked {
         group: String,
@@ -342,6 +344,9 @@ impl From<&Event> for EventKind {
             }
             Event::Restyled { name, ring, sequence, from, to, asked, view, .. } => {
                 EventKind::Restyled { group: name, ring, sequence, from, to, asked, view }
+            }
+            Event::Deposited { name: group, holder, replaced, view, .. } => {
+                EventKind::Deposited { group, holder, replaced, view }
             }
             Event::Ranked { name, ring, sequence, order, asked, view, .. } => {
                 EventKind::Ranked { group: name, ring, sequence, order, asked, view }

@@ -113,6 +113,12 @@ impl Teller {
             EventKind::Restyled { group, from, to, view, .. } => {
                 format!("{group}: the style changed from {from} to {to} ({view})")
             }
+            EventKind::Deposited { group, holder, view, .. } => {
+                format!(
+                    "{group}: begins with a state that {} has from a file ({view})",
+                    holder.node
+                )
+            }
             EventKind::Ranked { group, order, view, .. } => {
                 format!("{group}: backups are tried in the order {} ({view})", nodes(order))
             }

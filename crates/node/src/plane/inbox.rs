@@ -11,6 +11,7 @@ use wire::GroupId;
 use wire::ordered::{GroupOptions, Style, Usage};
 use wire::{NodeId, ViewNumber};
 
+use super::backups::BackupOrder;
 use crate::admin::KeyAsk;
 use crate::error::{HostError, MoveError, RestyleError};
 use crate::events::{Interest, Stamped};
@@ -122,6 +123,8 @@ pub(crate) enum Order {
         ask: KeyAsk,
         reply: SyncSender<Result<u8, String>>,
     },
+    /// A state is to be saved, or to be restored.
+    Backup(BackupOrder),
     /// The key file has this.
     KeyKept(Kept),
     Stop,

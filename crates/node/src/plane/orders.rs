@@ -119,6 +119,7 @@ impl Plane {
                     }
                 }
             }
+            Order::Backup(order) => self.handle_backup(now, order),
             Order::Usage { usage, reply } => {
                 let _ = reply.try_send(self.stack.tell_usage(now, usage));
             }

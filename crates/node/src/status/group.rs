@@ -29,6 +29,9 @@ pub struct GroupStatus {
     /// The service of this node's replica is hung, and stays as no other has the state, or is about to go.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hung: bool,
+    /// The node that has the state with which the group is to begin, and that no replica has yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depositor: Option<Member>,
     /// What this node's replica of a cold passive group keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStatus>,
@@ -79,6 +82,7 @@ impl GroupStatus {
             sessions: group.sessions,
             executed: group.executed,
             hung: group.hung,
+            depositor: group.depositor,
             log: group.log.map(|log| LogStatus {
                 requests: log.requests,
                 bytes: log.bytes,

@@ -84,6 +84,8 @@ impl Cluster {
                 let at = (me, self.watch.component(me));
                 self.watch.restyles.ended(now, at, (group, style), outcome.ok())?;
             }
+            // Nobody asks for any here.
+            Output::Saved { .. } | Output::Restored { .. } => {}
             Output::Event(event) => self.told(node, me, event)?,
         }
         Ok(())

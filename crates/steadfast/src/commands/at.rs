@@ -42,6 +42,20 @@ impl At {
         Ok(node)
     }
 
+    /// Connects to another node: by its admin socket, or by its port with the same certificate.
+    pub fn connect_to(&self, other: &str) -> Result<AdminClient, Failure> {
+        let node = match (host_port(other), &self.tls) {
+            (Ok(port), Some(folder)) if !other.contains('/') => reach(&port, folder)?,
+            (Ok(_), None) if !other.contains('/') => {
+                let why = format!("{other} is reached over TLS: say --connect and --tls, too");
+                return Err(Failure::Usage(why));
+            }
+            _ => AdminClient::connect(other).map_err(Failure::failed)?,
+        };
+        node.set_timeout(Some(PATIENCE)).map_err(Failure::failed)?;
+        Ok(node)
+    }
+
     fn connect_socket(&self) -> Result<AdminClient, Failure> {
         let path = match &self.config {
             Some(config) => admin_path(&read_config(config)?)?,

@@ -83,10 +83,7 @@ fn troubles(status: &Status) -> Vec<String> {
     troubles.extend(lost_links(status));
     for group in &status.groups {
         if group.primary.is_none() {
-            troubles.push(format!(
-                "group {} has no primary: no replica with its state is up",
-                group.name
-            ));
+            troubles.push(no_primary(group, status));
         }
         if group.hung {
             let alone = group.replicas.iter().filter(|replica| replica.synced).count() <= 1;
@@ -176,6 +173,21 @@ fn troubles(status: &Status) -> Vec<String> {
         }
     }
     troubles
+}
+
+fn no_primary(group: &GroupStatus, status: &Status) -> String {
+    let name = &group.name;
+    match group.depositor {
+        None => format!("group {name} has no primary: no replica with its state is up"),
+        Some(holder) if status.ring.members.contains(&holder) => {
+            format!("group {name} begins with a state that {} gives its first replica", holder.node)
+        }
+        Some(holder) => format!(
+            "group {name} waits for a state that was to come from {}, which has lost it, or is away: restore it again (`steadfast state \
+             restore`), or give it up (`steadfast state discard`)",
+            holder.node
+        ),
+    }
 }
 
 /// What is said of links that do not carry: their numbers are those of the configuration, from 1.

@@ -21,6 +21,7 @@ pub mod registry;
 pub mod replica;
 mod report;
 pub mod run;
+pub mod state;
 pub mod status;
 pub mod style;
 pub mod targets;

@@ -72,6 +72,21 @@ impl Daemon {
         })
     }
 
+    /// Starts one of a cluster of its own, of this name, without replicas, and waits until it serves.
+    pub fn of_cluster(name: &str) -> Daemon {
+        let daemon = Daemon::with(|directory| {
+            let admin = directory.join("node.sock");
+            format!(
+                "node = 1\ncluster = \"{name}\"\nadmin = \"{}\"\nlisten.client = \"127.0.0.1:0\"\n\
+                 nodes = [{{ id = 1, ring = \"127.0.0.1:0\" }}]\n",
+                admin.display()
+            )
+        });
+        daemon.wait_for("READY=1");
+        daemon.wait_for("STATUS=0 of 0 replicas have the state, 0 primary");
+        daemon
+    }
+
     /// Starts one with a configuration that is there already.
     pub fn of(config: &Path) -> Daemon {
         Daemon::run(config, tempfile::tempdir().expect("a directory"))

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{GroupOptions, Recall};
+use super::{Deposit, GroupOptions, Recall};
 use crate::codec::at_most;
 use crate::keys::{KeyTable, checked_table};
 use crate::limits::{MAX_GROUPS, MAX_MEMBERS, MAX_NAME, MAX_REPLICAS};
@@ -102,7 +102,7 @@ impl Announce {
 /// | ring.seq | rep | epoch | groups: count, each group | keys: 0 or 1, the table |
 /// group   | name | options | view | last: place | floor: place |
 ///                      replicas: count, each (member, synced) | asleep: count, each member |
-///                      awaited: count, each member |
+///                      awaited: count, each member | deposit: 0 or 1, it |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Install {
@@ -147,6 +147,8 @@ pub struct GroupEntry {
     pub asleep: Vec<Member>,
     /// Whose replicas were taken out, or went to come anew, and are to come back: until then the only one with the state stays.
     pub awaited: Vec<Member>,
+    /// The state that it begins with, or has begun with, if that is not its service's initial one.
+    pub deposit: Option<Deposit>,
 }
 
 impl GroupEntry {
@@ -158,9 +160,10 @@ impl GroupEntry {
         at_most(self.awaited.len(), MAX_REPLICAS, "awaited")
     }
 
-    /// Nobody has a replica any more, or waits to have one again.
+    /// Nobody has a replica any more, or waits to have one again, and no state waits for one.
     pub fn is_gone(&self) -> bool {
-        self.replicas.is_empty() && self.asleep.is_empty()
+        let waits = self.deposit.is_some_and(|deposit| deposit.pending);
+        self.replicas.is_empty() && self.asleep.is_empty() && !waits
     }
 }
 

@@ -9,9 +9,9 @@ use wire::limits::{
     MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS, MIN_DATAGRAM, STATE_CHUNK, UPDATE_CHUNK,
 };
 use wire::ordered::{
-    Announce, Change, Component, Difference, Edit, GroupEntry, GroupOptions, Install, JoinGroup,
-    MAX_ATTEMPTS, Ordered, Place, PrimaryChunk, ReplicaEntry, ReplicaState, StateChunk, StateHead,
-    Style, Told, Update,
+    Announce, Change, Component, Deposit, Difference, Edit, Form, GroupEntry, GroupOptions,
+    Install, JoinGroup, MAX_ATTEMPTS, Ordered, Place, PrimaryChunk, ReplicaEntry, ReplicaState,
+    StateChunk, StateHead, Style, Told, Update,
 };
 use wire::ordered::{KeptReply, Poisoned, Progress, Relay, Trial};
 use wire::ring::{
@@ -188,6 +188,12 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
         replicas: vec![replica; replicas],
         asleep: Vec::new(),
         awaited: Vec::new(),
+        deposit: Some(Deposit {
+            holder: wide_members(1)[0],
+            number: u64::MAX,
+            form: Form::Log,
+            pending: true,
+        }),
     }
 }
 

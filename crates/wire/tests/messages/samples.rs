@@ -12,9 +12,9 @@ use wire::client::{Target, Targets};
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::Died;
-use wire::ordered::Shedding;
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
+use wire::ordered::{BackupStep, Deposit, Form, Shedding};
 use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, nested_client, nested_number,
@@ -167,6 +167,7 @@ fn group() -> GroupEntry {
         ],
         asleep: vec![member(3)],
         awaited: vec![member(4)],
+        deposit: Some(Deposit { holder: member(5), number: 9, form: Form::State, pending: true }),
     }
 }
 
@@ -350,6 +351,18 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
         ("progress", Ordered::Progress(progress(None))),
         ("trial", Ordered::Progress(progress(Some(trial())))),
         ("poisoned", Ordered::Poisoned(poisoned())),
+        ("save", Ordered::Backup(BackupStep::Save { group: GroupId(0xa1), number: 9 })),
+        (
+            "deposit",
+            Ordered::Backup(BackupStep::Deposit {
+                name: "counter".into(),
+                options: GroupOptions::default(),
+                form: Form::Log,
+                number: 9,
+                replace: true,
+            }),
+        ),
+        ("discard", Ordered::Backup(BackupStep::Discard { group: GroupId(0xa1), number: 9 })),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
         (

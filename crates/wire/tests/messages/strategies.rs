@@ -1,5 +1,6 @@
 //! Any message that a sender may write.
 
+mod backup;
 mod frames;
 mod hosts;
 mod poison;
@@ -306,10 +307,11 @@ fn group() -> impl Strategy<Value = GroupEntry> {
     let members = || vec(member(), 0..=MAX_REPLICAS);
     let replicas = vec(replica, 0..=MAX_REPLICAS);
     let places = (place(), place());
-    (name(), options(), any::<u64>(), places, replicas, members(), members()).prop_map(
-        |(name, options, view, (last, floor), replicas, asleep, awaited)| {
+    let others = (members(), members(), backup::deposit());
+    (name(), options(), any::<u64>(), places, replicas, others).prop_map(
+        |(name, options, view, (last, floor), replicas, (asleep, awaited, deposit))| {
             let view = ViewNumber(view);
-            GroupEntry { name, options, view, last, floor, replicas, asleep, awaited }
+            GroupEntry { name, options, view, last, floor, replicas, asleep, awaited, deposit }
         },
     )
 }
@@ -461,6 +463,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         usage().prop_map(Ordered::Usage),
         rank().prop_map(Ordered::Rank),
         shedding().prop_map(Ordered::Shedding),
+        backup::step().prop_map(Ordered::Backup),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),
         (any::<[u64; 3]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))

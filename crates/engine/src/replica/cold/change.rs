@@ -69,7 +69,7 @@ impl Replica {
             }
             // The primary goes on with its service, and tries again when there is something to cut. Who is not comes anew.
             Err(reason) => {
-                effects.extend(promised.iter().map(|_| self.failed(&reason)));
+                promised.iter().for_each(|(to, _)| self.not_given(*to, &reason, effects));
                 effects.push(Effect::CheckpointFailed);
                 let group = self.group;
                 effects.push(Effect::Event(Event::CheckpointFailed { group, reason }));
@@ -89,7 +89,7 @@ impl Replica {
         if cold.running.as_ref().is_some_and(asked) {
             cold.promised.push((transfer, state));
         } else {
-            effects.push(self.failed("the service could not say what its state is"));
+            self.not_given(transfer, "the service could not say what its state is", effects);
         }
     }
 

@@ -26,6 +26,7 @@ fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
         sessions: None,
         executed: None,
         hung: false,
+        depositor: None,
         log: None,
     }
 }
