@@ -52,7 +52,7 @@ use crate::strike::Relief;
 use crate::trace::mix;
 use crate::watch::Watch;
 use deploying::Deploying;
-pub use deploying::{DeployPlan, is_possible};
+pub use deploying::{DeployPlan, Wanted, is_possible};
 pub use disks::DiskPlan;
 use disks::NodeDisk;
 pub use managing::HostPlan;
@@ -338,8 +338,8 @@ impl Cluster {
         let mut stack = Stack::new(config, ring, now);
         self.executors[node].clear();
         self.begin_deployments(node, &mut stack);
-        // The first may be one of which the book says who hosts it.
-        let mine = &self.options.groups[usize::from(self.deploying.is_some())..];
+        // The first may be those of which the book says who hosts them.
+        let mine = &self.options.groups[self.options.deployed()..];
         for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
             let id = stack.host(now, &group.name, group.options).expect("names are good");
             self.next_executor += 1;

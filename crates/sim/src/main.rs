@@ -53,6 +53,7 @@ struct Arguments {
 enum WorldName {
     Cluster,
     Disks,
+    Everything,
     Rings,
     Links,
     Stores,
@@ -68,6 +69,7 @@ impl Arguments {
         let world = self.world.map(|name| match name {
             WorldName::Cluster => World::Cluster,
             WorldName::Disks => World::Disks,
+            WorldName::Everything => World::Everything,
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
             WorldName::Stores => World::Stores,
@@ -91,6 +93,7 @@ impl Arguments {
             None => "",
             Some(WorldName::Cluster) => " --world cluster",
             Some(WorldName::Disks) => " --world disks",
+            Some(WorldName::Everything) => " --world everything",
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",
             Some(WorldName::Stores) => " --world stores",

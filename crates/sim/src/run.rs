@@ -343,7 +343,9 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     }
     let plant = if settings.spared { Plant::default() } else { settings.plant };
     match options.world {
-        World::Cluster | World::Disks => cluster::run(options, &mut draw, plant, settings.aloud),
+        World::Cluster | World::Disks | World::Everything => {
+            cluster::run(options, &mut draw, plant, settings.aloud)
+        }
         World::Rings => rings::run(options, &mut draw, plant, settings.aloud),
         World::Links => links::run(&mut draw, plant, settings.aloud),
         World::Stores => stores::run(&mut draw, plant, settings.aloud),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use manager::Picture;
-use manager::book::{Book, Placed, Program};
+use manager::book::{Book, Distribution, Placed, Program};
 use manager::placement::{Step, Why};
 use wire::{GroupId, NodeId};
 
@@ -92,7 +92,8 @@ pub fn missing(
         here + 1 < most && could[rack] > here
     };
     let most = have.values().max().copied().unwrap_or_default();
-    let better = could.keys().find(|rack| fewer(rack, most)).filter(|_| !alone);
+    let spread = matches!(placed.deployment.distribution, Distribution::Spread(_));
+    let better = could.keys().find(|rack| fewer(rack, most)).filter(|_| spread && !alone);
     better.map(|rack| format!("rack {rack} has room, and another has {most}: {placed:?}"))
 }
 

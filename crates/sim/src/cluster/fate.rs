@@ -37,7 +37,8 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
-        if self.options.disks.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
+        let blackouts = self.options.disks.filter(|_| self.options.keeps_all());
+        if blackouts.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
             return self.black_out();
         }
         if self.watch.promise.pending() || self.fabric.now() < self.undisturbed {
@@ -302,7 +303,7 @@ impl Cluster {
             let groups = self.options.groups.iter().filter(|_| self.options.disks.is_some());
             let stateless = groups.filter(|group| group.options.style == Style::Stateless);
             // What is deployed late was not there for those who called before (seed 845).
-            let deployed = self.deploying.is_some().then(|| &self.options.groups[0]);
+            let deployed = self.deployed();
             let mut gone: Vec<&str> =
                 stateless.chain(deployed).map(|group| group.name.as_str()).collect();
             // Nor has the call of a group that calls one of them a reply (seed 48093).
