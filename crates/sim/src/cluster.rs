@@ -9,6 +9,7 @@
 //! - `cluster/restyles.rs`: groups get other styles
 //! - `cluster/managing.rs`: hosts have something to do, and one node manages
 //! - `cluster/deploying.rs`: the book says who hosts a group
+//! - `cluster/script.rs`: one operation, and the death of who leads after one of its steps
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/fate.rs`: faults, healing, and the end
@@ -27,6 +28,7 @@ mod managing;
 mod moves;
 mod outputs;
 mod restyles;
+mod script;
 mod upgrading;
 
 use std::collections::BTreeMap;
@@ -57,6 +59,9 @@ pub use disks::DiskPlan;
 use disks::NodeDisk;
 pub use managing::HostPlan;
 use managing::Management;
+use script::Scripted;
+pub use script::{Operation, Script};
+pub(crate) use upgrading::is_broken;
 
 /// What happens in this world beside datagrams and timers.
 enum Extra {
@@ -161,6 +166,8 @@ struct Cluster {
     management: Option<Management>,
     /// What people deploy, if they do.
     deploying: Option<Deploying>,
+    /// The one thing that they do in worlds of interruptions.
+    script: Option<Scripted>,
     calm: Option<Time>,
     /// Since when each look has found something that is not right.
     amiss: Option<Time>,
@@ -206,6 +213,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
+        script: options.script.map(Scripted::new),
         calm: None,
         amiss: None,
         undisturbed: Time::ZERO,
@@ -266,6 +274,7 @@ impl Cluster {
                 Step::Node(node, extra) => self.node_extra(node, extra)?,
                 Step::World(extra) => self.extra(extra)?,
             }
+            self.interrupt()?;
         }
         self.finish()
     }

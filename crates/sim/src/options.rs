@@ -11,7 +11,7 @@ use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DeployPlan, DiskPlan, HostPlan};
+use crate::cluster::{DeployPlan, DiskPlan, HostPlan, Script};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
@@ -21,6 +21,7 @@ mod everything;
 mod managed;
 mod nested;
 mod passable;
+mod scripted;
 
 /// The name of every simulated cluster.
 pub const CLUSTER: &str = "sim";
@@ -38,6 +39,8 @@ pub enum World {
     Disks,
     /// Clusters in which all that the manager does happens together.
     Everything,
+    /// Clusters in which whoever leads dies after each step of an operation.
+    Interruptions,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
@@ -49,7 +52,7 @@ pub enum World {
 impl World {
     /// Stacks, services and clients are in it.
     fn is_cluster(self) -> bool {
-        matches!(self, World::Cluster | World::Disks | World::Everything)
+        matches!(self, World::Cluster | World::Disks | World::Everything | World::Interruptions)
     }
 }
 
@@ -193,6 +196,8 @@ pub struct Options {
     pub smooth: bool,
     /// Nodes have disks, and all groups are on them.
     pub disks: Option<DiskPlan>,
+    /// The one thing that people do.
+    pub script: Option<Script>,
     /// What bare rings are put to when their faults are over.
     pub trial: Option<Trial>,
 }
@@ -310,6 +315,7 @@ impl Options {
             deploy: None,
             smooth: draw.one_in(24),
             disks: None,
+            script: None,
             trial: None,
         };
         let options = options.with_trial(&mut draw.fork()).smoothed().passable();

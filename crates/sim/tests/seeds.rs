@@ -36,6 +36,7 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         (15, World::Stores),
         (16, World::Disks),
         (17, World::Everything),
+        (18, World::Interruptions),
     ];
     for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
@@ -58,9 +59,11 @@ fn what_a_seed_has_shown_stays_mended() {
     // 937: power failed when others' disks knew of a group and that of its first replica did not: it slept for ever.
     // 45 of everything: a replica whose disk had the state was taken for one too many before it had said so.
     // 136 of everything: one that was hosted late gave its state up in the next component, and was counted.
+    // 7 of interruptions: while a new program was taken back, replicas began with it, and none served.
     // 1215: the checker took what a passive primary had executed, and its program's death took with it, for history.
     for (seed, world) in [
         (3, Some(World::Cluster)),
+        (7, Some(World::Interruptions)),
         (44, Some(World::Disks)),
         (45, Some(World::Everything)),
         (136, Some(World::Everything)),

@@ -21,6 +21,7 @@ pub mod moves;
 pub mod multicast;
 pub mod nested;
 pub mod once;
+pub mod operations;
 pub mod ordered_time;
 pub mod primary;
 pub mod ranks;

@@ -112,6 +112,10 @@ pub(super) struct Deploying {
     drained: BTreeSet<NodeId>,
     /// One for each group.
     versions: Vec<Versions>,
+    /// What they say before anything else.
+    pub(super) ordered: Vec<Command>,
+    /// Which nodes have said that they have changed over, for which placement.
+    changed_over: BTreeSet<(String, u64, NodeId)>,
 }
 
 /// A node's part.
@@ -142,7 +146,20 @@ impl Deploying {
             deployed: BTreeSet::new(),
             drained: BTreeSet::new(),
             versions: (0..groups).map(|_| Versions::default()).collect(),
+            ordered: Vec::new(),
+            changed_over: BTreeSet::new(),
         }
+    }
+
+    /// The book as this node has it.
+    pub fn book(&self, node: usize) -> &Book {
+        &self.nodes[node].book
+    }
+
+    /// The first group is to run this program.
+    pub fn replace_program(&mut self, groups: &[GroupPlan], program: &str) -> Command {
+        self.versions[0].set(program);
+        Command::Deploy(self.deployment(groups, 0))
     }
 
     /// A node starts in a new life.
@@ -176,6 +193,9 @@ impl Deploying {
         let all = self.plan.wanted.len();
         if let Some(place) = (0..all).find(|place| !self.deployed.contains(place)) {
             return Some(Command::Deploy(self.deployment(groups, place)));
+        }
+        if let Some(command) = self.ordered.pop() {
+            return Some(command);
         }
         if calm {
             return None;
@@ -229,13 +249,20 @@ impl Cluster {
     }
 
     /// A node's replica of the book does what it is told, at once.
-    pub(super) fn keep_book(&mut self, node: usize, command: Run) {
+    pub(super) fn keep_book(&mut self, node: usize, command: Run) -> Verdict {
         let deploying = self.deploying.as_mut().expect("the book is kept");
         let book = &mut deploying.nodes[node].book;
         let (ticket, executed) = match command {
             Run::Execute { ticket, body, now, .. } => {
                 let command = Command::decode(&body).expect("nodes say what they should");
                 let answer = book.apply(now, command.clone());
+                if let (Command::Upgraded { group, number, node }, Ok(Answer::Done)) =
+                    (&command, &answer)
+                {
+                    let said = (group.clone(), *number, *node);
+                    deployed::changed_over(*node, group, deploying.changed_over.contains(&said))?;
+                }
+                self.script.iter_mut().for_each(|script| script.book(book.version()));
                 upgrading::count(
                     &mut self.summary,
                     node_id(node),
@@ -256,9 +283,9 @@ impl Cluster {
             }
             Run::Reset | Run::Stop | Run::Start(_) => {
                 *book = Book::default();
-                return;
+                return Ok(());
             }
-            Run::Style(_) => return,
+            Run::Style(_) => return Ok(()),
             Run::Change { .. } | Run::Apply { .. } => {
                 unreachable!("the book's group is semi-active")
             }
@@ -266,6 +293,7 @@ impl Cluster {
         let now = self.fabric.local(node);
         let stack = self.fabric.hosts[node].process.as_mut().expect("it has just asked");
         stack.handle_executed(now, MANAGER_ID, ticket, executed);
+        Ok(())
     }
 
     fn say(&mut self, node: usize, command: &Command) -> u64 {
@@ -279,6 +307,7 @@ impl Cluster {
 
     /// People say something, or say it again.
     pub(super) fn people(&mut self) -> Verdict {
+        self.follow_script()?;
         let calm = self.calm.is_some();
         let now = self.fabric.now();
         let Some(deploying) = &mut self.deploying else { return Ok(()) };
@@ -373,7 +402,11 @@ impl Cluster {
             let there = self.executors[node].contains_key(&id)
                 && !self.watch.promise.is_leaving(id, self.fabric.member(node));
             let has_state = there && has_state(&picture, id, me);
-            says.extend(desk.programs[place].tell(now, (me, placed), has_state));
+            let told = desk.programs[place].tell(now, (me, placed), has_state);
+            if let Some(Command::Upgraded { group, number, node }) = &told {
+                deploying.changed_over.insert((group.clone(), *number, *node));
+            }
+            says.extend(told);
         }
         for command in &says {
             self.say(node, command);
@@ -484,6 +517,7 @@ fn group_of(command: &Command) -> Option<&str> {
     match command {
         Command::Place { group, .. }
         | Command::Advance { group, .. }
+        | Command::Upgraded { group, .. }
         | Command::Undo { group, .. } => Some(group),
         _ => None,
     }

@@ -229,7 +229,7 @@ impl Cluster {
     }
 
     /// A life ends.
-    fn end(&mut self, node: usize, power: bool) {
+    pub(super) fn end(&mut self, node: usize, power: bool) {
         self.summary.deaths += 1;
         let me = self.fabric.member(node);
         self.watch.promise.died(me);
