@@ -12,10 +12,12 @@
 //! - `cluster/script.rs`: one operation, and the death of who leads after one of its steps
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
+//! - `cluster/decay.rs`: disks rot and fill up
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod bench;
 mod clients;
+mod decay;
 mod deploying;
 mod disks;
 mod executions;
@@ -53,10 +55,12 @@ use crate::streams::{Stream, Way};
 use crate::strike::Relief;
 use crate::trace::mix;
 use crate::watch::Watch;
+use decay::Decay;
+pub use decay::DecayPlan;
 use deploying::Deploying;
 pub use deploying::{DeployPlan, Wanted, is_possible};
 pub use disks::DiskPlan;
-use disks::NodeDisk;
+use disks::{NodeDisk, Opening};
 pub use managing::HostPlan;
 use managing::Management;
 use script::Scripted;
@@ -166,6 +170,8 @@ struct Cluster {
     management: Option<Management>,
     /// What people deploy, if they do.
     deploying: Option<Deploying>,
+    /// How disks rot and fill up, if they do.
+    decay: Option<Decay>,
     /// The one thing that they do in worlds of interruptions.
     script: Option<Scripted>,
     calm: Option<Time>,
@@ -213,6 +219,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
+        decay: options.decay.map(Decay::new),
         script: options.script.map(Scripted::new),
         calm: None,
         amiss: None,
@@ -336,7 +343,15 @@ impl Cluster {
         config.quorum = self.options.quorum;
         config.sealing = self.fabric.key(node);
         config.waiting = self.options.waiting;
-        config.storage = self.open_store(node);
+        config.storage = match self.open_store(node)? {
+            Opening::Nothing => None,
+            Opening::Opened(recovery) => Some(*recovery),
+            // Its node ends at once, and somebody starts it again.
+            Opening::Full => {
+                self.fabric.later(disks::AGAIN, Extra::Relief(Relief::Boot(node)));
+                return Ok(());
+            }
+        };
         config.snapshot_after = self.options.disks.map_or(10_000, |plan| plan.snapshot_after);
         config.vote_patience = VOTE_PATIENCE;
         let never = engine::HangRule { misses: 0, ..hangs::RULE };

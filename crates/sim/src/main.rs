@@ -54,6 +54,7 @@ struct Arguments {
 enum WorldName {
     Cluster,
     Disks,
+    Decay,
     Everything,
     Interruptions,
     Rings,
@@ -73,6 +74,7 @@ impl Arguments {
             WorldName::Disks => World::Disks,
             WorldName::Everything => World::Everything,
             WorldName::Interruptions => World::Interruptions,
+            WorldName::Decay => World::Decay,
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
             WorldName::Stores => World::Stores,
@@ -98,6 +100,7 @@ impl Arguments {
             Some(WorldName::Disks) => " --world disks",
             Some(WorldName::Everything) => " --world everything",
             Some(WorldName::Interruptions) => " --world interruptions",
+            Some(WorldName::Decay) => " --world decay",
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",
             Some(WorldName::Stores) => " --world stores",
@@ -153,6 +156,10 @@ fn many(arguments: &Arguments) -> bool {
         println!("{}", as_json(arguments, &report));
     } else {
         println!("{}", in_words(&report));
+        let Summary { rotten, full, .. } = report.total;
+        if rotten + full > 0 {
+            println!("{rotten} rotten disks replaced, {full} nodes left with full ones");
+        }
         if report.total.interrupted > 0 {
             println!("{}", of_steps(&report.total));
         }
@@ -265,6 +272,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "upgrades": { "changed_over": total.upgrades, "taken_back": total.undone },
         "refused": total.refused,
         "steps": total.steps_of,
+        "disks": { "replaced": total.rotten, "full": total.full },
         "interrupted": { "after_a_step": total.interrupted, "uncovered": total.uncovered },
         "deputies": { "answered": total.deputies, "taken_back": total.taken_back, "copies": total.copies },
         "retries": total.retries,

@@ -11,12 +11,13 @@ use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DeployPlan, DiskPlan, HostPlan, Script};
+use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, Script};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
 use crate::trial::Trial;
 
+mod decaying;
 mod everything;
 mod managed;
 mod nested;
@@ -41,6 +42,8 @@ pub enum World {
     Everything,
     /// Clusters in which whoever leads dies after each step of an operation.
     Interruptions,
+    /// Clusters on nodes with disks that rot and fill up.
+    Decay,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
@@ -52,7 +55,13 @@ pub enum World {
 impl World {
     /// Stacks, services and clients are in it.
     fn is_cluster(self) -> bool {
-        matches!(self, World::Cluster | World::Disks | World::Everything | World::Interruptions)
+        let managed = matches!(self, World::Everything | World::Interruptions);
+        managed || self == World::Cluster || self.has_disks()
+    }
+
+    /// All nodes have disks.
+    fn has_disks(self) -> bool {
+        matches!(self, World::Disks | World::Decay)
     }
 }
 
@@ -196,6 +205,8 @@ pub struct Options {
     pub smooth: bool,
     /// Nodes have disks, and all groups are on them.
     pub disks: Option<DiskPlan>,
+    /// How these rot and fill up.
+    pub decay: Option<DecayPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// What bare rings are put to when their faults are over.
@@ -283,7 +294,7 @@ impl Options {
         let mut clocks = draw.fork();
         let window = draw.pick(&[4, 16, 64, 256, 256]);
         let mut groups = groups(&mut draw.fork(), nodes);
-        if world == World::Disks {
+        if world.has_disks() {
             groups.iter_mut().for_each(GroupPlan::settle);
         }
         let turn = draw.pick(&[1, 4, 64]).min(window);
@@ -315,6 +326,7 @@ impl Options {
             deploy: None,
             smooth: draw.one_in(24),
             disks: None,
+            decay: None,
             script: None,
             trial: None,
         };
@@ -328,6 +340,9 @@ impl Options {
         if world == World::Everything {
             return options.with_everything(seed);
         }
+        if world == World::Decay {
+            return options.with_decay(seed);
+        }
         match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8)) {
             (true, _) => options.with_manager(seed),
             (_, true) => options.with_deployment(seed),
@@ -340,7 +355,7 @@ impl Options {
     /// purpose takes its state along.
     fn with_disks(mut self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
-        if self.world != World::Disks || self.smooth || self.quorum != Quorum::Majority {
+        if !self.world.has_disks() || self.smooth || self.quorum != Quorum::Majority {
             return self;
         }
         for group in &mut self.groups {

@@ -27,6 +27,7 @@ pub fn all() -> Vec<(String, Plant)> {
         .map(|&bug| (format!("seal::{bug:?}"), Plant { seal: Some(bug), ..Plant::default() }));
     let store = store::Bug::ALL
         .iter()
+        .chain(&store::Bug::OF_CLUSTERS)
         .map(|&bug| (format!("store::{bug:?}"), Plant { store: Some(bug), ..Plant::default() }));
     let client = client::Bug::ALL
         .iter()

@@ -75,6 +75,10 @@ pub struct Summary {
     pub interrupted: u64,
     /// Steps after which the promise does not cover that.
     pub uncovered: u64,
+    /// Disks that were replaced because they had rotted.
+    pub rotten: u64,
+    /// Nodes that left because their disks were full.
+    pub full: u64,
     /// Orders of backups that nodes obeyed, over all nodes.
     pub ranks: u64,
     /// Calls that hosts with too much to do refused.
@@ -113,6 +117,8 @@ impl Summary {
         self.undone += other.undone;
         self.steps_of.iter_mut().zip(other.steps_of).for_each(|(all, steps)| *all += steps);
         self.interrupted += other.interrupted;
+        self.rotten += other.rotten;
+        self.full += other.full;
         self.uncovered += other.uncovered;
         self.ranks += other.ranks;
         self.refused += other.refused;
@@ -154,6 +160,9 @@ impl Plant {
     pub fn world(self) -> Option<World> {
         if self.seal.is_some() {
             return Some(World::Rings);
+        }
+        if self.store.is_some_and(|bug| store::Bug::OF_CLUSTERS.contains(&bug)) {
+            return Some(World::Decay);
         }
         if self.store.is_some() {
             return Some(World::Stores);
@@ -359,7 +368,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         println!("seed {seed}: {options:#?}");
     }
     match options.world {
-        World::Cluster | World::Disks | World::Everything | World::Interruptions => {
+        World::Cluster | World::Disks | World::Everything | World::Interruptions | World::Decay => {
             cluster::run(options, &mut draw, plant, settings.aloud)
         }
         World::Rings => rings::run(options, &mut draw, plant, settings.aloud),

@@ -8,6 +8,7 @@ pub mod answers;
 pub mod benchmarks;
 pub mod bounded;
 pub mod cold;
+pub mod decay;
 pub mod deployed;
 pub mod detection;
 pub mod evs;

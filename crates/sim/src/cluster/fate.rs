@@ -37,6 +37,7 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
+        self.decays();
         let blackouts = self.options.disks.filter(|_| self.options.keeps_all());
         if blackouts.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
             return self.black_out();
@@ -237,6 +238,7 @@ impl Cluster {
         self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
         self.fabric.kill(node, power);
         self.disks[node].end(power);
+        self.rot(node);
         self.executors[node].clear();
         if !power {
             self.hang_up(node);
@@ -262,6 +264,7 @@ impl Cluster {
             Relief::Boot(node) => return self.boot(node),
             Relief::Host(node, group) => return self.host(node, group),
             Relief::Quick(node) => self.slow[node] = false,
+            Relief::Room(node) => self.make_room(node),
             _ => {}
         }
         let calm = self.calm.is_some();

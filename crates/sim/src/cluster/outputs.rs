@@ -67,8 +67,7 @@ impl Cluster {
                 self.keep_snapshot(node, strand, (covers, place), state);
             }
             Output::Replace(group) => self.replace(node, group),
-            // Its records stay, and mean nothing.
-            Output::Forget(_) => {}
+            Output::Forget(group) => self.forget_kept(node, group),
             Output::Bench(result) => self.benched(result)?,
             Output::Moved { group, to, outcome } => {
                 self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));
