@@ -224,6 +224,8 @@ fn a_replica_that_is_hosted_late_is_known_in_later_components() {
         assert_eq!(cluster.primary(1, "log"), None, "one of three may lack what was answered");
     }
     cluster.host_with("log", 2, on_disk());
+    cluster.run_for(ms(100));
+    assert!(cluster.primary(1, "log").is_some(), "two of three have what was answered");
     cluster.host_with("log", 3, on_disk());
     cluster.run_until_synced("log", 3);
     for node in [1, 2, 3] {
