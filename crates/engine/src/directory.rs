@@ -541,6 +541,8 @@ impl Directory {
             *group = woken;
             return Change::View;
         }
+        // The next component has to know in which life it is here: the node is back from its disk in one component alone.
+        group.asleep = entry.asleep;
         Change::None
     }
 

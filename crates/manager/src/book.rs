@@ -168,7 +168,7 @@ impl Book {
             return Answer::Void;
         }
         self.change(group, number, |placed| {
-            placed.on = on;
+            placed.place_on(on);
             placed.filled = filled;
             placed.settle_upgrade();
             Answer::Done

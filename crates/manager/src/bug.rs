@@ -25,6 +25,14 @@ pub enum Bug {
     UpgradeRegardless,
     /// A new program that does not serve is waited for.
     UndoNothing,
+    /// A host that has a replica gets another one of the same group.
+    PlaceTwice,
+    /// Whoever begins to lead knows nothing of hosts that were to be emptied before.
+    #[cfg(feature = "planted-bugs")]
+    ForgetDrains,
+    /// Whoever begins to lead takes the one that is changing over for one that has.
+    #[cfg(feature = "planted-bugs")]
+    TakeForDone,
 }
 
 impl Bug {
@@ -43,7 +51,11 @@ impl Bug {
     /// Those that show where something is deployed.
     #[cfg(feature = "planted-bugs")]
     pub const OF_PLACEMENT: &[Bug] =
-        &[Bug::PlaceOnDrained, Bug::LeaveBeforeArrival, Bug::UpgradeRegardless];
+        &[Bug::PlaceOnDrained, Bug::LeaveBeforeArrival, Bug::UpgradeRegardless, Bug::PlaceTwice];
+
+    /// Those that show when whoever leads dies.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_LEADERS: &[Bug] = &[Bug::ForgetDrains, Bug::TakeForDone];
 }
 
 /// Which bug, if any, is planted in this machine. Costs nothing without the feature.

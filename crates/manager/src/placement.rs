@@ -45,6 +45,9 @@ pub struct Placer {
     asked: BTreeMap<String, (RingId, u64, Time)>,
     /// Since when a node that is there has been changing over to a new program.
     changing: BTreeMap<String, (NodeId, Time)>,
+    /// Hosts that were drained when it began to lead. Nothing depends on it but planted mistakes.
+    #[cfg(feature = "planted-bugs")]
+    before: Option<BTreeSet<NodeId>>,
 }
 
 /// All that a decision depends on.
@@ -76,6 +79,10 @@ impl Placer {
         picture: &Picture,
         book: &Book,
     ) -> Vec<(Step, Command)> {
+        #[cfg(feature = "planted-bugs")]
+        let (forgetful, mistaken) = self.mistakes(book);
+        #[cfg(feature = "planted-bugs")]
+        let book = &forgetful;
         let site = Site { picture, book, wall, planted: self.planted };
         let known = |group: &String| book.of(group).is_some();
         self.missing.retain(|group, _| known(group));
@@ -83,6 +90,9 @@ impl Placer {
         self.changing.retain(|group, _| known(group));
         // Each node that is drained is emptied of one replica at a time.
         let mut busy = BTreeSet::new();
+        #[cfg(feature = "planted-bugs")]
+        let mut steps = mistaken;
+        #[cfg(not(feature = "planted-bugs"))]
         let mut steps = Vec::new();
         for placed in book.placed() {
             let group = &placed.deployment.group;
@@ -107,6 +117,30 @@ impl Placer {
             }
         }
         steps
+    }
+
+    /// The book as this leader sees it, and what it asks for by mistake.
+    #[cfg(feature = "planted-bugs")]
+    fn mistakes(&mut self, book: &Book) -> (Book, Vec<(Step, Command)>) {
+        let (mut seen, mut steps) = (book.clone(), Vec::new());
+        let drained = || book.nodes().map(|(node, _)| node).filter(|node| book.is_drained(*node));
+        let begins = self.before.is_none();
+        let before = self.before.get_or_insert_with(|| drained().collect());
+        if self.planted.is(Bug::ForgetDrains) {
+            for node in before.iter().copied().filter(|node| book.is_drained(*node)) {
+                seen.apply(Time::ZERO, Command::Return { node }).expect("it is drained");
+            }
+        }
+        if self.planted.is(Bug::TakeForDone) && begins {
+            for placed in book.placed() {
+                let changing = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
+                let Some(node) = changing else { continue };
+                let (group, number) = (placed.deployment.group.clone(), placed.number);
+                let done = Command::Upgraded { group, number, node };
+                steps.push((Step::of(placed, Why::Upgrade(node)), done));
+            }
+        }
+        (seen, steps)
     }
 
     /// The node at which a new program has had time enough.
@@ -185,7 +219,10 @@ impl<'a> Site<'a> {
             .book
             .nodes()
             .map(|(node, _)| node)
-            .filter(|node| !placed.on.contains(node) && !self.is_synced(deployment, *node))
+            .filter(|node| {
+                let there = placed.on.contains(node) || self.is_synced(deployment, *node);
+                !there || self.planted.is(Bug::PlaceTwice)
+            })
             .filter(|node| self.objection(placed, *node).is_none())
             .filter(|node| has_room(self.book, deployment, *node))
             .filter_map(|node| {

@@ -9,12 +9,15 @@
 //! - `cluster/restyles.rs`: groups get other styles
 //! - `cluster/managing.rs`: hosts have something to do, and one node manages
 //! - `cluster/deploying.rs`: the book says who hosts a group
+//! - `cluster/script.rs`: one operation, and the death of who leads after one of its steps
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
+//! - `cluster/decay.rs`: disks rot and fill up
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod bench;
 mod clients;
+mod decay;
 mod deploying;
 mod disks;
 mod executions;
@@ -27,6 +30,7 @@ mod managing;
 mod moves;
 mod outputs;
 mod restyles;
+mod script;
 mod upgrading;
 
 use std::collections::BTreeMap;
@@ -51,12 +55,17 @@ use crate::streams::{Stream, Way};
 use crate::strike::Relief;
 use crate::trace::mix;
 use crate::watch::Watch;
+use decay::Decay;
+pub use decay::DecayPlan;
 use deploying::Deploying;
-pub use deploying::{DeployPlan, is_possible};
+pub use deploying::{DeployPlan, Wanted, is_possible};
 pub use disks::DiskPlan;
-use disks::NodeDisk;
+use disks::{NodeDisk, Opening};
 pub use managing::HostPlan;
 use managing::Management;
+use script::Scripted;
+pub use script::{Operation, Script};
+pub(crate) use upgrading::is_broken;
 
 /// What happens in this world beside datagrams and timers.
 enum Extra {
@@ -161,6 +170,10 @@ struct Cluster {
     management: Option<Management>,
     /// What people deploy, if they do.
     deploying: Option<Deploying>,
+    /// How disks rot and fill up, if they do.
+    decay: Option<Decay>,
+    /// The one thing that they do in worlds of interruptions.
+    script: Option<Scripted>,
     calm: Option<Time>,
     /// Since when each look has found something that is not right.
     amiss: Option<Time>,
@@ -206,6 +219,8 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
+        decay: options.decay.map(Decay::new),
+        script: options.script.map(Scripted::new),
         calm: None,
         amiss: None,
         undisturbed: Time::ZERO,
@@ -283,6 +298,7 @@ impl Cluster {
                 Step::Node(node, extra) => self.node_extra(node, extra)?,
                 Step::World(extra) => self.extra(extra)?,
             }
+            self.interrupt()?;
         }
         self.finish()
     }
@@ -344,7 +360,15 @@ impl Cluster {
         config.quorum = self.options.quorum;
         config.sealing = self.fabric.key(node);
         config.waiting = self.options.waiting;
-        config.storage = self.open_store(node);
+        config.storage = match self.open_store(node)? {
+            Opening::Nothing => None,
+            Opening::Opened(recovery) => Some(*recovery),
+            // Its node ends at once, and somebody starts it again.
+            Opening::Full => {
+                self.fabric.later(disks::AGAIN, Extra::Relief(Relief::Boot(node)));
+                return Ok(());
+            }
+        };
         config.snapshot_after = self.options.disks.map_or(10_000, |plan| plan.snapshot_after);
         config.vote_patience = VOTE_PATIENCE;
         let never = engine::HangRule { misses: 0, ..hangs::RULE };
@@ -355,8 +379,8 @@ impl Cluster {
         let mut stack = Stack::new(config, ring, now);
         self.executors[node].clear();
         self.begin_deployments(node, &mut stack);
-        // The first may be one of which the book says who hosts it.
-        let mine = &self.options.groups[usize::from(self.deploying.is_some())..];
+        // The first may be those of which the book says who hosts them.
+        let mine = &self.options.groups[self.options.deployed()..];
         for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
             let id = stack.host(now, &group.name, group.options).expect("names are good");
             self.next_executor += 1;

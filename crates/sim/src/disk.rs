@@ -59,6 +59,7 @@ pub struct Troubles {
 }
 
 /// A disk.
+#[derive(Clone)]
 pub struct Disk {
     /// By number; each that has a name, is on its way to one, or had one before power was lost.
     files: BTreeMap<usize, File>,

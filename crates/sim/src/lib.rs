@@ -13,6 +13,7 @@ pub mod draw;
 pub mod executor;
 pub mod fabric;
 pub mod faults;
+pub mod interruptions;
 pub mod links;
 pub mod network;
 pub mod options;

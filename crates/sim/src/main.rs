@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 use steadfast_sim::campaign::{self, Campaign, Listener, Report};
+use steadfast_sim::cluster::Operation;
 use steadfast_sim::options::World;
 use steadfast_sim::plants;
 use steadfast_sim::run::{Outcome, Plant, Settings, Summary, catch_panics, run_seed};
@@ -53,6 +54,9 @@ struct Arguments {
 enum WorldName {
     Cluster,
     Disks,
+    Decay,
+    Everything,
+    Interruptions,
     Rings,
     Links,
     Stores,
@@ -68,6 +72,9 @@ impl Arguments {
         let world = self.world.map(|name| match name {
             WorldName::Cluster => World::Cluster,
             WorldName::Disks => World::Disks,
+            WorldName::Everything => World::Everything,
+            WorldName::Interruptions => World::Interruptions,
+            WorldName::Decay => World::Decay,
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
             WorldName::Stores => World::Stores,
@@ -91,6 +98,9 @@ impl Arguments {
             None => "",
             Some(WorldName::Cluster) => " --world cluster",
             Some(WorldName::Disks) => " --world disks",
+            Some(WorldName::Everything) => " --world everything",
+            Some(WorldName::Interruptions) => " --world interruptions",
+            Some(WorldName::Decay) => " --world decay",
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",
             Some(WorldName::Stores) => " --world stores",
@@ -146,9 +156,27 @@ fn many(arguments: &Arguments) -> bool {
         println!("{}", as_json(arguments, &report));
     } else {
         println!("{}", in_words(&report));
+        let Summary { rotten, full, .. } = report.total;
+        if rotten + full > 0 {
+            println!("{rotten} rotten disks replaced, {full} nodes left with full ones");
+        }
+        if report.total.interrupted > 0 {
+            println!("{}", of_steps(&report.total));
+        }
     }
     // A history that the checker gives up is not known to be in order.
     report.failed.is_empty() && report.total.undecided == 0
+}
+
+/// How many steps operations had, and after how many of them whoever led died.
+fn of_steps(total: &Summary) -> String {
+    let each = Operation::ALL.iter().zip(total.steps_of);
+    let each: Vec<String> = each.map(|(it, steps)| format!("{it:?} {steps}")).collect();
+    let Summary { interrupted, uncovered, .. } = total;
+    format!(
+        "steps of operations: {}; after {interrupted} of them whoever led died, after {uncovered} nobody may",
+        each.join(", ")
+    )
 }
 
 /// Tells of a campaign while it runs.
@@ -242,6 +270,9 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "upgrades": { "changed_over": total.upgrades, "taken_back": total.undone },
         "refused": total.refused,
         "copies": total.copies,
+        "steps": total.steps_of,
+        "disks": { "replaced": total.rotten, "full": total.full },
+        "interrupted": { "after_a_step": total.interrupted, "uncovered": total.uncovered },
         "retries": total.retries,
         "nested": { "ends": total.nested, "copies": total.nested_copies },
         "restyles": total.restyles,

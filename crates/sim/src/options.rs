@@ -11,14 +11,18 @@ use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DeployPlan, DiskPlan, HostPlan, is_possible};
+use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, Script};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
 use crate::trial::Trial;
 
+mod decaying;
+mod everything;
+mod managed;
 mod nested;
 mod passable;
+mod scripted;
 
 /// The name of every simulated cluster.
 pub const CLUSTER: &str = "sim";
@@ -34,6 +38,12 @@ pub enum World {
     Cluster,
     /// Clusters on nodes with disks, whose lives may all end at once.
     Disks,
+    /// Clusters in which all that the manager does happens together.
+    Everything,
+    /// Clusters in which whoever leads dies after each step of an operation.
+    Interruptions,
+    /// Clusters on nodes with disks that rot and fill up.
+    Decay,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
@@ -45,7 +55,13 @@ pub enum World {
 impl World {
     /// Stacks, services and clients are in it.
     fn is_cluster(self) -> bool {
-        matches!(self, World::Cluster | World::Disks)
+        let managed = matches!(self, World::Everything | World::Interruptions);
+        managed || self == World::Cluster || self.has_disks()
+    }
+
+    /// All nodes have disks.
+    fn has_disks(self) -> bool {
+        matches!(self, World::Disks | World::Decay)
     }
 }
 
@@ -179,12 +195,16 @@ pub struct Options {
     pub hangs: Option<Duration>,
     /// Nodes tell what their hosts have to do, and one of them manages.
     pub hosts: Option<HostPlan>,
-    /// The first group is deployed: the book says who hosts it.
+    /// The first groups are deployed: the book says who hosts them.
     pub deploy: Option<DeployPlan>,
     /// Nothing else happens, and no call may wait for a time-out.
     pub smooth: bool,
     /// Nodes have disks, and all groups are on them.
     pub disks: Option<DiskPlan>,
+    /// How these rot and fill up.
+    pub decay: Option<DecayPlan>,
+    /// The one thing that people do.
+    pub script: Option<Script>,
     /// What bare rings are put to when their faults are over.
     pub trial: Option<Trial>,
 }
@@ -194,6 +214,25 @@ impl Options {
     pub fn idle(&self) -> Idle {
         let calm = self.weather.calm();
         Idle { nodes: self.nodes, parking: self.parking, delay: calm.latency + calm.jitter }
+    }
+
+    /// How many groups are deployed: the first ones.
+    pub fn deployed(&self) -> usize {
+        self.deploy.as_ref().map_or(0, |plan| plan.wanted.len())
+    }
+
+    /// What the system's own groups are on.
+    pub fn durability(&self) -> Durability {
+        if self.disks.is_some() { Durability::Disk } else { Durability::Memory }
+    }
+
+    /// No group with a state is in memory alone: all lives may end, and nothing is forgotten.
+    pub fn keeps_all(&self) -> bool {
+        let kept = |group: &GroupPlan| {
+            let GroupOptions { style, durability, .. } = group.options;
+            style == Style::Stateless || durability == Durability::Disk
+        };
+        self.disks.is_some() && self.groups.iter().all(kept)
     }
 
     /// Groups that promise less: an answered request may be lost with the one node that had it (`Hold::One`), or with
@@ -251,7 +290,7 @@ impl Options {
         let mut clocks = draw.fork();
         let window = draw.pick(&[4, 16, 64, 256, 256]);
         let mut groups = groups(&mut draw.fork(), nodes);
-        if world == World::Disks {
+        if world.has_disks() {
             groups.iter_mut().for_each(GroupPlan::settle);
         }
         let turn = draw.pick(&[1, 4, 64]).min(window);
@@ -283,6 +322,8 @@ impl Options {
             deploy: None,
             smooth: draw.one_in(24),
             disks: None,
+            decay: None,
+            script: None,
             trial: None,
         };
         let options = options.with_trial(&mut draw.fork()).smoothed().passable();
@@ -292,6 +333,12 @@ impl Options {
         let options = options.with_restyles(&mut draw.clone().fork());
         // So is this.
         let seed = draw.clone().bits();
+        if world == World::Everything {
+            return options.with_everything(seed);
+        }
+        if world == World::Decay {
+            return options.with_decay(seed);
+        }
         match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8)) {
             (true, _) => options.with_manager(seed),
             (_, true) => options.with_deployment(seed),
@@ -300,58 +347,11 @@ impl Options {
         }
     }
 
-    /// Services hang. Their replicas go by their own will, so what is said of those that leave is said of them; and calls end soon, for
-    /// who is busy within a deadline does not hang.
-    pub fn with_hangs(mut self, seed: u64) -> Options {
-        let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
-        if !possible || self.quorum != Quorum::Majority || self.deploy.is_some() {
-            return self;
-        }
-        self.groups.iter_mut().for_each(|group| group.lies = None);
-        self.faults.kinds.retain(|(kind, _)| {
-            !matches!(kind, FaultKind::Orphan | FaultKind::Flap | FaultKind::Ambush)
-        });
-        self.faults.phase = self.faults.phase.max(Duration::from_secs(2));
-        // What a slow node takes long for is well within the span of the rule.
-        self.execution = self.execution.min(Duration::from_micros(200));
-        let patience = self.load.patience.min(Duration::from_millis(100));
-        self.load = Load { patience, longest: patience * 4, ..self.load };
-        let every = Draw::new(seed ^ 0x4a47).pick(&[10, 30, 100]).pipe(Duration::from_millis);
-        Options { hangs: Some(every), ..self }
-    }
-
-    /// Hosts have something to do beside, and what clients are told depends on it.
-    pub fn with_manager(self, seed: u64) -> Options {
-        let plan = HostPlan::draw(&mut Draw::new(seed), self.nodes, self.groups.len());
-        Options { hosts: self.world.is_cluster().then_some(plan), ..self }
-    }
-
-    /// The first group is hosted by whom the book says. Nobody else takes its replicas away.
-    pub fn with_deployment(mut self, seed: u64) -> Options {
-        let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
-        if !possible || !is_possible(self.nodes, self.quorum) {
-            return self;
-        }
-        let plan = DeployPlan::draw(&mut Draw::new(seed), self.nodes);
-        let name = self.groups[0].name.clone();
-        for group in &mut self.groups {
-            group.callee.take_if(|(callee, _)| *callee == name);
-        }
-        let first = &mut self.groups[0];
-        first.options = GroupOptions { hold: Hold::Majority, ..GroupOptions::default() };
-        (first.callee, first.lies, first.styles) = (None, None, Vec::new());
-        first.padding = first.padding.min(1_000);
-        self.faults
-            .kinds
-            .retain(|(kind, _)| !matches!(kind, FaultKind::Unhost | FaultKind::Orphan));
-        Options { deploy: Some(plan), ..self }
-    }
-
     /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who is taken out of a group on
     /// purpose takes its state along.
     fn with_disks(mut self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
-        if self.world != World::Disks || self.smooth || self.quorum != Quorum::Majority {
+        if !self.world.has_disks() || self.smooth || self.quorum != Quorum::Majority {
             return self;
         }
         for group in &mut self.groups {

@@ -27,11 +27,13 @@ pub fn all() -> Vec<(String, Plant)> {
         .map(|&bug| (format!("seal::{bug:?}"), Plant { seal: Some(bug), ..Plant::default() }));
     let store = store::Bug::ALL
         .iter()
+        .chain(&store::Bug::OF_CLUSTERS)
         .map(|&bug| (format!("store::{bug:?}"), Plant { store: Some(bug), ..Plant::default() }));
     let client = client::Bug::ALL
         .iter()
         .map(|&bug| (format!("client::{bug:?}"), Plant { client: Some(bug), ..Plant::default() }));
-    let manager = manager::Bug::ALL.iter().chain(manager::Bug::OF_PLACEMENT).map(|&bug| {
+    let manager = manager::Bug::ALL.iter().chain(manager::Bug::OF_PLACEMENT);
+    let manager = manager.chain(manager::Bug::OF_LEADERS).map(|&bug| {
         (format!("manager::{bug:?}"), Plant { manager: Some(bug), ..Plant::default() })
     });
     ring.chain(engine).chain(seal).chain(store).chain(client).chain(manager).collect()

@@ -26,6 +26,8 @@ pub struct Promise {
     configured: usize,
     /// What a life says was stored survives it: whoever dies comes back with that.
     disks: bool,
+    /// When nobody lives any more, what was seen so far says nothing of the next: the numbers of rings begin anew.
+    begins_anew: bool,
     /// Groups whose replies leave when all hold the request.
     by_all: Vec<GroupId>,
     /// Groups that vote.
@@ -68,6 +70,12 @@ impl Promise {
         self
     }
 
+    /// Where all lives may end at once and somebody asks who has the state afterwards.
+    pub fn beginning_anew(mut self, begins_anew: bool) -> Self {
+        self.begins_anew = begins_anew;
+        self
+    }
+
     /// A life begins.
     pub fn born(&mut self, member: Member) {
         self.alive.insert(member);
@@ -77,6 +85,11 @@ impl Promise {
     pub fn died(&mut self, member: Member) {
         self.alive.remove(&member);
         self.pending.retain(|(_, leaving)| *leaving != member);
+        if self.begins_anew && self.alive.is_empty() {
+            self.components.clear();
+            self.known.clear();
+            self.views.clear();
+        }
     }
 
     /// It runs, and was not told to leave.

@@ -10,7 +10,7 @@ use wire::ordered::Style;
 use crate::check::{Verdict, Violation};
 use crate::draw::Draw;
 use crate::options::{Options, World};
-use crate::{cluster, links, rings, stores};
+use crate::{cluster, interruptions, links, rings, stores};
 
 /// How a seed is run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +69,16 @@ pub struct Summary {
     pub upgrades: u64,
     /// Upgrades that were taken back because the new program did not serve.
     pub undone: u64,
+    /// Steps of each operation of a script, undisturbed.
+    pub steps_of: [u64; 4],
+    /// Runs in which whoever led died after such a step.
+    pub interrupted: u64,
+    /// Steps after which the promise does not cover that.
+    pub uncovered: u64,
+    /// Disks that were replaced because they had rotted.
+    pub rotten: u64,
+    /// Nodes that left because their disks were full.
+    pub full: u64,
     /// Orders of backups that nodes obeyed, over all nodes.
     pub ranks: u64,
     /// Calls that hosts with too much to do refused.
@@ -101,6 +111,11 @@ impl Summary {
         self.demotions += other.demotions;
         self.upgrades += other.upgrades;
         self.undone += other.undone;
+        self.steps_of.iter_mut().zip(other.steps_of).for_each(|(all, steps)| *all += steps);
+        self.interrupted += other.interrupted;
+        self.rotten += other.rotten;
+        self.full += other.full;
+        self.uncovered += other.uncovered;
         self.ranks += other.ranks;
         self.refused += other.refused;
         self.undecided += other.undecided;
@@ -140,8 +155,14 @@ impl Plant {
         if self.seal.is_some() {
             return Some(World::Rings);
         }
+        if self.store.is_some_and(|bug| store::Bug::OF_CLUSTERS.contains(&bug)) {
+            return Some(World::Decay);
+        }
         if self.store.is_some() {
             return Some(World::Stores);
+        }
+        if self.manager.is_some_and(|bug| manager::Bug::OF_LEADERS.contains(&bug)) {
+            return Some(World::Interruptions);
         }
         let of_restyles = |bug| engine::Bug::OF_RESTYLES.contains(&bug);
         if self.is_managed() || self.is_placed() {
@@ -186,7 +207,8 @@ impl Plant {
     pub fn is_managed(self) -> bool {
         let of_ranks =
             |bug| engine::Bug::OF_RANKS.contains(&bug) || engine::Bug::OF_SHEDDING.contains(&bug);
-        (self.manager.is_some() && !self.is_placed()) || self.engine.is_some_and(of_ranks)
+        self.manager.is_some_and(|bug| manager::Bug::ALL.contains(&bug))
+            || self.engine.is_some_and(of_ranks)
     }
 
     /// It shows only where services hang.
@@ -326,6 +348,10 @@ pub fn world_of(seed: u64) -> World {
 
 /// Runs one seed.
 pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
+    let plant = if settings.spared { Plant::default() } else { settings.plant };
+    if settings.world == Some(World::Interruptions) {
+        return interruptions::run(seed, plant, settings.aloud);
+    }
     let mut draw = Draw::new(seed);
     let options = Options::draw(&mut draw, settings.world.unwrap_or_else(|| world_of(seed)));
     let options = options.all_of(settings.plant.style());
@@ -335,9 +361,10 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     if settings.aloud {
         println!("seed {seed}: {options:#?}");
     }
-    let plant = if settings.spared { Plant::default() } else { settings.plant };
     match options.world {
-        World::Cluster | World::Disks => cluster::run(options, &mut draw, plant, settings.aloud),
+        World::Cluster | World::Disks | World::Everything | World::Interruptions | World::Decay => {
+            cluster::run(options, &mut draw, plant, settings.aloud)
+        }
         World::Rings => rings::run(options, &mut draw, plant, settings.aloud),
         World::Links => links::run(&mut draw, plant, settings.aloud),
         World::Stores => stores::run(&mut draw, plant, settings.aloud),

@@ -70,6 +70,8 @@ pub enum Relief {
     Host(usize, usize),
     /// No end yet: other ways are cut instead, and this node's life ends.
     Orphan(Cuts, usize),
+    /// The disk of this node has room again.
+    Room(usize),
 }
 
 /// Who is struck by a fault of this kind. `covered` says whether the promise survives a death.
@@ -246,7 +248,7 @@ pub fn relieve<P: Process, X>(
         }
         // Others are the worlds' own, or have nothing to end any more.
         Relief::Clear | Relief::Split | Relief::Flap(..) | Relief::Orphan(..) => {}
-        Relief::Boot(_) | Relief::Quick(_) | Relief::Host(..) => {}
+        Relief::Boot(_) | Relief::Quick(_) | Relief::Host(..) | Relief::Room(_) => {}
     }
     next
 }

@@ -88,8 +88,9 @@ pub struct Watch {
 impl Watch {
     /// Nothing has happened yet in a cluster of these options.
     pub fn new(options: &Options) -> Self {
-        let promise = Promise::new(options.nodes, options.by_all(), options.disks.is_some());
-        let mut promise = promise.voting(options.voting());
+        let promise = Promise::new(options.nodes, options.by_all(), options.keeps_all());
+        let anew = options.keeps_all() && options.deploy.is_some();
+        let mut promise = promise.voting(options.voting()).beginning_anew(anew);
         // What its caller has ordered waits for a group whose only replica dies before anybody knows: seed 421.
         let called = options.groups.iter().filter_map(|group| Some(&group.callee.as_ref()?.0));
         called.for_each(|callee| promise.called(GroupId::of(callee)));

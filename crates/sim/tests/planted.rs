@@ -7,7 +7,7 @@ use steadfast_sim::run::Settings;
 use steadfast_sim::run::catch_panics;
 
 /// Mistakes that a few dozen seeds find.
-const QUICK: [&str; 18] = [
+const QUICK: [&str; 22] = [
     "ring::SkipRetransmission",
     "ring::SkipRecovery",
     "ring::EveryByBestLink",
@@ -26,6 +26,10 @@ const QUICK: [&str; 18] = [
     "engine::AwaitVotes",
     "engine::ForgetSessionsOfCheckpoint",
     "engine::CutTooEarly",
+    "manager::PlaceTwice",
+    "store::AcknowledgeFull",
+    "manager::ForgetDrains",
+    "manager::TakeForDone",
 ];
 
 #[test]
@@ -33,11 +37,12 @@ fn a_share_of_the_planted_mistakes_is_found() {
     catch_panics();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     for name in QUICK {
-        let chosen = named(Some(name));
-        assert_eq!(chosen.len(), 1, "{name}");
+        // Others may be named after it.
+        let chosen = named(Some(name)).into_iter().find(|(known, _)| known == name);
+        let (_, plant) = chosen.unwrap_or_else(|| panic!("nothing is called {name}"));
         let settings = Settings::default();
         let campaign = Campaign { first: 0, seeds: 150, jobs, failures: 1, settings };
-        let found = find(chosen[0].1, &campaign);
+        let found = find(plant, &campaign);
         assert!(found.is_some(), "{name} was not found in 150 seeds");
     }
 }

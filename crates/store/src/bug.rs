@@ -42,6 +42,8 @@ pub enum Bug {
     CloseAtRest,
     /// The reserve is believed to be whole because there is a file of its name.
     TrustReserve,
+    /// What found no room on the disk is said to be persisted.
+    AcknowledgeFull,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -68,6 +70,9 @@ impl Bug {
         Bug::CloseAtRest,
         Bug::TrustReserve,
     ];
+
+    /// Those that show below whole clusters.
+    pub const OF_CLUSTERS: [Bug; 1] = [Bug::AcknowledgeFull];
 }
 
 /// True when the mistake is planted in this configuration. Costs nothing without the feature.

@@ -236,6 +236,14 @@ impl Store {
         else {
             return;
         };
+        let result = match result {
+            Err(Failure { kind: FailureKind::Full, .. })
+                if planted!(self.config, AcknowledgeFull) =>
+            {
+                Ok(())
+            }
+            result => result,
+        };
         match result {
             Ok(()) => {
                 let room = open.log.is_put_off() && !open.house.is_full();

@@ -165,7 +165,8 @@ fn is_on_disk(entry: &GroupEntry) -> bool {
     entry.options.durability == Durability::Disk
 }
 
-/// A replica that its node has on its disk is that of the node's present life.
+/// A replica that its node has on its disk is that of the node's present life. One that was hosted late may say so in a later
+/// component of that life (simulator world `everything`, seed 136).
 pub(crate) fn recalled_entry(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
@@ -175,7 +176,7 @@ pub(crate) fn recalled_entry(
         let group = GroupId::of(&entry.name);
         let now = |life: Member| {
             let is_back = |(here, announce): &(&Member, &Announce)| {
-                is_restarted(announce)
+                announce.recall.is_some()
                     && recalls(**here, announce, life)
                     && announce.replicas.iter().any(|(id, _)| *id == group)
             };

@@ -203,6 +203,36 @@ fn a_replica_that_is_hosted_late_brings_its_group_back() {
     }
 }
 
+/// The simulator's world `everything`, seed 136: in the second component of its node's life nobody knew any more whose state it was. It gave
+/// that up, and was said to have it when another came.
+#[test]
+fn a_replica_that_is_hosted_late_is_known_in_later_components() {
+    let mut cluster = Cluster::new_on_disk(4);
+    cluster.host_on_with("log", &[1, 2, 3], on_disk());
+    let client = cluster.client(1);
+    let call = cluster.call(client, "log", 1, "a");
+    ok(cluster.reply(call));
+    lose_all(&mut cluster, &[1, 2, 3, 4], "log", &[]);
+    cluster.run_for(ms(1_000));
+    cluster.host_with("log", 1, on_disk());
+    for _ in 0..2 {
+        cluster.run_for(ms(100));
+        cluster.kill(4);
+        cluster.run_for(ms(300));
+        cluster.restart(4);
+        cluster.run_for(ms(1_000));
+        assert_eq!(cluster.primary(1, "log"), None, "one of three may lack what was answered");
+    }
+    cluster.host_with("log", 2, on_disk());
+    cluster.run_for(ms(100));
+    assert!(cluster.primary(1, "log").is_some(), "two of three have what was answered");
+    cluster.host_with("log", 3, on_disk());
+    cluster.run_until_synced("log", 3);
+    for node in [1, 2, 3] {
+        assert_eq!(cluster.state(node, "log"), ["a"]);
+    }
+}
+
 #[test]
 fn a_slow_disk_is_not_waited_for_where_a_majority_has_it() {
     let mut cluster = Cluster::new_on_disk(3);

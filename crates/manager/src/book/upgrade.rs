@@ -4,6 +4,7 @@
 //! but the book has to survive: whoever leads next goes on where it stands.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 use core::mem;
 
 use serde::{Deserialize, Serialize};
@@ -147,6 +148,15 @@ impl Placed {
         let failing = Failing { times: times.saturating_add(1), until: now + wait };
         self.failing.insert(node, failing);
         Answer::Done
+    }
+
+    /// These nodes are to host it. What is taken back is begun nowhere else: it does not serve, and if those died that run the former
+    /// program nobody would (simulator world `interruptions`, seed 7).
+    pub(super) fn place_on(&mut self, on: Vec<NodeId>) {
+        if let Some(upgrade) = self.upgrade.as_mut().filter(|it| it.undoes) {
+            upgrade.done.extend(on.iter().filter(|node| !self.on.contains(node)));
+        }
+        self.on = on;
     }
 
     /// Other nodes are to host it, or more of them run what they are to run.

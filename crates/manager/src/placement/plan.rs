@@ -8,7 +8,7 @@
 //!    a time. A drained node goes even if nobody can take its replica, as soon as all
 //!    others have the state.
 //! 3. More are well placed than are wanted: one goes, that with most flaws, or without the state; never so that fewer than are
-//!    wanted have it.
+//!    wanted have it. While nobody has the state of a group on disk nobody goes: it may be on the disk of each of them.
 //! 4. Another program is to be run: the next replica changes over, those without the state first and the primary last, each only where all others
 //!    have the state.
 //! 5. One would have fewer flaws elsewhere: that host gets one more, and 3. follows.
@@ -19,6 +19,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use wire::ordered::Durability;
 use wire::{Duration, NodeId};
 
 use super::policy::{self, Cost, Host, Redundancy};
@@ -250,7 +251,10 @@ impl Site<'_> {
         order.sort_unstable();
         let (_, synced, _, node) = *order.first()?;
         let left = view.synced.len() - usize::from(synced);
-        (!synced || left >= view.wanted).then_some(node)
+        // Who is back from its disk, and has yet to say what is there, looks like any other (simulator world `everything`, seed 45).
+        let on_disk = placed.deployment.options.durability == Durability::Disk;
+        let asleep = on_disk && view.synced.is_empty();
+        (!asleep && (!synced || left >= view.wanted)).then_some(node)
     }
 
     /// A host at which a replica would have fewer flaws than one has where it is.

@@ -10,7 +10,7 @@ use steadfast_manager::book::{
 };
 use steadfast_manager::placement::{Placer, Why};
 use steadfast_manager::{Picture, Shape};
-use wire::ordered::Usage;
+use wire::ordered::{Durability, Usage};
 use wire::{GroupId, NodeId, Random, RingId, Share, Time, ViewNumber};
 
 mod upgrading;
@@ -461,4 +461,24 @@ fn one_that_was_placed_anew_meanwhile_is_placed_by_nobody_else() {
     assert_eq!(world.say(place(number, &[2, 2])), Ok(Answer::Void), "a node has one replica");
     assert_eq!(world.say(place(number, &[8])), Ok(Answer::Void), "nobody knows it");
     assert_eq!(world.book.of("g").unwrap().on, [NodeId(1)]);
+}
+
+/// The simulator's world `everything`, seed 45: a host was away, another got a replica, and when the first was back from its disk, with
+/// the state, and had not said so yet, its replica was one too many.
+#[test]
+fn while_nobody_has_the_state_of_a_group_on_disk_nobody_goes() {
+    let looks = |durability| {
+        let mut world = World::new(1, 3);
+        let mut wanted = deployment("g", 1);
+        wanted.options.durability = durability;
+        world.say(Command::Deploy(wanted)).unwrap();
+        let number = world.book.of("g").unwrap().number;
+        let on = vec![NodeId(1), NodeId(2)];
+        world.say(Command::Place { group: "g".into(), number, on, filled: true }).unwrap();
+        let picture = Picture { groups: Vec::new(), ..world.picture() };
+        let steps = placer().look(world.now, world.now, &picture, &world.book);
+        steps.into_iter().map(|(step, _)| step.why).collect::<Vec<_>>()
+    };
+    assert_eq!(looks(Durability::Disk), []);
+    assert_eq!(looks(Durability::Memory), [Why::Surplus]);
 }

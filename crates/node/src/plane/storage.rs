@@ -130,6 +130,9 @@ impl Plane {
         keeping.status.records += 1;
         keeping.status.bytes += bytes.len() as u64;
         let kind = kind.expect("a record has a kind");
+        // What has waited to be forgotten is needed again. It would take along what is kept from here on: what is forgotten is all that there
+        // is when the store hears of it.
+        keeping.forgotten.retain(|(group, _)| Some(*group) != strand);
         keeping.records.push_back(Record { strand: strand_of(strand), kind, place, bytes });
         self.pump_storage();
     }
@@ -144,6 +147,7 @@ impl Plane {
         let Some(keeping) = self.keeping.as_mut().filter(|keeping| !keeping.failed) else { return };
         keeping.status.snapshots += 1;
         let covers = RecordId(keeping.base + covers);
+        keeping.forgotten.retain(|(group, _)| Some(*group) != strand);
         keeping.snapshots.push_back(Snapshot { strand: strand_of(strand), covers, place, state });
         self.pump_storage();
     }
@@ -190,7 +194,12 @@ impl Plane {
             }
             Word::SnapshotRefused(strand) => {
                 let refused = keeping.flying.iter().position(|flying| flying.strand == strand);
-                keeping.snapshots.extend(refused.map(|at| keeping.flying.swap_remove(at)));
+                let refused = refused.map(|at| keeping.flying.swap_remove(at));
+                // One may have come since: behind that this one would be refused as misplaced, and the node would end (simulator
+                // world `decay`, seed 42).
+                let mut since = keeping.snapshots.iter().chain(&keeping.flying);
+                let newer = since.any(|since| since.strand == strand);
+                keeping.snapshots.extend(refused.filter(|_| !newer));
                 keeping.retry_at = Some(now + RETRY);
             }
             // Nobody waits for that: what it was is told by others.

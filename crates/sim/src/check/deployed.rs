@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use manager::Picture;
-use manager::book::{Book, Placed, Program};
+use manager::book::{Book, Distribution, Placed, Program};
 use manager::placement::{Step, Why};
 use wire::{GroupId, NodeId};
 
@@ -17,6 +17,7 @@ const PROPERTY: &str = "deployments";
 /// Who leads asks for this. A host that gets a replica is there and is not drained; one that has the state goes only if enough that stay
 /// have it.
 pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> Verdict {
+    once_each(step)?;
     let present = |node: &NodeId| picture.nodes.iter().any(|(there, _)| there == node);
     for node in step.on.iter().filter(|node| !placed.on.contains(node)) {
         demand(present(node) && !book.is_drained(*node), PROPERTY, || {
@@ -44,6 +45,21 @@ pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> 
     let wanted = (placed.deployment.replicas as usize).min(placed.on.len());
     demand(others >= 1 && (!has(&&next) || others + 1 >= wanted), PROPERTY, || {
         format!("{next} changes over, and {others} others have the state: {placed:?}, {shape:?}")
+    })
+}
+
+/// The book takes a node for one that runs the new program and has the state. `said`: it has said so.
+pub fn changed_over(node: NodeId, group: &str, said: bool) -> Verdict {
+    demand(said, PROPERTY, || {
+        format!("{node} is taken to run the new program of {group}, and has never said so")
+    })
+}
+
+/// No host has two replicas of a group.
+pub fn once_each(step: &Step) -> Verdict {
+    let nodes: BTreeSet<NodeId> = step.on.iter().copied().collect();
+    demand(nodes.len() == step.on.len(), PROPERTY, || {
+        format!("a host is to have two replicas: {step:?}")
     })
 }
 
@@ -92,7 +108,8 @@ pub fn missing(
         here + 1 < most && could[rack] > here
     };
     let most = have.values().max().copied().unwrap_or_default();
-    let better = could.keys().find(|rack| fewer(rack, most)).filter(|_| !alone);
+    let spread = matches!(placed.deployment.distribution, Distribution::Spread(_));
+    let better = could.keys().find(|rack| fewer(rack, most)).filter(|_| spread && !alone);
     better.map(|rack| format!("rack {rack} has room, and another has {most}: {placed:?}"))
 }
 

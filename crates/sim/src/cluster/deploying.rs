@@ -1,4 +1,4 @@
-//! The group that keeps what people said, and a service that it deploys: nodes do what the book says, people drain nodes, and faults go on
+//! The group that keeps what people said, and services that it deploys: nodes do what the book says, people drain nodes, and faults go on
 //! (`docs/protocol/deployment.md`).
 
 use std::collections::BTreeSet;
@@ -36,15 +36,36 @@ const AGAIN: Duration = Duration::from_millis(300);
 /// How long a call of a node's own may take.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What people say of the seed's first group.
-#[derive(Clone, Debug)]
-pub struct DeployPlan {
+/// What people say of one of the seed's groups.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
     /// Replicas that are wanted.
     pub replicas: u32,
-    /// Racks that they are spread over, if they are.
-    pub racks: Option<usize>,
+    /// They are spread over the racks, if there are any.
+    pub spread: bool,
     /// When those that are lost are replaced.
     pub replication: Replication,
+}
+
+impl Wanted {
+    /// What a seed draws for one more group.
+    fn draw(draw: &mut Draw, nodes: usize) -> Wanted {
+        let later = Replication::KeepAfter(Duration::from_millis(draw.pick(&[100, 1_000])));
+        Wanted {
+            replicas: draw.count(1, nodes.min(3)) as u32,
+            spread: draw.one_in(2),
+            replication: draw.pick(&[Replication::Keep, Replication::Keep, later]),
+        }
+    }
+}
+
+/// What people say of the seed's first groups.
+#[derive(Clone, Debug)]
+pub struct DeployPlan {
+    /// What they want of each.
+    pub wanted: Vec<Wanted>,
+    /// Racks that hosts are in, if they are.
+    pub racks: Option<usize>,
     /// Nodes are drained and returned, once in so many looks.
     pub drains: u64,
     /// The program is replaced by another, once in so many looks.
@@ -57,16 +78,24 @@ impl DeployPlan {
     /// What a seed draws.
     pub fn draw(draw: &mut Draw, nodes: usize) -> DeployPlan {
         let later = Replication::KeepAfter(Duration::from_millis(draw.pick(&[100, 1_000])));
+        let replicas = draw.count(1, nodes.min(3)) as u32;
+        let racks = draw.one_in(2).then(|| draw.count(2, 3));
+        let replication = draw.pick(&[Replication::Keep, Replication::Keep, later]);
         let mut plan = DeployPlan {
-            replicas: draw.count(1, nodes.min(3)) as u32,
-            racks: draw.one_in(2).then(|| draw.count(2, 3)),
-            replication: draw.pick(&[Replication::Keep, Replication::Keep, later]),
+            wanted: vec![Wanted { replicas, spread: racks.is_some(), replication }],
+            racks,
             drains: draw.pick(&[10, 30, 1_000]),
             upgrades: 0,
             seed: draw.bits(),
         };
         plan.upgrades = [8, 20, 1_000][(plan.seed % 3) as usize];
         plan
+    }
+
+    /// So many groups are deployed in all.
+    pub fn of(mut self, groups: usize, nodes: usize, draw: &mut Draw) -> DeployPlan {
+        self.wanted.resize_with(groups, || Wanted::draw(draw, nodes));
+        self
     }
 }
 
@@ -79,9 +108,14 @@ pub(super) struct Deploying {
     /// What is being said, to which life of a node, as which of its calls, and until when its answer is awaited.
     said: Option<(Command, Member, u64, Time)>,
     /// What was acknowledged.
-    deployed: bool,
+    deployed: BTreeSet<usize>,
     drained: BTreeSet<NodeId>,
-    versions: Versions,
+    /// One for each group.
+    versions: Vec<Versions>,
+    /// What they say before anything else.
+    pub(super) ordered: Vec<Command>,
+    /// Which nodes have said that they have changed over, for which placement.
+    changed_over: BTreeSet<(String, u64, NodeId)>,
 }
 
 /// A node's part.
@@ -89,33 +123,48 @@ struct Desk {
     book: Book,
     placer: Placer,
     introduced: Option<Time>,
-    program: Programs,
+    /// One for each group.
+    programs: Vec<Programs>,
 }
 
 impl Desk {
-    fn new(plant: Plant) -> Desk {
-        let (book, program) = (Book::default(), Programs::default());
-        Desk { book, placer: plant.placer(), introduced: None, program }
+    fn new(plant: Plant, groups: usize) -> Desk {
+        let programs = (0..groups).map(|_| Programs::default()).collect();
+        Desk { book: Book::default(), placer: plant.placer(), introduced: None, programs }
     }
 }
 
 impl Deploying {
     pub fn new(plan: DeployPlan, plant: Plant, nodes: usize) -> Deploying {
+        let groups = plan.wanted.len();
         Deploying {
             draw: Draw::new(plan.seed),
-            nodes: (0..nodes).map(|_| Desk::new(plant)).collect(),
+            nodes: (0..nodes).map(|_| Desk::new(plant, groups)).collect(),
             plan,
             plant,
             said: None,
-            deployed: false,
+            deployed: BTreeSet::new(),
             drained: BTreeSet::new(),
-            versions: Versions::default(),
+            versions: (0..groups).map(|_| Versions::default()).collect(),
+            ordered: Vec::new(),
+            changed_over: BTreeSet::new(),
         }
+    }
+
+    /// The book as this node has it.
+    pub fn book(&self, node: usize) -> &Book {
+        &self.nodes[node].book
+    }
+
+    /// The first group is to run this program.
+    pub fn replace_program(&mut self, groups: &[GroupPlan], program: &str) -> Command {
+        self.versions[0].set(program);
+        Command::Deploy(self.deployment(groups, 0))
     }
 
     /// A node starts in a new life.
     pub fn begin(&mut self, node: usize) {
-        self.nodes[node] = Desk::new(self.plant);
+        self.nodes[node] = Desk::new(self.plant, self.plan.wanted.len());
     }
 
     fn labels(&self, node: usize) -> Labels {
@@ -123,32 +172,41 @@ impl Deploying {
         rack.into_iter().collect()
     }
 
-    fn deployment(&self, group: &GroupPlan) -> Deployment {
+    /// What people say of the group at this place.
+    fn deployment(&self, groups: &[GroupPlan], place: usize) -> Deployment {
+        let (group, wanted) = (&groups[place], &self.plan.wanted[place]);
+        let command = self.versions[place].command();
+        let spread = wanted.spread && self.plan.racks.is_some();
         Deployment {
             options: group.options,
-            distribution: match self.plan.racks {
-                Some(_) => Distribution::Spread("rack".into()),
-                None => Distribution::LeastLoaded,
+            distribution: match spread {
+                true => Distribution::Spread("rack".into()),
+                false => Distribution::LeastLoaded,
             },
-            replication: self.plan.replication,
-            ..Deployment::new(group.name.as_str(), self.versions.command(), self.plan.replicas)
+            replication: wanted.replication,
+            ..Deployment::new(group.name.as_str(), command, wanted.replicas)
         }
     }
 
     /// What people have to say next.
-    fn next(&mut self, group: &GroupPlan, calm: bool) -> Option<Command> {
-        if !self.deployed {
-            return Some(Command::Deploy(self.deployment(group)));
+    fn next(&mut self, groups: &[GroupPlan], calm: bool) -> Option<Command> {
+        let all = self.plan.wanted.len();
+        if let Some(place) = (0..all).find(|place| !self.deployed.contains(place)) {
+            return Some(Command::Deploy(self.deployment(groups, place)));
+        }
+        if let Some(command) = self.ordered.pop() {
+            return Some(command);
         }
         if calm {
             return None;
         }
+        let place = if all == 1 { 0 } else { self.draw.count(0, all - 1) };
         // Who is alone has nobody to keep its state meanwhile; and where nothing has run there is nothing to go back to (seed 9013044).
-        let filled = |desk: &Desk| desk.book.of(&group.name).is_some_and(|it| it.filled);
-        let may = self.plan.replicas > 1 && self.nodes.iter().any(filled);
+        let filled = |desk: &Desk| desk.book.of(&groups[place].name).is_some_and(|it| it.filled);
+        let may = self.plan.wanted[place].replicas > 1 && self.nodes.iter().any(filled);
         if may && self.draw.one_in(self.plan.upgrades) {
-            self.versions.next(&mut self.draw);
-            return Some(Command::Deploy(self.deployment(group)));
+            self.versions[place].next(&mut self.draw);
+            return Some(Command::Deploy(self.deployment(groups, place)));
         }
         if !self.draw.one_in(self.plan.drains) {
             return None;
@@ -164,6 +222,11 @@ impl Deploying {
 }
 
 impl Cluster {
+    /// Groups of which the book says who hosts them: the first of the seed's.
+    pub(super) fn deployed(&self) -> &[GroupPlan] {
+        &self.options.groups[..self.options.deployed()]
+    }
+
     pub(super) fn plan_deployments(&mut self) {
         if let Some(deploying) = &mut self.deploying {
             for node in 0..self.options.nodes {
@@ -180,18 +243,26 @@ impl Cluster {
         if let Some(deploying) = &mut self.deploying {
             deploying.begin(node);
             let now = self.fabric.local(node);
-            stack.host(now, MANAGER, GroupOptions::default()).expect("it is hosted once");
+            let book = GroupOptions { durability: self.options.durability(), ..Default::default() };
+            stack.host(now, MANAGER, book).expect("it is hosted once");
         }
     }
 
     /// A node's replica of the book does what it is told, at once.
-    pub(super) fn keep_book(&mut self, node: usize, command: Run) {
+    pub(super) fn keep_book(&mut self, node: usize, command: Run) -> Verdict {
         let deploying = self.deploying.as_mut().expect("the book is kept");
         let book = &mut deploying.nodes[node].book;
         let (ticket, executed) = match command {
             Run::Execute { ticket, body, now, .. } => {
                 let command = Command::decode(&body).expect("nodes say what they should");
                 let answer = book.apply(now, command.clone());
+                if let (Command::Upgraded { group, number, node }, Ok(Answer::Done)) =
+                    (&command, &answer)
+                {
+                    let said = (group.clone(), *number, *node);
+                    deployed::changed_over(*node, group, deploying.changed_over.contains(&said))?;
+                }
+                self.script.iter_mut().for_each(|script| script.book(book.version()));
                 upgrading::count(
                     &mut self.summary,
                     node_id(node),
@@ -212,9 +283,9 @@ impl Cluster {
             }
             Run::Reset | Run::Stop | Run::Start(_) => {
                 *book = Book::default();
-                return;
+                return Ok(());
             }
-            Run::Style(_) => return,
+            Run::Style(_) => return Ok(()),
             Run::Change { .. } | Run::Apply { .. } => {
                 unreachable!("the book's group is semi-active")
             }
@@ -222,6 +293,7 @@ impl Cluster {
         let now = self.fabric.local(node);
         let stack = self.fabric.hosts[node].process.as_mut().expect("it has just asked");
         stack.handle_executed(now, MANAGER_ID, ticket, executed);
+        Ok(())
     }
 
     fn say(&mut self, node: usize, command: &Command) -> u64 {
@@ -235,6 +307,7 @@ impl Cluster {
 
     /// People say something, or say it again.
     pub(super) fn people(&mut self) -> Verdict {
+        self.follow_script()?;
         let calm = self.calm.is_some();
         let now = self.fabric.now();
         let Some(deploying) = &mut self.deploying else { return Ok(()) };
@@ -245,7 +318,7 @@ impl Cluster {
         let command = match &deploying.said {
             Some((.., until)) if now < *until => return Ok(()),
             Some((command, ..)) => command.clone(),
-            None => match deploying.next(&self.options.groups[0], calm) {
+            None => match deploying.next(&self.options.groups, calm) {
                 Some(command) => command,
                 None => return Ok(()),
             },
@@ -273,7 +346,10 @@ impl Cluster {
             return;
         }
         match deploying.said.take().map(|(command, ..)| command) {
-            Some(Command::Deploy(_)) => deploying.deployed |= taken,
+            Some(Command::Deploy(deployment)) if taken => {
+                let named = |group: &GroupPlan| group.name == deployment.group;
+                deploying.deployed.extend(self.options.groups.iter().position(named));
+            }
             // A node that has not told of itself yet is not drained. What was said twice is so since the first time.
             Some(Command::Drain { node }) if taken => _ = deploying.drained.insert(node),
             Some(Command::Return { node }) => _ = deploying.drained.remove(&node),
@@ -307,9 +383,8 @@ impl Cluster {
         }
         if shape.primary == me {
             for (step, command) in desk.placer.look(now, wall, &picture, &desk.book) {
-                let group = &self.options.groups[0].name;
-                let placed = desk.book.of(group).expect("it is about this");
-                deployed::decided(&picture, &desk.book, placed, &step)?;
+                let placed = group_of(&command).and_then(|group| desk.book.of(group));
+                deployed::decided(&picture, &desk.book, placed.expect("it is placed"), &step)?;
                 if !matches!(self.epilogue, Epilogue::Healing) && step.why != Why::Filled {
                     deployed::moved_for_nothing(&step)?;
                 }
@@ -318,31 +393,39 @@ impl Cluster {
         } else {
             desk.placer = deploying.plant.placer();
         }
-        let group = &self.options.groups[0];
-        let id = GroupId::of(&group.name);
-        let mut wanted = None;
-        if let Some(placed) = desk.book.of(&group.name).filter(|it| it.on.contains(&me)) {
+        let mut wanted = Vec::new();
+        for (place, group) in self.options.groups[..desk.programs.len()].iter().enumerate() {
+            let id = GroupId::of(&group.name);
+            let placed = desk.book.of(&group.name).filter(|it| it.on.contains(&me));
+            wanted.push(placed.map(|placed| placed.program(me).clone()));
+            let Some(placed) = placed else { continue };
             let there = self.executors[node].contains_key(&id)
                 && !self.watch.promise.is_leaving(id, self.fabric.member(node));
-            says.extend(desk.program.tell(now, (me, placed), there && has_state(&picture, id, me)));
-            wanted = Some(placed.program(me).clone());
+            let has_state = there && has_state(&picture, id, me);
+            let told = desk.programs[place].tell(now, (me, placed), has_state);
+            if let Some(Command::Upgraded { group, number, node }) = &told {
+                deploying.changed_over.insert((group.clone(), *number, *node));
+            }
+            says.extend(told);
         }
         for command in &says {
             self.say(node, command);
         }
-        self.reconcile(node, wanted)?;
+        for (place, wanted) in wanted.into_iter().enumerate() {
+            self.reconcile(node, place, wanted)?;
+        }
         self.drain(node)
     }
 
     /// A replica comes or goes, or is to run another program, as the book says.
-    fn reconcile(&mut self, node: usize, wanted: Option<Program>) -> Verdict {
-        let plan = self.options.groups[0].clone();
+    fn reconcile(&mut self, node: usize, place: usize, wanted: Option<Program>) -> Verdict {
+        let plan = self.options.groups[place].clone();
         let id = GroupId::of(&plan.name);
         let (now, me) = (self.fabric.local(node), self.fabric.member(node));
         let leaving = self.watch.promise.is_leaving(id, me);
         let there = self.executors[node].contains_key(&id) && !leaving;
         let deploying = self.deploying.as_mut().expect("the book is kept");
-        let program = &mut deploying.nodes[node].program;
+        let program = &mut deploying.nodes[node].programs[place];
         let stays = there && wanted.as_ref().is_some_and(|wanted| program.runs(wanted));
         if stays || !there && wanted.as_ref().is_none_or(|wanted| !program.start(now, wanted)) {
             return Ok(());
@@ -366,6 +449,7 @@ impl Cluster {
         }
         match process.host(now, &plan.name, plan.options) {
             Ok(id) => {
+                process.set_checkpoints(now, id, plan.checkpoints);
                 self.watch.promise.hosted(id, me);
                 self.watch.cold.hosted(me, id);
                 self.watch.replaced(me, id, &[])?;
@@ -384,7 +468,7 @@ impl Cluster {
     /// Whoever hosts the group is now demanded to, as the book of who leads says. What is not so yet.
     pub(super) fn missing_deployment(&mut self) -> Option<String> {
         let deploying = self.deploying.as_ref()?;
-        if !deploying.deployed || deploying.said.is_some() {
+        if deploying.deployed.len() < deploying.plan.wanted.len() || deploying.said.is_some() {
             return Some("what people said is not answered yet".into());
         }
         let mut leads = None;
@@ -403,15 +487,19 @@ impl Cluster {
         if deploying.nodes.iter().any(|desk| desk.book != *book) {
             return Some("the nodes' books are not alike yet".into());
         }
-        let placed = book.of(&self.options.groups[0].name);
-        let on: Vec<usize> =
-            placed.map(|it| it.on.iter().map(|node| place_of(*node)).collect()).unwrap_or_default();
-        let runs =
-            |node: NodeId, wanted: &Program| deploying.nodes[place_of(node)].program.runs(wanted);
-        let missing = deployed::missing(book, &deploying.drained, self.options.nodes, placed)
-            .or_else(|| deployed::unlike(book, placed?, runs));
-        if !on.is_empty() {
-            self.options.groups[0].hosts = on;
+        let mut missing = None;
+        for place in 0..deploying.plan.wanted.len() {
+            let placed = book.of(&self.options.groups[place].name);
+            let on = placed.map(|it| it.on.iter().map(|node| place_of(*node)).collect::<Vec<_>>());
+            let runs = |node: NodeId, wanted: &Program| {
+                deploying.nodes[place_of(node)].programs[place].runs(wanted)
+            };
+            let lacks = deployed::missing(book, &deploying.drained, self.options.nodes, placed)
+                .or_else(|| deployed::unlike(book, placed?, runs));
+            missing = missing.or(lacks);
+            if let Some(on) = on.filter(|on| !on.is_empty()) {
+                self.options.groups[place].hosts = on;
+            }
         }
         missing
     }
@@ -421,6 +509,17 @@ impl Cluster {
         let Some(deploying) = &self.deploying else { return Ok(()) };
         let books: Vec<&Book> = deploying.nodes.iter().map(|desk| &desk.book).collect();
         deployed::alike(&books)
+    }
+}
+
+/// The group that a step of the placer is about.
+fn group_of(command: &Command) -> Option<&str> {
+    match command {
+        Command::Place { group, .. }
+        | Command::Advance { group, .. }
+        | Command::Upgraded { group, .. }
+        | Command::Undo { group, .. } => Some(group),
+        _ => None,
     }
 }
 

@@ -8,15 +8,15 @@ use std::collections::VecDeque;
 use engine::{Kept, Recovery, Stack};
 use ring::Ring;
 use store::{
-    AppendError, Config, Done, Failure, Lane, Op, Output, Owner, Record, RecordId, Snapshot,
-    SnapshotError, Store, Strand,
+    AppendError, Config, Done, Failure, Lane, Op, OpenError, Output, Owner, Record, RecordId,
+    Snapshot, SnapshotError, Store, Strand,
 };
 use wire::ordered::Place;
 use wire::{Duration, GroupId, Incarnation, Time};
 
 use super::{Cluster, Extra};
-use crate::check::{Verdict, demand};
-use crate::disk::{Disk, Troubles};
+use crate::check::{Verdict, Violation, decay, demand};
+use crate::disk::{Disk, Rot, Troubles};
 use crate::draw::Draw;
 use crate::fabric::node_id;
 use crate::options::CLUSTER_ID;
@@ -24,7 +24,14 @@ use crate::options::CLUSTER_ID;
 const PROPERTY: &str = "durable";
 
 /// Bytes of a disk: room for everything.
-const ROOM: usize = 256 << 20;
+pub(super) const ROOM: usize = 256 << 20;
+
+/// Bytes of a segment where disks fill up, and of a batch: a batch takes a block of 4,096 bytes at least.
+pub(super) const SEGMENT: u64 = 16 * 4_096;
+const BATCH: usize = 11 * 4_096;
+
+/// What found no room on the disk is tried again after this time; so is a node that could not start for want of it.
+pub(super) const AGAIN: Duration = Duration::from_millis(20);
 
 /// What a seed draws for clusters with disks.
 #[derive(Clone, Copy, Debug)]
@@ -56,15 +63,45 @@ impl DiskPlan {
 
 /// A node's disk, and the store of its present life.
 pub(super) struct NodeDisk {
-    disk: Disk,
+    pub(super) disk: Disk,
     store: Option<Store>,
     /// The last record of earlier lives.
     base: u64,
     under_way: [Option<(Op, Result<(), Failure>)>; 2],
     records: VecDeque<Record>,
     snapshots: VecDeque<Snapshot>,
+    /// Snapshots that the store has: of one that finds no room another is tried, not before this time.
+    flying: Vec<Snapshot>,
+    retry_at: Option<Time>,
+    /// Groups of which nothing is needed any more.
+    forgotten: Vec<GroupId>,
+    /// The store has said that there is no room, and not since then that there is.
+    told_full: bool,
+    /// A bit that rotted since the last opening, and the disk without that.
+    pub(super) rotten: Option<(Rot, Disk)>,
     timer: Option<Time>,
     draw: Draw,
+}
+
+/// What became of a node's store when it was to be opened.
+pub(super) enum Opening {
+    /// There are no disks.
+    Nothing,
+    /// This is what came back.
+    Opened(Box<Recovery>),
+    /// There is no room for what it takes to begin.
+    Full,
+}
+
+/// A store that is open.
+pub(super) struct Opened {
+    store: Store,
+    /// What came back.
+    pub(super) pieces: Vec<Kept>,
+    /// The last record of earlier lives.
+    base: u64,
+    /// It has said that there is no room.
+    full: bool,
 }
 
 impl NodeDisk {
@@ -76,6 +113,11 @@ impl NodeDisk {
             under_way: [None, None],
             records: VecDeque::new(),
             snapshots: VecDeque::new(),
+            flying: Vec::new(),
+            retry_at: None,
+            forgotten: Vec::new(),
+            told_full: false,
+            rotten: None,
             timer: None,
             draw: draw.fork(),
         }
@@ -87,10 +129,17 @@ impl NodeDisk {
         self.under_way = [None, None];
         self.records.clear();
         self.snapshots.clear();
-        self.timer = None;
+        self.flying.clear();
+        self.forgotten.clear();
+        (self.timer, self.retry_at, self.told_full) = (None, None, false);
         if power {
             self.disk.lose_power();
         }
+    }
+
+    /// Somebody gives the node an empty disk.
+    pub(super) fn renew(&mut self) {
+        self.disk = Disk::new(ROOM, Troubles::default(), self.draw.fork());
     }
 }
 
@@ -102,46 +151,33 @@ fn group_of(strand: Strand) -> Option<GroupId> {
 }
 
 impl Cluster {
-    /// Opens the store of a node that starts. Nothing fails meanwhile: the world of stores sees to that.
-    pub(super) fn open_store(&mut self, node: usize) -> Option<Recovery> {
-        let plan = self.options.disks?;
+    /// Opens the store of a node that starts. Nothing fails meanwhile but for want of room: the world of stores sees to that.
+    pub(super) fn open_store(&mut self, node: usize) -> Result<Opening, Violation> {
+        let Some(plan) = self.options.disks else { return Ok(Opening::Nothing) };
         let now = self.fabric.now();
         let own = &mut self.disks[node];
         let owner = Owner { cluster: CLUSTER_ID, node: node_id(node) };
         let mut config = Config::new(owner, own.draw.bits());
         (config.segment, config.batch) = (2 << 20, 1_200_000);
+        if self.options.decay.is_some() {
+            (config.segment, config.batch, config.retry) = (SEGMENT, BATCH, AGAIN);
+        }
         (config.reserve, config.keep) = (config.segment, 2);
         config.mark_after = Duration::from_millis(10);
+        self.plant.into_store(&mut config);
         own.disk.troubles = Troubles::default();
-        let mut store = Store::open(config).expect("the knobs are in range");
-        let mut pieces = Vec::new();
-        loop {
-            match store.poll_output() {
-                Some(Output::Disk(lane, op)) => {
-                    let done = own.disk.begin(&op).and_then(|()| own.disk.finish(&op));
-                    store.handle_done(now, lane, done);
-                }
-                Some(Output::Restored(Snapshot { strand, place, state, .. })) => {
-                    let strand = group_of(strand);
-                    pieces.push(Kept { strand, kind: None, place, bytes: state });
-                }
-                Some(Output::Replayed(_, Record { strand, kind, place, bytes })) => {
-                    let strand = group_of(strand);
-                    pieces.push(Kept { strand, kind: Some(kind), place, bytes });
-                }
-                Some(Output::Opened(opened)) => {
-                    own.base = opened.next.0 - 1;
-                    break;
-                }
-                Some(Output::NotOpened(error)) => panic!("no bit rots here: {error}"),
-                Some(_) => {}
-                None => store.handle_timeout(store.next_timeout().unwrap_or(now)),
-            }
-        }
+        self.look_for_rot(node, config)?;
+        let own = &mut self.disks[node];
+        let opened = match open(&mut own.disk, config, now) {
+            Err(OpenError::Full(_)) if self.options.decay.is_some() => return Ok(Opening::Full),
+            opened => opened.unwrap_or_else(|error| panic!("no bit rots here: {error}")),
+        };
         let (unsynced, spoilt) = (plan.unsynced, plan.spoilt);
-        own.disk.troubles = Troubles { unsynced, spoilt, ..Troubles::default() };
-        own.store = Some(store);
-        Some(Recovery::read(pieces).expect("what was kept can be read"))
+        let copies = self.options.decay.is_some_and(|decay| decay.copies);
+        own.disk.troubles = Troubles { unsynced, spoilt, copies, ..Troubles::default() };
+        (own.store, own.base, own.told_full) = (Some(opened.store), opened.base, opened.full);
+        let recovery = Recovery::read(opened.pieces).expect("what was kept can be read");
+        Ok(Opening::Opened(Box::new(recovery)))
     }
 
     /// Syncs do not fail any more: a node whose disk fails leaves.
@@ -149,7 +185,9 @@ impl Cluster {
         if let Some(plan) = &mut self.options.disks {
             plan.unsynced = 0;
         }
-        self.disks.iter_mut().for_each(|own| own.disk.troubles = Troubles::default());
+        for own in &mut self.disks {
+            (own.disk.troubles, own.disk.capacity) = (Troubles::default(), ROOM);
+        }
     }
 
     /// A node gives this to its store.
@@ -157,6 +195,7 @@ impl Cluster {
         let Kept { strand, kind, place, bytes } = kept;
         let strand = strand.map_or(Strand::Node, Strand::Group);
         let kind = kind.expect("a record has a kind");
+        self.disks[node].forgotten.retain(|group| Strand::Group(*group) != strand);
         self.disks[node].records.push_back(Record { strand, kind, place, bytes });
     }
 
@@ -170,7 +209,16 @@ impl Cluster {
         let own = &mut self.disks[node];
         let strand = strand.map_or(Strand::Node, Strand::Group);
         let covers = RecordId(own.base + covers);
+        // It is needed again.
+        own.forgotten.retain(|group| Strand::Group(*group) != strand);
         own.snapshots.push_back(Snapshot { strand, covers, place, state });
+    }
+
+    /// What a node has of this group is of no use any more. Where disks fill up the log must not wait for it.
+    pub(super) fn forget_kept(&mut self, node: usize, group: GroupId) {
+        if self.decay.is_some() {
+            self.disks[node].forgotten.push(group);
+        }
     }
 
     /// The disk has done what it was asked for.
@@ -192,6 +240,7 @@ impl Cluster {
         let now = self.fabric.now();
         if self.fabric.hosts[node].incarnation == life {
             self.disks[node].timer = None;
+            self.disks[node].retry_at.take_if(|at| *at <= now);
             if let Some(store) = &mut self.disks[node].store {
                 store.handle_timeout(now);
             }
@@ -199,7 +248,7 @@ impl Cluster {
     }
 
     /// Gives the store what waits, and does what it asks for. True if the node was told something.
-    pub(super) fn pump_disk(&mut self, node: usize) -> Result<bool, crate::check::Violation> {
+    pub(super) fn pump_disk(&mut self, node: usize) -> Result<bool, Violation> {
         let Some(plan) = self.options.disks else { return Ok(false) };
         let (now, local) = (self.fabric.now(), self.fabric.local(node));
         let life = self.fabric.hosts[node].incarnation;
@@ -208,14 +257,47 @@ impl Cluster {
         else {
             return Ok(false);
         };
-        fill(store, &mut own.records, &mut own.snapshots, now)?;
-        let (mut any, mut broken, mut begun) = (false, false, Vec::new());
+        let (mut any, mut begun) = (false, Vec::new());
+        let mut broken = fill(store, &mut own.records, now)?;
+        let refused = broken;
+        if refused {
+            stack.leave(local);
+        } else if own.records.is_empty() && own.retry_at.is_none() {
+            hand_in(store, &mut own.snapshots, &mut own.flying, now)?;
+            let forget = |group: &GroupId| {
+                store.forget(now, Strand::Group(*group), Place::default()).is_err()
+            };
+            own.forgotten.retain(forget);
+        }
         while let Some(output) = store.poll_output() {
             any = true;
             match output {
                 Output::Disk(lane, op) => begun.push((lane, op)),
-                output => broken |= tell(stack, local, own.base, output),
+                Output::Full(_) => own.told_full = true,
+                Output::Room => own.told_full = false,
+                Output::SnapshotRefused(strand) => {
+                    let refused = own.flying.iter().position(|flying| flying.strand == strand);
+                    let refused = refused.map(|at| own.flying.swap_remove(at));
+                    // One that has come since stands for it: seed 42 of decay.
+                    let mut since = own.snapshots.iter().chain(&own.flying);
+                    let newer = since.any(|since| since.strand == strand);
+                    own.snapshots.extend(refused.filter(|_| !newer));
+                    own.retry_at = Some(now + AGAIN);
+                }
+                output => {
+                    if let Output::SnapshotStored(strand, _) = &output {
+                        own.flying.retain(|flying| flying.strand != *strand);
+                    }
+                    broken |= tell(stack, local, own.base, output);
+                }
             }
+        }
+        if refused {
+            decay::refused(own.told_full)?;
+            self.summary.full += 1;
+        }
+        if let Some(at) = own.retry_at.filter(|at| *at == now + AGAIN) {
+            self.fabric.deliver(at, node, Extra::DiskDue(life));
         }
         for (lane, op) in begun {
             let well = own.disk.begin(&op);
@@ -237,29 +319,63 @@ impl Cluster {
     }
 }
 
-/// Hands in what the store takes.
-fn fill(
-    store: &mut Store,
-    records: &mut VecDeque<Record>,
-    snapshots: &mut VecDeque<Snapshot>,
-    now: Time,
-) -> Verdict {
+/// Opens a store on this disk, at once.
+pub(super) fn open(disk: &mut Disk, config: Config, now: Time) -> Result<Opened, OpenError> {
+    let mut store = Store::open(config).expect("the knobs are in range");
+    let (mut pieces, mut full) = (Vec::new(), false);
+    loop {
+        match store.poll_output() {
+            Some(Output::Disk(lane, op)) => {
+                let done = disk.begin(&op).and_then(|()| disk.finish(&op));
+                store.handle_done(now, lane, done);
+            }
+            Some(Output::Restored(Snapshot { strand, place, state, .. })) => {
+                let strand = group_of(strand);
+                pieces.push(Kept { strand, kind: None, place, bytes: state });
+            }
+            Some(Output::Replayed(_, Record { strand, kind, place, bytes })) => {
+                let strand = group_of(strand);
+                pieces.push(Kept { strand, kind: Some(kind), place, bytes });
+            }
+            Some(Output::Opened(opened)) => {
+                return Ok(Opened { store, pieces, base: opened.next.0 - 1, full });
+            }
+            Some(Output::NotOpened(error)) => return Err(error),
+            Some(Output::Full(_)) => full = true,
+            Some(Output::Room) => full = false,
+            Some(_) => {}
+            None => store.handle_timeout(store.next_timeout().unwrap_or(now)),
+        }
+    }
+}
+
+/// Hands in the records that the store takes. True if there is no room for more.
+fn fill(store: &mut Store, records: &mut VecDeque<Record>, now: Time) -> Result<bool, Violation> {
     while let Some(record) = records.front() {
         match store.append(now, record.clone()) {
             Ok(_) => {
                 records.pop_front();
             }
-            Err(AppendError::Busy | AppendError::NotOpen) => return Ok(()),
+            Err(AppendError::Busy | AppendError::NotOpen) => return Ok(false),
+            Err(AppendError::Full) => return Ok(true),
             Err(error) => {
-                return demand(false, PROPERTY, || format!("a record is refused: {error}"));
+                demand(false, PROPERTY, || format!("a record is refused: {error}"))?;
             }
         }
     }
+    Ok(false)
+}
+
+/// Hands in the snapshots that the store takes.
+fn hand_in(
+    store: &mut Store,
+    snapshots: &mut VecDeque<Snapshot>,
+    flying: &mut Vec<Snapshot>,
+    now: Time,
+) -> Verdict {
     while let Some(snapshot) = snapshots.front() {
         match store.snapshot(now, snapshot.clone()) {
-            Ok(()) => {
-                snapshots.pop_front();
-            }
+            Ok(()) => flying.extend(snapshots.pop_front()),
             Err(SnapshotError::Busy | SnapshotError::NotOpen) => return Ok(()),
             Err(error) => {
                 return demand(false, PROPERTY, || format!("a snapshot is refused: {error}"));

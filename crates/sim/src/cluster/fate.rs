@@ -37,7 +37,9 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
-        if self.options.disks.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
+        self.decays();
+        let blackouts = self.options.disks.filter(|_| self.options.keeps_all());
+        if blackouts.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
             return self.black_out();
         }
         if self.watch.promise.pending() || self.fabric.now() < self.undisturbed {
@@ -231,7 +233,7 @@ impl Cluster {
     }
 
     /// A life ends.
-    fn end(&mut self, node: usize, power: bool) {
+    pub(super) fn end(&mut self, node: usize, power: bool) {
         self.summary.deaths += 1;
         let me = self.fabric.member(node);
         self.watch.promise.died(me);
@@ -240,6 +242,7 @@ impl Cluster {
         self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
         self.fabric.kill(node, power);
         self.disks[node].end(power);
+        self.rot(node);
         self.executors[node].clear();
         if !power {
             self.hang_up(node);
@@ -265,6 +268,7 @@ impl Cluster {
             Relief::Boot(node) => return self.boot(node),
             Relief::Host(node, group) => return self.host(node, group),
             Relief::Quick(node) => self.slow[node] = false,
+            Relief::Room(node) => self.make_room(node),
             _ => {}
         }
         let calm = self.calm.is_some();
@@ -306,7 +310,7 @@ impl Cluster {
             let groups = self.options.groups.iter().filter(|_| self.options.disks.is_some());
             let stateless = groups.filter(|group| group.options.style == Style::Stateless);
             // What is deployed late was not there for those who called before (seed 845).
-            let deployed = self.deploying.is_some().then(|| &self.options.groups[0]);
+            let deployed = self.deployed();
             let mut gone: Vec<&str> =
                 stateless.chain(deployed).map(|group| group.name.as_str()).collect();
             // Nor has the call of a group that calls one of them a reply (seed 48093).

@@ -113,6 +113,10 @@ impl Cluster {
         self.summary.demotions += 1;
         self.executors[node].remove(&group);
         self.watch.promise.unhosted(group, self.fabric.member(node));
+        // Of a deployed one the node sees to that, as the book says.
+        if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) {
+            return;
+        }
         let index = self.options.groups.iter().position(|plan| GroupId::of(&plan.name) == group);
         let soon = self.hangs.span(Duration::from_millis(1), Duration::from_millis(60));
         let index = index.expect("a group of this world");

@@ -1,8 +1,8 @@
 //! What nodes put out.
 
 use engine::{Command, Event, Output, Stack};
-use wire::Member;
 use wire::system::MANAGER_ID;
+use wire::{GroupId, Member};
 
 use super::Cluster;
 use crate::check::{Verdict, bounded};
@@ -39,7 +39,7 @@ impl Cluster {
             }
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
             Output::Close { caller } => self.close_from_node(node, caller),
-            Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command),
+            Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command)?,
             Output::Run { group, command } => {
                 match command {
                     Command::Execute { .. } => {
@@ -68,8 +68,7 @@ impl Cluster {
             }
             Output::Replace(group) => self.replace(node, group),
             Output::Revive(group) => self.revive(node, group)?,
-            // Its records stay, and mean nothing.
-            Output::Forget(_) => {}
+            Output::Forget(group) => self.forget_kept(node, group),
             Output::Bench(result) => self.benched(result)?,
             Output::Moved { group, to, outcome } => {
                 self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));
@@ -105,6 +104,11 @@ impl Cluster {
         }
         self.watch.event(me, &event)?;
         match event {
+            Event::View { group, view, .. }
+                if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) =>
+            {
+                self.script.iter_mut().for_each(|script| script.view(group, view));
+            }
             Event::Ranked { group, .. } => self.ranked(me, group)?,
             Event::Quorum { quorate: true, .. } => self.formed = now,
             Event::Left => self.left(node),

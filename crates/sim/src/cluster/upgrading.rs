@@ -17,7 +17,7 @@ const WAIT: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_millis(300);
 
 /// How the command of a program ends that never serves.
-const BROKEN: &str = "broken";
+pub(super) const BROKEN: &str = "broken";
 
 /// The programs that people deploy.
 #[derive(Default)]
@@ -39,6 +39,11 @@ impl Versions {
         // What is broken is not deployed once more.
         self.former = self.now.take().filter(|now| !now.ends_with(BROKEN));
         self.now = new;
+    }
+
+    /// This one.
+    pub fn set(&mut self, program: &str) {
+        self.former = self.now.replace(program.into());
     }
 
     pub fn command(&self) -> Vec<String> {

@@ -86,6 +86,13 @@ impl Disk {
         there
     }
 
+    /// This bit is of what was written last, and synced.
+    pub fn is_recent(&self, (name, at, _): Rot) -> bool {
+        self.recent
+            .iter()
+            .any(|(file, offset, length)| *file == name && (*offset..offset + length).contains(&at))
+    }
+
     /// What a file holds.
     pub fn content(&self, name: FileName) -> Option<Vec<u8>> {
         self.names.get(&name).map(|&number| self.files[&number].shown.clone())

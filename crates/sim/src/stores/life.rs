@@ -5,6 +5,7 @@ use wire::Duration;
 
 use super::options::End;
 use super::{Harm, PROPERTY, ROOM, WITHIN, World};
+use crate::check::decay::befits;
 use crate::check::{Verdict, demand};
 use crate::disk::{Disk, Troubles};
 use crate::oracle::log::Leniency;
@@ -199,17 +200,5 @@ impl World {
             format!("{} segments, and no snapshot is asked for", self.disk.segments())
         })?;
         demand(reserved, "liveness", || "the reserve is not made whole".into())
-    }
-}
-
-/// Whether this error tells of a bit that rotted in this file.
-fn befits(error: &OpenError, rotten: FileName) -> bool {
-    match (error, rotten) {
-        (OpenError::Damaged { .. }, FileName::Segment(_)) => true,
-        (OpenError::Lost { file, .. }, FileName::Snapshot(_) | FileName::Segment(_)) => {
-            *file == rotten
-        }
-        (OpenError::Manifest | OpenError::Version { .. }, FileName::Manifest) => true,
-        _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Upgrades in the small world: programs change over one by one, some of the new ones do not serve, and nodes die meanwhile.
 
 use super::*;
-use steadfast_manager::book::Undone;
+use steadfast_manager::book::{Placed, Undone};
 
 /// The program of another version.
 fn version(name: &str) -> Program {
@@ -211,4 +211,36 @@ fn another_waits_for_the_first_and_the_former_takes_it_back() {
 
     let alone = Deployment { replicas: 1, ..other("./new") };
     assert_eq!(world.say(Command::Deploy(alone)), Err(Refusal::Alone("g1".into())));
+}
+
+/// Simulator world `interruptions`, seed 7: the only one that ran the former program died while the new one was being taken back, and all
+/// others began with the new one, in turn.
+#[test]
+fn what_is_taken_back_is_begun_nowhere_else() {
+    let mut world = settled();
+    world.say(Command::Deploy(other("./new"))).unwrap();
+    while world.book.of("g1").unwrap().upgrade.as_ref().unwrap().under_way.is_none() {
+        world.tick(TICK);
+    }
+    let placed = world.book.of("g1").unwrap().clone();
+    let node = placed.upgrade.as_ref().unwrap().under_way.unwrap();
+    let place = |placed: &Placed, on: Vec<NodeId>| Command::Place {
+        group: "g1".into(),
+        number: placed.number,
+        on,
+        filled: false,
+    };
+    let fresh = (1..).map(NodeId).find(|node| !placed.on.contains(node)).unwrap();
+    let on = [&placed.on[..], &[fresh]].concat();
+    world.say(place(&placed, on.clone())).unwrap();
+    let before = world.book.of("g1").unwrap().clone();
+    assert_eq!(before.program(fresh), &deployment("g1", 3).program, "not the new one");
+    world.say(place(&before, placed.on.clone())).unwrap();
+    let number = world.book.of("g1").unwrap().number;
+    world.say(Command::Failing { group: "g1".into(), number, node }).unwrap();
+    let back = world.book.of("g1").unwrap().clone();
+    assert_eq!(back.program(node), &version("./new"), "its turn has not come");
+    world.say(place(&back, on)).unwrap();
+    let after = world.book.of("g1").unwrap();
+    assert_eq!(after.program(fresh), &deployment("g1", 3).program, "not that one");
 }
