@@ -440,7 +440,8 @@ impl Replica {
     /// A component is installed that holds all that was ordered before.
     pub(crate) fn in_new_component(&mut self) {
         self.calls.renumber();
-        self.lead.in_new_component();
+        // The service of a cold passive group's former primary ends with the component.
+        self.lead.in_new_component(self.cold.is_some());
         self.renumber_log();
         for waiting in &mut self.waiting {
             if let Waiting::NestedEnd(_, sequence) = waiting {

@@ -340,8 +340,11 @@ impl Lead {
         }
     }
 
-    /// A component begins: what was handed in before has its place, or is lost.
-    pub(super) fn in_new_component(&mut self) {
+    /// A component begins: what was handed in before has its place, or is lost. `anew`: no former leader goes on.
+    pub(super) fn in_new_component(&mut self, anew: bool) {
+        if anew {
+            self.former.clear();
+        }
         self.word = Word::None;
         self.cautious.values_mut().for_each(|sequence| *sequence = 0);
     }
