@@ -6,8 +6,8 @@ use crate::tally::Verdict;
 use alloc::vec;
 use wire::limits::MAX_WAITING;
 use wire::ordered::{
-    Change, KeptReply, Ordered, Place, PrimaryChunk, Progress, Told, Update, UpdateEntry,
-    UpdateHead,
+    Change, KeptReply, NestedEnd, Ordered, Place, PrimaryChunk, Progress, Told, Update,
+    UpdateEntry, UpdateHead,
 };
 use wire::{Duration, Incarnation, Member, MethodId, NodeId};
 
