@@ -121,7 +121,8 @@ fn what_takes_a_shared_reference_is_read_without_ordering() {
     }
     let stale = account.reading(Reading::Stale(LONG));
     assert_eq!(stale.balance(), Ok(5));
-    assert_eq!(nodes[0].status().ring.delivered, before);
+    // That the payment was executed may be told meanwhile.
+    assert!(nodes[0].status().ring.delivered <= before + 1);
     assert_eq!(executed(&nodes[0]), Some(1), "reads are in no history");
     // The node does not believe the client that a method changes nothing.
     let body = bytes::Bytes::from_static(b"[7]");

@@ -83,8 +83,8 @@ fn a_program_is_run_looked_at_killed_and_stopped_by_hand() {
     assert_eq!(one["last_exit"], "signal: 9 (SIGKILL)");
     let text = out(&ask(&daemon, &["programs"], &[]));
     assert!(text.contains("attached") && text.contains("1 restart, last end: signal: 9"), "{text}");
-    // It was the group's only replica: the sum is gone with it.
-    assert_eq!(out(&daemon.call(&["own", "add", "[6]"])), "6\n");
+    // It was the group's only replica: its node has kept what the sum follows from.
+    assert_eq!(out(&daemon.call(&["own", "add", "[6]"])), "11\n");
 
     let again = ask(&daemon, &["run", "--group", "own"], &serve);
     assert!(refused(&again).contains("steadfast programs stop own"));
