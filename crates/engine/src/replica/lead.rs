@@ -376,7 +376,8 @@ impl Lead {
     /// What is tried where this holds has killed who tried it: it would have said otherwise before it answered anybody.
     fn end_trial(&mut self, is_gone: impl Fn(NodeId) -> bool) -> Option<u64> {
         let (number, trial) = self.trial.take_if(|(_, trial)| is_gone(trial.node))?;
-        self.suspects.died_in_trial(number, trial, self.leader);
+        let arrived = self.unproven.front().copied().unwrap_or(u64::MAX);
+        self.suspects.died_in_trial((number, arrived), trial, self.leader);
         Some(number)
     }
 

@@ -51,19 +51,20 @@ impl Replica {
         log: Vec<Bytes>,
         effects: &mut Vec<Effect>,
     ) {
-        self.recall(now, state, (log, Vec::new()), effects);
+        self.recollect(now, &log, true);
+        // Whoever was given this is gone, and may have died of it.
+        self.lead.suspect_all();
+        self.begin_again(state, Vec::new(), effects);
     }
 
     /// The service begins with this state, or its initial one, and is given what was taken since; and then what waits behind that.
-    fn recall(
+    fn begin_again(
         &mut self,
-        now: Time,
         state: Option<Bytes>,
-        (log, behind): (Vec<Bytes>, Vec<Waiting>),
+        behind: Vec<Waiting>,
         effects: &mut Vec<Effect>,
     ) {
         self.mode = Mode::Recalling { head: None };
-        self.recollect(now, &log);
         self.waiting.extend(behind);
         let Some(state) = state else {
             self.begin_to_vote(effects);
@@ -148,13 +149,16 @@ impl Replica {
         (self.serving, self.reading) = served;
         self.lead = lead;
         self.lead.go_on_from(0);
-        self.recall(now, state, (log, behind), effects);
+        // Who died of what is known in this life.
+        self.recollect(now, &log, false);
+        self.begin_again(state, behind, effects);
         self.style = style;
     }
 
     /// What the replica took, as it was delivered, is to be executed again as far as it is known that it can be. What the log tells of that
     /// counts before all else: the last call of the log may be known by nobody to have been executed.
-    fn recollect(&mut self, now: Time, log: &[Bytes]) {
+    /// `trials`: and whoever tried a call has died of it.
+    fn recollect(&mut self, now: Time, log: &[Bytes], trials: bool) {
         let (arrived, mut proven) = (self.lead.arrived(), 0);
         for payload in log {
             match Ordered::decode(payload) {
@@ -176,7 +180,7 @@ impl Replica {
                 Ok(Ordered::NestedEnd(end)) => self.waiting.push_back(Waiting::NestedEnd(end, 0)),
                 Ok(Ordered::Progress(Progress { executed, trial, .. })) => {
                     proven = executed.max(proven);
-                    self.lead.progress(executed, trial, false, 0);
+                    self.lead.progress(executed, trial.filter(|_| trials), false, 0);
                 }
                 Ok(Ordered::Poisoned(Poisoned { number, nodes, .. })) => {
                     self.lead.condemn_again(number, nodes, proven);
@@ -185,7 +189,6 @@ impl Replica {
                 _ => {}
             }
         }
-        self.lead.suspect_all();
         self.recalled = self.waiting.len();
     }
 }

@@ -459,12 +459,14 @@ impl<O: Ordering> Stack<O> {
     /// whom their clients ask meanwhile (simulator seed 579868). What was given to it without a place nobody else has: their clients are told, who would
     /// otherwise wait here for what never comes (seed 376321).
     pub(super) fn lose_calls(&mut self, group: GroupId) {
-        for call in self.callers.of_group(group) {
-            match self.callers.get(&call).map(|waiting| &waiting.stage) {
-                Some(Stage::Delivered { .. }) => self.callers.park(&call),
-                Some(Stage::Serving) => self.conclude(call, Outcome::Gone),
-                _ => {}
-            }
+        self.callers.of_group(group).into_iter().for_each(|call| self.lose_call(call));
+    }
+
+    fn lose_call(&mut self, call: Call) {
+        match self.callers.get(&call).map(|waiting| &waiting.stage) {
+            Some(Stage::Delivered { .. }) => self.callers.park(&call),
+            Some(Stage::Serving) => self.conclude(call, Outcome::Gone),
+            _ => {}
         }
     }
 
@@ -481,7 +483,13 @@ impl<O: Ordering> Stack<O> {
                 self.conclude(call, Outcome::Gone);
             }
         }
-        self.lose_calls(group);
+        // What was executed is answered when it is held.
+        for call in self.callers.of_group(group) {
+            let answered = self.callers.get(&call).is_some_and(|it| it.outcome.is_some());
+            if !answered {
+                self.lose_call(call);
+            }
+        }
     }
 
     fn refuse(&mut self, caller: Caller, request: &Request, refusal: Refusal, reason: String) {

@@ -146,8 +146,8 @@ impl<O: Ordering> Stack<O> {
             hosted.died = Some(died);
             self.with_replica(now, group, |replica, effects| replica.idle(effects));
             self.take_back(now);
-            self.unhost(now, group);
             self.send_on(group);
+            self.unhost(now, group);
         }
     }
 

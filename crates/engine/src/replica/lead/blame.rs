@@ -74,8 +74,20 @@ impl Suspects {
     }
 
     /// A service died while it tried this call, alone.
-    pub(super) fn died_in_trial(&mut self, number: u64, trial: Trial, leader: Option<Member>) {
-        let Trial { node, mut deaths, answered, .. } = trial;
+    /// `arrived`: when the call did.
+    pub(super) fn died_in_trial(
+        &mut self,
+        (number, arrived): (u64, u64),
+        trial: Trial,
+        leader: Option<Member>,
+    ) {
+        let Trial { node, mut deaths, mut answered, .. } = trial;
+        // What was found out since the trial was asked for counts as well.
+        if let Some(blame) = self.blame(number, arrived).filter(|it| it.deaths.len() > deaths.len())
+        {
+            deaths = blame.deaths.clone();
+            answered |= blame.answered;
+        }
         if deaths.len() < MAX_DEATHS {
             deaths.push(node);
         }

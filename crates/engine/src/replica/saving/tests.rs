@@ -32,6 +32,8 @@ fn request(number: u64) -> Request {
 
 fn begun() -> Replica {
     let mut replica = Replica::new(GroupId(1), Style::SemiActive, false, Planted::default());
+    let me = wire::Member { node: wire::NodeId(1), incarnation: wire::Incarnation(1) };
+    replica.led_by(me, &[me], &mut Vec::new());
     replica.begin(&mut Vec::new());
     replica
 }
