@@ -3,6 +3,7 @@
 //! ```text
 //! {"status":{}}                                    -> Status
 //! {"state":{"group":"x","bytes":true}}             -> StateAnswer; without bytes only the digest
+//! {"poisoned":{"group":"x"}}                       -> PoisonedAnswer
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
 //! {"move":{"group":"x","to":2}}                   -> MoveAnswer
@@ -23,7 +24,8 @@
 //!
 //! - here: what is asked and answered
 //! - `admin/server.rs`: the node's side; `admin/client.rs`: the other one
-//! - `admin/stream.rs`: a connection of either; `admin/bench.rs`: benchmarks; `admin/backup.rs`: states that people keep
+//! - `admin/stream.rs`: a connection of either; `admin/bench.rs`: benchmarks; `admin/backup.rs`: states that people keep; `admin/poisoned.rs`:
+//!   calls that services died of
 
 use std::fmt::Write as _;
 
@@ -42,11 +44,13 @@ use crate::programs::ProgramConfig;
 mod backup;
 mod bench;
 mod client;
+mod poisoned;
 mod server;
 mod stream;
 
 pub use backup::{RestoreAnswer, SaveAnswer};
 pub use client::{AdminError, Client, Events};
+pub use poisoned::{PoisonedAnswer, PoisonedCall};
 pub(crate) use server::Admin;
 
 /// A request.
@@ -62,6 +66,11 @@ pub enum Request {
         /// The state itself is wanted, not only its digest.
         #[serde(default = "yes")]
         bytes: bool,
+    },
+    /// Which calls did the group's services die of?
+    Poisoned {
+        /// The group's name.
+        group: String,
     },
     /// What has happened? The last events; then the connection ends, or goes on with what follows.
     Events {

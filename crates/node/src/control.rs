@@ -14,7 +14,7 @@ use manager::placement::preview;
 use wire::ordered::{Style, Usage};
 use wire::{Duration, GroupId, Member, NodeId, Time, ViewNumber};
 
-use crate::admin::KeyAsk;
+use crate::admin::{KeyAsk, PoisonedCall};
 use crate::bench::{Ask, Progress};
 use crate::deployments::{DeploymentsStatus, SeatStatus};
 use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
@@ -134,6 +134,10 @@ impl Control {
 
     pub fn state(&self, group: &str) -> Result<Vec<u8>, HostError> {
         self.ask(STATE_WITHIN, |reply| Order::State { name: group.into(), reply })?
+    }
+
+    pub fn poisoned(&self, group: &str) -> Result<Vec<PoisonedCall>, HostError> {
+        self.ask(ANSWER_WITHIN, |reply| Order::Poisoned { name: group.into(), reply })?
     }
 
     pub fn status(&self) -> Status {

@@ -72,7 +72,7 @@ pub use registering::RegistryStatus;
 pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
-    HostStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus,
-    NodeLinks, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus, SealCounters,
-    SealStatus, Status, StorageStatus, TlsStatus,
+    HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus,
+    NestedStatus, NodeLinks, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus,
+    SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
 };

@@ -17,7 +17,7 @@ use wire::ordered::{Durability, GroupOptions, Style};
 use wire::system::{MANAGER, REGISTRY};
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
-use crate::admin::Admin;
+use crate::admin::{Admin, PoisonedCall};
 use crate::backups::Backup;
 use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
@@ -404,6 +404,15 @@ impl Node {
     /// There is no replica here, it cannot give its state, or the node has stopped.
     pub fn state(&self, group: &str) -> Result<Vec<u8>, HostError> {
         self.control.state(group)
+    }
+
+    /// The calls that services of this group died of, and that nobody executes, as this node's replica has them: what
+    /// `steadfast poisoned` shows.
+    ///
+    /// # Errors
+    /// There is no replica here, or the node has stopped.
+    pub fn poisoned(&self, group: &str) -> Result<Vec<PoisonedCall>, HostError> {
+        self.control.poisoned(group)
     }
 
     /// Stops: hands primaries over, leaves the ring, closes all sockets. Bounded in time.

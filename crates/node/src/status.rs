@@ -21,7 +21,7 @@ mod storage;
 pub use counters::{Counters, HandshakeCounters, MalformedCounters};
 pub use exclusion::{ChargeStatus, ExclusionStatus};
 pub(crate) use exclusion::{SLOW_REMEDY, owed};
-pub use group::{GroupStatus, LogStatus, ReplicaStatus};
+pub use group::{GroupStatus, JournalStatus, LogStatus, ReplicaStatus};
 pub(crate) use host::hosts;
 pub use host::{HostStatus, ManagerStatus, ReplicaUse};
 pub use nested::NestedStatus;

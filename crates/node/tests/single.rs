@@ -128,6 +128,11 @@ fn the_admin_socket_tells_what_the_node_knows() {
     let refused = client.state("other").unwrap_err().to_string();
     assert!(refused.contains("hosts no replica of group \"other\""), "{refused}");
 
+    let poisoned = client.poisoned("journal").unwrap();
+    assert_eq!((poisoned.node, poisoned.calls.len()), (node.id(), 0));
+    let refused = client.poisoned("other").unwrap_err().to_string();
+    assert!(refused.contains("hosts no replica of group \"other\""), "{refused}");
+
     let past = admin::Client::connect(&path).unwrap().events(false, false).unwrap();
     let past: Vec<_> = past.map(Result::unwrap).collect();
     assert!(past.iter().any(|record| matches!(

@@ -119,11 +119,11 @@ pub mod status {
     pub use node::realtime::{Grant, RealtimeStatus};
     pub use node::{
         BufferStatus, ChargeStatus, Counters, DeploymentStatus, DeploymentsStatus, ExclusionStatus,
-        Explanation, Fill, GroupStatus, HandshakeCounters, HostStatus, IfLost, KeyChange,
-        LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus, NodeDeployed,
-        NodeLinks, OwnTime, ProgramState, ProgramStatus, RegistryStatus, ReplicaStatus, ReplicaUse,
-        RingStatus, SealCounters, SealStatus, SeatStatus, Standing, Status, StorageStatus,
-        TlsStatus, explain,
+        Explanation, Fill, GroupStatus, HandshakeCounters, HostStatus, IfLost, JournalStatus,
+        KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus,
+        NodeDeployed, NodeLinks, OwnTime, ProgramState, ProgramStatus, RegistryStatus,
+        ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, SeatStatus, Standing,
+        Status, StorageStatus, TlsStatus, explain,
     };
 }
 

@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, call, deploy, deployments, doctor, drain, events, explain, hand_over, init, key, node,
-    nodes, programs, registry, replica, run, state, status, style, targets,
+    nodes, poisoned, programs, registry, replica, run, state, status, style, targets,
 };
 
 const EXAMPLES: &str = "\
@@ -26,6 +26,8 @@ Examples:
       steadfast status --config node.toml
       steadfast events --follow --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
+  See which calls ended the services that executed them:
+      steadfast poisoned counter --config node.toml
   Move a group's primary to another node, while it is being called:
       steadfast move counter --to 2 --config node.toml
   See what hosts have to do, and who takes over from a group's primary, and why:
@@ -73,6 +75,7 @@ enum Command {
     Targets(targets::Args),
     Explain(explain::Args),
     Events(events::Args),
+    Poisoned(poisoned::Args),
     Call(call::Args),
     Move(hand_over::Args),
     Style(style::Args),
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Command::Targets(args) => targets::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Events(args) => events::run(&args),
+        Command::Poisoned(args) => poisoned::run(&args),
         Command::Call(args) => call::run(&args),
         Command::Move(args) => hand_over::run(&args),
         Command::Style(args) => style::run(&args),

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::ordered::{Died, Ordered, Poisoned, Progress, Trial};
+use wire::ordered::{Died, Ordered, Poison, Poisoned, Progress, Trial};
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
 use super::Stack;
@@ -239,6 +239,11 @@ impl<O: Ordering> Stack<O> {
     /// This node's replica of the group keeps nothing back from its service.
     pub fn has_followed(&self, group: GroupId) -> bool {
         self.hosted.get(&group).is_none_or(|hosted| hosted.replica.has_followed())
+    }
+
+    /// The calls of the group's history that services died of, the oldest first, as this node's replica has them.
+    pub fn poisoned(&self, group: GroupId) -> Option<&[Poison]> {
+        Some(self.hosted.get(&group)?.replica.poisons())
     }
 
     /// What this node's replica of the group knows of who executes first, for whoever looks for a fault.

@@ -1,6 +1,7 @@
 //! Requests that kill whoever executes them.
 
 use steadfast_engine::Event;
+use wire::GroupId;
 use wire::client::{Outcome, Refusal};
 use wire::ordered::{GroupOptions, Style};
 
@@ -76,6 +77,9 @@ fn a_request_that_ends_programs_ends_two_and_is_refused() {
         cluster.run_for(ms(5));
         for node in [1, 2, 3] {
             assert_eq!(cluster.state(node, "log"), ["a", "b", "c"], "{style} at {node}");
+            let poisons = cluster.node(node).poisoned(GroupId::of("log")).expect("it is hosted");
+            let kept: Vec<_> = poisons.iter().map(|it| (it.number, &it.body[..])).collect();
+            assert_eq!(kept, [(2, &b"die"[..])], "{style} at {node}");
         }
         let told = |event: &Event| matches!(event, Event::Poisoned { .. });
         assert!(cluster.told(3, told), "{style}");

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use super::bench::Line;
 use super::stream::{Distrusted, Stream, Tls};
 use super::{
-    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, Refused, Request, RestoreAnswer,
-    RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
+    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, PoisonedAnswer, Refused, Request,
+    RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
 };
 use wire::NodeId;
 use wire::ordered::Style;
@@ -154,6 +154,14 @@ impl Client {
     /// It has none, or the connection broke.
     pub fn digest(&mut self, group: &str) -> Result<StateAnswer, AdminError> {
         self.ask(&Request::State { group: group.into(), bytes: false })
+    }
+
+    /// The calls that services of a group died of, as the node's replica has them.
+    ///
+    /// # Errors
+    /// It has none, or the connection broke.
+    pub fn poisoned(&mut self, group: &str) -> Result<PoisonedAnswer, AdminError> {
+        self.ask(&Request::Poisoned { group: group.into() })
     }
 
     /// Has the node run a program, and waits until it serves or has failed to: up to some forty seconds,

@@ -22,8 +22,8 @@ use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
 use super::stream::{Closer, Stream, Tls, listen_privately};
 use super::{
-    DeployAnswer, DoneAnswer, KeyAnswer, MoveAnswer, Refused, Request, RestyleAnswer, StateAnswer,
-    StopAnswer, digest, hex,
+    DeployAnswer, DoneAnswer, KeyAnswer, MoveAnswer, PoisonedAnswer, Refused, Request,
+    RestyleAnswer, StateAnswer, StopAnswer, digest, hex,
 };
 use crate::control::Control;
 use crate::error::StartError;
@@ -255,6 +255,12 @@ impl Server {
                     let (node, digest) = (control.me.node, digest(&state));
                     let bytes = state.len();
                     answer(stream, &StateAnswer { node, group, bytes, digest, state_hex })
+                }
+                Err(error) => answer(stream, &Refused { error: error.to_string() }),
+            },
+            Request::Poisoned { group } => match control.poisoned(&group) {
+                Ok(calls) => {
+                    answer(stream, &PoisonedAnswer { node: control.me.node, group, calls })
                 }
                 Err(error) => answer(stream, &Refused { error: error.to_string() }),
             },

@@ -12,7 +12,7 @@ use wire::ordered::{GroupOptions, Style, Usage};
 use wire::{NodeId, ViewNumber};
 
 use super::backups::BackupOrder;
-use crate::admin::KeyAsk;
+use crate::admin::{KeyAsk, PoisonedCall};
 use crate::error::{HostError, MoveError, RestyleError};
 use crate::events::{Interest, Stamped};
 use crate::executor::{Executor, Report, StateReply};
@@ -63,6 +63,10 @@ pub(crate) enum Order {
     State {
         name: String,
         reply: StateReply,
+    },
+    Poisoned {
+        name: String,
+        reply: SyncSender<Result<Vec<PoisonedCall>, HostError>>,
     },
     Status {
         reply: SyncSender<Status>,

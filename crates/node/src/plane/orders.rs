@@ -5,7 +5,7 @@ use manager::Wish;
 use wire::{Duration, GroupId, Time};
 
 use super::{Keeping, Order, Plane, Stop};
-use crate::admin::KeyAsk;
+use crate::admin::{KeyAsk, PoisonedCall};
 use crate::error::HostError;
 use crate::executor::{Asked, Done, Report};
 use crate::keeper;
@@ -80,6 +80,11 @@ impl Plane {
                     let _ = reply.try_send(Err(HostError::NotHosted(name)));
                 }
             },
+            Order::Poisoned { name, reply } => {
+                let poisons = self.stack.poisoned(GroupId::of(&name));
+                let calls = poisons.map(|poisons| poisons.iter().map(PoisonedCall::from).collect());
+                let _ = reply.try_send(calls.ok_or(HostError::NotHosted(name)));
+            }
             Order::Status { reply } => {
                 let _ = reply.try_send(self.status());
             }

@@ -16,6 +16,7 @@ pub mod key;
 pub mod node;
 pub mod nodes;
 mod notify;
+pub mod poisoned;
 pub mod programs;
 pub mod registry;
 pub mod replica;

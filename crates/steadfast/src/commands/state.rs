@@ -11,6 +11,7 @@ use clap::Subcommand;
 
 use super::at::At;
 use super::{Failure, finish, print};
+pub(super) use file::moment;
 use file::{Summary, read};
 
 const EXAMPLES: &str = "\

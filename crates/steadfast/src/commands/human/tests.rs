@@ -28,6 +28,7 @@ fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
         hung: false,
         depositor: None,
         log: None,
+        journal: None,
     }
 }
 

@@ -110,7 +110,7 @@ impl Summary {
 }
 
 /// Microseconds since 1970 as people write it, in UTC.
-fn moment(micros: u64) -> String {
+pub fn moment(micros: u64) -> String {
     let seconds = micros / 1_000_000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = date(days);

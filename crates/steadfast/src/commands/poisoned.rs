@@ -1,0 +1,196 @@
+//! `steadfast poisoned`: the calls that a group's services died of.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use steadfast::NodeId;
+use steadfast::admin::{PoisonedAnswer, PoisonedCall};
+use steadfast::status::GroupStatus;
+
+use super::at::At;
+use super::state::moment;
+use super::{Failure, finish, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast poisoned counter                     as this host's node has them
+  steadfast poisoned counter --connect 10.0.0.2:7101 --tls plant/admin-ops
+  steadfast poisoned counter --config node.toml --json | jq -r '.calls[-1].arguments_hex' | xxd -r -p
+
+When two services have died of a call, no replica executes it any more. It has changed nothing, and its caller is told
+`Refused: Poisoned`. The last 64 such calls of a group are kept, with the first 64 KiB of their arguments (`truncated` says that
+there were more). They are part of the group's state, so any node with a replica that has the state can be asked. A backup of a
+cold passive group knows what was in the last checkpoint: there, ask the primary's node.
+
+What to do: look at what was asked for, at the logs of the named nodes, and mend the service before it is sent again.
+
+A method is known by its id only: the one that clients compute of its name. Arguments are JSON, or what the client's stub
+writes: postcard from Rust.
+
+Exit codes:
+  0  these are all, or there are none
+  1  it is not known: standard error says why, and what to do
+  2  the command line or the configuration is wrong";
+
+/// Lists the calls of a group that ended the services that executed them.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The group; `steadfast status` lists them.
+    group: String,
+    #[command(flatten)]
+    at: At,
+    /// One JSON object instead of a text for people, with the arguments.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(show(args))
+}
+
+fn show(args: &Args) -> Result<(), Failure> {
+    let mut node = args.at.connect()?;
+    let status = node.status().map_err(Failure::failed)?;
+    knows(status.node, &status.groups, &args.group)?;
+    let answer = node.poisoned(&args.group).map_err(Failure::failed)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&answer).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&text(&answer))
+}
+
+/// The node has the group's state; else who has it is named.
+fn knows(node: NodeId, groups: &[GroupStatus], name: &str) -> Result<(), Failure> {
+    let group = groups.iter().find(|group| group.name == name).ok_or_else(|| {
+        Failure::Failed(format!(
+            "the cluster has no group {name}: `steadfast status` lists the groups"
+        ))
+    })?;
+    let synced = || group.replicas.iter().filter(|replica| replica.synced);
+    if synced().any(|replica| replica.node == node) {
+        return Ok(());
+    }
+    let others: Vec<NodeId> = synced().map(|replica| replica.node).collect();
+    let remedy = match &others[..] {
+        [] => "no node has it: start the nodes and programs of its replicas".to_owned(),
+        others => format!(
+            "ask {}, with `--admin PATH` on its host or `--connect HOST:PORT --tls DIR`",
+            list(others, " or ")
+        ),
+    };
+    Err(Failure::Failed(format!("{node} has no replica with the state of {name}; {remedy}")))
+}
+
+fn text(answer: &PoisonedAnswer) -> String {
+    let PoisonedAnswer { node, group, calls } = answer;
+    if calls.is_empty() {
+        return format!("{group}: no call ended its services, as {node} knows\n");
+    }
+    let mut text = format!("{group}: calls that ended its services, as {node} knows:\n");
+    let heads = ["NUMBER", "CLIENT", "CALL", "METHOD", "TIME (UTC)", "DIED AT", "ARGUMENTS"];
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(calls.iter().map(row));
+    let widths: [usize; 7] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].len()).max().unwrap_or_default()
+    });
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "  {cell:<width$}");
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+fn row(call: &PoisonedCall) -> [String; 7] {
+    let form = if call.json { "JSON" } else { "binary" };
+    [
+        call.number.to_string(),
+        call.client.to_string(),
+        call.call.to_string(),
+        call.method.to_string(),
+        moment(call.time.0 / 1_000),
+        list(&call.nodes, " "),
+        format!("{} bytes, {form}", call.size),
+    ]
+}
+
+fn list(nodes: &[NodeId], between: &str) -> String {
+    let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    names.join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use steadfast::{ClientId, MethodId, Time};
+
+    use super::*;
+
+    fn answer(calls: Vec<PoisonedCall>) -> PoisonedAnswer {
+        PoisonedAnswer { node: NodeId(2), group: "counter".into(), calls }
+    }
+
+    #[test]
+    fn each_call_has_a_line() {
+        let first = PoisonedCall {
+            number: 5,
+            client: ClientId(7),
+            call: 9,
+            method: MethodId(3),
+            json: true,
+            time: Time(1_795_572_000_123_456_789),
+            nodes: vec![NodeId(1), NodeId(3)],
+            size: 3,
+            truncated: false,
+            arguments_hex: "5b315d".into(),
+        };
+        let nodes = vec![NodeId(1), NodeId(2), NodeId(1)];
+        let second = PoisonedCall {
+            number: 1_234_567,
+            json: false,
+            size: 100_000,
+            truncated: true,
+            nodes,
+            ..first.clone()
+        };
+        expect![[r#"
+            counter: calls that ended its services, as n2 knows:
+              NUMBER   CLIENT             CALL  METHOD     TIME (UTC)            DIED AT   ARGUMENTS
+              5        c0000000000000007  9     m00000003  2026-11-25T02:00:00Z  n1 n3     3 bytes, JSON
+              1234567  c0000000000000007  9     m00000003  2026-11-25T02:00:00Z  n1 n2 n1  100000 bytes, binary
+        "#]].assert_eq(&text(&answer(vec![first, second])));
+    }
+
+    #[test]
+    fn none_is_said_in_words() {
+        expect![[r"
+            counter: no call ended its services, as n2 knows
+        "]]
+        .assert_eq(&text(&answer(Vec::new())));
+    }
+
+    #[test]
+    fn who_does_not_know_names_who_does() {
+        let replica = |node: u32, synced: bool| serde_json::json!({ "node": node, "incarnation": 1, "synced": synced });
+        let group: GroupStatus = serde_json::from_value(serde_json::json!({
+            "name": "counter", "style": "semi-active", "hold": "majority", "view": 3,
+            "primary": null, "sessions": null, "executed": null,
+            "replicas": [replica(1, true), replica(2, false), replica(3, true)],
+        }))
+        .expect("a group's status");
+        let ask = |node, name| knows(NodeId(node), std::slice::from_ref(&group), name);
+        assert_eq!(ask(1, "counter"), Ok(()));
+        for node in [2, 4] {
+            let Err(Failure::Failed(why)) = ask(node, "counter") else { panic!("n{node} knows") };
+            assert!(why.contains("ask n1 or n3, with"), "{why}");
+        }
+        let Err(Failure::Failed(why)) = ask(1, "other") else { panic!("no such group") };
+        assert!(why.contains("`steadfast status` lists the groups"), "{why}");
+    }
+}
