@@ -5,6 +5,7 @@
 //! to the next: `directory/passage.rs`. Groups that begin with a state that somebody has: `directory/deposits.rs`.
 
 mod deposits;
+mod going;
 mod passage;
 
 use alloc::collections::BTreeMap;
@@ -293,25 +294,6 @@ impl Directory {
         Change::View
     }
 
-    /// The replica on `member` alone has the state, and its service is to begin anew from what its node has kept. Who is being given the
-    /// state is given it anew.
-    pub(crate) fn stay(&mut self, member: Member, id: GroupId) -> Change {
-        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
-        if group.replicas.len() == 1 {
-            return Change::None;
-        }
-        group.advance();
-        let transfer = group.transfer();
-        for replica in &mut group.replicas {
-            if let State::Unsynced { donor, .. } = replica.state
-                && donor == Some(member)
-            {
-                replica.state = State::Unsynced { transfer, donor };
-            }
-        }
-        Change::View
-    }
-
     /// The group is gone.
     fn end(&mut self, id: GroupId) -> Change {
         let Some(group) = self.groups.remove(&id) else { return Change::None };
@@ -320,34 +302,6 @@ impl Directory {
         }
         self.ended.insert(id, group.view);
         Change::Removed
-    }
-
-    /// The replica on `member` goes, unless it is needed, and comes anew.
-    pub(crate) fn come_anew(&mut self, member: Member, id: GroupId) -> Change {
-        let there = self.get(id).is_some_and(|group| group.replica(member).is_some());
-        let change = if there { self.leave(member, id) } else { Change::None };
-        if change == Change::View
-            && let Some(group) = self.groups.get_mut(&id)
-        {
-            group.await_again(member);
-        }
-        change
-    }
-
-    /// The replica on `member` is taken out: it is not to be relied upon, so it is not asked what it has.
-    pub(crate) fn expel(&mut self, member: Member, id: GroupId) -> Change {
-        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
-        if group.replica(member).is_none() || group.replicas.len() == 1 {
-            return Change::None;
-        }
-        if group.synced().any(|synced| synced == member) {
-            group.floor = group.last;
-        }
-        group.replicas.retain(|replica| replica.member != member);
-        group.await_again(member);
-        group.advance();
-        group.renew_transfers();
-        Change::View
     }
 
     /// The replica on `member` has the state that `transfer` brought.

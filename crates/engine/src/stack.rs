@@ -16,7 +16,7 @@
 //! - `stack/votes.rs`: voting groups
 //! - `stack/bench.rs`: benchmarks
 //! - `stack/keys.rs`: the keys that seal datagrams
-//! - `stack/storage.rs`: groups on disk
+//! - `stack/storage.rs`: groups on disk; `stack/status.rs`: what people are told
 //! - `stack/saving.rs`, `stack/restoring.rs`: states that people keep
 
 mod bench;
@@ -38,6 +38,7 @@ mod restoring;
 mod restyle;
 mod saving;
 mod shedding;
+mod status;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -53,12 +54,12 @@ use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_SEND_QUEUE, MAX_WAIT
 use wire::ordered::{Died, GroupOptions, Hold, Ordered, Place, Told};
 use wire::{Duration, GroupId, Member, NodeId, Random, RingId, Time, ViewNumber};
 
-use crate::api::{Config, Event, GroupStatus, HangRule, Output, ReplicaStatus, RingStatus, Status};
+use crate::api::{Config, Event, HangRule, Output};
 use crate::bench::Bench;
 use crate::bug::Planted;
 use crate::callers::Callers;
 use crate::component::Membership;
-use crate::directory::{Directory, State};
+use crate::directory::Directory;
 use crate::disk::Disk;
 use crate::faults::Faults;
 use crate::keys::Keys;
@@ -543,56 +544,6 @@ impl<O: Ordering> Stack<O> {
     /// What orders this node's messages.
     pub fn ordering(&self) -> &O {
         &self.ordering
-    }
-
-    /// What this node knows, for people.
-    pub fn status(&self) -> Status {
-        let groups = self.directory.iter().map(|(id, group)| {
-            let hosted = self.hosted.get(&id).filter(|hosted| hosted.replica.has_state());
-            GroupStatus {
-                name: group.name.clone(),
-                options: group.options,
-                view: group.view,
-                primary: group.primary(),
-                replicas: group
-                    .replicas
-                    .iter()
-                    .map(|replica| ReplicaStatus {
-                        member: replica.member,
-                        synced: replica.state == State::Synced,
-                    })
-                    .collect(),
-                sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
-                executed: hosted.and_then(|hosted| hosted.replica.executed()),
-                hung: self.hung.contains(&id),
-                depositor: group.depositor().map(|deposit| deposit.holder),
-                log: hosted.and_then(Hosted::log_status),
-                journal: hosted.and_then(|hosted| Some(hosted.journal.as_ref()?.status())),
-            }
-        });
-        let mut groups: Vec<GroupStatus> = groups.collect();
-        groups.sort_by(|a, b| a.name.cmp(&b.name));
-        Status {
-            me: self.me,
-            ring: self.ring_status(),
-            groups,
-            keys: self.keys.status(&self.present()),
-            nested: self.nested.status(),
-        }
-    }
-
-    /// The part of [`status`](Stack::status) that tells of the ring.
-    pub fn ring_status(&self) -> RingStatus {
-        RingStatus {
-            state: self.ordering.state_name(),
-            id: self.ordering.id(),
-            members: self.ordering.members().to_vec(),
-            quorate: self.membership.quorate(),
-            epoch: self.membership.epoch(),
-            delivered: self.delivered,
-            buffers: self.ordering.buffers(),
-            rotations: self.ordering.rotations(),
-        }
     }
 
     /// What must hold whatever happened.

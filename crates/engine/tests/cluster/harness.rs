@@ -7,6 +7,7 @@
 mod asking;
 mod backing;
 mod calling;
+mod dying;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
@@ -320,10 +321,6 @@ impl<O: Base> Cluster<O> {
         self.told(node, |event| *event == Event::Left)
     }
 
-    pub fn is_alive(&self, node: u32) -> bool {
-        self.nodes[&node].alive
-    }
-
     /// The node has told such an event.
     pub fn told(&self, node: u32, is: impl Fn(&Event) -> bool) -> bool {
         self.nodes[&node].events.iter().any(is)
@@ -413,25 +410,6 @@ impl<O: Base> Cluster<O> {
 
     pub fn host_on_later(&mut self, group: &str, node: u32) {
         self.host_with(group, node, GroupOptions::default());
-    }
-
-    /// A program serves the replica.
-    pub fn host_program(&mut self, group: &str, node: u32, options: GroupOptions) {
-        let now = self.now;
-        let stack = &mut self.nodes.get_mut(&node).unwrap().stack;
-        stack.host_program(now, group, options).expect("hosted");
-        self.drain(node);
-    }
-
-    /// The programs that serve a group at these nodes die at once.
-    pub fn end_programs(&mut self, group: &str, nodes: &[u32]) {
-        let (now, group) = (self.now, GroupId::of(group));
-        for id in nodes {
-            let node = self.nodes.get_mut(id).unwrap();
-            node.logs.remove(&group);
-            node.stack.service_lost(now, group, true);
-        }
-        nodes.iter().for_each(|id| self.drain(*id));
     }
 
     pub fn host_with(&mut self, group: &str, node: u32, options: GroupOptions) {
@@ -594,12 +572,6 @@ impl<O: Base> Cluster<O> {
             }
         }
         self.nodes[&id].stack.check_invariants();
-    }
-
-    /// What a node puts out next; nothing if it has died of what it did.
-    fn next_output(&mut self, id: u32) -> Option<Output> {
-        let node = self.nodes.get_mut(&id).unwrap();
-        node.stack.poll_output().filter(|_| node.alive)
     }
 
     /// Something is on a node's disk.

@@ -1,6 +1,7 @@
 //! One message of each kind, with values that tell their fields apart in a hex dump.
 
 mod bench;
+mod log;
 mod poison;
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, nested_client, nested_number,
 };
-use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Style, Synced, Told};
+use wire::ordered::{PrimaryChunk, Relay, SessionState, Style, Synced, Told};
 use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
@@ -33,6 +34,7 @@ use wire::{
 };
 
 use bench::{plan, report};
+pub use log::logged_state;
 pub use poison::{poison, poisoned, progress, trial};
 
 pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
@@ -457,44 +459,6 @@ fn ballot(opening: Option<u64>) -> Ballot {
 pub fn relay() -> Relay {
     let reply = KeptReply::Service(b"error".to_vec());
     Relay { group: GroupId(0xa1), since: PLACE, client: ClientId(0xc1), number: 9, reply }
-}
-
-/// A checkpoint, and the two requests after it.
-pub fn logged_state() -> LoggedState {
-    let request = |number| {
-        let body = Bytes::from_static(b"arguments");
-        let (group, method, client) = (GroupId(0xa1), MethodId(0xe1), ClientId(0xc1));
-        let (time, seed, unanswered) = (Time(0xd1), 0x5eed, 7);
-        wire::ordered::Request {
-            group,
-            method,
-            json: false,
-            read: false,
-            client,
-            number,
-            unanswered,
-            time,
-            seed,
-            proven: 0x65,
-            patience_us: 0x71,
-            criticality: 3,
-            origin: None,
-            body,
-        }
-    };
-    let log = vec![request(9), request(10)];
-    let end = NestedEnd {
-        callee: GroupId(0xa2),
-        caller: GroupId(0xa1),
-        client: ClientId(0xc1),
-        number: 9,
-        call: 2,
-        asked: 0x91,
-        end: End::Reply(KeptReply::Ok(b"result".to_vec())),
-    };
-    let (checkpoint, ends) = (replica_state().encode(), vec![(0x102, end)]);
-    let poisoned = vec![(0x103, vec![NodeId(1), NodeId(3)])];
-    LoggedState { logged: 0x102, cut: 0x101, proven: 0x104, poisoned, checkpoint, log, ends }
 }
 
 /// An update with a call that the service answered.

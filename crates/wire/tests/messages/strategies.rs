@@ -3,6 +3,7 @@
 mod backup;
 mod frames;
 mod hosts;
+mod log;
 mod poison;
 
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, Style, nested_client, nested_number,
 };
-use wire::ordered::{LoggedState, PrimaryChunk, Relay, SessionState, Synced, Told};
+use wire::ordered::{PrimaryChunk, Relay, SessionState, Synced, Told};
 use wire::ordered::{Update, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
@@ -43,6 +44,7 @@ use crate::samples::CLUSTER;
 pub use frames::frame;
 use frames::refusal;
 use hosts::{rank, shedding, usage};
+pub use log::logged_state;
 use poison::{died, poison, poisoned, progress};
 
 fn member() -> impl Strategy<Value = Member> {
@@ -504,22 +506,6 @@ fn relay() -> impl Strategy<Value = Relay> {
             client: ClientId(client),
             number,
             reply,
-        },
-    )
-}
-
-pub fn logged_state() -> impl Strategy<Value = LoggedState> {
-    let log = (vec(ordered_request(), 0..5), vec((any::<u64>(), nested_end()), 0..3));
-    (any::<u32>(), any::<u32>(), bytes(64), log).prop_map(
-        |(covered, cut, checkpoint, (log, mut ends))| {
-            let (covered, length) = (u64::from(covered), log.len() as u64);
-            let logged = covered + length;
-            let cut = (covered + u64::from(cut % 5)).min(logged);
-            // Each is behind one of the requests.
-            ends.retain(|_| length > 0);
-            ends.iter_mut().for_each(|(after, _)| *after = covered + 1 + *after % length);
-            let (proven, poisoned) = (logged / 2, vec![(cut / 2, vec![NodeId(3)])]);
-            LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends }
         },
     )
 }
