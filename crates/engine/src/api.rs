@@ -124,14 +124,14 @@ pub enum Output {
         /// The view, or why not.
         outcome: Result<ViewNumber, RestyleError>,
     },
-    /// What came of a save that this node was asked for.
+    /// A save that this node was asked for is over.
     Saved {
         /// The group.
         group: GroupId,
         /// Its state, or why not.
         outcome: Result<Saved, SaveError>,
     },
-    /// What came of a restore that this node was asked for. The state is here, and the group waits for it or has it already, in this
+    /// A restore that this node was asked for is over, or was refused. The state is here, and the group waits for it or has it already, in this
     /// view.
     Restored {
         /// The group.
@@ -436,7 +436,7 @@ pub enum Event {
         group: GroupId,
         /// Its name.
         name: String,
-        /// Who has the state.
+        /// The node that has the state.
         holder: Member,
         /// What the group had executed is given up for it.
         replaced: bool,

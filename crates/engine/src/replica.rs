@@ -80,7 +80,7 @@ pub(crate) struct Replica {
     votes_from: u64,
     next_ticket: u64,
     tasks: VecDeque<(Ticket, Task)>,
-    /// Who executes first, and what may be executed.
+    /// The leader, and the calls that may be executed.
     lead: Lead,
     /// What the service may not be given yet.
     gate: VecDeque<Gated>,

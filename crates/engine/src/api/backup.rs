@@ -16,7 +16,7 @@ pub struct Saved {
     pub name: String,
     /// Its options.
     pub options: GroupOptions,
-    /// What was ordered before this place is in it, and nothing else. Of a warm passive group: its updates up to there.
+    /// It has all that was ordered before this place, and nothing else. Of a warm passive group: its updates up to there.
     pub place: Place,
     /// What it is.
     pub form: Form,

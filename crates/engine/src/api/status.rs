@@ -64,7 +64,7 @@ pub struct GroupStatus {
     pub executed: Option<u64>,
     /// The service of this node's replica is hung.
     pub hung: bool,
-    /// Who has the state that the group waits for to begin with.
+    /// The node that has the state that the group waits for to begin with.
     pub depositor: Option<Member>,
     /// If the group is a cold passive one and this node's replica has its state.
     pub log: Option<LogStatus>,

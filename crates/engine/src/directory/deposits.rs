@@ -23,7 +23,7 @@ pub(crate) enum DepositRefused {
 }
 
 impl Group {
-    /// Whoever has the state that the group waits for.
+    /// The deposit that the group waits for.
     pub(crate) fn depositor(&self) -> Option<Deposit> {
         self.deposit.filter(|deposit| deposit.pending)
     }

@@ -149,16 +149,11 @@ pub(crate) fn recalled(
     }
     let there = newest.into_values().filter(|(_, entry)| !entry.is_gone());
     let entries = there.map(|(_, entry)| {
-        let known = !is_on_disk(entry) || waits(entry) || planted.is(Bug::TrustOldTable);
+        let known = !is_on_disk(entry) || entry.waits() || planted.is(Bug::TrustOldTable);
         let last = if known { entry.last } else { Place::UNKNOWN };
         recalled_entry(&GroupEntry { last, ..entry.clone() }, announces)
     });
     entries.take(MAX_GROUPS).collect()
-}
-
-/// It waits for a state that somebody has deposited.
-fn waits(entry: &GroupEntry) -> bool {
-    entry.deposit.is_some_and(|deposit| deposit.pending)
 }
 
 fn is_on_disk(entry: &GroupEntry) -> bool {
@@ -235,7 +230,7 @@ fn brought(
     let is_after = |one, other| gathering.chronology.is_after(one, other);
     // What anybody had before a deposit is of no use: it is as if the group had been called there.
     let counts =
-        |place: &Place| !waits(entry) || *place == entry.last || is_after(*place, entry.last);
+        |place: &Place| !entry.waits() || *place == entry.last || is_after(*place, entry.last);
     let taken = |member: &Member| taken(entry, announces, member).filter(counts);
     // A replica that has been given the state may say so before the table does.
     let mut known: Vec<Member> = entry.replicas.iter().map(|r| r.member).collect();

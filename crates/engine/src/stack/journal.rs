@@ -80,9 +80,13 @@ impl Journal {
 
     /// It should be cut.
     fn is_long(&self, after: u64) -> bool {
-        let none = matches!(self.base, Base::None);
         let long = self.log.len() as u64 >= after || self.bytes >= Config::SNAPSHOT_BYTES;
-        self.taking.is_none() && (none || long)
+        self.taking.is_none() && (long || !self.is_whole())
+    }
+
+    /// The group's state follows from it.
+    fn is_whole(&self) -> bool {
+        !matches!(self.base, Base::None)
     }
 
     /// The state and the log, if they are whole.
@@ -101,7 +105,7 @@ impl Journal {
             Base::State(state) => state.len(),
             Base::None | Base::Initial => 0,
         };
-        let whole = !matches!(self.base, Base::None);
+        let whole = self.is_whole();
         JournalStatus { whole, records: self.log.len(), bytes: self.bytes, state_bytes: state }
     }
 }
@@ -136,8 +140,8 @@ impl<O: Ordering> Stack<O> {
     /// `begun`: it was there, and may have died of what it was given.
     pub fn service_lost(&mut self, now: Time, group: GroupId, begun: bool) {
         let Some(hosted) = self.hosted.get(&group) else { return };
-        let whole = hosted.replica.has_log()
-            || hosted.journal.as_ref().is_some_and(|journal| journal.whole().is_some());
+        let whole =
+            hosted.replica.has_log() || hosted.journal.as_ref().is_some_and(Journal::is_whole);
         if !whole || !hosted.replica.has_state() || hosted.leaving || hosted.abandoned {
             return self.abandon(now, group);
         }

@@ -283,13 +283,8 @@ fn groups(text: &mut String, status: &Status) {
     let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "STYLE", "HOLD"];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(status.groups.iter().map(|group| row(group, status)));
-    let widths: [usize; 8] = std::array::from_fn(|column| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-    });
-    for row in &rows {
-        let cells = row.iter().zip(widths);
-        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
-        line(text, format_args!("{}", cells.join("  ").trim_end()));
+    for row in aligned(&rows) {
+        line(text, format_args!("{row}"));
     }
     for (mark, meaning) in [
         ('(', "(n): this replica is being given the state"),
@@ -304,6 +299,18 @@ fn groups(text: &mut String, status: &Status) {
             line(text, format_args!("{}", logged(&group.name, log)));
         }
     }
+}
+
+/// A line for each row, in columns.
+pub fn aligned<const N: usize>(rows: &[[String; N]]) -> impl Iterator<Item = String> {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    rows.iter().map(move |row| {
+        let cells = row.iter().zip(widths);
+        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    })
 }
 
 /// What the asked node's replica of a cold passive group keeps.

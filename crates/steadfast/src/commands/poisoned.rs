@@ -8,6 +8,7 @@ use steadfast::admin::{PoisonedAnswer, PoisonedCall};
 use steadfast::status::GroupStatus;
 
 use super::at::At;
+use super::human::aligned;
 use super::state::moment;
 use super::{Failure, finish, print};
 
@@ -93,16 +94,9 @@ fn text(answer: &PoisonedAnswer) -> String {
     let heads = ["NUMBER", "CLIENT", "CALL", "METHOD", "TIME (UTC)", "DIED AT", "ARGUMENTS"];
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(calls.iter().map(row));
-    let widths: [usize; 7] = std::array::from_fn(|column| {
-        rows.iter().map(|row| row[column].len()).max().unwrap_or_default()
-    });
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            // Writing to a string cannot fail.
-            let _ = write!(line, "  {cell:<width$}");
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
+    for row in aligned(&rows) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {row}");
     }
     text
 }

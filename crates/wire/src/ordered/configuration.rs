@@ -162,8 +162,12 @@ impl GroupEntry {
 
     /// Nobody has a replica any more, or waits to have one again, and no state waits for one.
     pub fn is_gone(&self) -> bool {
-        let waits = self.deposit.is_some_and(|deposit| deposit.pending);
-        self.replicas.is_empty() && self.asleep.is_empty() && !waits
+        self.replicas.is_empty() && self.asleep.is_empty() && !self.waits()
+    }
+
+    /// A state that was deposited waits for the group's first replica.
+    pub fn waits(&self) -> bool {
+        self.deposit.is_some_and(|deposit| deposit.pending)
     }
 }
 
