@@ -274,6 +274,7 @@ fn a_large_state_goes_over_in_pieces_and_a_killed_program_gets_it_back() {
         assert!(!runs(pid));
     }
     for node in &nodes {
+        wait_for(node, "five calls", |status| status.groups[0].executed == Some(5));
         assert_eq!(node.state("journal").unwrap().len(), 1_500_000);
         assert_eq!(node.status().counters.programs_lost, 1);
     }

@@ -99,7 +99,7 @@ fn sells(style: Style) {
     let refused = CallError::Service("not so many".to_owned());
     assert_eq!(shop.sell("stock".into(), 71), Err(refused));
     assert_eq!(stock.left(), Ok(0));
-    let states: Vec<_> = nodes.iter().map(|node| node.state("shop").expect("a replica")).collect();
+    let states = cluster::states(&nodes, "shop");
     assert_eq!(states[0], states[1], "both were told the same");
     let counters = nodes.iter().map(|node| node.status().counters);
     assert!(counters.map(|counters| counters.nested_calls).sum::<u64>() > 0);

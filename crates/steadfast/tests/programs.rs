@@ -209,8 +209,7 @@ fn no_acknowledged_call_is_lost_or_repeated_when_programs_are_killed_under_load(
     let client = Client::connect(addresses).expect("nodes are there");
     let sum = CounterClient::new(&client, "counter").within(PATIENCE).get().expect("it answers");
     assert_eq!(sum, acknowledged, "each acknowledged call was executed once");
-    let states: Vec<_> =
-        nodes.iter().map(|node| node.state("counter").expect("all serve")).collect();
+    let states = cluster::states(&nodes, "counter");
     assert!(states.iter().all(|state| *state == states[0]), "{states:?}");
     assert!(nodes[..2].iter().all(|node| node.status().counters.programs_lost == 3));
 }

@@ -49,3 +49,24 @@ pub fn wait_for_replicas(node: &Node, group: &str, count: usize) -> GroupStatus 
         group.replicas.len() == count && group.replicas.iter().all(|replica| replica.synced)
     })
 }
+
+/// The state of each node's replica, when all have executed what any of them had when this was asked.
+///
+/// A reply does not wait for backups: they follow what the primary has proven.
+pub fn states(nodes: &[Node], group: &str) -> Vec<Vec<u8>> {
+    let executed = |node: &Node| {
+        let groups = node.status().groups;
+        groups.into_iter().find(|it| it.name == group).and_then(|it| it.executed)
+    };
+    let most = nodes.iter().map(executed).max().flatten().expect("a replica");
+    let end = Instant::now() + PATIENCE;
+    let state = |node: &Node| {
+        let events = node.subscribe();
+        while executed(node) < Some(most) {
+            let left = end.saturating_duration_since(Instant::now());
+            events.recv_timeout(left).expect("the replica executes what others have");
+        }
+        node.state(group).expect("a replica")
+    };
+    nodes.iter().map(state).collect()
+}
