@@ -171,11 +171,11 @@ pub enum HostError {
     /// This node hosts a replica of the group already.
     #[error("this node hosts a replica of this group already: a node hosts at most one")]
     Twice,
-    /// What such a group has to keep cannot be kept.
+    /// A stateless group has nothing that could be kept.
     #[error(
-        "a {0} group cannot have durability = \"disk\": choose style = \"semi-active\" or \"active\", or leave durability out"
+        "a stateless group has no state that a disk could keep: leave durability out, or choose another style"
     )]
-    NotOnDisk(Style),
+    DiskOfStateless,
     /// There is no storage.
     #[error(
         "a group with durability = \"disk\" needs storage at this node: name a folder in [storage] of its configuration \

@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
-use wire::ordered::{Announce, Deposit, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
+use wire::ordered::{Announce, Deposit, Durability, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
 use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
 
 use crate::bug::{Bug, Planted};
@@ -84,6 +84,11 @@ pub(crate) enum Change {
 }
 
 impl Group {
+    /// Its state is kept on disk.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.options.durability == Durability::Disk
+    }
+
     /// The first replica in rank that has the state.
     pub(crate) fn primary(&self) -> Option<Member> {
         self.synced().next()

@@ -6,9 +6,11 @@ use alloc::vec::Vec;
 use core::mem;
 
 use bytes::Bytes;
-use wire::kept::{BEGUN, FOLLOWED, LOST, NODE, NodeRecord, Recollection, TAKEN};
+use wire::kept::{
+    BEGUN, FOLLOWED, GroupState, LOST, NODE, NodeRecord, Recollection, TAKEN, decode_style,
+};
 use wire::limits::MAX_GROUPS;
-use wire::ordered::{MAX_ATTEMPTS, Place};
+use wire::ordered::{MAX_ATTEMPTS, Place, Style};
 use wire::{GroupId, Incarnation, Malformed};
 
 /// The node's own records after which a snapshot stands for them.
@@ -39,6 +41,8 @@ pub struct Recovery {
 /// What came back of one group's replica.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Strand {
+    /// The group's style before the log.
+    pub(crate) style: Style,
     /// Its state, with its sessions, before the log; `None`: the service's initial state.
     pub(crate) state: Option<Bytes>,
     /// The ordered messages that it took since.
@@ -50,8 +54,8 @@ pub(crate) struct Strand {
 }
 
 impl Strand {
-    fn new(state: Option<Bytes>, taken: Place) -> Strand {
-        Strand { state, log: Vec::new(), taken, part: Vec::new() }
+    fn new(style: Style, state: Option<Bytes>, taken: Place) -> Strand {
+        Strand { style, state, log: Vec::new(), taken, part: Vec::new() }
     }
 }
 
@@ -76,10 +80,11 @@ impl Recovery {
             (None, None) => self.recollection = Recollection::decode(&bytes)?,
             (None, Some(NODE)) => apply(&mut self.recollection, NodeRecord::decode(&bytes)?, place),
             (Some(group), None) => {
-                self.strands.insert(group, Strand::new(Some(bytes), place));
+                let GroupState { style, state } = GroupState::decode(&bytes)?;
+                self.strands.insert(group, Strand::new(style, Some(state), place));
             }
             (Some(group), Some(BEGUN)) => {
-                self.strands.insert(group, Strand::new(None, place));
+                self.strands.insert(group, Strand::new(decode_style(&bytes)?, None, place));
             }
             (Some(group), Some(LOST)) => {
                 self.strands.remove(&group);
@@ -308,7 +313,7 @@ mod tests {
     #[test]
     fn a_place_is_on_the_disk_when_all_its_messages_are() {
         let pieces = [
-            kept(BEGUN, 0, b""),
+            kept(BEGUN, 0, &[Style::SemiActive as u8]),
             kept(TAKEN, 3, b"one"),
             kept(FOLLOWED, 5, b"two"),
             kept(FOLLOWED, 5, b"three"),

@@ -409,9 +409,7 @@ impl Replica {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
                 let asked = self.finish_handler(ticket, (client, number), effects);
                 self.finish(place, (client, number, asked), outcome, effects);
-                if matches!(self.mode, Mode::Recalling { .. }) {
-                    self.go_on(effects);
-                }
+                self.go_on_recalling(effects);
             }
             (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
                 self.serving -= bytes;
@@ -464,13 +462,11 @@ impl Replica {
             (Task::Change, Executed::Change(result)) => self.changed(result, effects),
             (Task::Apply { calls }, Executed::Applied(result)) => {
                 self.applied(calls, result, effects);
+                self.go_on_recalling(effects);
             }
             (Task::Keep, Executed::Snapshot(result)) => {
                 match result {
-                    Ok(service) => {
-                        let state = self.whole(service);
-                        effects.push(Effect::Store { state, transfer: None });
-                    }
+                    Ok(service) => self.keep_taken(service, effects),
                     Err(reason) => effects.push(self.failed(&reason)),
                 }
                 self.go_on(effects);
@@ -482,22 +478,31 @@ impl Replica {
     /// Executes what waited, up to the next snapshot.
     fn go_on(&mut self, effects: &mut Vec<Effect>) {
         self.mode = Mode::Live;
-        while let Some(waiting) = self.waiting.pop_front() {
-            if self.recalled > 0 {
-                let much = self.has_many_ends() && !self.tasks.is_empty();
-                if self.tasks.len() >= RECALLED_AT_ONCE || much {
-                    self.waiting.push_front(waiting);
-                    self.mode = Mode::Recalling { head: None };
-                    return;
-                }
-                self.recalled -= 1;
+        while !self.waiting.is_empty() {
+            if !self.may_be_given_more() {
+                self.mode = Mode::Recalling { head: None };
+                return;
             }
+            let Some(waiting) = self.waiting.pop_front() else { break };
+            self.recalled = self.recalled.saturating_sub(1);
             self.go_on_with(waiting, effects);
             if !matches!(self.mode, Mode::Live) {
                 return; // a snapshot is being taken, or it is out of step
             }
         }
         self.admit(effects);
+    }
+
+    /// What came back is given to the service piece by piece.
+    fn may_be_given_more(&self) -> bool {
+        let much = self.has_many_ends() && !self.tasks.is_empty();
+        self.recalled == 0 || self.tasks.len() < RECALLED_AT_ONCE && !much
+    }
+
+    fn go_on_recalling(&mut self, effects: &mut Vec<Effect>) {
+        if matches!(self.mode, Mode::Recalling { .. }) {
+            self.go_on(effects);
+        }
     }
 
     fn go_on_with(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {

@@ -10,9 +10,9 @@
 //! | who executes a request at its place in the order? | `stack/delivery.rs` |
 //! | who learns what becomes of a request that another node had ordered? | `stack/clients.rs`, when it has its place |
 //! | is a call that changes nothing ordered all the same? | `stack/reads.rs`, when it comes |
-//! | can a group be kept on disk, or get this style while it runs? | `wire::ordered::Style` |
+//! | can a group be kept on disk, or get this style while it runs? | `wire::ordered::GroupOptions` |
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
-//! | have replicas a state, which a joiner is given first? | `directory.rs`, when one joins or a component begins |
+//! | have replicas a state, which a joiner is given first? | `wire::ordered::Style`; `directory.rs`, when one joins or a component begins |
 //! | are requests logged by all, and executed by the primary alone? | `replica/cold.rs` |
 //! | does the primary stay primary whoever comes back? | `directory.rs` |
 
@@ -50,9 +50,6 @@ pub(crate) trait Conduct {
     /// Whether calls are ordered. Else their entry executes them at once, in any component or none, and
     /// the reply waits for nobody.
     fn orders(self) -> bool;
-
-    /// Whether replicas have a state in common, which one that joins is given before it serves.
-    fn has_state(self) -> bool;
 
     /// Whether any entry is as good as another, so that the best is the one that the client has found. Else it
     /// is the primary, where the token rests.
@@ -102,17 +99,6 @@ impl Conduct for Style {
     }
 
     fn orders(self) -> bool {
-        match self {
-            Style::Stateless => false,
-            Style::ColdPassive
-            | Style::WarmPassive
-            | Style::SemiActive
-            | Style::Active
-            | Style::Voting => true,
-        }
-    }
-
-    fn has_state(self) -> bool {
         match self {
             Style::Stateless => false,
             Style::ColdPassive

@@ -71,6 +71,8 @@ pub(crate) struct Tally {
     verdicts: VecDeque<Option<Verdict>>,
     /// Opened with less settled than another, and not yet taken out.
     stale: Vec<Member>,
+    /// Verdicts that were known to some when the count began, and are not told yet to the others.
+    news: VecDeque<(u64, Verdict)>,
 }
 
 impl Tally {
@@ -148,6 +150,9 @@ impl Tally {
         if let Some(member) = self.stale.pop() {
             return Some(Finding::Stale { member });
         }
+        if let Some((position, verdict)) = self.news.pop_front() {
+            return Some(Finding::Settled { position, verdict });
+        }
         if let Some(found) = self.judge(settled, synced.len()) {
             return Some(found);
         }
@@ -164,11 +169,21 @@ impl Tally {
         Some(Finding::Settled { position, verdict })
     }
 
-    /// Once all have opened, the count goes on from the furthest that anybody knows to be settled.
+    /// The furthest that anybody knows to be settled, once all have opened.
+    fn furthest(&self, synced: &[Member]) -> Option<u64> {
+        let opened: Option<Vec<u64>> =
+            synced.iter().map(|member| Some(self.votes.get(member)?.opened_at)).collect();
+        opened?.into_iter().max()
+    }
+
+    /// Once all have opened, and have told of all that anybody knows to be settled, the count goes on from there. Who comes back from
+    /// its disk knows only of its snapshot that it is settled, and tells anew what came after that.
     fn open(&mut self, synced: &[Member]) {
-        let opened: Option<Vec<&Votes>> = synced.iter().map(|m| self.votes.get(m)).collect();
-        let Some(opened) = opened else { return };
-        let Some(settled) = opened.iter().map(|votes| votes.opened_at).max() else { return };
+        let Some(settled) = self.furthest(synced) else { return };
+        let opened: Vec<&Votes> = synced.iter().filter_map(|m| self.votes.get(m)).collect();
+        if opened.iter().any(|votes| votes.told() < settled) {
+            return;
+        }
         let lowest = opened.iter().map(|votes| votes.first).min().unwrap_or(settled + 1);
         let from = lowest.max(settled.saturating_sub(MAX_UNSETTLED) + 1);
         // What was settled before is not decided again. It is known as far as most who tell of it agree.
@@ -178,10 +193,21 @@ impl Tally {
             let agreed = told.into_iter().find(|(_, votes)| 2 * votes > all);
             agreed.map(|(digest, _)| Verdict::Agreed(digest))
         };
-        let verdicts = (from..=settled).map(known).collect();
-        let is_stale = |member: &&Member| self.votes[*member].opened_at < settled;
-        let stale = synced.iter().filter(is_stale).copied().collect();
-        (self.settled, self.verdicts, self.stale) = (Some(settled), verdicts, stale);
+        // Whether so many tell the same that it is known what was settled, whoever told it then.
+        let needed = synced.len() / 2 + 1;
+        let is_sure = |position| {
+            let told = count(opened.iter().filter_map(|votes| votes.at(position)));
+            told.into_values().any(|votes| votes >= needed)
+        };
+        let unsure = (from..=settled).rev().find(|position| !is_sure(*position));
+        let sure_from = unsure.map_or(from, |unsure| unsure + 1);
+        let verdicts: VecDeque<Option<Verdict>> = (from..=settled).map(known).collect();
+        let is_stale = |member: &&Member| self.votes[*member].opened_at + 1 < sure_from;
+        self.stale = synced.iter().filter(is_stale).copied().collect();
+        let behind = opened.iter().map(|votes| votes.opened_at + 1).min().unwrap_or(sure_from);
+        let news = (from..=settled).zip(&verdicts).filter(|(at, _)| *at >= behind.max(sure_from));
+        self.news = news.filter_map(|(at, verdict)| Some((at, (*verdict)?))).collect();
+        (self.settled, self.verdicts) = (Some(settled), verdicts);
     }
 
     /// Somebody who has told something else than was agreed on.
@@ -237,8 +263,11 @@ impl Tally {
 
     /// The position of which this replica has not told, and at least half of those with the state have: of two, the other.
     pub(crate) fn lacks(&self, member: Member, synced: &[Member]) -> Option<u64> {
-        self.settled?;
         let position = self.votes.get(&member)?.told() + 1;
+        if self.settled.is_none() {
+            // The count begins when it has told what others know to be settled.
+            return (position <= self.furthest(synced)?).then_some(position);
+        }
         let tells = |member: &&Member| {
             self.votes.get(*member).is_some_and(|votes| votes.told() >= position)
         };

@@ -397,8 +397,8 @@ impl Config {
             if replica.style == Style::Stateless && replica.hold.is_some() {
                 return Err(Problem::HoldOfStateless { index });
             }
-            if replica.durability == Durability::Disk && !replica.style.can_be_on_disk() {
-                return Err(Problem::NotOnDisk { index, style: replica.style });
+            if replica.durability == Durability::Disk && !replica.style.has_state() {
+                return Err(Problem::DiskOfStateless { index });
             }
         }
         Ok(())

@@ -117,13 +117,8 @@ impl GroupPlan {
     }
 
     /// It is cold passive, or now and then.
-    /// In a style that was tried on disk.
+    /// Nobody lies: after all lives have ended the state of one replica may be all that is left.
     fn settle(&mut self) {
-        self.options.style = match self.options.style {
-            Style::WarmPassive | Style::ColdPassive => Style::SemiActive,
-            Style::Voting => Style::Active,
-            style => style,
-        };
         self.lies = None;
     }
 }
@@ -372,19 +367,15 @@ impl Options {
         let every = draw.pick(&[5, 30, 100, 300]).pipe(Duration::from_millis);
         let votes = self.world == World::Cluster && draw.one_in(2);
         for group in self.groups.iter_mut().filter(|_| wanted) {
-            let GroupOptions { style, durability, .. } = group.options;
-            if group.lies.is_none() && style.can_change() {
-                group.styles = vec![Style::SemiActive, Style::Active];
-                let in_memory = durability == Durability::Memory;
-                if in_memory {
-                    group.styles.push(Style::WarmPassive);
-                    group.pass_with(self.waiting);
-                }
+            let style = group.options.style;
+            if group.lies.is_none() && style.has_state() {
+                group.styles = vec![Style::SemiActive, Style::Active, Style::WarmPassive];
+                group.pass_with(self.waiting);
                 // Where it is that now and then nobody reads.
-                if style == Style::ColdPassive || in_memory && draw.one_in(2) {
+                if style == Style::ColdPassive || draw.one_in(2) {
                     group.styles.push(Style::ColdPassive);
                 }
-                if style == Style::Voting || (votes && in_memory) {
+                if style == Style::Voting || votes {
                     group.styles.push(Style::Voting);
                 }
             }

@@ -63,7 +63,7 @@ pub struct Snapshot {
     pub covers: RecordId,
     /// Where in the order it was taken.
     pub place: Place,
-    /// The state, at most [`MAX_STATE`](wire::limits::MAX_STATE) bytes.
+    /// The state, at most [`MAX_SNAPSHOT`](wire::limits::MAX_SNAPSHOT) bytes.
     pub state: Bytes,
 }
 

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOTS_WAITING, MAX_STATE, MAX_STRANDS};
+use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOTS_WAITING, MAX_SNAPSHOT, MAX_STRANDS};
 use wire::ordered::Place;
 
 use crate::api::{Config, Op, Output, RecordId, Snapshot, SnapshotError, Strand};
@@ -196,7 +196,7 @@ impl House {
         config: &Config,
     ) -> Result<(), SnapshotError> {
         let Snapshot { strand, covers, place, state } = snapshot;
-        if state.len() > MAX_STATE {
+        if state.len() > MAX_SNAPSHOT {
             return Err(SnapshotError::TooLarge(state.len()));
         }
         self.enqueue(Waiting { strand, covers, place, state: Some(state) }, log, config)

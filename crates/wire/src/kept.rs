@@ -5,11 +5,11 @@
 //! | --- | --- | --- |
 //! | the node's | 1 | [`NodeRecord`], postcard |
 //! | a group's | 2 | an [ordered](crate::ordered) message that the replica took, as it was delivered |
-//! | a group's | 3 | the replica begins with the service's initial state; no content |
+//! | a group's | 3 | the replica begins with the service's initial state; the group's style, postcard |
 //! | a group's | 4 | the replica's state is of no use any more; no content |
 //! | a group's | 5 | as 2, and another of the same place follows: without the last of them, none of them counts |
 //!
-//! The snapshot of a group is a [`ReplicaState`](crate::ordered::ReplicaState), that of the node a [`Recollection`].
+//! The snapshot of a group is a [`GroupState`], that of the node a [`Recollection`].
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{append, read};
-use crate::ordered::{Component, GroupEntry, Place};
+use crate::ordered::{Component, GroupEntry, Place, Style};
 use crate::{Incarnation, Malformed};
 
 /// The kind of a [`NodeRecord`].
@@ -74,6 +74,51 @@ impl NodeRecord {
         }
         Ok(record)
     }
+}
+
+/// A replica's state, and the group's style where that was taken.
+/// ```text
+/// style 1 | state
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupState {
+    /// The style, which says what the state is.
+    pub style: Style,
+    /// A [`ReplicaState`](crate::ordered::ReplicaState); of a cold passive group a
+    /// [`LoggedState`](crate::ordered::LoggedState).
+    pub state: Bytes,
+}
+
+impl GroupState {
+    /// The bytes to keep.
+    pub fn encode(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(1 + self.state.len());
+        bytes.extend_from_slice(&encode_style(self.style));
+        bytes.extend_from_slice(&self.state);
+        bytes.into()
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong.
+    pub fn decode(bytes: &Bytes) -> Result<GroupState, Malformed> {
+        let style = decode_style(bytes.get(..1).ok_or(Malformed::Length)?)?;
+        Ok(GroupState { style, state: bytes.slice(1..) })
+    }
+}
+
+/// The content of a [beginning](BEGUN).
+pub fn encode_style(style: Style) -> Bytes {
+    append(Vec::new(), &style).into()
+}
+
+/// Reads the content of a [beginning](BEGUN).
+///
+/// # Errors
+/// [`Malformed`]: no style has this number.
+pub fn decode_style(bytes: &[u8]) -> Result<Style, Malformed> {
+    read(bytes)
 }
 
 /// All that a node's own records amount to.

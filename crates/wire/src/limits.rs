@@ -185,6 +185,8 @@ pub const MAX_STATE: usize = 1 << 30;
 
 /// Bytes of what a replica of a cold passive group keeps: a checkpoint, and the log.
 pub const MAX_LOGGED_STATE: usize = MAX_STATE + 2 * MAX_LOG_ORDERED_BYTES + 4 * MAX_LOG_ENDS_BYTES;
+/// Bytes of a snapshot in a node's store: the largest state, and the style in which it was taken.
+pub const MAX_SNAPSHOT: usize = MAX_LOGGED_STATE + 1;
 
 /// Ordered messages that a joining replica keeps while its state is on the way. Half of what an
 /// executor may be given at once ([`MAX_COMMANDS`]): it is given all of them when the state is there.

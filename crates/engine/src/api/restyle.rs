@@ -20,22 +20,16 @@ pub enum RestyleError {
         "no replica with the group's state is up: start the nodes that `steadfast status` shows as missing, and ask again"
     )]
     NoPrimary,
-    /// There is no way from one to the other while the group runs.
+    /// A stateless group keeps nothing.
     #[error(
-        "a group that runs does not change from {from} to {to}: {}; semi-active, active, voting, warm-passive and cold-passive, which \
-         have a state, change into each other; for another style stop the group's replicas at all nodes, set \
-         `style = \"{to}\"` where they are configured, and start them again (what the group has in memory is gone then)",
-        apart(*from, *to)
+        "a {from} group has a state, and a stateless group keeps none: what its clients were told is done would be lost, and a \
+         retry would be executed again; if that is meant, save the state with `steadfast state save`, stop the group's replicas at \
+         all nodes, and start them with style = \"stateless\""
     )]
-    Apart {
+    LosesState {
         /// The group's style.
         from: Style,
-        /// What was asked for.
-        to: Style,
     },
-    /// What such a group has is not on its disks.
-    #[error("the group is kept on disk, and a {0} group cannot be: choose semi-active or active")]
-    NotOnDisk(Style),
     /// A change of the group's style that was asked for here is not over.
     #[error("the group's style is being changed to {0} already: wait for that")]
     UnderWay(Style),
@@ -50,17 +44,4 @@ pub enum RestyleError {
          group has, ask again if it is not {0}"
     )]
     Late(Style),
-}
-
-/// What keeps these two apart.
-fn apart(from: Style, to: Style) -> &'static str {
-    match (from, to) {
-        (Style::Stateless, _) => {
-            "each replica of a stateless group has what it was given itself, so there is no state with which the group could go on"
-        }
-        (_, Style::Stateless) => {
-            "a stateless group remembers no call, so a retry of one that was answered before would be executed again"
-        }
-        _ => "they have nothing in common",
-    }
 }

@@ -437,12 +437,11 @@ impl Replica {
         self.renew_service(false, effects);
     }
 
-    /// A replica that joins gets checkpoint and log as they are at this place.
-    pub(super) fn offer_log(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
-        let forgetful = self.planted.is(Bug::TransferWithoutLog);
-        let cold = self.cold.as_ref().expect("its group logs");
+    /// Checkpoint and log as they are at this place, if its group is a cold passive one.
+    pub(super) fn logged_state(&self) -> Option<LoggedState> {
+        let cold = self.cold.as_ref()?;
         let requests = cold.log.iter().map(|logged| logged.request.clone());
-        let mut state = LoggedState {
+        Some(LoggedState {
             logged: cold.logged,
             cut: cold.cut,
             proven: self.lead.proven(),
@@ -450,13 +449,19 @@ impl Replica {
             checkpoint: cold.checkpoint.clone(),
             log: requests.collect(),
             ends: cold.ends.export(),
-        };
-        if forgetful {
-            (state.logged, state.cut) = (cold.covered(), cold.covered());
+        })
+    }
+
+    /// A replica that joins gets checkpoint and log.
+    pub(super) fn offer_log(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        let mut state = self.logged_state().expect("its group logs");
+        if self.planted.is(Bug::TransferWithoutLog) {
+            let covered = state.logged - state.log.len() as u64;
+            (state.logged, state.cut) = (covered, covered);
             state.log.clear();
             state.ends.clear();
         }
-        if cold.begins {
+        if self.begins_log() {
             return self.promise_log(transfer, state, effects);
         }
         self.offer_state(transfer, state.encode(), effects);

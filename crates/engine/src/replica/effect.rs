@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use bytes::Bytes;
-use wire::ordered::{End, Form, Ordered};
+use wire::ordered::{End, Form, Ordered, Style};
 use wire::{ClientId, ViewNumber};
 
 use super::{Ask, Blame, Child, Mandate, Slip};
@@ -48,9 +48,9 @@ pub(crate) enum Effect {
     Keeping,
     /// For what is kept: the state begins, or is of no use any more ([`wire::kept`]).
     Mark(u8),
-    /// The state is to be kept. With a transfer it is the one that this brought, which is over
-    /// when the disk has it.
-    Store { state: Bytes, transfer: Option<ViewNumber> },
+    /// The state is to be kept, of a group that had this style where it was taken. With a transfer it is the one that this
+    /// brought, which is over when the disk has it.
+    Store { style: Style, state: Bytes, transfer: Option<ViewNumber> },
     /// The state that is to be saved, or why it cannot be had: the service's own words.
     Saved(Result<(Form, Bytes), String>),
     /// A voting replica may have something to tell.

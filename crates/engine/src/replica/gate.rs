@@ -345,7 +345,10 @@ impl Replica {
     pub(crate) fn lead_for_people(&self) -> String {
         let first = self.gate.front().map(|gated| gated.call);
         format!(
-            "executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {} wait, {:?}",
+            "{} ({}), {}, executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {} wait, {:?}",
+            self.style,
+            self.told,
+            self.mode.name(),
             self.executed,
             self.lead.last(),
             self.gate.len(),

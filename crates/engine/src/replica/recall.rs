@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::ordered::{Ordered, Poisoned, Progress, ReplicaState, StateHead, Told};
+use wire::ordered::{
+    LoggedState, Ordered, Poisoned, Progress, ReplicaState, Restyle, StateHead, Style, Told,
+};
 
 use super::calls::due;
 use super::{Arrival, Effect, Mode, Replica, Task, Waiting};
@@ -22,13 +24,18 @@ impl Replica {
 
     /// A snapshot could be taken now.
     pub(crate) fn may_snapshot(&self) -> bool {
-        matches!(self.mode, Mode::Live) && self.cold.is_none()
+        matches!(self.mode, Mode::Live) && !self.begins_log() && !self.waits_to_keep()
     }
 
     /// The state is to be kept as it is now; of a passive group's primary, as soon as what it has executed is ordered. Requests wait until it
-    /// is taken.
+    /// is taken. Checkpoint and log are here in any case.
     pub(crate) fn keep(&mut self, effects: &mut Vec<Effect>) {
         assert!(self.may_snapshot(), "it is asked first");
+        if let Some(state) = self.logged_state() {
+            effects.push(Effect::Keeping);
+            let (style, state) = (self.told, state.encode());
+            return effects.push(Effect::Store { style, state, transfer: None });
+        }
         if self.is_ahead() {
             self.mode = Mode::Draining;
             return self.waiting.push_back(Waiting::Keep);
@@ -43,23 +50,26 @@ impl Replica {
         self.run(Command::Snapshot { ticket }, effects);
     }
 
-    /// The disk has given this back: a state, or the service's initial one, and what was taken since.
+    /// The disk has given this back: a state, or the service's initial one, of a group in this style, and what was taken since.
     pub(crate) fn recall_from_disk(
         &mut self,
         now: Time,
-        state: Option<Bytes>,
+        (style, state): (Style, Option<Bytes>),
         log: Vec<Bytes>,
         effects: &mut Vec<Effect>,
     ) {
+        self.style = style;
+        self.forget(effects);
         self.recollect(now, &log, true);
         // Whoever was given this is gone, and may have died of it.
         self.lead.suspect_all();
-        self.begin_again(state, Vec::new(), effects);
+        self.begin_again(now, state, Vec::new(), effects);
     }
 
     /// The service begins with this state, or its initial one, and is given what was taken since; and then what waits behind that.
     fn begin_again(
         &mut self,
+        now: Time,
         state: Option<Bytes>,
         behind: Vec<Waiting>,
         effects: &mut Vec<Effect>,
@@ -70,6 +80,15 @@ impl Replica {
             self.begin_to_vote(effects);
             return self.go_on(effects);
         };
+        if self.cold.is_some() {
+            return match LoggedState::decode(&state) {
+                Ok(state) => {
+                    self.take_log(now, state);
+                    self.go_on(effects);
+                }
+                Err(malformed) => self.unreadable(&malformed.to_string(), effects),
+            };
+        }
         match ReplicaState::decode(&state) {
             Ok(ReplicaState { head, service }) => {
                 self.mode = Mode::Recalling { head: Some(head) };
@@ -151,7 +170,7 @@ impl Replica {
         self.lead.go_on_from(0);
         // Who died of what is known in this life.
         self.recollect(now, &log, false);
-        self.begin_again(state, behind, effects);
+        self.begin_again(now, state, behind, effects);
         self.style = style;
     }
 
@@ -176,6 +195,17 @@ impl Replica {
                         self.waiting_bytes += bytes.as_ref().map_or(0, Bytes::len);
                         self.waiting.push_back(Waiting::Update { number, bytes });
                     }
+                }
+                Ok(Ordered::PrimaryChunk(chunk)) => {
+                    let (number, bytes) = (chunk.number, self.checkpoint_pieces.put(&chunk));
+                    if chunk.last {
+                        self.waiting_bytes += bytes.as_ref().map_or(0, Bytes::len);
+                        self.waiting.push_back(Waiting::Checkpoint { number, bytes });
+                    }
+                }
+                Ok(Ordered::Restyle(Restyle { style, .. })) => {
+                    self.style = style;
+                    self.waiting.push_back(Waiting::Style { style, alone: true });
                 }
                 Ok(Ordered::NestedEnd(end)) => self.waiting.push_back(Waiting::NestedEnd(end, 0)),
                 Ok(Ordered::Progress(Progress { executed, trial, .. })) => {

@@ -69,6 +69,22 @@ impl Replica {
         self.style = style;
     }
 
+    /// What this replica has counts no more in this style: it begins with the service's initial state, or waits for the group's.
+    pub(crate) fn begin_in_style(
+        &mut self,
+        style: Style,
+        begins: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.style = style;
+        if begins { self.begin(effects) } else { self.idle(effects) }
+    }
+
+    /// The style of the group where this replica's state is.
+    pub(crate) fn style_so_far(&self) -> Style {
+        self.told
+    }
+
     /// All that was ordered before has been given to the service.
     pub(super) fn take_style(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
         if self.cold.is_some() {
@@ -155,11 +171,7 @@ impl Replica {
                 answer(client, number, asked, outcome, effects);
             }
         }
-        for state in voting.unsettled {
-            if self.given.contains(&state.transfer) {
-                self.send_state(state.transfer, state.head, state.service, effects);
-            }
-        }
+        voting.unsettled.into_iter().for_each(|state| self.use_settled(state, effects));
     }
 
     /// A call was executed that the others had settled when the group ceased to vote. True if it is to be answered.

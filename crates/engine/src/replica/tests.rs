@@ -250,7 +250,7 @@ fn recalled(log: &[Ordered]) -> (Replica, Vec<Effect>) {
     let mut effects = Vec::new();
     let all = Ordered::Progress(Progress { group: GroupId(1), executed: 9, trial: None });
     let log = log.iter().chain([&all]).map(Ordered::encode).collect();
-    replica.recall_from_disk(Time::ZERO, None, log, &mut effects);
+    replica.recall_from_disk(Time::ZERO, (Style::SemiActive, None), log, &mut effects);
     let call = a_call(tickets(&effects)[0]);
     effects.clear();
     replica.call(Time::ZERO, call, &mut effects);

@@ -9,6 +9,7 @@ use wire::ordered::{Form, LoggedState, Ordered, ReplicaState, StateChunk, StateH
 use wire::{Member, Time, ViewNumber};
 
 use super::saving::is_save;
+use super::voting::Purpose;
 use super::{Effect, Mode, Replica, Task, Waiting};
 use crate::api::{Command, Event, Ticket};
 use crate::bug::Bug;
@@ -180,7 +181,7 @@ impl Replica {
         let group = self.group;
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
         effects.push(match self.keeps {
-            true => Effect::Store { state, transfer: Some(transfer) },
+            true => Effect::Store { style: self.told, state, transfer: Some(transfer) },
             false => Effect::Order(Ordered::Synced(Synced { group, transfer })),
         });
         self.go_on(effects);
@@ -194,7 +195,7 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let mut head = self.head();
-        if !self.keep_until_settled(transfer, &mut head, &service) {
+        if !self.keep_until_settled(Purpose::Give(transfer), &mut head, &service) {
             self.send_state(transfer, head, service, effects);
         }
     }
@@ -214,9 +215,22 @@ impl Replica {
         }
     }
 
-    /// The service's state with what is kept beside it.
-    pub(super) fn whole(&self, service: Bytes) -> Bytes {
-        ReplicaState { head: self.head(), service }.encode()
+    /// The service's state is there, to be kept with what is kept beside it.
+    pub(super) fn keep_taken(&mut self, service: Bytes, effects: &mut Vec<Effect>) {
+        let mut head = self.head();
+        if !self.keep_until_settled(Purpose::Keep, &mut head, &service) {
+            self.store_whole(head, service, effects);
+        }
+    }
+
+    pub(super) fn store_whole(
+        &self,
+        head: StateHead,
+        service: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (style, state) = (self.told, ReplicaState { head, service }.encode());
+        effects.push(Effect::Store { style, state, transfer: None });
     }
 
     fn head(&self) -> StateHead {

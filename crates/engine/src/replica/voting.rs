@@ -55,13 +55,20 @@ pub(crate) struct Slip {
     pub digests: Vec<Digest>,
 }
 
-/// A state that was taken, and is not given before all that led to it is settled.
+/// A state that was taken, and is neither given nor kept before all that led to it is settled.
 #[derive(Debug)]
 pub(super) struct Unsettled {
-    pub(super) transfer: ViewNumber,
+    pub(super) purpose: Purpose,
     position: u64,
     pub(super) head: StateHead,
     pub(super) service: bytes::Bytes,
+}
+
+/// What a state was taken for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    Give(ViewNumber),
+    Keep,
 }
 
 /// What a voting replica keeps of its votes.
@@ -325,10 +332,11 @@ impl Replica {
         voting.is_some_and(|voting| voting.open.contains_key(&(client, number)))
     }
 
-    /// A state that is given to others must not be that of one who deviates. True if it is kept until that is known.
+    /// A state that is given to others, or that a disk gives back, must not be that of one who deviates. True if it is kept until that
+    /// is known.
     pub(super) fn keep_until_settled(
         &mut self,
-        transfer: ViewNumber,
+        purpose: Purpose,
         head: &mut StateHead,
         service: &bytes::Bytes,
     ) -> bool {
@@ -339,7 +347,7 @@ impl Replica {
             return false;
         }
         let (head, service) = (core::mem::take(head), service.clone());
-        voting.unsettled.push(Unsettled { transfer, position, head, service });
+        voting.unsettled.push(Unsettled { purpose, position, head, service });
         true
     }
 
@@ -350,10 +358,24 @@ impl Replica {
             .into_iter()
             .partition::<Vec<_>, _>(|state| state.position <= settled);
         voting.unsettled = waiting;
-        for state in ready {
-            if self.given.contains(&state.transfer) {
-                self.send_state(state.transfer, state.head, state.service, effects);
+        ready.into_iter().for_each(|state| self.use_settled(state, effects));
+    }
+
+    /// All that led to this state is settled.
+    pub(super) fn use_settled(&mut self, state: Unsettled, effects: &mut Vec<Effect>) {
+        let Unsettled { purpose, head, service, .. } = state;
+        match purpose {
+            Purpose::Keep => self.store_whole(head, service, effects),
+            Purpose::Give(transfer) if self.given.contains(&transfer) => {
+                self.send_state(transfer, head, service, effects);
             }
+            Purpose::Give(_) => {} // those who waited for it may be gone
         }
+    }
+
+    /// A state waits to be settled before it is kept.
+    pub(super) fn waits_to_keep(&self) -> bool {
+        let waits = |state: &Unsettled| matches!(state.purpose, Purpose::Keep);
+        self.voting.as_ref().is_some_and(|voting| voting.unsettled.iter().any(waits))
     }
 }

@@ -32,6 +32,23 @@ pub(super) enum Mode {
     Launching { style: Style, alone: bool },
 }
 
+impl Mode {
+    /// Its name, for people.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Mode::Idle => "idle",
+            Mode::Live => "live",
+            Mode::Draining => "draining",
+            Mode::Snapshotting => "snapshotting",
+            Mode::Joining { .. } => "joining",
+            Mode::Restoring { .. } => "restoring",
+            Mode::Recalling { .. } => "recalling",
+            Mode::Fallen => "fallen",
+            Mode::Launching { .. } => "launching",
+        }
+    }
+}
+
 /// What was given to the service and is not yet answered.
 #[derive(Debug)]
 pub(super) enum Task {

@@ -69,8 +69,8 @@ impl<O: Ordering> Stack<O> {
             return Err(HostError::TooMany);
         }
         let on_disk = options.durability == Durability::Disk;
-        if on_disk && !options.style.can_be_on_disk() {
-            return Err(HostError::NotOnDisk(options.style));
+        if on_disk && !options.style.has_state() {
+            return Err(HostError::DiskOfStateless);
         }
         if on_disk && self.disk.is_none() {
             return Err(HostError::NoStorage);
@@ -106,7 +106,8 @@ impl<O: Ordering> Stack<O> {
         if on_disk {
             self.recall_replica(now, id);
         }
-        if options.style.logs() {
+        // What is on the disk may be of another style than what was configured.
+        if self.hosted.get(&id).is_some_and(|hosted| hosted.replica.style().logs()) {
             self.cold.0.insert(id);
         }
         self.settle(now);
@@ -235,7 +236,9 @@ impl<O: Ordering> Stack<O> {
                 Effect::Mark(kind) => self.mark(group, kind),
                 Effect::Keeping => self.keeping(group),
                 Effect::Saved(taken) => self.state_saved(group, taken),
-                Effect::Store { state, transfer } => self.store_state(now, group, state, transfer),
+                Effect::Store { style, state, transfer } => {
+                    self.store_state(now, group, (style, state), transfer);
+                }
                 Effect::Cast => {
                     self.ballots_due.insert(group);
                 }

@@ -9,7 +9,6 @@ use crate::api::{Event, Output};
 use crate::bug::{Bug, Planted};
 use crate::directory::{Change, Group};
 use crate::ordering::Ordering;
-use crate::style::Conduct;
 
 impl<O: Ordering> Stack<O> {
     /// The time has come to look whose deadlines are missed.

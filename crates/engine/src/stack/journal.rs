@@ -130,7 +130,8 @@ impl<O: Ordering> Stack<O> {
         let after = self.snapshot_after;
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
         let long = hosted.journal.as_ref().is_some_and(|journal| journal.is_long(after));
-        if long && !is_on_disk(hosted) && hosted.replica.may_snapshot() {
+        let of_journal = !is_on_disk(hosted) && !hosted.replica.has_log();
+        if long && of_journal && hosted.replica.may_snapshot() {
             self.with_replica(now, group, |replica, effects| replica.keep(effects));
         }
     }

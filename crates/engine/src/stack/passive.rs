@@ -57,7 +57,7 @@ impl<O: Ordering> Stack<O> {
             return; // what it has executed was answered to nobody
         }
         if chunk.what == Told::Checkpoint {
-            return self.act_on_checkpoint(now, sender, chunk);
+            return self.act_on_checkpoint(now, sender, chunk, payload);
         }
         if chunk.last {
             let place = self.place(sequence);
@@ -81,12 +81,19 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    fn act_on_checkpoint(&mut self, now: Time, sender: Member, chunk: &PrimaryChunk) {
+    fn act_on_checkpoint(
+        &mut self,
+        now: Time,
+        sender: Member,
+        chunk: &PrimaryChunk,
+        payload: &Bytes,
+    ) {
         let own = sender == self.me;
         let group = self.directory.get(chunk.group);
         // It may have been on its way when its group was given another style.
         let group = group.filter(|group| group.options.style.logs());
         if group.is_some_and(|group| group.replica(self.me).is_some()) {
+            self.log_beside(chunk.group, payload);
             self.with_replica(now, chunk.group, |replica, effects| {
                 replica.checkpoint_chunk(chunk, own, effects);
             });

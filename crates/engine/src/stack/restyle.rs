@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use wire::limits::MAX_RESTYLES;
-use wire::ordered::{Durability, Ordered, Place, Restyle, Style};
+use wire::ordered::{Ordered, Place, Restyle, Style};
 use wire::{Duration, GroupId, Member, RingId, Time, ViewNumber};
 
 use super::Stack;
@@ -104,8 +104,11 @@ impl<O: Ordering> Stack<O> {
         let Some(group) = self.directory.get(id) else {
             return Outlook::Over(Err(RestyleError::NoSuchGroup));
         };
-        if group.options.style == style {
-            return if placed { Outlook::Over(Ok(group.view)) } else { Outlook::Ready(group.view) };
+        if group.options.style == style && placed {
+            // Whoever is told so may rely on it after all lives have ended.
+            let changed = self.changed_at.get(&id).copied().unwrap_or(0);
+            let known = self.is_stored(group, id, changed);
+            return if known { Outlook::Over(Ok(group.view)) } else { Outlook::Wait };
         }
         match refusal(group, style) {
             Some(error) => Outlook::Over(Err(error)),
@@ -156,7 +159,8 @@ impl<O: Ordering> Stack<O> {
         if change != Change::View {
             return;
         }
-        if from.logs() || to.logs() {
+        let on_disk = self.directory.get(id).is_some_and(Group::is_on_disk);
+        if from.logs() || to.logs() || on_disk {
             self.count_change(id);
         }
         if to.keeps_its_primary() {
@@ -179,7 +183,8 @@ impl<O: Ordering> Stack<O> {
         self.changed(now, id, change);
     }
 
-    /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log. A group
+    /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log. So it is on
+    /// disk, where a replica has to know from where on it votes. A group
     /// that was never called has none: anybody may begin it, in whatever style it has by then (seeds 4942 and 10849).
     fn count_change(&mut self, id: GroupId) {
         if self.directory.get(id).is_none_or(|group| group.last == Place::default()) {
@@ -220,7 +225,11 @@ impl<O: Ordering> Stack<O> {
         if hosted.spared {
             return; // it does nothing here
         }
+        if !(style.has_state() && hosted.replica.style().has_state()) {
+            return self.begin_in_style(now, id, style);
+        }
         let before = (hosted.replica.runs(), hosted.replica.is_finishing());
+        let view = group.view;
         if style.logs() {
             // What comes from here on the primary answers, whenever this replica goes over.
             hosted.cold.finishing = self.delivered;
@@ -228,8 +237,29 @@ impl<O: Ordering> Stack<O> {
         } else {
             self.cold.0.remove(&id);
         }
+        self.log_beside(id, &Ordered::Restyle(Restyle { group: id, view, style }).encode());
         self.with_replica(now, id, |replica, effects| replica.restyle(style, alone, effects));
         self.note_running(id, before);
+    }
+
+    /// The group has a state from here on, or none any more: its replicas begin with the service's initial state. What was executed
+    /// at one of them before was in no history.
+    fn begin_in_style(&mut self, now: Time, id: GroupId, style: Style) {
+        for call in self.callers.of_group(id) {
+            self.callers.park(&call);
+        }
+        if style.logs() {
+            self.cold.0.insert(id);
+        }
+        let Some(group) = self.directory.get(id) else { return };
+        let begins = group.synced().any(|member| member == self.me);
+        let last = group.last;
+        if let Some(hosted) = self.hosted.get_mut(&id) {
+            hosted.taken = last;
+        }
+        self.with_replica(now, id, |replica, effects| {
+            replica.begin_in_style(style, begins, effects);
+        });
     }
 
     /// Every replica that goes on in this component is in its group's style.
@@ -254,11 +284,8 @@ impl<O: Ordering> Stack<O> {
 /// Why this group cannot have that style.
 fn refusal(group: &Group, to: Style) -> Option<RestyleError> {
     let from = group.options.style;
-    if !(from.can_change() && to.can_change()) {
-        return Some(RestyleError::Apart { from, to });
-    }
-    if group.options.durability == Durability::Disk && !to.can_be_on_disk() {
-        return Some(RestyleError::NotOnDisk(to));
+    if !group.options.may_become(to) {
+        return Some(RestyleError::LosesState { from });
     }
     group.primary().is_none().then_some(RestyleError::NoPrimary)
 }

@@ -16,7 +16,6 @@ use super::Stack;
 use super::restoring::Restoring;
 use crate::api::{Nodes, Output, SaveError, Saved};
 use crate::ordering::Ordering;
-use crate::style::Conduct;
 
 /// Whoever asked for a save hears of it within this time. A large state takes its service a while to tell.
 const SAVE_PATIENCE: Duration = Duration::from_secs(60);

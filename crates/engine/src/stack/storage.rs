@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::mem;
 
 use bytes::Bytes;
-use wire::kept::{BEGUN, FOLLOWED, NODE, NodeRecord, TAKEN};
-use wire::ordered::{Durability, Hold, Ordered, Place, Recall, Recalled, Synced};
+use wire::kept::{BEGUN, FOLLOWED, GroupState, NODE, NodeRecord, TAKEN, encode_style};
+use wire::ordered::{Durability, Hold, Ordered, Place, Recall, Recalled, Style, Synced};
 use wire::{Duration, GroupId, Incarnation, Member, RingId, Time, ViewNumber};
 
 use super::{Hosted, Journal, Stack};
@@ -16,7 +16,6 @@ use crate::bug::Bug;
 use crate::directory::{Change, Group, majority};
 use crate::disk::{Disk, Recovery};
 use crate::ordering::Ordering;
-use crate::style::Conduct;
 
 /// Whoever waits for others' disks asks them after this time, and again: what they told may be lost.
 const ASK_STORED: Duration = Duration::from_millis(50);
@@ -142,6 +141,14 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// What a replica goes on from without having taken a request: its disk is given that, too, if it has one.
+    pub(super) fn log_beside(&mut self, group: GroupId, payload: &Bytes) {
+        let hosted = self.hosted.get(&group).filter(|hosted| is_on_disk(hosted) && !hosted.spared);
+        if let Some(place) = hosted.map(|hosted| hosted.taken) {
+            self.log_taken(group, place, payload);
+        }
+    }
+
     /// All messages of the present place have been acted on: the disk is given what that led to. Of several that a group's
     /// replica took there only the last counts as the place's whole: whoever has but some of them on its disk has none.
     pub(super) fn write_down(&mut self, now: Time) {
@@ -175,7 +182,7 @@ impl<O: Ordering> Stack<O> {
         &mut self,
         now: Time,
         group: GroupId,
-        state: Bytes,
+        (style, state): (Style, Bytes),
         transfer: Option<ViewNumber>,
     ) {
         let early = self.planted.is(Bug::SyncedBeforeStored);
@@ -198,6 +205,7 @@ impl<O: Ordering> Stack<O> {
         }
         self.unstored.retain(|(waiting, ..)| *waiting != group);
         let recorded = self.disk.as_ref().map_or(0, Disk::appended);
+        let state = GroupState { style, state }.encode();
         let snapshot = Output::Snapshot { strand: Some(group), covers, place, state };
         self.unstored.push((group, recorded, snapshot));
         self.give_unstored();
@@ -227,7 +235,11 @@ impl<O: Ordering> Stack<O> {
             return;
         };
         let place = hosted.taken;
-        let number = self.persist(group, kind, place, Bytes::new());
+        let content = match kind {
+            BEGUN => encode_style(hosted.replica.style_so_far()),
+            _ => Bytes::new(),
+        };
+        let number = self.persist(group, kind, place, content);
         if let Some(hosted) = self.hosted.get_mut(&group) {
             hosted.logged = Logged { lost: (number, place), ..Logged::default() };
         }
@@ -297,7 +309,7 @@ impl<O: Ordering> Stack<O> {
         hosted.recalled = true;
         hosted.logged.records = strand.log.len() as u64;
         self.with_replica(now, group, |replica, effects| {
-            replica.recall_from_disk(now, strand.state, strand.log, effects);
+            replica.recall_from_disk(now, (strand.style, strand.state), strand.log, effects);
         });
         if self.membership.ring() != RingId::default() {
             // It was not in what this node has announced.
@@ -416,6 +428,7 @@ impl<O: Ordering> Stack<O> {
         self.membership.has_disks()
             && (forming
                 || self.callers.any_unheld()
+                || !self.restyles.is_empty()
                 || self.nested.waits_to_pay()
                 || self.backups.any_unheld())
     }

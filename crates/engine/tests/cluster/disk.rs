@@ -280,7 +280,7 @@ fn a_group_on_disk_needs_a_disk() {
 
 #[test]
 fn every_style_with_a_state_comes_back() {
-    for style in [Style::SemiActive, Style::Active] {
+    for style in Style::ALL.into_iter().filter(|style| style.has_state()) {
         let options = GroupOptions { style, ..on_disk() };
         let mut cluster = Cluster::new_on_disk(3);
         cluster.host_on_with("log", &[1, 2, 3], options);

@@ -22,6 +22,7 @@ mod restyles;
 mod shedding;
 mod shelf;
 mod styles;
+mod styles_on_disk;
 mod tampered;
 mod vault;
 mod voting;

@@ -267,16 +267,13 @@ pub enum Problem {
         /// Place in the list of replicas.
         index: usize,
     },
-    /// What such a group has to keep cannot be kept.
+    /// A stateless group has nothing that could be kept.
     #[error(
-        "a {style} group cannot have durability = \"disk\": choose style = \"semi-active\" or \"active\", or leave \
-         durability out"
+        "a stateless group has no state that a disk could keep: leave durability out, or choose another style"
     )]
-    NotOnDisk {
+    DiskOfStateless {
         /// Place in the list of replicas.
         index: usize,
-        /// How it is replicated.
-        style: Style,
     },
     /// A group on disk, but no folder for it.
     #[error(
@@ -394,7 +391,7 @@ impl Problem {
             }
             Problem::Checkpoints => vec![Key("checkpoints")],
             Problem::HoldOfStateless { index } => vec![Key("replica"), Index(*index), Key("hold")],
-            Problem::NotOnDisk { index, .. } => {
+            Problem::DiskOfStateless { index } => {
                 vec![Key("replica"), Index(*index), Key("durability")]
             }
             Problem::NoStorage { table, index } => {

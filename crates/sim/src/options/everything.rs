@@ -35,9 +35,6 @@ const STYLES: [Style; 6] = [
     Style::Stateless,
 ];
 
-/// Those among them that can be on disk, and the one that needs none.
-const ON_DISK: [Style; 3] = [Style::SemiActive, Style::Active, Style::Stateless];
-
 /// How long faults go on at least: a drain and an upgrade take some hundred milliseconds each.
 const PHASE: Duration = Duration::from_secs(3);
 
@@ -109,7 +106,7 @@ impl Options {
 impl Ground {
     /// What a group of this style is on.
     fn durability(self, style: Style, draw: &mut Draw) -> Durability {
-        let can = matches!(style, Style::SemiActive | Style::Active);
+        let can = style.has_state();
         let wants = match self {
             Ground::Memory => false,
             Ground::Mixed => draw.one_in(2),
@@ -121,10 +118,7 @@ impl Ground {
 
 /// A group that people deploy.
 fn placed(number: usize, nodes: usize, ground: Ground, draw: &mut Draw) -> GroupPlan {
-    let style = match ground {
-        Ground::Disk => draw.pick(&ON_DISK),
-        Ground::Memory | Ground::Mixed => draw.pick(&STYLES),
-    };
+    let style = draw.pick(&STYLES);
     let durability = ground.durability(style, draw);
     GroupPlan {
         name: format!("placed-{number}"),

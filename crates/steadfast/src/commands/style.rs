@@ -26,7 +26,7 @@ after in the new one. No call is lost by it, and none is executed twice.
                (towards it) or is given it (from it) meanwhile, and calls of that time wait for that at the primary
 
 What is refused: from and to stateless, whose replicas have nothing in common: such a group is stopped and begun anew.
-A group on disk is semi-active or active.
+XXX
 
 The style in a node's configuration is the one with which a group begins: a node that says another joins all the
 same, and goes by what the group has. Set the new style there as well, for the day when all replicas have gone.

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use wire::limits::MAX_STATE;
+use wire::limits::MAX_SNAPSHOT;
 
 use super::RecordId;
 use crate::format::{FileName, Owner};
@@ -112,8 +112,8 @@ pub enum SnapshotError {
     /// The store is not open yet, or not any more.
     #[error("the store is not open")]
     NotOpen,
-    /// It is larger than [`MAX_STATE`].
-    #[error("a state of {0} bytes is too large: at most {MAX_STATE} are kept")]
+    /// It is larger than [`MAX_SNAPSHOT`].
+    #[error("a state of {0} bytes is too large: at most {MAX_SNAPSHOT} are kept")]
     TooLarge(usize),
     /// It covers records that were never appended, or fewer than the last one.
     #[error("a snapshot up to {0} is older than the last one, or covers what is not there")]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use bytes::Bytes;
-use wire::limits::{MAX_MANIFEST, MAX_SEGMENTS, MAX_STATE, MAX_STRANDS};
+use wire::limits::{MAX_MANIFEST, MAX_SEGMENTS, MAX_SNAPSHOT, MAX_STRANDS};
 use wire::ordered::Place;
 use wire::{ClusterId, GroupId, NodeId, RingId};
 use zerocopy::little_endian::{U32, U64};
@@ -247,7 +247,7 @@ fn entry(bytes: &EntryBytes) -> Option<(Strand, Entry)> {
     let snapshot = match (bytes.snapshot.get(), bytes.bytes.get()) {
         (0, 0) => None,
         (0, _) => return None,
-        (_, long) if long > MAX_STATE as u64 => return None,
+        (_, long) if long > MAX_SNAPSHOT as u64 => return None,
         snapshot => Some(snapshot),
     };
     let place = Place { epoch: bytes.epoch.get(), ring, sequence: bytes.sequence.get() };

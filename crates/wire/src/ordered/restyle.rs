@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Durability, GroupOptions, Style};
+use super::{GroupOptions, Style};
 use crate::{GroupId, ViewNumber};
 
 /// The group has this style from here on, if it is still in this view and its style [may change so](GroupOptions::may_become).
@@ -18,9 +18,8 @@ pub struct Restyle {
 }
 
 impl Style {
-    /// A group gets it, and another instead, while it runs: what its replicas have at a place of the order is the same, or is made so by
-    /// what was ordered before.
-    pub const fn can_change(self) -> bool {
+    /// Replicas have a state in common: it can be kept on disk, and goes on in another style that has one.
+    pub const fn has_state(self) -> bool {
         match self {
             Style::SemiActive
             | Style::Active
@@ -30,18 +29,13 @@ impl Style {
             Style::Stateless => false,
         }
     }
-
-    /// Whether a group on disk may have it: all that it took is in the order, and each replica is believed what it has executed.
-    pub const fn can_be_on_disk(self) -> bool {
-        matches!(self, Style::SemiActive | Style::Active)
-    }
 }
 
 impl GroupOptions {
-    /// Whether a group with these options may get this style while it runs.
+    /// Whether a group with these options may get this style while it runs. From stateless it begins with the service's initial
+    /// state; to stateless it would lose what it has.
     pub fn may_become(self, style: Style) -> bool {
-        let apart = !self.style.can_change() || !style.can_change();
-        !apart && (self.durability == Durability::Memory || style.can_be_on_disk())
+        style.has_state() || !self.style.has_state()
     }
 
     /// Whether a replica that was configured with `begun` may be one of a group with these options: they are the same, but for a
@@ -55,23 +49,19 @@ impl GroupOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ordered::Hold;
+    use crate::ordered::{Durability, Hold};
 
     #[test]
-    fn styles_with_a_state_may_change_into_each_other_and_those_of_the_disk_into_those_of_the_disk()
-    {
+    fn a_group_may_get_every_style_but_one_that_loses_its_state() {
         let of = |style| GroupOptions { style, ..GroupOptions::default() };
         for from in Style::ALL {
             for to in Style::ALL {
-                let can = |style| style != Style::Stateless;
-                let allowed = can(from) && can(to);
+                let allowed = to != Style::Stateless || from == to;
                 assert_eq!(of(from).may_become(to), allowed, "{from} to {to}");
-                assert_eq!(of(to).may_have_been(of(from)), allowed || from == to);
+                assert_eq!(of(to).may_have_been(of(from)), allowed);
             }
         }
         let disk = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
-        assert!(disk.may_become(Style::Active) && !disk.may_become(Style::Voting));
-        assert!(!disk.may_become(Style::WarmPassive) && !disk.may_become(Style::ColdPassive));
         assert!(!disk.may_have_been(GroupOptions::default()));
         let all = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
         assert!(!all.may_have_been(GroupOptions::default()));
