@@ -13,7 +13,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
-use wire::ordered::{Announce, Deposit, Durability, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
+use wire::ordered::{
+    Announce, Deposit, Durability, GroupEntry, GroupOptions, Place, ReplicaEntry, Style,
+};
 use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
 
 use crate::bug::{Bug, Planted};

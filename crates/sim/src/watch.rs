@@ -101,7 +101,7 @@ impl Watch {
             counts: BTreeSet::new(),
             served: Served::new(options.stateless()),
             votes: Votes::default(),
-            cold: Cold::new(options.cold()),
+            cold: Cold::new(options.cold(), options.disks.is_some() && options.restyles.is_some()),
             hung: Hung::default(),
             numbers: Numbers::default(),
             wait: Wait::new(options.turn, options.parking),

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOTS_WAITING, MAX_SNAPSHOT, MAX_STRANDS};
+use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOT, MAX_SNAPSHOTS_WAITING, MAX_STRANDS};
 use wire::ordered::Place;
 
 use crate::api::{Config, Op, Output, RecordId, Snapshot, SnapshotError, Strand};

@@ -70,12 +70,7 @@ impl Replica {
     }
 
     /// What this replica has counts no more in this style: it begins with the service's initial state, or waits for the group's.
-    pub(crate) fn begin_in_style(
-        &mut self,
-        style: Style,
-        begins: bool,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn begin_in_style(&mut self, style: Style, begins: bool, effects: &mut Vec<Effect>) {
         self.style = style;
         if begins { self.begin(effects) } else { self.idle(effects) }
     }

@@ -223,12 +223,7 @@ impl Replica {
         }
     }
 
-    pub(super) fn store_whole(
-        &self,
-        head: StateHead,
-        service: Bytes,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn store_whole(&self, head: StateHead, service: Bytes, effects: &mut Vec<Effect>) {
         let (style, state) = (self.told, ReplicaState { head, service }.encode());
         effects.push(Effect::Store { style, state, transfer: None });
     }

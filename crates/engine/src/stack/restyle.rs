@@ -32,6 +32,16 @@ pub(super) struct Restyling {
     /// It had its place in the order here. Before, this node may not know of a change that another has told already: a group that seems to have the
     /// style may have it no more.
     placed: bool,
+    /// The group got the style after that.
+    granted: Option<Granted>,
+}
+
+/// A group has the style that was wished.
+#[derive(Clone, Copy)]
+struct Granted {
+    ring: RingId,
+    sequence: u64,
+    view: ViewNumber,
 }
 
 /// What can come of a wish.
@@ -56,8 +66,13 @@ impl<O: Ordering> Stack<O> {
         if self.restyles.len() >= MAX_RESTYLES {
             return Err(RestyleError::TooMany);
         }
-        let restyling =
-            Restyling { style, until: now + RESTYLE_PATIENCE, asked: None, placed: false };
+        let restyling = Restyling {
+            style,
+            until: now + RESTYLE_PATIENCE,
+            asked: None,
+            placed: false,
+            granted: None,
+        };
         self.restyles.insert(group, restyling);
         self.settle(now);
         Ok(())
@@ -73,8 +88,8 @@ impl<O: Ordering> Stack<O> {
         let wishes: Vec<GroupId> = self.restyles.keys().copied().collect();
         let mut any = false;
         for id in wishes {
-            let Restyling { style, until, placed, .. } = self.restyles[&id];
-            let ended = match self.prospect(id, style, placed) {
+            let Restyling { style, until, granted, .. } = self.restyles[&id];
+            let ended = match self.prospect(id, style, granted) {
                 Outlook::Over(outcome) => Some(outcome),
                 Outlook::Ready(_) | Outlook::Wait if now >= until => {
                     Some(Err(RestyleError::Late(style)))
@@ -94,7 +109,7 @@ impl<O: Ordering> Stack<O> {
         any
     }
 
-    fn prospect(&self, id: GroupId, style: Style, placed: bool) -> Outlook {
+    fn prospect(&self, id: GroupId, style: Style, granted: Option<Granted>) -> Outlook {
         if self.membership.is_minority() {
             return Outlook::Over(Err(RestyleError::NoQuorum));
         }
@@ -104,11 +119,15 @@ impl<O: Ordering> Stack<O> {
         let Some(group) = self.directory.get(id) else {
             return Outlook::Over(Err(RestyleError::NoSuchGroup));
         };
-        if group.options.style == style && placed {
-            // Whoever is told so may rely on it after all lives have ended.
-            let changed = self.changed_at.get(&id).copied().unwrap_or(0);
-            let known = self.is_stored(group, id, changed);
-            return if known { Outlook::Over(Ok(group.view)) } else { Outlook::Wait };
+        // Whoever is told so may rely on it after all lives have ended.
+        let goes_on = |granted: &Granted| {
+            granted.ring == self.membership.ring() || group.options.style == style
+        };
+        if let Some(Granted { ring, sequence, view }) = granted.filter(goes_on) {
+            let stored = ring != self.membership.ring() || self.is_stored(group, id, sequence);
+            let still = group.options.style == style;
+            let view = if still { group.view } else { view };
+            return if stored { Outlook::Over(Ok(view)) } else { Outlook::Wait };
         }
         match refusal(group, style) {
             Some(error) => Outlook::Over(Err(error)),
@@ -140,9 +159,10 @@ impl<O: Ordering> Stack<O> {
             let of_view = restyling.asked.is_some_and(|(_, view)| view == asked);
             restyling.placed |= of_view && restyling.style == to;
         }
-        let Some(group) = self.directory.get(id).filter(|group| group.options.style != to) else {
-            return;
-        };
+        let Some(group) = self.directory.get(id) else { return };
+        if group.options.style == to {
+            return self.grant(restyle);
+        }
         let Some(primary) = group.primary() else { return };
         let (name, from) = (group.name.clone(), group.options.style);
         // Only the primary knows when it has ordered what it has taken.
@@ -181,6 +201,21 @@ impl<O: Ordering> Stack<O> {
             self.park_ordered(id);
         }
         self.changed(now, id, change);
+        self.grant(restyle);
+    }
+
+    /// The group has this style: whoever wished it here, in that view, has what it wants.
+    fn grant(&mut self, restyle: Restyle) {
+        let Restyle { group: id, view: asked, style } = restyle;
+        let (ring, view) =
+            (self.membership.ring(), self.directory.get(id).map_or(asked, |group| group.view));
+        let sequence = self.changed_at.get(&id).copied().unwrap_or(0);
+        if let Some(restyling) = self.restyles.get_mut(&id)
+            && (restyling.placed, restyling.style) == (true, style)
+            && restyling.asked.is_some_and(|(_, view)| view == asked)
+        {
+            restyling.granted = Some(Granted { ring, sequence, view });
+        }
     }
 
     /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log. So it is on

@@ -17,6 +17,8 @@ const PROPERTY: &str = "the primary alone runs";
 pub struct Cold {
     /// Those that begin cold passive.
     groups: Vec<GroupId>,
+    /// Disks may give back what was in another style: a replica goes by that first.
+    recalls: bool,
     /// What each node knows of each group.
     known: HashMap<(GroupId, Member), Known>,
 }
@@ -32,16 +34,16 @@ struct Known {
 }
 
 impl Cold {
-    /// These groups begin cold passive.
-    pub fn new(groups: Vec<GroupId>) -> Self {
-        Cold { groups, ..Cold::default() }
+    /// These groups begin cold passive. `recalls`: groups that get other styles are on disk.
+    pub fn new(groups: Vec<GroupId>, recalls: bool) -> Self {
+        Cold { groups, recalls, ..Cold::default() }
     }
 
     fn known(&mut self, by: Member, group: GroupId) -> &mut Known {
-        let begins_cold = self.groups.contains(&group);
+        let (begins_cold, launches) = (self.groups.contains(&group), self.recalls);
         self.known.entry((group, by)).or_insert_with(|| {
             let style = if begins_cold { Style::ColdPassive } else { Style::SemiActive };
-            Known { runs: !begins_cold, style, primary: None, launches: false }
+            Known { runs: !begins_cold, style, primary: None, launches }
         })
     }
 
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn backups_do_not_run() {
-        let mut cold = Cold::new(vec![GROUP]);
+        let mut cold = Cold::new(vec![GROUP], false);
         view(&mut cold, Style::ColdPassive);
         assert!(cold.given(member(1), GROUP).is_err(), "it was not started");
         assert!(cold.started(member(1), GROUP).is_ok());
