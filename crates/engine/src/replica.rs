@@ -520,6 +520,8 @@ impl Replica {
                 self.take(number, bytes, effects);
             }
             Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
+            // What came meanwhile is on the disk, and not in the state: the next record asks again (simulator seed 441 of the disks).
+            Waiting::Keep if self.waiting.iter().any(Waiting::is_logged) => {}
             Waiting::Keep => self.take_to_keep(effects),
             Waiting::Style { style, alone } => self.take_style(style, alone, effects),
         }

@@ -14,6 +14,7 @@ use wire::ordered::{Died, Poison, Poisoned, Progress};
 use wire::{ClientId, Member, NodeId};
 
 use super::lead::{Blame, Verdict};
+use super::voting::Voting;
 use super::{Effect, Mode, Replica, Task};
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::Bug;
@@ -344,8 +345,9 @@ impl Replica {
     /// What it knows of who executes first, for whoever looks for a fault.
     pub(crate) fn lead_for_people(&self) -> String {
         let first = self.gate.front().map(|gated| gated.call);
+        let votes = self.voting.as_ref().map(Voting::for_people).unwrap_or_default();
         format!(
-            "{} ({}), {}, executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {} wait, {:?}",
+            "{} ({}), {}, {votes}executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {} wait, {:?}",
             self.style,
             self.told,
             self.mode.name(),

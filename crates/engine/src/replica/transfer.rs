@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_LOGGED_STATE, MAX_STATE, STATE_CHUNK};
-use wire::ordered::{Form, LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Synced};
+use wire::ordered::{
+    Form, LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Style, Synced,
+};
 use wire::{Member, Time, ViewNumber};
 
 use super::saving::is_save;
@@ -219,13 +221,8 @@ impl Replica {
     pub(super) fn keep_taken(&mut self, service: Bytes, effects: &mut Vec<Effect>) {
         let mut head = self.head();
         if !self.keep_until_settled(Purpose::Keep, &mut head, &service) {
-            self.store_whole(head, service, effects);
+            store_whole(self.told, head, service, effects);
         }
-    }
-
-    pub(super) fn store_whole(&self, head: StateHead, service: Bytes, effects: &mut Vec<Effect>) {
-        let (style, state) = (self.told, ReplicaState { head, service }.encode());
-        effects.push(Effect::Store { style, state, transfer: None });
     }
 
     fn head(&self) -> StateHead {
@@ -289,4 +286,15 @@ impl Replica {
             bytes: outgoing.state.slice(start..end),
         })
     }
+}
+
+/// A state that was taken in this style is to be kept.
+pub(super) fn store_whole(
+    style: Style,
+    head: StateHead,
+    service: Bytes,
+    effects: &mut Vec<Effect>,
+) {
+    let state = ReplicaState { head, service }.encode();
+    effects.push(Effect::Store { style, state, transfer: None });
 }

@@ -4,15 +4,18 @@
 mod asks;
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 use wire::client::Refusal;
 use wire::limits::{MAX_BALLOT, MAX_UNSETTLED};
-use wire::ordered::{Digest, KeptReply, StateHead};
+use wire::ordered::{Digest, KeptReply, StateHead, Style};
 use wire::{ClientId, ViewNumber};
 
 use super::calls::Child;
+use super::transfer::store_whole;
 use super::{Effect, Replica, answer};
 use crate::api::ServiceOutcome;
 use crate::bug::{Bug, Planted};
@@ -113,6 +116,16 @@ impl Voting {
             ahead: BTreeMap::new(),
             unsettled: Vec::new(),
         }
+    }
+
+    /// How far it is, for whoever looks for a fault.
+    pub(super) fn for_people(&self) -> String {
+        let Voting { first, told, in_flight, opened, settled, deviates, .. } = self;
+        let (cast, open, kept) = (self.cast.len(), self.open.len(), self.unsettled.len());
+        format!(
+            "votes from {first}: cast {cast}, told {told} (in flight: {in_flight}), opened {opened}, settled {settled}, deviates \
+             {deviates}, {open} open, {kept} states kept; "
+        )
     }
 
     fn digest(&self, position: u64) -> Option<&Cast> {
@@ -365,7 +378,8 @@ impl Replica {
     pub(super) fn use_settled(&mut self, state: Unsettled, effects: &mut Vec<Effect>) {
         let Unsettled { purpose, head, service, .. } = state;
         match purpose {
-            Purpose::Keep => self.store_whole(head, service, effects),
+            // The group may have another style since it was taken (simulator seed 441 of the disks).
+            Purpose::Keep => store_whole(Style::Voting, head, service, effects),
             Purpose::Give(transfer) if self.given.contains(&transfer) => {
                 self.send_state(transfer, head, service, effects);
             }

@@ -143,6 +143,18 @@ pub(super) enum Waiting {
 }
 
 impl Waiting {
+    /// It came with a record of the log.
+    pub(super) fn is_logged(&self) -> bool {
+        match self {
+            Waiting::Request(_)
+            | Waiting::NestedEnd(..)
+            | Waiting::Update { .. }
+            | Waiting::Checkpoint { .. }
+            | Waiting::Style { .. } => true,
+            Waiting::Read { .. } | Waiting::Snapshot(_) | Waiting::Keep => false,
+        }
+    }
+
     /// When it arrived, if it is a request.
     pub(super) fn arrived(&self) -> Option<u64> {
         match self {
