@@ -441,7 +441,7 @@ impl Replica {
     pub(crate) fn in_new_component(&mut self) {
         self.calls.renumber();
         // The service of a cold passive group's former primary ends with the component.
-        self.lead.in_new_component(self.cold.is_some());
+        self.lead.in_new_component(self.cold.is_some(), self.keeps);
         self.renumber_log();
         for waiting in &mut self.waiting {
             if let Waiting::NestedEnd(_, sequence) = waiting {

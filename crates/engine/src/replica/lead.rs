@@ -340,10 +340,14 @@ impl Lead {
         }
     }
 
-    /// A component begins: what was handed in before has its place, or is lost. `anew`: no former leader goes on.
-    pub(super) fn in_new_component(&mut self, anew: bool) {
+    /// A component begins: what was handed in before has its place, or is lost. `anew`: no former leader goes on. `retells`: others
+    /// may be back from disks that have not all that was told (simulator seed 1359 of the disks).
+    pub(super) fn in_new_component(&mut self, anew: bool, retells: bool) {
         if anew {
             self.former.clear();
+        }
+        if retells {
+            self.told = 0;
         }
         self.word = Word::None;
         self.cautious.values_mut().for_each(|sequence| *sequence = 0);
