@@ -167,6 +167,23 @@ fn who_begins_a_group_begins_it_on_the_disk_too() {
     assert_eq!(room.stack.replicas_with_state().len(), 1);
 }
 
+/// The simulator's seed 613 of the world `decay`: there was no room for what the transfer had brought, and the replica never had it.
+#[test]
+fn a_later_state_stands_for_what_a_transfer_has_brought() {
+    let mut room = disk_room();
+    room.join_with(2, on_disk());
+    room.join_with(1, on_disk());
+    let transfer = room.transfer();
+    room.request(2, 1);
+    let told = Ordered::Synced(Synced { group: log(), transfer }).encode();
+    let says = |room: &Room| room.stack.ordering.multicast.contains(&told);
+    let recorded = room.stack.disk.as_ref().expect("it has one").appended();
+    room.stack.handle_snapshot_stored(NOW, log(), 1);
+    assert!(!says(&room), "what it had before it lost all");
+    room.stack.handle_snapshot_stored(NOW, log(), recorded);
+    assert!(says(&room));
+}
+
 impl Room {
     /// Everybody has a disk; 2 has the group's last request.
     fn announce_with_disks(&mut self) {
