@@ -139,6 +139,9 @@ impl Call {
     /// A new round over the targets: only where the request still lies is left out.
     pub(crate) fn begin_round(&mut self) {
         self.tried = self.attempts.iter().map(|attempt| attempt.address).collect();
+        if let Some(spread) = &mut self.spread {
+            spread.begin_round();
+        }
     }
 
     pub(crate) fn attempt_end(&self, now: Time) -> Time {
@@ -376,9 +379,7 @@ impl Session {
     /// will be room: with a view each few milliseconds all calls would come with each of them, and soon be given back (seed 51672).
     pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
         if self.spreads(id) {
-            let call = self.calls.get_mut(&id).expect("it is under way");
-            call.begin_round();
-            return self.spread(now, id);
+            return self.respread(now, id);
         }
         let better = self.better_place(now, id);
         let call = self.calls.get_mut(&id).expect("only calls under way are moved");

@@ -11,7 +11,7 @@ use wire::limits::MAX_REPLICAS;
 use wire::{NodeId, Time};
 
 use crate::CallError;
-use crate::attempts::{Attempt, Phase};
+use crate::attempts::{Attempt, Call, Phase};
 use crate::bug::{Bug, Planted};
 use crate::output::{CallId, Link};
 use crate::policy::{News, Replies, is_spread};
@@ -37,13 +37,19 @@ pub(crate) struct Spread {
     asked: Vec<Target>,
     /// One of a node at most.
     answers: Vec<Answer>,
+    /// Who has had no room for it in this round.
+    full: Vec<SocketAddr>,
     /// Who has answered a call that went to one target, as its group orders calls.
     alone: Option<NodeId>,
 }
 
 impl Spread {
     pub(crate) fn new(replies: Replies) -> Spread {
-        Spread { replies, asked: Vec::new(), answers: Vec::new(), alone: None }
+        Spread { replies, asked: Vec::new(), answers: Vec::new(), full: Vec::new(), alone: None }
+    }
+
+    pub(crate) fn begin_round(&mut self) {
+        self.full.clear();
     }
 
     fn ask(&mut self, target: Target) {
@@ -117,6 +123,7 @@ impl Spread {
 
     pub(crate) fn check_invariants(&self) {
         assert!(self.asked.len() <= MAX_ASKED && self.answers.len() <= MAX_ASKED);
+        assert!(self.full.len() <= MAX_ASKED);
     }
 
     /// All answers, with what became of the call at those that have given none.
@@ -136,6 +143,19 @@ impl Spread {
             }
         }
         self.answers
+    }
+}
+
+impl Call {
+    /// The targets are others: all are asked anew but those who have said when there will be room. With a view each few milliseconds the
+    /// call would else come with each of them, and soon be given back (simulator seed 76338).
+    fn begin_round_by_news(&mut self) {
+        let full = self.spread.as_mut().map(|spread| core::mem::take(&mut spread.full));
+        self.begin_round();
+        if let Some(spread) = &mut self.spread {
+            spread.full = full.unwrap_or_default();
+            self.tried.extend(&spread.full);
+        }
     }
 }
 
@@ -183,6 +203,18 @@ impl Session {
             }
         }
         self.await_answers(now, id);
+    }
+
+    /// The group's targets are new: those that have not answered are asked.
+    pub(crate) fn respread(&mut self, now: Time, id: CallId) {
+        let call = self.calls.get_mut(&id).expect("it is under way");
+        call.begin_round_by_news();
+        let waits = call.phase == Phase::Pausing && call.attempts.is_empty();
+        if waits && self.missing(id).is_empty() {
+            self.judge(id);
+        } else {
+            self.spread(now, id);
+        }
     }
 
     fn missing(&self, id: CallId) -> Vec<Target> {
@@ -233,8 +265,12 @@ impl Session {
             }
             Outcome::Busy { retry_after_us, reason } => {
                 room_after = Some(core::time::Duration::from_micros(retry_after_us.into()));
-                call.refusals += 1;
+                // A round is one refusal, of however many nodes.
+                call.refusals += u32::from(call.attempts.is_empty());
                 call.obstacle = refused(Refusal::Busy, reason).err();
+                let full = &mut call.spread.as_mut().expect("it is spread").full;
+                full.push(answered.address);
+                keep_last(full);
                 None
             }
             Outcome::Gone => {

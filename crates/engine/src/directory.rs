@@ -138,6 +138,12 @@ impl Group {
         self.options.style.has_state() && others && self.synced().eq([member])
     }
 
+    /// Nobody else has the state.
+    pub(crate) fn is_alone(&self, member: Member) -> bool {
+        let known = self.replica(member).is_some() && self.options.style.has_state();
+        known && self.synced().all(|synced| synced == member)
+    }
+
     /// This member has a replica in the group, or is to have one again.
     pub(crate) fn knows(&self, member: Member) -> bool {
         self.replica(member).is_some() || self.awaited.contains(&member)

@@ -109,6 +109,8 @@ struct Hosted {
     settled: bool,
     /// It is to go.
     leaving: bool,
+    /// But not as long as no other has the state.
+    spares: bool,
     /// It goes with its node, and remains the group's.
     stays: bool,
     /// Its service executes nothing any more: it only waits to be out of the table.

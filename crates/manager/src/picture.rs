@@ -20,6 +20,9 @@ pub struct Picture {
     pub groups: Vec<Shape>,
     /// Hosts that refuse calls less critical than this, until then if nothing else is said.
     pub sheds: BTreeMap<NodeId, (u8, Time)>,
+    /// Groups that nobody here is known to have the state of, and of which this node's disk has one, in order of id: it hosts them,
+    /// wherever their replicas are to be.
+    pub brings: Vec<GroupId>,
 }
 
 /// A group's place in the table.

@@ -354,6 +354,9 @@ impl Options {
                 Style::Stateless => Durability::Memory,
                 _ => Durability::Disk,
             };
+            if plan.is_behind() {
+                group.pass_with(self.waiting);
+            }
         }
         self.faults
             .kinds

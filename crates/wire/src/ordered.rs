@@ -94,15 +94,26 @@ impl JoinGroup {
     }
 }
 
-/// The sender's replica of this group is gone from here on. | group | returns | died: 0, or 1 and (executed, given) |
+/// The sender's replica of this group is gone from here on. | group | going | died: 0, or 1 and (executed, given) |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveGroup {
     /// Which group.
     pub group: GroupId,
-    /// Its node goes on hosting it: it comes anew, without the state.
-    pub returns: bool,
+    /// For how long.
+    pub going: Going,
     /// Its service died.
     pub died: Option<Died>,
+}
+
+/// How a replica goes. | 0: for good | 1: it returns | 2: if it is spared |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Going {
+    /// For good. The group ends with its last replica.
+    ForGood,
+    /// Its node goes on hosting it: it comes anew, without the state.
+    Returns,
+    /// For good, if another has the state; else not at all.
+    IfSpared,
 }
 
 impl LeaveGroup {

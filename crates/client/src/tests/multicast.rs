@@ -6,6 +6,7 @@ use wire::ordered::Style;
 use wire::{GroupId, NodeId};
 
 use super::cluster::{Cluster, GROUP, LATENCY, Manner, address, ms, targets};
+use crate::attempts::BUSY_RETRIES;
 use crate::output::CallId;
 use crate::{Answer, CallError, Choice, Policy, Replies};
 
@@ -17,13 +18,13 @@ fn says(text: &'static str) -> Manner {
     Manner::Answer(Outcome::Ok(Bytes::from_static(text.as_bytes())), None)
 }
 
-/// A stateless group of three, all of which are connected, and a client that asks all and waits for so many.
+/// A stateless group of three of four nodes, all of which are connected, and a client that asks all and waits for so many.
 fn cluster(replies: Replies) -> Cluster {
     of_style(Style::Stateless, replies)
 }
 
 fn of_style(style: Style, replies: Replies) -> Cluster {
-    let mut cluster = Cluster::new(3);
+    let mut cluster = Cluster::given(4, &[3]);
     let choice = Choice::Multicast(replies);
     cluster.session.set_policy(Policy { choice, ..Policy::default() });
     cluster.all_say(Targets { style, ..targets(1, &[1, 2, 3]) });
@@ -239,4 +240,52 @@ fn who_sheds_a_call_does_not_speak_for_those_who_may_have_executed_it() {
     cluster.inject(cluster.link_to(2), Frame::News(Bound { group, targets: Some(told) }));
     let error = cluster.result(call).unwrap_err();
     assert_eq!(error, CallError::DeadlineExceeded, "nodes 2 and 3 were asked and have left");
+}
+
+/// A client that asks all of an active group, and none of its nodes has room for it.
+fn where_none_has_room(retry_after_us: u32) -> (Cluster, CallId) {
+    let mut cluster = of_style(Style::Active, Replies::First);
+    let outcome = Outcome::Busy { retry_after_us, reason: "full".into() };
+    (1..=3).for_each(|node| cluster.node(node).manner = Manner::Answer(outcome.clone(), None));
+    let call = cluster.call(ms(50_000));
+    cluster.run(ms(2));
+    (cluster, call)
+}
+
+fn news(cluster: &mut Cluster, view: u64, nodes: &[u32]) {
+    let told = Targets { style: Style::Active, ..targets(view, nodes) };
+    let told = Bound { group: GroupId::of(GROUP), targets: Some(told) };
+    cluster.inject(cluster.link_to(2), Frame::News(told));
+}
+
+/// Simulator seed 76338: the refusals of all nodes were counted, and with each view the call came at once.
+#[test]
+fn who_finds_no_room_anywhere_waits_as_long_as_with_one_node() {
+    let (mut cluster, call) = where_none_has_room(3_000);
+    let before = cluster.now;
+    for view in 2.. {
+        if cluster.done.contains_key(&call) {
+            break;
+        }
+        news(&mut cluster, view, &[1, 2, 3]);
+        cluster.run(ms(20));
+    }
+    let result = &cluster.done[&call].1;
+    assert!(matches!(result, Err(CallError::Refused { refusal: Refusal::Busy, .. })), "{result:?}");
+    assert_eq!(cluster.path(2).len(), 3 * (BUSY_RETRIES as usize + 1));
+    assert!(cluster.now - before > ms(5_000), "{:?}", cluster.now - before);
+}
+
+#[test]
+fn who_joins_where_the_others_have_no_room_is_asked_at_once() {
+    let (mut cluster, call) = where_none_has_room(400_000);
+    assert_eq!(cluster.path(2), [address(1), address(2), address(3)]);
+    news(&mut cluster, 2, &[1, 2]);
+    cluster.node(3).manner = Manner::ok();
+    cluster.run(ms(5));
+    assert_eq!(cluster.path(2).len(), 3);
+    news(&mut cluster, 3, &[1, 2, 3, 4]);
+    cluster.run(ms(5));
+    assert_eq!(cluster.path(2)[3..], [address(4)], "nobody else");
+    assert_eq!(cluster.result(call), ok("done"));
 }

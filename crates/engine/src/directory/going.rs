@@ -24,6 +24,14 @@ impl Directory {
         Change::View
     }
 
+    /// The replica on `member` goes if another has the state.
+    pub(crate) fn part(&mut self, member: Member, id: GroupId) -> Change {
+        match self.get(id).is_some_and(|group| group.is_alone(member)) {
+            true => Change::None,
+            false => self.leave(member, id),
+        }
+    }
+
     /// The replica on `member` goes, unless it is needed, and comes anew.
     pub(crate) fn come_anew(&mut self, member: Member, id: GroupId) -> Change {
         let there = self.get(id).is_some_and(|group| group.replica(member).is_some());

@@ -210,7 +210,7 @@ impl<O: Ordering> Stack<O> {
         if self.reads_without_order(group, call) {
             return self.read(now, call);
         }
-        let stays = group.needs(self.me) || self.is_handing_over(call.0);
+        let stays = self.is_needed(call.0) || self.is_handing_over(call.0);
         let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || stays);
         let Some(waiting) = self.callers.get(&call) else { return };
         let (chosen_by, reads) = (waiting.request.view, waiting.request.access.reads());
@@ -345,7 +345,9 @@ impl<O: Ordering> Stack<O> {
     /// Calls that nobody else has ordered in time are ordered here.
     pub(super) fn order_due(&mut self, now: Time) {
         while let Some(call) = self.callers.take_due(now) {
-            let has_state = |hosted: &Hosted| hosted.replica.has_state() && !hosted.leaving;
+            let stays = self.is_needed(call.0);
+            let has_state =
+                |hosted: &Hosted| hosted.replica.has_state() && (!hosted.leaving || stays);
             let awake = self.directory.get(call.0).is_some_and(|group| group.primary().is_some());
             if self.membership.is_active()
                 && awake

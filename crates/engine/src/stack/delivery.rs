@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::kept::NodeRecord;
-use wire::ordered::{Hold, Install, Move, Ordered, Place, Request, Restyle};
+use wire::ordered::{Going, Hold, Install, Move, Ordered, Place, Request, Restyle};
 use wire::{GroupId, Member, RingId, Time};
 
 use super::{FORMING_GRACE, Held, JOIN_GRACE, JOIN_ROUNDS, MAX_DEFERRED, Stack};
@@ -282,7 +282,7 @@ impl<O: Ordering> Stack<O> {
                 }
                 let before = self.directory.get(leave.group).cloned();
                 let alone = before.as_ref().is_some_and(|group| group.synced().eq([sender]));
-                let change = match leave.returns {
+                let change = match leave.going {
                     // Its node has kept what the group's state follows from.
                     _ if leave.died.is_some() && alone => {
                         // It votes anew on what it executes again.
@@ -290,8 +290,9 @@ impl<O: Ordering> Stack<O> {
                         self.arrears.remove(&leave.group);
                         self.directory.stay(sender, leave.group)
                     }
-                    true => self.directory.come_anew(sender, leave.group),
-                    false => self.directory.leave(sender, leave.group),
+                    Going::Returns => self.directory.come_anew(sender, leave.group),
+                    Going::ForGood => self.directory.leave(sender, leave.group),
+                    Going::IfSpared => self.directory.part(sender, leave.group),
                 };
                 if let Some(before) = before.filter(|_| change == Change::Removed) {
                     self.note_gone(before);

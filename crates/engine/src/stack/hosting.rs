@@ -7,7 +7,7 @@ use core::mem;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::{
-    Durability, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Progress, Synced,
+    Durability, Going, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Progress, Synced,
 };
 use wire::{GroupId, Member, Time, ViewNumber};
 
@@ -82,6 +82,7 @@ impl<O: Ordering> Stack<O> {
             taken: Place::default(),
             settled: false,
             leaving: false,
+            spares: false,
             stays: false,
             abandoned: false,
             spared: false,
@@ -116,11 +117,34 @@ impl<O: Ordering> Stack<O> {
 
     /// This node gives its replica of the group up. What was ordered before is answered still.
     pub fn unhost(&mut self, now: Time, group: GroupId) {
-        if self.hosted.contains_key(&group) {
+        self.go(now, group, false);
+    }
+
+    /// The same, if another replica has the state, or as soon as one has it: until then it serves. For services that are to go on, wherever
+    /// their replicas are (simulator world `everything`, seed 568).
+    pub fn part(&mut self, now: Time, group: GroupId) {
+        self.go(now, group, true);
+    }
+
+    fn go(&mut self, now: Time, group: GroupId, spares: bool) {
+        if let Some(hosted) = self.hosted.get_mut(&group) {
+            hosted.spares = spares;
             self.begin_to_go(now, group);
             self.drop_if_done(group);
             self.settle(now);
         }
+    }
+
+    /// This node's replica goes when another has the state.
+    pub fn is_parting(&self, group: GroupId) -> bool {
+        self.hosted.get(&group).is_some_and(|hosted| hosted.leaving && hosted.spares)
+    }
+
+    /// This node's replica serves until another has the state, even if it is to go.
+    pub(super) fn is_needed(&self, id: GroupId) -> bool {
+        let spares = self.hosted.get(&id).is_some_and(|hosted| hosted.spares);
+        let needed = |group: &Group| group.needs(self.me) || spares && group.is_alone(self.me);
+        self.directory.get(id).is_some_and(needed)
     }
 
     /// This node's replica is to go, after another has taken over if it is the primary and still serves.
@@ -261,9 +285,9 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn rejoin(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
         hosted.lost = true;
-        let returns = !hosted.leaving;
+        let going = if hosted.leaving { Going::ForGood } else { Going::Returns };
         self.take_back(now);
-        self.order(now, Ordered::LeaveGroup(LeaveGroup { group, returns, died: None }));
+        self.order(now, Ordered::LeaveGroup(LeaveGroup { group, going, died: None }));
     }
 
     /// Orders the coming of replicas that are not in the table, and the going of those that are to
@@ -281,7 +305,8 @@ impl<O: Ordering> Stack<O> {
                 true => group.knows(me),
                 false => group.replica(me).is_some(),
             });
-            let needed = group.is_some_and(|group| group.needs(me))
+            let spares = hosted.spares;
+            let needed = group.is_some_and(|it| it.needs(me) || spares && it.is_alone(me))
                 || self.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.refused || (hosted.stays && hosted.leaving);
             let kept_out = hosted.penance.kept_out && !hosted.leaving;
@@ -302,7 +327,8 @@ impl<O: Ordering> Stack<O> {
             hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
                 let died = hosted.died;
-                Ordered::LeaveGroup(LeaveGroup { group: *id, returns: false, died })
+                let going = if hosted.spares { Going::IfSpared } else { Going::ForGood };
+                Ordered::LeaveGroup(LeaveGroup { group: *id, going, died })
             } else {
                 Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })
             });
@@ -360,7 +386,8 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn replicas_with_state(&self) -> Vec<(GroupId, Place)> {
         let with_state = self.hosted.iter().filter_map(|(id, hosted)| {
             let in_table = |group: &Group| {
-                let waits = group.asleep.contains(&self.me);
+                let sleeps = !group.asleep.is_empty() && is_on_disk(hosted);
+                let waits = sleeps || group.asleep.contains(&self.me);
                 group.options.style.has_state() && (waits || group.replica(self.me).is_some())
             };
             let brings =
@@ -389,7 +416,7 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get_mut(&id) else {
             if group.is_some_and(|group| group.knows(self.me)) {
                 // It went in a history that was given up.
-                let leave = LeaveGroup { group: id, returns: false, died: None };
+                let leave = LeaveGroup { group: id, going: Going::ForGood, died: None };
                 self.order(now, Ordered::LeaveGroup(leave));
             }
             return;
@@ -423,8 +450,11 @@ impl<O: Ordering> Stack<O> {
                 hosted.asked = None;
                 hosted.kept = true;
             }
-            // Others will tell whether the group goes on with what it has.
-            None if (hosted.recalled || waits) && hosted.replica.has_state() => {
+            // Others will tell whether the group goes on with what it has. What its disk has was announced, and counts while the group
+            // sleeps, whether the table names this replica or not (simulator world `everything`, seed 279).
+            None if (hosted.recalled || waits || asleep && is_on_disk(hosted))
+                && hosted.replica.has_state() =>
+            {
                 hosted.asked = None;
             }
             None => {

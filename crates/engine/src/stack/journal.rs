@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_JOURNAL, MAX_JOURNAL_BYTES};
-use wire::ordered::{LeaveGroup, Ordered};
+use wire::ordered::{Going, LeaveGroup, Ordered};
 use wire::{GroupId, Time, ViewNumber};
 
 use super::Stack;
@@ -143,7 +143,8 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get(&group) else { return };
         let whole =
             hosted.replica.has_log() || hosted.journal.as_ref().is_some_and(Journal::is_whole);
-        if !whole || !hosted.replica.has_state() || hosted.leaving || hosted.abandoned {
+        let goes = hosted.abandoned || hosted.leaving && !self.is_needed(group);
+        if !whole || !hosted.replica.has_state() || goes {
             return self.abandon(now, group);
         }
         let mut died = self.reach(group);
@@ -172,7 +173,8 @@ impl<O: Ordering> Stack<O> {
             let there = self.directory.get(*id).is_some_and(|group| group.knows(self.me));
             if hosted.fallen && there && hosted.asked != Some(ring) {
                 hosted.asked = Some(ring);
-                fallen.push(LeaveGroup { group: *id, returns: false, died: hosted.died });
+                let going = Going::ForGood;
+                fallen.push(LeaveGroup { group: *id, going, died: hosted.died });
             }
         }
         let any = !fallen.is_empty();

@@ -8,8 +8,9 @@ use wire::ordered::{Ordered, Rank, Usage};
 use wire::{GroupId, Member, NodeId, Time, ViewNumber};
 
 use super::Stack;
+use super::storage::is_on_disk;
 use crate::api::Event;
-use crate::directory::Change;
+use crate::directory::{Change, Group};
 use crate::ordering::{Level, Ordering};
 
 /// What a member told last.
@@ -71,7 +72,20 @@ impl<O: Ordering> Stack<O> {
             nodes: nodes.collect(),
             groups: shapes.collect(),
             sheds: self.sheds().map(|(node, level, until)| (node, (level, until))).collect(),
+            brings: self
+                .directory
+                .iter()
+                .filter_map(|(id, group)| self.brings(id, group))
+                .collect(),
         }
+    }
+
+    /// This group, if it sleeps and this node has a state of it from its disk.
+    fn brings(&self, id: GroupId, group: &Group) -> Option<GroupId> {
+        let waits = self.disk.as_ref().is_some_and(|disk| disk.has(id));
+        let hosted = self.hosted.get(&id).filter(|hosted| is_on_disk(hosted));
+        let has_any = waits || hosted.is_some_and(|hosted| hosted.replica.has_state());
+        (has_any && !group.asleep.is_empty()).then_some(id)
     }
 
     /// Grows whenever a [picture](Stack::picture) may be another than before.

@@ -35,7 +35,7 @@ impl<O: Ordering> Stack<O> {
         let id = request.group;
         let Some(group) = self.directory.get(id) else { return };
         let Some(hosted) = self.hosted.get(&id) else { return };
-        let takes = hosted.yields.is_none() && (!hosted.leaving || group.needs(self.me));
+        let takes = hosted.yields.is_none() && (!hosted.leaving || self.is_needed(id));
         // If it takes none, whoever forwarded the call does so again when another is primary.
         if takes && group.standing(self.me) == Standing::Primary {
             self.with_replica(now, id, |replica, fx| replica.arrive(now, request, fx));

@@ -59,10 +59,11 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// A state that was given by [`Output::Snapshot`] is on the disk.
+    /// A state that was given by [`Output::Snapshot`] is on the disk. Where there was no room for what a transfer has brought, a later
+    /// state of the group stands for it (simulator world `decay`, seed 613).
     pub fn handle_snapshot_stored(&mut self, now: Time, group: GroupId, covers: u64) {
         if let Some(hosted) = self.hosted.get_mut(&group)
-            && covers == hosted.logged.lost.0
+            && covers >= hosted.logged.lost.0
             && let Some(transfer) = hosted.logged.syncing.take()
             && hosted.replica.transfer() == Some(transfer)
         {

@@ -19,8 +19,8 @@ use bytes::Bytes;
 use wire::bench::{Pacing, Until};
 use wire::client::{Access, Frame, Hello, Outcome, Request};
 use wire::ordered::{
-    Announce, Component, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup, Ordered,
-    Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
+    Announce, Component, Going, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup,
+    Ordered, Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
 };
 use wire::{
     Caller, ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber,
@@ -171,7 +171,7 @@ impl Room {
     fn leave(&mut self, sender: u32) {
         self.deliver(
             sender,
-            Ordered::LeaveGroup(LeaveGroup { group: log(), returns: false, died: None }),
+            Ordered::LeaveGroup(LeaveGroup { group: log(), going: Going::ForGood, died: None }),
         );
     }
 

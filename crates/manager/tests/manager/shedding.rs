@@ -78,6 +78,7 @@ impl World {
             nodes: self.servers.iter().enumerate().map(usage).collect(),
             groups: self.backups.iter().enumerate().map(shape).collect(),
             sheds: sheds.map(|(node, server)| (node, (server.level, server.until))).collect(),
+            ..Picture::default()
         }
     }
 

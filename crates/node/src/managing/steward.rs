@@ -69,9 +69,16 @@ impl Steward {
         if let Some(programs) = &control.programs {
             self.introduce(now, book, capacity)?;
             let me = control.me.node;
-            let here = book.placed().filter(|placed| placed.on.contains(&me));
             let alone = book.placed().map(|placed| &placed.deployment.group);
             let alone = alone.filter(|group| is_alone(&view.picture, group, me)).cloned();
+            let alone: Vec<String> = alone.collect();
+            // What nobody else has is given to its group, wherever the replicas are to be.
+            let brings = |group: &String| {
+                alone.contains(group) || view.picture.brings.contains(&GroupId::of(group))
+            };
+            let here =
+                |placed: &&Placed| placed.on.contains(&me) || brings(&placed.deployment.group);
+            let here = book.placed().filter(here);
             let here: Vec<&Placed> = here.collect();
             let period = |placed: &&Placed| {
                 let Deployment { group, need, .. } = &placed.deployment;
@@ -79,7 +86,7 @@ impl Steward {
             };
             let periods = here.iter().filter_map(period).collect();
             let run = here.iter().map(|placed| program(placed, me)).collect();
-            programs.deploy(run, periods, alone.collect());
+            programs.deploy(run, periods, alone);
             let deployed = programs.deployed();
             self.tell_failing(now, book, &deployed)?;
             self.tell_upgraded(view, book, deployed)?;

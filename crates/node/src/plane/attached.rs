@@ -109,20 +109,36 @@ impl Plane {
         if let Some(executor) = self.executors.get_mut(&group) {
             executor.leaving = true;
             self.attached.parting.push(group);
-            self.stack.unhost(now, group);
+            match self.is_deployed(group) {
+                true => self.stack.part(now, group),
+                false => self.stack.unhost(now, group),
+            }
         }
     }
 
+    /// The group is a service that people want to go on, by what this node knows of the book.
+    fn is_deployed(&self, group: GroupId) -> bool {
+        let book = self.commands.book();
+        book.placed().any(|placed| GroupId::of(&placed.deployment.group) == group)
+    }
+
     /// Lets go of the replicas that have left their groups, and have answered everything.
-    pub(super) fn let_go(&mut self) {
+    /// True if one is to end its group, which was deployed when it began to go.
+    pub(super) fn let_go(&mut self, now: Time) -> bool {
+        let mut any = false;
         let parting = std::mem::take(&mut self.attached.parting);
         for group in parting {
+            if self.stack.is_parting(group) && !self.is_deployed(group) {
+                self.stack.unhost(now, group);
+                any = true;
+            }
             if self.stack.is_hosting(group) {
                 self.attached.parting.push(group);
-            } else if self.executors.get(&group).is_some_and(|executor| executor.leaving) {
+            } else {
                 self.remove_executor(group);
             }
         }
+        any
     }
 
     fn take_in(&mut self, now: Time, group: GroupId, mut executor: Executor) {

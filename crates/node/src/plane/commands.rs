@@ -1,9 +1,10 @@
 //! What this node says to the book, in its own name, and what it sees of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use manager::book::Command;
+use manager::book::{Book, Command};
 use serde::de::DeserializeOwned;
 use wire::client::Outcome;
 use wire::limits::MAX_ADMIN_CONNECTIONS;
@@ -26,6 +27,11 @@ pub(crate) struct Commands {
 impl Commands {
     pub fn new(shelf: Shelf) -> Commands {
         Commands { shelf, waiting: BTreeMap::new() }
+    }
+
+    /// What this node's replica has of the book.
+    pub(super) fn book(&self) -> Arc<Book> {
+        self.shelf.book()
     }
 
     pub(super) fn answered(&mut self, number: u64, outcome: Outcome) {

@@ -47,8 +47,8 @@ impl Plane {
             {
                 self.stack.handle_disconnect(now, gone);
             } else {
-                self.let_go();
-                if !self.take_arrivals(now) {
+                let ended = self.let_go(now);
+                if !self.take_arrivals(now) && !ended {
                     break;
                 }
             }

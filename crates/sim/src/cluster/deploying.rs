@@ -7,7 +7,7 @@ use bytes::Bytes;
 use engine::{Command as Run, Executed, HostError, Quorum, ServiceOutcome};
 use manager::Picture;
 use manager::book::{
-    Answer, Book, Command, Deployment, Distribution, Labels, Program, Replication,
+    Answer, Book, Command, Deployment, Distribution, Labels, Placed, Program, Replication,
 };
 use manager::placement::{Placer, Why};
 use wire::client::Outcome;
@@ -396,9 +396,10 @@ impl Cluster {
         let mut wanted = Vec::new();
         for (place, group) in self.options.groups[..desk.programs.len()].iter().enumerate() {
             let id = GroupId::of(&group.name);
-            let placed = desk.book.of(&group.name).filter(|it| it.on.contains(&me));
-            wanted.push(placed.map(|placed| placed.program(me).clone()));
-            let Some(placed) = placed else { continue };
+            let placed = desk.book.of(&group.name);
+            let here = |it: &&Placed| it.on.contains(&me) || picture.brings.contains(&id);
+            wanted.push(placed.filter(here).map(|placed| placed.program(me).clone()));
+            let Some(placed) = placed.filter(|it| it.on.contains(&me)) else { continue };
             let there = self.executors[node].contains_key(&id)
                 && !self.watch.promise.is_leaving(id, self.fabric.member(node));
             let has_state = there && has_state(&picture, id, me);
@@ -438,7 +439,7 @@ impl Cluster {
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
         if there {
             if spared {
-                process.unhost(now, id);
+                process.part(now, id);
                 self.watch.promise.unhosted(id, me);
             }
             return Ok(());

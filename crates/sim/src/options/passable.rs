@@ -5,6 +5,7 @@ use wire::limits::MAX_WAITING;
 use wire::ordered::Style;
 
 use super::{GroupPlan, Options};
+use crate::cluster::DiskPlan;
 
 /// Bytes that a datagram takes, about.
 pub(super) const PAYLOAD: usize = 1_200;
@@ -14,6 +15,20 @@ const LONGEST_PASSAGE: Duration = Duration::from_millis(150);
 
 /// What is left of a state that is too large.
 const SMALL: usize = 1_000;
+
+/// So many operations of a disk are a state and a new segment of the log.
+const OPERATIONS: u32 = 16;
+
+/// A disk that needs longer for them has calls wait.
+const LONG: Duration = Duration::from_millis(100);
+
+impl DiskPlan {
+    /// Calls wait for states: the disk takes one after every few calls, and the log gets its next segment when that is done. Seed 397
+    /// of decay had room for eight calls at a time, and 54 to do in two seconds.
+    pub(super) fn is_behind(&self) -> bool {
+        self.snapshot_after < 1_000 && self.slowest * OPERATIONS / 2 >= LONG
+    }
+}
 
 impl GroupPlan {
     /// Where few calls at a time are taken, and each orders all of a large state, the others wait beyond their deadlines: seed 634.
@@ -61,6 +76,18 @@ mod tests {
     use super::*;
     use crate::draw::Draw;
     use crate::options::World;
+
+    /// Seed 397 of decay had disks that took up to 20 ms for each operation, and gave a state after three records.
+    #[test]
+    fn where_few_calls_wait_a_slow_disk_has_no_large_states_to_take() {
+        let drawn = |seed| Options::draw(&mut Draw::new(seed), World::Decay);
+        let is_slow = |options: &Options| options.disks.is_some_and(|plan| plan.is_behind());
+        let slow: Vec<Options> = (0..2_000).map(drawn).filter(is_slow).collect();
+        let (few, many): (Vec<_>, Vec<_>) = slow.iter().partition(|it| it.waiting < MAX_WAITING);
+        let large = |options: &&&Options| options.groups.iter().any(|it| it.padding > SMALL);
+        assert_eq!(few.iter().filter(large).count(), 0);
+        assert!(few.len() > 20 && many.iter().filter(large).count() > 20);
+    }
 
     /// Seed 58990 had seven nodes, turns of four datagrams, and 2.5 ms from one to the next.
     #[test]

@@ -12,7 +12,6 @@ use wire::client::{
 use wire::client::{Target, Targets};
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
-use wire::ordered::Died;
 use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{BackupStep, Deposit, Form, Shedding};
@@ -20,6 +19,7 @@ use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, nested_client, nested_number,
 };
+use wire::ordered::{Died, Going};
 use wire::ordered::{PrimaryChunk, Relay, SessionState, Style, Synced, Told};
 use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
@@ -268,13 +268,17 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
         ),
         (
             "leave group",
-            Ordered::LeaveGroup(LeaveGroup { group: GroupId(0xa1), returns: true, died: None }),
+            Ordered::LeaveGroup(LeaveGroup {
+                group: GroupId(0xa1),
+                going: Going::Returns,
+                died: None,
+            }),
         ),
         (
             "leave group of the dead",
             Ordered::LeaveGroup(LeaveGroup {
                 group: GroupId(0xa1),
-                returns: true,
+                going: Going::Returns,
                 died: Some(Died { executed: 0x66, given: 0x68 }),
             }),
         ),

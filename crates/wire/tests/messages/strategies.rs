@@ -18,6 +18,7 @@ use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
     MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
 };
+use wire::ordered::Going;
 use wire::ordered::{
     self, Announce, Component, Durability, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
     Place,
@@ -427,6 +428,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
     let load = (any::<u32>(), any::<u16>(), any::<u64>(), any::<bool>(), bytes(64)).prop_map(
         |(id, place, number, echo, content)| bench::Load { id, place, number, echo, content },
     );
+    let going = prop_oneof![Just(Going::ForGood), Just(Going::Returns), Just(Going::IfSpared)];
     prop_oneof![
         load.prop_map(Ordered::Load),
         (any::<u32>(), any::<u64>())
@@ -440,8 +442,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         install().prop_map(Ordered::Install),
         (name(), options())
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
-        (any::<u64>(), any::<bool>(), option::of(died())).prop_map(|(group, returns, died)| {
-            Ordered::LeaveGroup(LeaveGroup { group: GroupId(group), returns, died })
+        (any::<u64>(), going, option::of(died())).prop_map(|(group, going, died)| {
+            Ordered::LeaveGroup(LeaveGroup { group: GroupId(group), going, died })
         }),
         chunk.prop_map(Ordered::StateChunk),
         (any::<u64>(), place()).prop_map(|(group, taken)| {

@@ -4,7 +4,7 @@ use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN};
 use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall};
 
 use super::*;
-use crate::Recovery;
+use crate::{Kept, Recovery};
 
 fn on_disk() -> GroupOptions {
     GroupOptions { durability: Durability::Disk, ..GroupOptions::default() }
@@ -167,22 +167,90 @@ fn who_begins_a_group_begins_it_on_the_disk_too() {
     assert_eq!(room.stack.replicas_with_state().len(), 1);
 }
 
+/// The simulator's seed 279 of the world `everything`: what its disk had was announced, and given up with the next view. When the
+/// group awoke it counted, and the replica was told to go on with what it did not have any more.
+#[test]
+fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
+    let mut room = alone();
+    room.request(1, 1);
+    let taken = room.stack.replicas_with_state();
+    room.outputs();
+    room.configure(20);
+    room.sleep();
+    room.join_with(2, on_disk());
+    assert_eq!(room.stack.replicas_with_state(), taken, "it is not in the table");
+    room.join_with(1, on_disk());
+    assert_eq!(room.stack.replicas_with_state(), taken, "it is, without the state");
+    assert_eq!(room.records(), []);
+}
+
+/// The simulator's seed 559 of the world `everything`: the book had moved the replica, and nobody hosted what the disk had.
+#[test]
+fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
+    let mut room = Room::new();
+    let nodes = (1..=3).map(NodeId).collect();
+    let mut config = Config::new(member(1), nodes, "test".into());
+    let (strand, kind, bytes) = (Some(log()), Some(BEGUN), Bytes::new());
+    let begun = Kept { strand, kind, place: Place::default(), bytes };
+    config.storage = Some(Recovery::read([begun]).expect("it can be read"));
+    room.stack = Stack::new(config, Scripted::default(), NOW);
+    room.configure(1);
+    room.sleep();
+    assert_eq!(room.stack.picture().brings, [log()]);
+    room.stack.host(NOW, "log", on_disk()).expect("hosted");
+    assert_eq!(room.stack.picture().brings, [log()], "nobody has said yet what it is worth");
+    room.configure(20);
+    room.announce_with_disks();
+    room.install(vec![entry(&[(2, true)], on_disk())]);
+    assert_eq!(room.stack.picture().brings, [], "another has the state");
+}
+
+/// The simulator's seed 613 of the world `decay`: there was no room for what the transfer had brought, and the replica never had it.
+#[test]
+fn a_later_state_stands_for_what_a_transfer_has_brought() {
+    let mut room = disk_room();
+    room.join_with(2, on_disk());
+    room.join_with(1, on_disk());
+    let transfer = room.transfer();
+    room.request(2, 1);
+    let told = Ordered::Synced(Synced { group: log(), transfer }).encode();
+    let says = |room: &Room| room.stack.ordering.multicast.contains(&told);
+    let recorded = room.stack.disk.as_ref().expect("it has one").appended();
+    room.stack.handle_snapshot_stored(NOW, log(), 1);
+    assert!(!says(&room), "what it had before it lost all");
+    room.stack.handle_snapshot_stored(NOW, log(), recorded);
+    assert!(says(&room));
+}
+
 impl Room {
     /// Everybody has a disk; 2 has the group's last request.
     fn announce_with_disks(&mut self) {
+        let last = Place { epoch: 9, ring: ring(9), sequence: 9 };
+        self.announce_disks(vec![(log(), last)], Vec::new());
+    }
+
+    /// Everybody has a disk; 2 brings this, and what the disk of 3 has of these is not hosted.
+    fn announce_disks(&mut self, brought: Vec<(GroupId, Place)>, left: Vec<GroupId>) {
         for node in 1..=3 {
-            let (groups, waiting) = (Vec::new(), Vec::new());
-            let (since, restarted) = (Incarnation(1), false);
+            let (groups, since, restarted) = (Vec::new(), Incarnation(1), false);
+            let waiting = if node == 3 { left.clone() } else { Vec::new() };
             let recall = Recall { since, restarted, volatile: false, groups, waiting };
-            let last = Place { epoch: 9, ring: ring(9), sequence: 9 };
             let replicas = match node {
                 1 => self.stack.replicas_with_state(),
-                2 => vec![(log(), last)],
+                2 => brought.clone(),
                 _ => Vec::new(),
             };
             let plain = self.nothing();
             let announce = Announce { replicas, recall: Some(recall), ..plain };
             self.deliver(node, Ordered::Announce(announce));
         }
+    }
+
+    /// The group was last in node 3's former life, whose disk has more of it.
+    fn sleep(&mut self) {
+        self.announce_disks(Vec::new(), vec![log()]);
+        let last = Place { epoch: 9, ring: ring(9), sequence: 10 };
+        let asleep = vec![Member { incarnation: Incarnation(0), ..member(3) }];
+        self.install(vec![GroupEntry { last, floor: last, asleep, ..entry(&[], on_disk()) }]);
     }
 }
