@@ -16,7 +16,7 @@ use wire::ordered::{
 use wire::system::MANAGER_ID;
 use wire::{ClientId, Duration, GroupId, Time};
 
-use super::{Effect, Mandate, Mode, Replica, Task, Waiting};
+use super::{Effect, Mandate, Mode, Pieces, Replica, Task, Waiting};
 use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::stopwatch::Work;
@@ -442,6 +442,8 @@ impl Replica {
         self.calls.renumber();
         // The service of a cold passive group's former primary ends with the component.
         self.lead.in_new_component(self.cold.is_some(), self.keeps);
+        // Primaries begin anew with what they tell.
+        (self.updates.pieces, self.checkpoint_pieces) = (Pieces::default(), Pieces::default());
         self.renumber_log();
         for waiting in &mut self.waiting {
             if let Waiting::NestedEnd(_, sequence) = waiting {

@@ -22,9 +22,11 @@ impl Replica {
         }
     }
 
-    /// A snapshot could be taken now.
+    /// A snapshot could be taken now. What it stands for ends with a whole update: of one that is not there the pieces have to stay in the
+    /// log (simulator seed 2171 of the disks).
     pub(crate) fn may_snapshot(&self) -> bool {
-        matches!(self.mode, Mode::Live) && !self.begins_log() && !self.waits_to_keep()
+        let whole = self.updates.pieces.is_whole() && self.checkpoint_pieces.is_whole();
+        matches!(self.mode, Mode::Live) && whole && !self.begins_log() && !self.waits_to_keep()
     }
 
     /// The state is to be kept as it is now; of a passive group's primary, as soon as what it has executed is ordered. Requests wait until it

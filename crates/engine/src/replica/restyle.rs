@@ -12,7 +12,7 @@ use wire::ordered::{Digest, Style};
 use wire::{ClientId, Time};
 
 use super::answering::answer;
-use super::{Cold, Effect, Mode, Replica, Task, Waiting};
+use super::{Cold, Effect, Mode, Pieces, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 use crate::session::Sessions;
@@ -95,6 +95,7 @@ impl Replica {
             (true, false) if !self.planted.is(Bug::KeepOwnTime) => self.clock = self.updates.clock,
             _ => {}
         }
+        self.updates.pieces = Pieces::default();
         self.tell_style(style, effects);
         let voted = core::mem::replace(&mut self.votes, style.votes());
         match (voted, self.votes) {

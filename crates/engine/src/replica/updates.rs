@@ -37,6 +37,11 @@ struct Incoming {
 }
 
 impl Pieces {
+    /// Nothing of what came is still to be completed.
+    pub(super) fn is_whole(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// With the last piece: the whole, or nothing if not all of it came here.
     pub(super) fn put(&mut self, chunk: &PrimaryChunk) -> Option<Bytes> {
         if chunk.index == 0 && chunk.last {

@@ -59,21 +59,22 @@ impl<O: Ordering> Stack<O> {
         if chunk.what == Told::Checkpoint {
             return self.act_on_checkpoint(now, sender, chunk, payload);
         }
+        let here = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
         if chunk.last {
             let place = self.place(sequence);
             if !self.directory.requested(id, place) {
                 return;
             }
-            if let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| !hosted.spared) {
+            // A replica that is back from its disk and not in the table takes nothing (simulator seed 3746 of the disks).
+            if let Some(hosted) = self.hosted.get_mut(&id).filter(|it| here && !it.spared) {
                 hosted.taken = place;
             }
         }
-        if self.hosted.get(&id).is_some_and(|hosted| !hosted.spared) {
-            self.keep_taken(id, payload);
-        }
         let own = sender == self.me;
-        let here = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
         if here {
+            if self.hosted.get(&id).is_some_and(|hosted| !hosted.spared) {
+                self.keep_taken(id, payload);
+            }
             self.with_replica(now, id, |replica, effects| {
                 replica.update_chunk(chunk, own, effects);
             });

@@ -1,6 +1,6 @@
 //! Groups on disk in every style, and in one style after the other.
 
-use wire::client::Outcome;
+use wire::client::{Access, Outcome};
 use wire::ordered::{Durability, GroupOptions, Style};
 
 use crate::harness::{Cluster, ms};
@@ -196,5 +196,28 @@ fn a_stateless_group_that_gets_a_state_begins_with_the_initial_one() {
         cluster.run_until_synced("log", 3);
         let call = cluster.call(client, "log", 2, "still");
         assert!(matches!(cluster.reply(call), Outcome::Ok(_)), "{to}");
+    }
+}
+
+/// The simulator's seed 1285 of the world of disks: what waited for a place of which no disk has anything waited for ever.
+#[test]
+fn an_answer_without_a_record_of_its_own_waits_for_the_last_record() {
+    for style in stateful() {
+        let mut cluster = cluster(style);
+        cluster.host_on("beside", &NODES);
+        let mut writer = Writer::new();
+        writer.write(&mut cluster, "first");
+        for node in NODES {
+            // What is ordered for others moves the order on, and no disk.
+            let other = cluster.client(node);
+            let call = cluster.call(other, "beside", 1, "x");
+            assert!(matches!(cluster.reply(call), Outcome::Ok(_)), "{style}");
+            let client = cluster.client(node);
+            let call = cluster.call(client, "log", 1, "y");
+            assert!(matches!(cluster.reply(call), Outcome::Ok(_)), "{style}, call at {node}");
+            let reader = cluster.client(cluster.primary(1, "log").expect("it serves"));
+            let read = cluster.call_with(reader, "log", 1, "", Access::Read);
+            assert!(matches!(cluster.reply(read), Outcome::Ok(_)), "{style}, read at {node}");
+        }
     }
 }

@@ -25,8 +25,7 @@ after in the new one. No call is lost by it, and none is executed twice.
                others services and programs end with the change, and are started by the next one: each takes its state
                (towards it) or is given it (from it) meanwhile, and calls of that time wait for that at the primary
 
-What is refused: from and to stateless, whose replicas have nothing in common: such a group is stopped and begun anew.
-XXX
+A stateless group begins with the service's initial state. To stateless is refused: the group would lose its state.
 
 The style in a node's configuration is the one with which a group begins: a node that says another joins all the
 same, and goes by what the group has. Set the new style there as well, for the day when all replicas have gone.

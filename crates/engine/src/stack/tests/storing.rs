@@ -1,7 +1,7 @@
 //! What a node with a disk gives it, and when.
 
-use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN};
-use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall};
+use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN, encode_style};
+use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall, Style};
 
 use super::*;
 use crate::{Kept, Recovery};
@@ -190,7 +190,7 @@ fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
     let mut room = Room::new();
     let nodes = (1..=3).map(NodeId).collect();
     let mut config = Config::new(member(1), nodes, "test".into());
-    let (strand, kind, bytes) = (Some(log()), Some(BEGUN), Bytes::new());
+    let (strand, kind, bytes) = (Some(log()), Some(BEGUN), encode_style(Style::SemiActive));
     let begun = Kept { strand, kind, place: Place::default(), bytes };
     config.storage = Some(Recovery::read([begun]).expect("it can be read"));
     room.stack = Stack::new(config, Scripted::default(), NOW);
