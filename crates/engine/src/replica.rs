@@ -40,8 +40,8 @@ use calls::{Calls, asked_of, due};
 use cold::Cold;
 pub(crate) use effect::Effect;
 use gate::{Gated, Withheld};
-pub(crate) use lead::Blame;
 use lead::Lead;
+pub(crate) use lead::{Blame, ENOUGH};
 use primary::Primary;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
@@ -409,9 +409,7 @@ impl Replica {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
                 let asked = self.finish_handler(ticket, (client, number), effects);
                 self.finish(place, (client, number, asked), outcome, effects);
-                if matches!(self.mode, Mode::Recalling { .. }) {
-                    self.go_on(effects);
-                }
+                self.go_on_recalling(effects);
             }
             (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
                 self.serving -= bytes;
@@ -460,10 +458,14 @@ impl Replica {
             (Task::Call, Executed::Reply(outcome)) => {
                 self.calls.finish(ticket);
                 self.called(outcome, effects);
+                if self.lead.suspects_ahead() {
+                    self.admit(effects);
+                }
             }
             (Task::Change, Executed::Change(result)) => self.changed(result, effects),
             (Task::Apply { calls }, Executed::Applied(result)) => {
                 self.applied(calls, result, effects);
+                self.go_on_recalling(effects);
             }
             (Task::Keep, Executed::Snapshot(result)) => {
                 match result {
@@ -498,6 +500,12 @@ impl Replica {
             }
         }
         self.admit(effects);
+    }
+
+    fn go_on_recalling(&mut self, effects: &mut Vec<Effect>) {
+        if matches!(self.mode, Mode::Recalling { .. }) {
+            self.go_on(effects);
+        }
     }
 
     fn go_on_with(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {

@@ -298,7 +298,7 @@ impl<O: Ordering> Stack<O> {
             hosted.asked = Some(ring);
             hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
-                let died = hosted.died;
+                let died = hosted.died.clone();
                 Ordered::LeaveGroup(LeaveGroup { group: *id, returns: false, died })
             } else {
                 Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })

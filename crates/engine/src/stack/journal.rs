@@ -147,7 +147,7 @@ impl<O: Ordering> Stack<O> {
         }
         let mut died = self.reach(group);
         if !begun {
-            died.given = died.executed;
+            (died.given, died.ahead) = (died.executed, Vec::new());
         }
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
         if let Some(hosted) = self.hosted.get_mut(&group) {
@@ -171,7 +171,7 @@ impl<O: Ordering> Stack<O> {
             let there = self.directory.get(*id).is_some_and(|group| group.knows(self.me));
             if hosted.fallen && there && hosted.asked != Some(ring) {
                 hosted.asked = Some(ring);
-                fallen.push(LeaveGroup { group: *id, returns: false, died: hosted.died });
+                fallen.push(LeaveGroup { group: *id, returns: false, died: hosted.died.clone() });
             }
         }
         let any = !fallen.is_empty();
