@@ -1,15 +1,20 @@
 //! Programs that nodes run, for groups that are not served by the nodes themselves.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use steadfast::admin::Client as Admin;
+use steadfast::status::GroupStatus;
 use steadfast::{GroupOptions, NodeId, ProgramConfig};
 
-use super::Cluster;
+use super::{Cluster, PATIENCE};
 use crate::Outcome;
+
+/// How often it is looked whether a group has ended.
+const LOOK: Duration = Duration::from_millis(5);
 
 impl Cluster {
     /// Every node that is to have replicas runs their programs, as `steadfast run` has it do. All at once: a group on disk may need
@@ -66,10 +71,21 @@ impl Cluster {
         Ok(victims.len())
     }
 
-    /// Stops the programs of a group at all nodes: the group ends.
+    /// Stops the programs of a group at all nodes; returns when no node knows a replica of it any more.
     pub fn stop_programs(&self, group: &str) -> Outcome<()> {
         for id in (1..=self.plan.replicas).map(NodeId) {
             Admin::connect(self.admin(id))?.stop_program(group)?;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        for id in (1..=self.plan.nodes).map(NodeId) {
+            let mut admin = Admin::connect(self.admin(id))?;
+            let is_left = |known: &GroupStatus| known.name == group && !known.replicas.is_empty();
+            while admin.status()?.groups.iter().any(is_left) {
+                if Instant::now() > deadline {
+                    return Err(format!("{id} knows replicas of {group} after {PATIENCE:?}").into());
+                }
+                thread::sleep(LOOK);
+            }
         }
         Ok(())
     }
