@@ -40,8 +40,8 @@ use calls::{Calls, asked_of, due};
 use cold::Cold;
 pub(crate) use effect::Effect;
 use gate::{Gated, Withheld};
-pub(crate) use lead::Blame;
 use lead::Lead;
+pub(crate) use lead::{Blame, ENOUGH};
 use primary::Primary;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
@@ -458,6 +458,9 @@ impl Replica {
             (Task::Call, Executed::Reply(outcome)) => {
                 self.calls.finish(ticket);
                 self.called(outcome, effects);
+                if self.lead.suspects_ahead() {
+                    self.admit(effects);
+                }
             }
             (Task::Change, Executed::Change(result)) => self.changed(result, effects),
             (Task::Apply { calls }, Executed::Applied(result)) => {

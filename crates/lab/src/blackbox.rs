@@ -4,15 +4,12 @@
 //! all must be well again in bounded time. What the clients saw is checked to be linearizable round by round, with no look
 //! inside the nodes; at the end all replicas must have the same state. See docs/linearizability.md.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 use wire::Random;
 
 use crate::cluster::{Cluster, Placement, Plan, Where, wall};
@@ -20,13 +17,15 @@ use crate::hosts;
 use crate::style::By;
 use crate::{Outcome, machine};
 
-mod clients;
-mod evidence;
+mod alike;
+pub mod clients;
+pub mod evidence;
 mod faults;
 pub mod objects;
 
-use clients::{Book, Clients};
-use evidence::{Tally, judge, leave};
+pub use alike::common_state;
+use clients::{Book, Clients, Habit};
+use evidence::{Finding, Tally, judge, leave};
 use faults::{Fault, Kind, Reach};
 
 /// The names of the groups end so: a child knows them by that.
@@ -91,18 +90,6 @@ struct Run<'a> {
     struck: Vec<Fault>,
 }
 
-/// What is wrong, and what was seen of it.
-struct Finding {
-    text: String,
-    book: Option<Book>,
-}
-
-impl<T: std::fmt::Display> From<T> for Finding {
-    fn from(text: T) -> Finding {
-        Finding { text: format!("{text}\n"), book: None }
-    }
-}
-
 pub fn run(options: &Options) -> Outcome<()> {
     if options.nodes < 3 || options.replicas < 2 {
         return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
@@ -151,7 +138,7 @@ fn one(
     let mut cluster = Cluster::start(plan)?;
     cluster.wait_until_well()?;
     let made = (0..options.clients).map(|_| cluster.connect()).collect::<Outcome<_>>()?;
-    let clients = Some(Clients::start(made, style.objects()[0], seed));
+    let clients = Some(Clients::start(made, style.objects()[0], Habit::default(), seed));
     let (tally, struck) = (Tally::default(), Vec::new());
     let mut run = Run { options, style, cluster, clients, tally, struck };
     let began = Instant::now();
@@ -249,7 +236,7 @@ impl Run<'_> {
     fn judge(&mut self, book: Book) -> Result<(), Finding> {
         match judge(&book, &mut self.tally) {
             None => Ok(()),
-            Some(text) => Err(Finding { text, book: Some(book) }),
+            Some(text) => Err(Finding { text, book: Some(Box::new(book)) }),
         }
     }
 
@@ -258,41 +245,10 @@ impl Run<'_> {
         let clients = self.clients.take().ok_or("the clients have ended")?;
         let book = clients.finish(self.cluster.connect()?)?;
         self.judge(book)?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let replicas = self.options.replicas.min(self.options.nodes);
-            let mut states: BTreeMap<Vec<u8>, Vec<NodeId>> = BTreeMap::new();
-            for id in (1..=replicas).map(NodeId) {
-                let state = self.state(id, deadline)?;
-                states.entry(state).or_default().push(id);
-            }
-            if states.len() == 1 {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                let alike: Vec<_> = states.into_values().collect();
-                return Err(format!("replicas differ; these are alike: {alike:?}").into());
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// The state of this node's replica. Where the primary's service alone runs, it becomes primary first.
-    fn state(&self, id: NodeId, deadline: Instant) -> Outcome<Vec<u8>> {
-        let group = self.style.objects()[0];
-        let mut admin = Admin::connect(self.cluster.admin(id))?;
-        if !self.style.runs_at_the_primary_alone() {
-            return Ok(admin.state(group)?.1);
-        }
-        loop {
-            // The view may be there before its service is.
-            let moved = admin.move_primary(group, id).map_err(Into::into);
-            match moved.and_then(|_| Ok(admin.state(group)?)) {
-                Ok((_, state)) => return Ok(state),
-                Err(error) if Instant::now() > deadline => return Err(error),
-                Err(_) => thread::sleep(Duration::from_millis(10)),
-            }
-        }
+        let replicas = self.options.replicas.min(self.options.nodes);
+        let alone = self.style.runs_at_the_primary_alone();
+        common_state(&self.cluster, self.style.objects()[0], replicas, alone)?;
+        Ok(())
     }
 
     fn summarize(&self, seed: u64, took: Duration, broken: bool) {
@@ -321,8 +277,9 @@ impl Run<'_> {
     fn report(&self, seed: u64, finding: &Finding) -> Outcome<String> {
         let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style.name(), process::id());
         let folder = self.options.out.clone().unwrap_or_else(|| std::env::temp_dir().join(place));
-        let Finding { text, book } = finding;
-        leave(&folder, text, book.as_ref(), &self.struck, &self.cluster)?;
+        let struck: Vec<String> = self.struck.iter().map(|fault| format!("{fault:?}")).collect();
+        leave(&folder, finding, &struck, &self.cluster)?;
+        let text = &finding.text;
         Ok(format!(
             "after {} faults of seed {seed} in a {} group:\n{text}\
              histories, faults and what the nodes told are in {}; docs/linearizability.md says how to read them",

@@ -9,7 +9,8 @@ use std::{env, fs, process, thread};
 
 use clap::Subcommand;
 use node::{EventRecord, Interest};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use rustix::stdio::dup2_stderr;
 use serde::{Deserialize, Serialize};
 use steadfast::{Durability, Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, Style};
 
@@ -49,6 +50,12 @@ enum Role {
         #[arg(long)]
         bytes: usize,
     },
+    /// A replica of the black box's objects, attached to the node that started it.
+    Objects {
+        /// What it says, and what is said when it dies, is appended to this file.
+        #[arg(long)]
+        log: PathBuf,
+    },
     /// Takes all the processor time that it can get.
     Spin,
     /// An echo on a bare socket.
@@ -79,6 +86,9 @@ enum Role {
     /// A client's machine that is answered without any node.
     Steps(interceptor::Steps),
 }
+
+/// Address space of a program that serves the black box's objects.
+const OBJECTS_MEMORY: u64 = 1 << 30;
 
 /// The question to a node's child: how much it has allocated.
 pub const ALLOCATED: &[u8] = b"allocated\n";
@@ -137,6 +147,7 @@ pub fn run(options: &Options) -> Outcome<()> {
             let bytes = *bytes;
             Ok(steadfast::attach(move || LedgerService::new(Pages::new(bytes)))?)
         }
+        Role::Objects { log } => serve_objects(log),
         Role::Spin => loop {
             std::hint::spin_loop();
         },
@@ -231,6 +242,18 @@ fn run_node(config: &PathBuf, groups: &[String], when_told: bool) -> Outcome<()>
     loop {
         thread::park();
     }
+}
+
+/// The life of a program whose handlers may die. Its memory has an end before the machine's has.
+fn serve_objects(log: &PathBuf) -> Outcome<()> {
+    let log = fs::File::options().create(true).append(true).open(log)?;
+    dup2_stderr(log)?;
+    let most = Some(OBJECTS_MEMORY);
+    setrlimit(Resource::As, Rlimit { current: most, maximum: most })?;
+    eprintln!("{} starts", process::id());
+    let ended = steadfast::attach(Objects::default);
+    eprintln!("{} ends: {ended:?}", process::id());
+    Ok(ended?)
 }
 
 /// How the replicas of a group are hosted: its name says it, up to a dash.

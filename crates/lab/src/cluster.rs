@@ -28,6 +28,7 @@ use crate::study::Made;
 
 mod health;
 mod plan;
+mod programs;
 
 pub use plan::{Placement, Plan, Where};
 
@@ -119,6 +120,10 @@ impl Cluster {
         }
         if let Some(scene) = self.plan.placed {
             self.place(scene)?;
+        }
+        if self.plan.programs.is_some() {
+            // The programs are run by whoever wants them: see `run_programs`.
+            return self.wait_for_ring_without(None);
         }
         self.wait_until_whole()
     }
@@ -218,7 +223,7 @@ impl Cluster {
         fs::write(&path, config.to_toml())?;
         let path = path.to_str().ok_or("the folder for temporary files is not UTF-8")?;
         let mut arguments = vec!["--config", path];
-        if id.0 <= self.plan.replicas {
+        if id.0 <= self.plan.replicas && self.plan.programs.is_none() {
             arguments.extend(self.plan.groups.iter().flat_map(|group| ["--host", group]));
         }
         if id.0 == 1 {

@@ -29,6 +29,7 @@ mod load;
 mod machine;
 mod outsider;
 mod plot;
+mod poison;
 mod protect;
 mod quota;
 mod redundancy;
@@ -83,6 +84,8 @@ enum Experiment {
     Crowd(crowd::Options),
     /// Faults strike real processes while clients record what they see: is it linearizable?
     Blackbox(blackbox::Options),
+    /// Requests that kill the programs that execute them, and the end of all programs or nodes: is it linearizable?
+    Poison(poison::Options),
     /// Truncated and mutated bytes at every port of a node while a client calls.
     Badinput(bad_input::Options),
     /// The time of a view change after one crash, by the number of nodes.
@@ -124,6 +127,7 @@ fn main() -> ExitCode {
         Experiment::Idle(options) => idle::run(&options),
         Experiment::Crowd(options) => crowd::run(&options),
         Experiment::Blackbox(options) => blackbox::run(&options),
+        Experiment::Poison(options) => poison::run(&options),
         Experiment::Badinput(options) => bad_input::run(&options),
         Experiment::Growth(options) => growth::run(&options),
         Experiment::Scale(options) => scale::run(&options),

@@ -94,8 +94,8 @@ impl JoinGroup {
     }
 }
 
-/// The sender's replica of this group is gone from here on. | group | going | died: 0, or 1 and (executed, given) |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The sender's replica of this group is gone from here on. | group | going | died: 0, or 1 and (executed, given, ahead: count, each (client, number)) |
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveGroup {
     /// Which group.
     pub group: GroupId,
@@ -145,8 +145,8 @@ pub struct Move {
 }
 
 /// The service of the sender's replica is hung: the replica is out of the group from here on, if another has the state. Of another
-/// view than the group's it is void. | group | view | died: executed, given |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// view than the group's it is void. | group | view | died: executed, given, ahead: count, each (client, number) |
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demote {
     /// Which group.
     pub group: GroupId,

@@ -37,7 +37,8 @@ impl Replica {
         if self.lead.last() < self.executed {
             self.lead.skip(1);
         }
-        if self.poisons.last().is_some_and(|poison| poison.number == self.executed) {
+        let mut last = self.poisons.iter().rev().map(|poison| poison.number);
+        if last.find(|number| *number <= self.executed) == Some(self.executed) {
             return; // nobody executes it
         }
         let (group, position) = (self.group, self.executed);

@@ -264,9 +264,10 @@ impl Replica {
         self.open_gate(effects);
     }
 
-    /// How many calls of the history its service has executed, and up to which it was given them.
-    pub(crate) fn reach(&self) -> (u64, u64) {
-        (self.executed, self.released.max(self.executed))
+    /// How far its service is.
+    pub(crate) fn reach(&self) -> Died {
+        let (executed, given) = (self.executed, self.released.max(self.executed));
+        Died { executed, given, ahead: self.unanswered_ahead() }
     }
 
     /// A client asks here for a call that the group's leader has not executed for long: another tries the first of those that wait.
@@ -321,6 +322,12 @@ impl Replica {
         let size = body.len() as u64;
         let body = body[..body.len().min(MAX_POISON_BYTES)].to_vec();
         let poison = Poison { number, client, call, method, json, time: now, nodes, size, body };
+        self.keep_poison(poison, effects);
+        self.take_answer(ticket, Executed::Reply(outcome), effects);
+    }
+
+    /// A call is executed by nobody: people are told, and it is listed.
+    pub(super) fn keep_poison(&mut self, poison: Poison, effects: &mut Vec<Effect>) {
         let (group, told) = (self.group, Box::new(poison.clone()));
         effects.push(Effect::Event(Event::Poisoned { group, poison: told }));
         if self.poisons.len() >= MAX_POISONED {
@@ -329,7 +336,6 @@ impl Replica {
         if !self.planted.is(Bug::ForgetPoison) {
             self.poisons.push(poison);
         }
-        self.take_answer(ticket, Executed::Reply(outcome), effects);
     }
 
     /// It keeps something back, and nobody will tell it that it need not: it has left its group.
@@ -390,7 +396,7 @@ fn ticket_of(command: &Command) -> Option<Ticket> {
 }
 
 /// What its caller is told: the same at every replica.
-fn reason(nodes: &[NodeId]) -> String {
+pub(super) fn reason(nodes: &[NodeId]) -> String {
     let names: Vec<String> = nodes.iter().map(|node| format!("node {}", node.0)).collect();
     format!(
         "the request ended the services that executed it, at {}: it has changed nothing and is not executed again; \

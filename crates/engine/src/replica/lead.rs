@@ -13,9 +13,9 @@ mod blame;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use wire::limits::{MAX_CONDEMNED, MAX_REPLICAS};
+use wire::limits::{MAX_CONDEMNED, MAX_DEATHS, MAX_REPLICAS};
 use wire::ordered::{Died, Trial};
-use wire::{Member, NodeId};
+use wire::{ClientId, Member, NodeId};
 
 use crate::bug::{Bug, Planted};
 pub(crate) use blame::Blame;
@@ -74,6 +74,9 @@ pub(super) struct Lead {
     word: Word,
     /// Calls that are answered without being executed, and where services died of them.
     pub(super) poisoned: BTreeMap<u64, Vec<NodeId>>,
+    /// Calls that services had been given before they had a place in the history, where these died, and whether one had been given
+    /// no other.
+    ahead: VecDeque<((ClientId, u64), Vec<NodeId>, bool)>,
     /// Suspects that were executed elsewhere: their answers wait until this place of the order is held.
     cautious: BTreeMap<u64, u64>,
 }
@@ -356,6 +359,12 @@ impl Lead {
     /// The service of this member's replica has died, or is hung, and its node says how far it was.
     pub(super) fn die(&mut self, member: Member, died: Died) {
         self.prove(died.executed, None);
+        // It died before it was given what it was to try.
+        let unbegun =
+            |(number, trial): &mut (u64, Trial)| trial.node == member.node && died.given < *number;
+        if let Some((number, trial)) = self.trial.take_if(unbegun) {
+            self.suspects.give_up(number, trial, self.leader);
+        }
         let tried = self.end_trial(|node| node == member.node);
         let next = self.proven + 1;
         for number in died.executed + 1..=died.given.min(died.executed + MAX_REPORTED) {
@@ -365,7 +374,50 @@ impl Lead {
                 self.suspects.accuse(number, arrived, member.node, self.leader);
             }
         }
+        let alone = died.ahead.len() == 1;
+        died.ahead.into_iter().for_each(|call| self.blame_ahead(call, member.node, alone));
         self.confessed = Some(member);
+    }
+
+    /// A service died that had been given this call, which has no place yet. `alone`: and no other.
+    fn blame_ahead(&mut self, call: (ClientId, u64), node: NodeId, alone: bool) {
+        let known = self.ahead.iter().position(|(blamed, ..)| *blamed == call);
+        let place = known.unwrap_or_else(|| {
+            if self.ahead.len() >= MAX_CONDEMNED {
+                self.ahead.pop_front();
+            }
+            self.ahead.push_back((call, Vec::new(), false));
+            self.ahead.len() - 1
+        });
+        let (_, deaths, certain) = &mut self.ahead[place];
+        *certain |= alone;
+        if deaths.len() < MAX_DEATHS {
+            deaths.push(node);
+        }
+    }
+
+    /// Some call that has no place yet is blamed.
+    pub(super) fn suspects_ahead(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// A service died that had been given this call.
+    pub(super) fn is_blamed_ahead(&self, call: (ClientId, u64)) -> bool {
+        self.ahead.iter().any(|(blamed, ..)| *blamed == call)
+    }
+
+    /// Where services died of this call, if so many did that nobody is to execute it. One that had been given others, too, may have died
+    /// of those: a primary may not know what is blamed.
+    pub(super) fn condemned_ahead(&self, call: (ClientId, u64)) -> Option<&[NodeId]> {
+        let (_, deaths, certain) = self.ahead.iter().find(|(blamed, ..)| *blamed == call)?;
+        (*certain && deaths.len() >= ENOUGH).then_some(deaths)
+    }
+
+    /// This call has its place.
+    pub(super) fn settle_ahead(&mut self, call: (ClientId, u64)) {
+        if !self.ahead.is_empty() {
+            self.ahead.retain(|(blamed, ..)| *blamed != call);
+        }
     }
 
     /// This member's replica goes, and its service has not died of anything.
@@ -413,5 +465,11 @@ impl Lead {
     }
 }
 
+/// So many services die of a call before it is executed no more.
+pub(crate) const ENOUGH: usize = 2;
+
 /// A service that dies is taken at its node's word for so many calls.
 const MAX_REPORTED: u64 = wire::limits::MAX_COMMANDS as u64;
+
+#[cfg(test)]
+mod tests;

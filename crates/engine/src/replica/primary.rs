@@ -4,17 +4,21 @@
 //! under way, what is executed meanwhile gathers for the next. Nothing is answered, and nothing counts as
 //! executed, before the update has its place in the order: until then another may become primary who knows nothing of it.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::client::Refusal;
-use wire::limits::{MAX_ARRIVALS, MAX_UPDATE_CALLS, UPDATE_CHUNK};
-use wire::ordered::{Ordered, Place, PrimaryChunk, Request, Told, Update, UpdateEntry, UpdateHead};
+use wire::limits::{MAX_ARRIVALS, MAX_POISON_BYTES, MAX_UPDATE_CALLS, UPDATE_CHUNK};
+use wire::ordered::{
+    Ordered, Place, Poison, PrimaryChunk, Request, Told, Update, UpdateEntry, UpdateHead,
+};
 use wire::{ClientId, Time};
 
 use super::calls::{asked_of, due};
+use super::gate::reason;
 use super::{Arrival, Effect, Mode, Replica, Task, answer, fitting};
 use crate::api::{Command, Event, ServiceOutcome};
 use crate::bug::Bug;
@@ -47,6 +51,8 @@ struct Begun {
     /// What was asked, if a group calls.
     asked: Option<u64>,
     outcome: Option<ServiceOutcome>,
+    /// Services died of it, and it is executed no more: what is kept of it, but for its number in the history.
+    poison: Option<Box<Poison>>,
     /// What to tell of reads that saw what it did, and nothing later.
     reads: Vec<Effect>,
 }
@@ -66,6 +72,13 @@ struct Sent {
 impl Primary {
     pub(super) fn forget(&mut self) {
         *self = Primary { since: self.since, ..Primary::default() };
+    }
+
+    /// Calls that are executed by nobody are done when what came before them is.
+    fn pass_refused(&mut self) {
+        while self.begun.get(self.executed).is_some_and(|begun| begun.outcome.is_some()) {
+            self.executed += 1;
+        }
     }
 
     pub(super) fn check_invariants(&self) {
@@ -150,6 +163,7 @@ impl Replica {
     pub(super) fn admit(&mut self, effects: &mut Vec<Effect>) {
         while matches!(self.mode, Mode::Live)
             && self.primary.begun.len() < MAX_UPDATE_CALLS
+            && self.primary.arrivals.front().is_some_and(|(request, _)| self.may_begin(request))
             && let Some((request, due)) = self.primary.arrivals.pop_front()
         {
             self.begin_call(request, due, effects);
@@ -167,10 +181,17 @@ impl Replica {
             Decision::Execute(_) => {
                 // More than the request says, if one that overtook it said more.
                 let unanswered = self.sessions.unanswered(client);
-                let (time, outcome) = (self.clock, None);
-                let reads = Vec::new();
-                let begun = Begun { client, number, unanswered, time, asked, outcome, reads };
+                let poison = self.poison_ahead(&request).map(Box::new);
+                let outcome = poison.as_ref().map(|poison| {
+                    ServiceOutcome::Refused(Refusal::Poisoned, reason(&poison.nodes))
+                });
+                let (time, reads, refused) = (self.clock, Vec::new(), poison.is_some());
+                let begun =
+                    Begun { client, number, unanswered, time, asked, outcome, poison, reads };
                 self.primary.begun.push_back(begun);
+                if refused {
+                    return self.primary.pass_refused();
+                }
                 let arrival = Arrival { request, due, elsewhere: false, arrived: 0 };
                 self.execute(Task::Call, arrival, effects);
             }
@@ -187,6 +208,35 @@ impl Replica {
                 self.answer_at_once((client, number, asked), decision, effects);
             }
         }
+    }
+
+    /// What is kept of a call that services died of, if so many did that it is executed no more.
+    fn poison_ahead(&self, request: &Request) -> Option<Poison> {
+        let (client, call) = (request.client, request.number);
+        let nodes = self.lead.condemned_ahead((client, call))?.to_vec();
+        if self.planted.is(Bug::RetryPoison) {
+            return None;
+        }
+        let (method, json, time) = (request.method, request.json, self.clock);
+        let size = request.body.len() as u64;
+        let body = request.body[..request.body.len().min(MAX_POISON_BYTES)].to_vec();
+        Some(Poison { number: 0, client, call, method, json, time, nodes, size, body })
+    }
+
+    /// What the service was given and has not answered, of calls that have no place yet.
+    pub(super) fn unanswered_ahead(&self) -> Vec<(ClientId, u64)> {
+        let given = self.primary.begun.iter().skip(self.primary.executed);
+        given.map(|begun| (begun.client, begun.number)).collect()
+    }
+
+    /// A call that a service may have died of runs alone: whoever dies then has died of it.
+    fn may_begin(&self, request: &Request) -> bool {
+        if !self.lead.suspects_ahead() {
+            return true;
+        }
+        let given = self.unanswered_ahead();
+        let blamed = |call: &(ClientId, u64)| self.lead.is_blamed_ahead(*call);
+        given.is_empty() || !given.iter().any(blamed) && !blamed(&(request.client, request.number))
     }
 
     /// What is decided of a request that its session knows already, and what it asks.
@@ -209,9 +259,10 @@ impl Replica {
         let outcome = fitting(outcome);
         let begun = &mut self.primary.begun[self.primary.executed];
         begun.outcome = Some(outcome.clone());
+        let (client, number) = (begun.client, begun.number);
         self.primary.executed += 1;
+        self.primary.pass_refused();
         if self.planted.is(Bug::ReplyBeforeUpdate) {
-            let (client, number) = (begun.client, begun.number);
             effects.push(Effect::Placed { client, number });
             effects.push(Effect::Answer { client, number, outcome });
         }
@@ -250,12 +301,22 @@ impl Replica {
         };
         let forgetful = self.planted.is(Bug::ForgetCallsOfUpdates);
         let entries = if forgetful { Vec::new() } else { begun.map(entry).collect() };
-        let bytes = Update { head: UpdateHead { clock, entries }, change }.encode();
+        let poisoned = self.numbered_poisons(calls);
+        let bytes = Update { head: UpdateHead { clock, entries, poisoned }, change }.encode();
         let number = self.updates.taken + 1;
         self.primary.sent = Some(Sent { number, clock, calls, bytes, next: 0 });
         if self.primary.since.is_some() {
             self.order_chunk(effects);
         }
+    }
+
+    /// What is kept of those of the first calls that are executed by nobody, with their numbers in the history.
+    fn numbered_poisons(&self, calls: usize) -> Vec<Poison> {
+        let begun = (self.executed + 1..).zip(self.primary.begun.iter().take(calls));
+        let poisoned = begun.filter_map(|(number, begun)| {
+            Some(Poison { number, ..begun.poison.as_deref()?.clone() })
+        });
+        poisoned.collect()
     }
 
     fn order_chunk(&self, effects: &mut Vec<Effect>) {
@@ -287,6 +348,8 @@ impl Replica {
         let sent = self.primary.sent.take().expect("it was looked at");
         self.updates.taken = sent.number;
         self.updates.clock = self.updates.clock.max(sent.clock);
+        let poisoned = self.numbered_poisons(sent.calls);
+        poisoned.into_iter().for_each(|poison| self.keep_poison(poison, effects));
         self.primary.executed -= sent.calls;
         for _ in 0..sent.calls {
             let begun = self.primary.begun.pop_front().expect("an update tells of what was begun");
@@ -295,6 +358,7 @@ impl Replica {
             // As the others do, so that all have the same sessions when nothing is under way.
             let told = (unanswered, asked);
             self.sessions.record((client, number), told, self.updates.clock, outcome.clone());
+            self.lead.settle_ahead((client, number));
             self.count(client, number, effects);
             effects.push(Effect::Placed { client, number });
             answer(client, number, asked, outcome, effects);

@@ -190,7 +190,7 @@ fn calls_are_refused_while_a_log_is_executed_before_a_replica_has_to_come_anew()
 fn first_update(number: u64, clock: Time) -> PrimaryChunk {
     let reply = KeptReply::Ok(Vec::new());
     let entry = UpdateEntry { client: ClientId(1), number, unanswered: number, asked: 0, reply };
-    let head = UpdateHead { clock, entries: vec![entry] };
+    let head = UpdateHead { clock, entries: vec![entry], poisoned: Vec::new() };
     let change = Change::Whole(Bytes::from_static(b"state")).encode();
     let bytes = Update { head, change }.encode();
     let (what, since) = (Told::Update, Place::default());

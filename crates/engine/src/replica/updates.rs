@@ -159,9 +159,11 @@ impl Replica {
             let asked = (entry.asked > 0).then_some(entry.asked);
             let told = (entry.unanswered, asked);
             self.sessions.record((client, number), told, self.clock, outcome.clone());
+            self.lead.settle_ahead((client, number));
             effects.push(Effect::Placed { client, number });
             answer(client, number, asked, outcome, effects);
         }
+        head.poisoned.into_iter().for_each(|poison| self.keep_poison(poison, effects));
         self.lead.skip(calls.len() as u64);
         self.open_gate(effects); // the primary has executed all that came before
         let ticket = self.give(Task::Apply { calls });

@@ -479,7 +479,9 @@ impl<O: Ordering> Stack<O> {
         for call in self.callers.of_group(group).into_iter().filter(|_| others == Some(true)) {
             let given = self.callers.get(&call).is_some_and(|waiting| {
                 let stage = matches!(waiting.stage, Stage::Ordered | Stage::Delivered { .. });
-                stage && waiting.outcome.is_none()
+                // A passive group's primary had it, and another is primary since: nobody tells its client otherwise.
+                let again = waiting.stage == Stage::Parked && waiting.given;
+                (stage || again) && waiting.outcome.is_none()
             });
             if given {
                 self.conclude(call, Outcome::Gone);

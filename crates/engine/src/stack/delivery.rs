@@ -274,7 +274,7 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             Ordered::LeaveGroup(leave) => {
-                match leave.died {
+                match leave.died.clone() {
                     Some(died) => self.service_died(now, leave.group, sender, died),
                     None => self.with_replica(now, leave.group, |replica, _| {
                         replica.member_parts(sender);

@@ -326,7 +326,7 @@ impl<O: Ordering> Stack<O> {
             hosted.asked = Some(ring);
             hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
-                let died = hosted.died;
+                let died = hosted.died.clone();
                 let going = if hosted.spares { Going::IfSpared } else { Going::ForGood };
                 Ordered::LeaveGroup(LeaveGroup { group: *id, going, died })
             } else {

@@ -60,9 +60,9 @@ impl<O: Ordering> Stack<O> {
                 continue;
             }
             hosted.hung = Some(here);
-            let Died { executed, given } = self.reach(id);
+            let Died { executed, given, ahead } = self.reach(id);
             // What waits behind the call that hangs was not begun.
-            let died = Died { executed, given: given.min(executed + 1) };
+            let died = Died { executed, given: given.min(executed + 1), ahead };
             self.order(now, Ordered::Demote(Demote { group: id, view, died }));
             any = true;
         }

@@ -149,7 +149,7 @@ impl<O: Ordering> Stack<O> {
         }
         let mut died = self.reach(group);
         if !begun {
-            died.given = died.executed;
+            (died.given, died.ahead) = (died.executed, Vec::new());
         }
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
         if let Some(hosted) = self.hosted.get_mut(&group) {
@@ -174,7 +174,7 @@ impl<O: Ordering> Stack<O> {
             if hosted.fallen && there && hosted.asked != Some(ring) {
                 hosted.asked = Some(ring);
                 let going = Going::ForGood;
-                fallen.push(LeaveGroup { group: *id, going, died: hosted.died });
+                fallen.push(LeaveGroup { group: *id, going, died: hosted.died.clone() });
             }
         }
         let any = !fallen.is_empty();

@@ -12,13 +12,10 @@ use wire::{ClientId, Duration, GroupId, Member, Time};
 use super::Stack;
 use crate::bug::Bug;
 use crate::ordering::Ordering;
-use crate::replica::Blame;
+use crate::replica::{Blame, ENOUGH};
 
 /// What a leader has executed is told by the next request that its node orders; after this time by itself.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1);
-
-/// So many services die of a call before it is executed no more.
-const ENOUGH: usize = 2;
 
 /// Who tries a call beside a silent leader may be silent for so many times the patience with leaders.
 const SILENT_ROUNDS: u32 = 4;
@@ -231,9 +228,7 @@ impl<O: Ordering> Stack<O> {
 
     /// How far the service of this node's replica is.
     pub(super) fn reach(&self, id: GroupId) -> Died {
-        let (executed, given) =
-            self.hosted.get(&id).map(|hosted| hosted.replica.reach()).unwrap_or_default();
-        Died { executed, given }
+        self.hosted.get(&id).map(|hosted| hosted.replica.reach()).unwrap_or_default()
     }
 
     /// This node's replica of the group keeps nothing back from its service.

@@ -12,6 +12,9 @@ const EXECUTED_BY_ALL: [Style; 3] = [Style::SemiActive, Style::Active, Style::Vo
 const WITH_STATE: [Style; 5] =
     [Style::SemiActive, Style::Active, Style::Voting, Style::WarmPassive, Style::ColdPassive];
 
+/// More calls than a program that begins anew is given at once.
+const LONG: u64 = 150;
+
 fn of(style: Style) -> GroupOptions {
     GroupOptions { style, ..GroupOptions::default() }
 }
@@ -57,7 +60,7 @@ fn programs(nodes: &[u32], style: Style) -> Cluster {
 
 #[test]
 fn a_request_that_ends_programs_ends_two_and_is_refused() {
-    for style in EXECUTED_BY_ALL {
+    for style in EXECUTED_BY_ALL.into_iter().chain([Style::WarmPassive]) {
         let mut cluster = programs(&[1, 2, 3], style);
         let client = cluster.client(1);
         let other = cluster.client(1);
@@ -65,7 +68,13 @@ fn a_request_that_ends_programs_ends_two_and_is_refused() {
         cluster.run_for(ms(5));
         let refused = call(&mut cluster, client, 1, "die");
         assert_eq!(died(&refused), [1, 2], "{style}");
-        assert_eq!(cluster.executions(3), 1, "{style}: the third has not executed it");
+        // A backup of a passive group executes nothing at all.
+        let executed = u64::from(style != Style::WarmPassive);
+        assert_eq!(
+            cluster.executions(3) as u64,
+            executed,
+            "{style}: the third has not executed it"
+        );
         assert_eq!(cluster.replicas("log"), [3], "{style}");
         assert_eq!(call(&mut cluster, other, 2, "b"), Outcome::Ok("2:b".into()), "{style}");
         for node in [1, 2] {
@@ -171,9 +180,25 @@ fn a_group_whose_programs_all_die_goes_on_from_what_their_nodes_have() {
     }
 }
 
+/// What its node has kept is more than a program is given at a time.
+#[test]
+fn a_program_is_given_a_long_journal_to_its_end() {
+    for style in WITH_STATE {
+        let mut cluster = programs(&[1, 2, 3], style);
+        let client = cluster.client(1);
+        for number in 1..=LONG {
+            call(&mut cluster, client, number, "a");
+        }
+        cluster.end_programs("log", &[1, 2, 3]);
+        cluster.run_for(ms(20));
+        let next = call(&mut cluster, client, LONG + 1, "b");
+        assert_eq!(next, Outcome::Ok(format!("{}:b", LONG + 1).into()), "{style}");
+    }
+}
+
 #[test]
 fn one_replica_alone_is_given_up_by_no_request() {
-    for style in EXECUTED_BY_ALL {
+    for style in EXECUTED_BY_ALL.into_iter().chain([Style::WarmPassive]) {
         let mut cluster = programs(&[1], style);
         let (client, bad) = (cluster.client(1), cluster.client(1));
         assert_eq!(call(&mut cluster, client, 1, "a"), Outcome::Ok("1:a".into()), "{style}");

@@ -1,5 +1,6 @@
 //! Clients that call all the time and note what they saw.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,20 +9,52 @@ use std::time::{Duration, Instant};
 
 use history::models::{LogCall, LogReply, RegisterCall, RegisterReply};
 use history::{Handle, History};
-use steadfast::{Client, Reading};
+use steadfast::{BytesCallError, Client, Reading, Refusal};
 use wire::{Random, Time};
 
-use super::objects::{ASK, Ask, LOOK, log_reply, register_reply};
+use super::objects::{ASK, Ask, Death, LOOK, log_reply, register_reply};
 use crate::Outcome;
 
 /// Keys that are in use at a time: few, so that clients meet.
 const KEYS: u64 = 8;
-/// A client pauses no longer than this between calls.
-const PAUSE_US: u64 = 10_000;
-/// Deadlines of calls: some end before a fail-over is over.
-const DEADLINES_MS: [u64; 4] = [50, 400, 2_000, 10_000];
 /// A round's end waits for calls under way no longer than this.
 const CLOSE_WITHIN: Duration = Duration::from_secs(30);
+/// A client that has no call left looks so often whether the round is over.
+const IDLE: Duration = Duration::from_millis(1);
+
+/// How clients call.
+#[derive(Clone, Debug)]
+pub struct Habit {
+    /// A client pauses no longer than this between calls.
+    pub pause_us: u64,
+    /// Deadlines of calls, of which one is drawn for each.
+    pub deadlines_ms: &'static [u64],
+    /// All of them together make no more calls.
+    pub calls: u64,
+    /// The calls, counted from 0 over all clients, whose handler dies, and how.
+    pub poisonous: BTreeMap<u64, Death>,
+}
+
+impl Default for Habit {
+    /// Without an end, and some deadlines end before a fail-over is over.
+    fn default() -> Self {
+        Habit {
+            pause_us: 10_000,
+            deadlines_ms: &[50, 400, 2_000, 10_000],
+            calls: u64::MAX,
+            poisonous: BTreeMap::new(),
+        }
+    }
+}
+
+/// A poisonous call, as its client saw it.
+pub struct Poisonous {
+    pub lane: u32,
+    pub asked: Time,
+    pub ended: Time,
+    /// How it ended, if not with [`Refusal::Poisoned`].
+    pub wrong: Option<String>,
+}
 
 /// What one client saw in a round.
 #[derive(Default)]
@@ -30,6 +63,9 @@ pub struct Book {
     pub logs: History<LogCall, LogReply>,
     /// A reply that no such call has.
     pub nonsense: Option<String>,
+    /// Calls that ended without a reply, in words.
+    pub errors: Vec<String>,
+    pub poisonous: Vec<Poisonous>,
 }
 
 /// What all share.
@@ -38,10 +74,15 @@ struct Shared {
     /// The first key of the round.
     base: AtomicU64,
     stop: AtomicBool,
+    /// Nobody makes another call, and so many have seen that.
+    held: AtomicBool,
+    holding: AtomicU64,
     /// When any client was answered last, and the longest time without since it was asked.
     last: AtomicU64,
     longest: AtomicU64,
     good: AtomicU64,
+    asked: AtomicU64,
+    habit: Habit,
 }
 
 impl Shared {
@@ -76,14 +117,18 @@ struct Caller {
 
 impl Clients {
     /// Starts them.
-    pub fn start(made: Vec<Client>, group: &'static str, seed: u64) -> Clients {
+    pub fn start(made: Vec<Client>, group: &'static str, habit: Habit, seed: u64) -> Clients {
         let shared = Arc::new(Shared {
             began: Instant::now(),
             base: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            held: AtomicBool::new(false),
+            holding: AtomicU64::new(0),
             last: AtomicU64::new(0),
             longest: AtomicU64::new(0),
             good: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            habit,
         });
         let (sender, books) = channel();
         let threads = made
@@ -103,6 +148,35 @@ impl Clients {
     /// Calls answered so far.
     pub fn good(&self) -> u64 {
         self.shared.good.load(Ordering::Relaxed)
+    }
+
+    /// Calls made so far.
+    pub fn asked(&self) -> u64 {
+        self.shared.asked.load(Ordering::Relaxed).min(self.shared.habit.calls)
+    }
+
+    /// The clients' clock.
+    pub fn now(&self) -> Time {
+        self.shared.now()
+    }
+
+    /// Has all clients wait; returns when no call is under way.
+    pub fn hold(&mut self) -> Outcome<()> {
+        self.shared.held.store(true, Ordering::SeqCst);
+        let deadline = Instant::now() + CLOSE_WITHIN;
+        while self.shared.holding.load(Ordering::SeqCst) < self.threads.len() as u64 {
+            if Instant::now() > deadline {
+                return Err(format!("a client's call took more than {CLOSE_WITHIN:?}").into());
+            }
+            thread::sleep(IDLE);
+        }
+        Ok(())
+    }
+
+    /// They go on.
+    pub fn go_on(&mut self) {
+        self.shared.holding.store(0, Ordering::SeqCst);
+        self.shared.held.store(false, Ordering::SeqCst);
     }
 
     /// From now on the longest time without an answer is measured anew.
@@ -161,6 +235,8 @@ impl Book {
         self.registers.join(other.registers);
         self.logs.join(other.logs);
         self.nonsense = self.nonsense.take().or(other.nonsense);
+        self.errors.extend(other.errors);
+        self.poisonous.extend(other.poisonous);
     }
 }
 
@@ -168,6 +244,7 @@ impl Caller {
     /// Calls until the end; at the end of each round its book is handed over.
     fn live(mut self, mut random: Random, books: &Sender<Book>) {
         let (mut base, mut value) = (0, 0);
+        let mut waits = false;
         let mut seen = [0; KEYS as usize];
         loop {
             let next = self.shared.base.load(Ordering::SeqCst);
@@ -180,12 +257,30 @@ impl Caller {
                     return;
                 }
             }
+            if self.shared.held.load(Ordering::SeqCst) {
+                self.shared.holding.fetch_add(u64::from(!waits), Ordering::SeqCst);
+                waits = true;
+                thread::sleep(IDLE);
+                continue;
+            }
+            waits = false;
+            let number = self.shared.asked.fetch_add(1, Ordering::Relaxed);
+            let habit = &self.shared.habit;
+            if number >= habit.calls {
+                thread::sleep(IDLE);
+                continue;
+            }
             let place = random.below(KEYS);
             let key = base + place;
             value += 1;
             let mine = u64::from(self.lane + 1) << 32 | value;
-            let deadline = DEADLINES_MS[random.below(DEADLINES_MS.len() as u64) as usize];
-            let deadline = Duration::from_millis(deadline);
+            let deadlines = habit.deadlines_ms;
+            let deadline = deadlines[random.below(deadlines.len() as u64) as usize];
+            let (deadline, pause) = (Duration::from_millis(deadline), habit.pause_us);
+            if let Some(&death) = habit.poisonous.get(&number) {
+                self.poison(key, mine, death, deadline);
+                continue;
+            }
             match random.below(10) {
                 0..=2 => {
                     if let Some(held) = self.register(RegisterCall::Read(key), deadline) {
@@ -204,12 +299,12 @@ impl Caller {
                 7 | 8 => self.log(LogCall::Append(key, mine), deadline),
                 _ => self.log(LogCall::Read(key), deadline),
             }
-            thread::sleep(Duration::from_micros(random.below(PAUSE_US)));
+            thread::sleep(Duration::from_micros(random.below(pause)));
         }
     }
 
     /// Asks. `Ok(None)`: it is not known whether it was done. `Err`: it certainly was not.
-    fn ask(&self, ask: Ask, deadline: Duration) -> Result<Option<bytes::Bytes>, ()> {
+    fn ask(&mut self, ask: Ask, deadline: Duration) -> Result<Option<bytes::Bytes>, ()> {
         let body = ask.body();
         let answer = if ask.looks() {
             self.client.read(self.group, LOOK, false, body, Reading::Linearizable, deadline)
@@ -221,9 +316,28 @@ impl Caller {
                 self.shared.answered();
                 Ok(Some(bytes))
             }
-            Err(error) if error.was_executed() == Some(false) => Err(()),
-            Err(_) => Ok(None),
+            Err(error) => {
+                self.book.errors.push(format!("{ask:?} of c{}: {error}", self.lane));
+                if error.was_executed() == Some(false) { Err(()) } else { Ok(None) }
+            }
         }
+    }
+
+    /// A call that appends an entry and whose handler dies then: noted as an append that must leave no trace.
+    fn poison(&mut self, key: u64, entry: u64, death: Death, deadline: Duration) {
+        let asked = self.shared.now();
+        let handle = self.book.logs.invoke(self.lane, asked, LogCall::Append(key, entry));
+        let body = Ask::Die { key, entry, death }.body();
+        let wrong = match self.client.call(self.group, ASK, false, body, deadline) {
+            Err(BytesCallError::Refused { refusal: Refusal::Poisoned, .. }) => {
+                self.book.logs.failed(handle);
+                None
+            }
+            Err(error) => Some(format!("{death:?} of c{}: {error}", self.lane)),
+            Ok(_) => Some(format!("{death:?} of c{} was answered", self.lane)),
+        };
+        let (lane, ended) = (self.lane, self.shared.now());
+        self.book.poisonous.push(Poisonous { lane, asked, ended, wrong });
     }
 
     /// A call of a register, noted. What it held, if the reply says that.

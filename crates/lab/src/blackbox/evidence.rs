@@ -10,7 +10,7 @@ use history::{Limits, Model, Report, check};
 use serde_json::json;
 
 use super::clients::Book;
-use super::faults::{Fault, Kind};
+use super::faults::Kind;
 use super::objects::line;
 use crate::Outcome;
 use crate::cluster::Cluster;
@@ -84,17 +84,28 @@ impl Tally {
     }
 }
 
+/// What is wrong, and what was seen of it.
+pub struct Finding {
+    pub text: String,
+    pub book: Option<Box<Book>>,
+}
+
+impl<T: std::fmt::Display> From<T> for Finding {
+    fn from(text: T) -> Finding {
+        Finding { text: format!("{text}\n"), book: None }
+    }
+}
+
 /// Leaves the histories of a round, the faults so far and what the nodes told in a folder.
 pub fn leave(
     folder: &Path,
-    finding: &str,
-    book: Option<&Book>,
-    faults: &[Fault],
+    finding: &Finding,
+    faults: &[String],
     cluster: &Cluster,
 ) -> Outcome<()> {
     fs::create_dir_all(folder)?;
-    fs::write(folder.join("finding.txt"), finding)?;
-    if let Some(book) = book {
+    fs::write(folder.join("finding.txt"), &finding.text)?;
+    if let Some(book) = &finding.book {
         let registers = book.registers.operations().iter().map(|one| line(&Register, one));
         let mut lines: Vec<_> =
             registers.chain(book.logs.operations().iter().map(|one| line(&Log, one))).collect();
@@ -104,7 +115,7 @@ pub fn leave(
         lines.iter().for_each(|(_, line)| text.extend([line, "\n"]));
         fs::write(folder.join("history.txt"), text)?;
     }
-    let told: Vec<String> = faults.iter().map(|fault| format!("{fault:?}\n")).collect();
+    let told: Vec<String> = faults.iter().map(|fault| format!("{fault}\n")).collect();
     fs::write(folder.join("faults.txt"), told.concat())?;
     cluster.copy_logs(folder)
 }

@@ -1,6 +1,8 @@
 //! What the clients of the black box call: registers and logs by key.
 
 use std::collections::BTreeMap;
+use std::hint::{black_box, spin_loop};
+use std::process::abort;
 
 use bytes::Bytes;
 use history::models::{LogCall, LogReply, RegisterCall, RegisterReply};
@@ -29,6 +31,48 @@ pub enum Ask {
     Entries { key: u64 },
     /// Keys below this are used no more.
     Forget { below: u64 },
+    /// Log `key` is to grow, and who does it dies of it.
+    Die { key: u64, entry: u64, death: Death },
+}
+
+/// How a handler ends its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub enum Death {
+    /// It aborts.
+    Abort,
+    /// It calls itself until the stack overflows.
+    Overflow,
+    /// It asks for memory until there is none.
+    Allocate,
+    /// It never comes back.
+    Loop,
+}
+
+impl Death {
+    fn come(self) -> ! {
+        match self {
+            Death::Abort => {}
+            Death::Overflow => {
+                black_box(deeper(1));
+            }
+            Death::Allocate => {
+                let mut all = Vec::new();
+                loop {
+                    all.push(black_box(vec![1_u8; 16 << 20]));
+                }
+            }
+            Death::Loop => loop {
+                spin_loop();
+            },
+        }
+        abort()
+    }
+}
+
+#[expect(unconditional_recursion, reason = "that is what it is for")]
+fn deeper(level: u64) -> u64 {
+    let room = black_box([level; 512]);
+    deeper(level + 1) + room[0]
 }
 
 impl Ask {
@@ -117,6 +161,10 @@ impl Objects {
                 let log = self.logs.entry(key).or_default();
                 log.push(entry);
                 vec![log.len() as u64]
+            }
+            Ask::Die { key, entry, death } => {
+                self.logs.entry(key).or_default().push(entry);
+                death.come()
             }
             Ask::Forget { below } => {
                 self.forgotten = self.forgotten.max(below);

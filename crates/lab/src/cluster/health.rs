@@ -114,10 +114,10 @@ impl Cluster {
         self.folder.path().join(format!("node-{}.jsonl", id.0))
     }
 
-    /// Leaves what the nodes told in a folder, one file for each, one JSON object a line.
+    /// Leaves what the nodes told in a folder, one file for each, one JSON object a line, and what their programs said.
     pub fn copy_logs(&self, folder: &Path) -> Outcome<()> {
-        for id in (1..=self.plan.nodes).map(NodeId) {
-            let path = self.log_path(id);
+        let nodes = (1..=self.plan.nodes).map(NodeId);
+        for path in nodes.flat_map(|id| [self.log_path(id), self.program_log(id)]) {
             if let Some(name) = path.file_name().filter(|_| path.exists()) {
                 fs::copy(&path, folder.join(name))?;
             }

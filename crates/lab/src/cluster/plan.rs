@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use steadfast::{ManagerKnobs, RegistryKnobs};
+use steadfast::{GroupOptions, ManagerKnobs, RegistryKnobs};
 
 use crate::flare::Scene;
 use crate::protect::Protect;
@@ -17,6 +17,9 @@ pub struct Plan {
     pub replicas: u32,
     /// The groups, by names that a child knows.
     pub groups: &'static [&'static str],
+    /// The groups are served by programs that the nodes run, not by the nodes: programs of
+    /// [objects](crate::blackbox::objects), in groups with these options.
+    pub programs: Option<GroupOptions>,
     /// Groups whose replicas are on the last nodes instead.
     pub on_last: &'static [&'static str],
     /// Groups that have one replica, on the first node.
@@ -57,6 +60,7 @@ impl Default for Plan {
             nodes: 3,
             replicas: 3,
             groups: &[],
+            programs: None,
             on_last: &[],
             alone: &[],
             placed: None,

@@ -385,6 +385,8 @@ impl Process {
                 Ok(Some(Done { bytes, ..self.done(ticket, executed) }))
             }
             (Expected::Apply(ticket, bytes, known), Frame::Restored(_)) => {
+                // A backup of a passive group does nothing else, and is of use.
+                self.tether.served();
                 let executed = Executed::Applied(known.map_or(Ok(()), Err));
                 Ok(Some(Done { bytes, ..self.done(ticket, executed) }))
             }

@@ -8,7 +8,7 @@
 //! min(FIRST_WAIT * 2^(n - 2), LONGEST_WAIT)
 //! ```
 //!
-//! Attached for [`HEALTHY`] is a healthy time, and so is one in which it has answered a call: what ends it may be one request. From [`CRASH_LOOP`] ends in a row on it is called a crash loop,
+//! Attached for [`HEALTHY`] is a healthy time, and so is one in which it has answered a call, or taken an update: what ends it may be one request. From [`CRASH_LOOP`] ends in a row on it is called a crash loop,
 //! and told once.
 
 use std::collections::VecDeque;
@@ -107,7 +107,7 @@ pub(super) struct Minder {
     wanted: bool,
     /// It is not to be started again.
     stopped: bool,
-    /// The present start has answered a call.
+    /// The present start has answered a call, or taken what a passive group's primary has changed.
     served: bool,
     /// Ends in a row.
     ends: u32,

@@ -5,21 +5,24 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::at_most;
-use crate::limits::{MAX_DEATHS, MAX_POISON_BYTES};
+use crate::limits::{MAX_DEATHS, MAX_POISON_BYTES, MAX_UPDATE_CALLS};
 use crate::{ClientId, GroupId, Malformed, MethodId, NodeId, Time};
 
 /// How far a service was when it died, or is when it hangs, in numbers of the calls of its group's history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Died {
     /// It had executed so many.
     pub executed: u64,
     /// It had been given the next ones up to this one, and has answered none of them.
     pub given: u64,
+    /// What it had been given and has not answered, in order, of calls that are in no history yet: whose, and which of the client's.
+    pub ahead: Vec<(ClientId, u64)>,
 }
 
 impl Died {
-    /// Refuses numbers that no history reaches.
+    /// Refuses numbers that no history reaches, and lists that are longer than their limit.
     pub(super) fn check(&self) -> Result<(), Malformed> {
+        at_most(self.ahead.len(), MAX_UPDATE_CALLS, "calls ahead")?;
         check_number(self.executed)?;
         check_number(self.given)
     }

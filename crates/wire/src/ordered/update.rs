@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{KeptReply, Place};
+use super::{KeptReply, Place, Poison};
 use crate::codec::{append, at_most, read};
-use crate::limits::{MAX_UPDATE_CALLS, UPDATE_CHUNK};
+use crate::limits::{MAX_POISONED, MAX_UPDATE_CALLS, UPDATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, NodeId, RingId, Time};
 
 /// A piece of what a passive group's primary tells its backups. That has its place in the order where its last piece has.
@@ -121,7 +121,7 @@ impl PrimaryChunk {
 /// Calls that a primary has executed, and what they changed.
 ///
 /// ```text
-/// | length of the head 4 | head: clock, entries: count, each | change |
+/// | length of the head 4 | head: clock, entries: count, each, poisoned: count, each | change |
 /// entry   | client | number | unanswered | asked | reply |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +139,8 @@ pub struct UpdateHead {
     pub clock: Time,
     /// In the order in which they were executed.
     pub entries: Vec<UpdateEntry>,
+    /// Those of them that killed whoever executed them, and were executed by nobody here.
+    pub poisoned: Vec<Poison>,
 }
 
 /// One executed call.
@@ -176,6 +178,8 @@ impl Update {
         let head = rest.get(..length).ok_or(Malformed::Length)?;
         let head = read::<UpdateHead>(head)?;
         at_most(head.entries.len(), MAX_UPDATE_CALLS, "update entries")?;
+        at_most(head.poisoned.len(), MAX_POISONED, "poisoned")?;
+        head.poisoned.iter().try_for_each(Poison::check)?;
         Ok(Update { head, change: bytes.slice(4 + length..) })
     }
 }

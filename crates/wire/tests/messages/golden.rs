@@ -176,8 +176,8 @@ fn ordered_messages() {
               04 07 63 6f 75 6e 74 65 72 04 01 00
             leave group: 5 bytes
               05 a1 01 01 00
-            leave group of the dead: 7 bytes
-              05 a1 01 01 01 66 68
+            leave group of the dead: 8 bytes
+              05 a1 01 01 01 66 68 00
             state chunk: 29 bytes
               06 01 00 00 02 00 00 00 a1 00 00 00 00 00 00 00
               06 00 00 00 00 00 00 00 73 74 61 74 65
@@ -202,8 +202,8 @@ fn ordered_messages() {
               13 a1 01 06 05
             move: 7 bytes
               0b a1 01 02 82 02 06
-            demote: 6 bytes
-              16 a1 01 06 66 68
+            demote: 10 bytes
+              16 a1 01 06 66 68 01 c1 01 09
             usage: 23 bytes
               14 80 9f 49 e0 c6 5b 01 02 a1 01 c0 9a 0c a2 01
               09 21 00 00 80 02 68
@@ -368,10 +368,10 @@ fn updates_and_changes() {
             .into_iter()
             .chain(changes),
         &expect![[r#"
-            update: 41 bytes
-              11 00 00 00 d1 01 01 c1 01 09 07 91 01 00 06 72
-              65 73 75 6c 74 02 0b 00 00 00 de f4 02 02 ac 02
-              02 03 01 00 01 6e 65 77 73
+            update: 42 bytes
+              12 00 00 00 d1 01 01 c1 01 09 07 91 01 00 06 72
+              65 73 75 6c 74 00 02 0b 00 00 00 de f4 02 02 ac
+              02 02 03 01 00 01 6e 65 77 73
             log: 269 bytes
               26 00 00 00 82 02 81 02 84 02 01 83 02 02 01 03
               49 02 4d 4d 01 82 02 a2 01 a1 01 c1 01 09 02 91

@@ -279,7 +279,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             Ordered::LeaveGroup(LeaveGroup {
                 group: GroupId(0xa1),
                 going: Going::Returns,
-                died: Some(Died { executed: 0x66, given: 0x68 }),
+                died: Some(Died { executed: 0x66, given: 0x68, ahead: Vec::new() }),
             }),
         ),
         (
@@ -333,7 +333,7 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             Ordered::Demote(Demote {
                 group: GroupId(0xa1),
                 view: ViewNumber(6),
-                died: Died { executed: 0x66, given: 0x68 },
+                died: Died { executed: 0x66, given: 0x68, ahead: vec![(ClientId(0xc1), 9)] },
             }),
         ),
         ("usage", Ordered::Usage(usage())),
@@ -470,7 +470,7 @@ pub fn update() -> Update {
     let reply = KeptReply::Ok(b"result".to_vec());
     let entry =
         UpdateEntry { client: ClientId(0xc1), number: 9, unanswered: 7, asked: 0x91, reply };
-    let head = UpdateHead { clock: Time(0xd1), entries: vec![entry] };
+    let head = UpdateHead { clock: Time(0xd1), entries: vec![entry], poisoned: Vec::new() };
     Update { head, change: changes()[1].1.encode() }
 }
 

@@ -522,10 +522,12 @@ pub fn update() -> impl Strategy<Value = Update> {
             reply,
         },
     );
-    (any::<u64>(), vec(entry, 0..4), bytes(64)).prop_map(|(clock, entries, change)| Update {
-        head: UpdateHead { clock: Time(clock), entries },
-        change,
-    })
+    (any::<u64>(), vec(entry, 0..4), vec(poison(), 0..2), bytes(64)).prop_map(
+        |(clock, entries, poisoned, change)| Update {
+            head: UpdateHead { clock: Time(clock), entries, poisoned },
+            change,
+        },
+    )
 }
 
 pub fn change() -> impl Strategy<Value = Change> {

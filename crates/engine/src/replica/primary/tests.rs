@@ -2,7 +2,7 @@
 
 use super::*;
 use alloc::vec;
-use wire::ordered::Style;
+use wire::ordered::{Died, Style};
 use wire::{GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber};
 
 use crate::api::{Executed, Ticket};
@@ -323,4 +323,41 @@ fn no_more_is_executed_than_one_update_can_tell_of() {
     assert_eq!(primary.serve(), MAX_UPDATE_CALLS);
     deliver(&mut primary, &mut backup);
     assert_eq!(primary.serve(), 1, "as many as the first update has told of");
+}
+
+/// A program tells several answers at once: what it died of is one of those that it has not told.
+#[test]
+fn what_a_service_may_have_died_of_is_executed_alone_and_nobody_executes_what_two_died_of() {
+    let member = |id| Member { node: NodeId(id), incarnation: Incarnation(1) };
+    let died = |ahead: &[u64]| {
+        let ahead = ahead.iter().map(|number| (CLIENT, *number)).collect();
+        Died { executed: 0, given: 0, ahead }
+    };
+    let mut primary = Seat::primary();
+    primary.act(|replica, effects| replica.member_died(member(2), died(&[1, 2, 3]), effects));
+    primary.calls(1..=4);
+    assert_eq!(primary.replica.reach().ahead, [(CLIENT, 1)]);
+    let run = |effect: &Effect| matches!(effect, Effect::Run(Command::Execute { .. }));
+    assert_eq!(primary.effects.iter().filter(|effect| run(effect)).count(), 1);
+    assert_eq!(primary.serve(), 4);
+
+    let mut primary = Seat::primary();
+    for node in [2, 3] {
+        primary.act(|replica, effects| replica.member_died(member(node), died(&[2]), effects));
+    }
+    primary.calls(1..=3);
+    assert_eq!(primary.serve(), 2);
+    let poisoned = |effect: &Effect| {
+        matches!(effect, Effect::Answer { number: 2, outcome, .. }
+            if matches!(outcome, ServiceOutcome::Refused(Refusal::Poisoned, _)))
+    };
+    let mut chunks = primary.ordered();
+    while let Some(chunk) = chunks.pop() {
+        primary.hear(&chunk, true);
+        assert_eq!(primary.serve(), 0);
+        chunks.extend(primary.ordered());
+    }
+    assert!(primary.effects.iter().any(poisoned), "{:?}", primary.effects);
+    let listed: Vec<_> = primary.replica.poisons().iter().map(|it| (it.number, it.call)).collect();
+    assert_eq!(listed, [(2, 2)]);
 }

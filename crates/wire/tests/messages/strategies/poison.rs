@@ -10,7 +10,12 @@ use wire::{ClientId, GroupId, MethodId, NodeId, Time};
 use super::bytes;
 
 pub fn died() -> impl Strategy<Value = Died> {
-    (0..u64::MAX / 2, 0..u64::MAX / 2).prop_map(|(executed, given)| Died { executed, given })
+    let ahead = vec(any::<(u64, u64)>(), 0..3);
+    (0..u64::MAX / 2, 0..u64::MAX / 2, ahead).prop_map(|(executed, given, ahead)| Died {
+        executed,
+        given,
+        ahead: ahead.into_iter().map(|(client, number)| (ClientId(client), number)).collect(),
+    })
 }
 
 fn node() -> impl Strategy<Value = NodeId> {

@@ -1,0 +1,55 @@
+//! What is held against calls.
+
+use alloc::vec;
+
+use wire::{Incarnation, Member, NodeId};
+
+use super::*;
+
+/// A follower's view of a group of three, whose first two services die of its first call: the second one with so many given.
+fn two_deaths(given: u64) -> Verdict {
+    let all = [1, 2, 3].map(|id| Member { node: NodeId(id), incarnation: Incarnation(1) });
+    let died = |given| Died { executed: 0, given, ahead: Vec::new() };
+    let mut lead = Lead::default();
+    lead.view(all[2], &all, None);
+    let arrived = lead.arrive();
+    lead.give(arrived);
+    lead.die(all[0], died(1));
+    lead.view(all[2], &all[1..], Some(arrived));
+    let deaths = vec![NodeId(1)];
+    let trial = Trial { node: NodeId(2), deaths, answered: false, beside: false };
+    lead.progress(0, Some(trial), false, 5);
+    lead.die(all[1], died(given));
+    lead.view(all[2], &all[2..], Some(arrived));
+    lead.verdict(1, arrived, 0, Planted::default())
+}
+
+#[test]
+fn who_dies_of_what_it_tries_is_held_against_the_call() {
+    let Verdict::Suspect(blame) = two_deaths(1) else { panic!("two died") };
+    assert_eq!(blame.deaths, [NodeId(1), NodeId(2)]);
+}
+
+/// Programs that are killed at once: the second is to try the call, and was dead already.
+#[test]
+fn who_dies_before_it_is_given_what_it_is_to_try_has_not_died_of_it() {
+    let Verdict::Suspect(blame) = two_deaths(0) else { panic!("one died") };
+    assert_eq!(blame.deaths, [NodeId(1)]);
+}
+
+#[test]
+fn calls_without_a_place_are_condemned_by_two_deaths_until_they_have_one() {
+    let member = |id| Member { node: NodeId(id), incarnation: Incarnation(1) };
+    let died = Died { executed: 0, given: 0, ahead: vec![(ClientId(7), 1)] };
+    let mut lead = Lead::default();
+    lead.die(member(1), died.clone());
+    assert_eq!(lead.condemned_ahead((ClientId(7), 1)), None);
+    lead.die(member(2), died);
+    assert_eq!(lead.condemned_ahead((ClientId(7), 1)), Some(&[NodeId(1), NodeId(2)][..]));
+    assert_eq!(lead.condemned_ahead((ClientId(7), 2)), None);
+    lead.settle_ahead((ClientId(7), 1));
+    assert_eq!(lead.condemned_ahead((ClientId(7), 1)), None);
+    let both = Died { ahead: vec![(ClientId(7), 2), (ClientId(8), 1)], ..Died::default() };
+    (1..=2).for_each(|id| lead.die(member(id), both.clone()));
+    assert_eq!(lead.condemned_ahead((ClientId(7), 2)), None, "it may be the other's");
+}
