@@ -2,13 +2,17 @@
 
 use alloc::vec;
 
-use wire::{Incarnation, Member, NodeId};
+use wire::Incarnation;
 
 use super::*;
 
+fn member(node: u32) -> Member {
+    Member { node: NodeId(node), incarnation: Incarnation(1) }
+}
+
 /// A follower's view of a group of three, whose first two services die of its first call: the second one with so many given.
 fn two_deaths(given: u64) -> Verdict {
-    let all = [1, 2, 3].map(|id| Member { node: NodeId(id), incarnation: Incarnation(1) });
+    let all = [1, 2, 3].map(member);
     let died = |given| Died { executed: 0, given, ahead: Vec::new() };
     let mut lead = Lead::default();
     lead.view(all[2], &all, None);
@@ -39,7 +43,6 @@ fn who_dies_before_it_is_given_what_it_is_to_try_has_not_died_of_it() {
 
 #[test]
 fn calls_without_a_place_are_condemned_by_two_deaths_until_they_have_one() {
-    let member = |id| Member { node: NodeId(id), incarnation: Incarnation(1) };
     let died = Died { executed: 0, given: 0, ahead: vec![(ClientId(7), 1)] };
     let mut lead = Lead::default();
     lead.die(member(1), died.clone());
@@ -52,4 +55,27 @@ fn calls_without_a_place_are_condemned_by_two_deaths_until_they_have_one() {
     let both = Died { ahead: vec![(ClientId(7), 2), (ClientId(8), 1)], ..Died::default() };
     (1..=2).for_each(|id| lead.die(member(id), both.clone()));
     assert_eq!(lead.condemned_ahead((ClientId(7), 2)), None, "it may be the other's");
+}
+
+/// Simulator seed 94545: a backup tried a call, for its leader was silent, and hung. The next leader ordered that it tries the call,
+/// which nobody took for a trial beside the other, so it did so again as soon as that was held.
+#[test]
+fn a_leader_waits_for_who_tries_a_call_already() {
+    let (old, me, other) = (member(1), member(2), member(3));
+    let mut lead = Lead::default();
+    lead.view(me, &[old, me, other], None);
+    let arrived = lead.arrive();
+    let number = lead.give(arrived);
+    let trial = Trial { node: other.node, deaths: vec![], answered: false, beside: false };
+    lead.progress(0, Some(trial), false, 5);
+    lead.view(me, &[me, other], Some(arrived));
+    assert!(lead.leads());
+    let verdict = |lead: &Lead| lead.verdict(number, arrived, 0, Planted::default());
+    assert_eq!(verdict(&lead), Verdict::Wait);
+    assert!(!lead.may_take_over(number, arrived, false));
+    assert!(lead.may_take_over(number, arrived, true), "it has been silent for long");
+    assert_eq!(lead.blame_of_silence(number, arrived, true).deaths, [old.node]);
+    lead.view(me, &[me], Some(arrived));
+    let Verdict::Suspect(blame) = verdict(&lead) else { panic!("{lead:?}") };
+    assert_eq!(blame.deaths, [old.node, other.node]);
 }
