@@ -11,7 +11,7 @@ use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, Script};
+use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, PoisonPlan, Script};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
@@ -22,6 +22,7 @@ mod everything;
 mod managed;
 mod nested;
 mod passable;
+mod poisonous;
 mod scripted;
 
 /// The name of every simulated cluster.
@@ -44,6 +45,8 @@ pub enum World {
     Interruptions,
     /// Clusters on nodes with disks that rot and fill up.
     Decay,
+    /// Clusters with calls that kill whoever executes them, and programs that die.
+    Poison,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
@@ -56,7 +59,7 @@ impl World {
     /// Stacks, services and clients are in it.
     fn is_cluster(self) -> bool {
         let managed = matches!(self, World::Everything | World::Interruptions);
-        managed || self == World::Cluster || self.has_disks()
+        managed || matches!(self, World::Cluster | World::Poison) || self.has_disks()
     }
 
     /// All nodes have disks.
@@ -86,6 +89,10 @@ pub struct GroupPlan {
     pub callee: Option<(String, bool)>,
     /// Styles that it may get while it runs.
     pub styles: Vec<Style>,
+    /// Programs serve its replicas: they may die while their nodes live.
+    pub program: bool,
+    /// Some of its calls kill the service that executes them.
+    pub poisonous: bool,
 }
 
 impl GroupPlan {
@@ -203,6 +210,8 @@ pub struct Options {
     pub disks: Option<DiskPlan>,
     /// How these rot and fill up.
     pub decay: Option<DecayPlan>,
+    /// Which calls kill, and how often programs die.
+    pub poison: Option<PoisonPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// What bare rings are put to when their faults are over.
@@ -323,6 +332,7 @@ impl Options {
             smooth: draw.one_in(24),
             disks: None,
             decay: None,
+            poison: None,
             script: None,
             trial: None,
         };
@@ -339,21 +349,27 @@ impl Options {
         if world == World::Decay {
             return options.with_decay(seed);
         }
-        match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8)) {
+        let options = match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8))
+        {
             (true, _) => options.with_manager(seed),
             (_, true) => options.with_deployment(seed),
             _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
-        }
+        };
+        options.with_poison(seed)
     }
 
     /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who is taken out of a group on
     /// purpose takes its state along.
-    fn with_disks(mut self, draw: &mut Draw) -> Options {
+    fn with_disks(self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
         if !self.world.has_disks() || self.smooth || self.quorum != Quorum::Majority {
             return self;
         }
+        self.on_disks(plan)
+    }
+
+    fn on_disks(mut self, plan: DiskPlan) -> Options {
         for group in &mut self.groups {
             group.options.durability = match group.options.style {
                 Style::Stateless => Durability::Memory,
@@ -493,6 +509,8 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
                 lies: None,
                 callee: None,
                 styles: Vec::new(),
+                program: false,
+                poisonous: false,
             }
         })
         .collect();

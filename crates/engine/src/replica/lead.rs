@@ -88,7 +88,7 @@ impl Lead {
     /// The service goes on from a state with so many calls in it, and nothing that was given to it counts.
     pub(super) fn go_on_from(&mut self, executed: u64) {
         self.last = executed;
-        self.unproven.clear();
+        self.unproven.truncate(usize::try_from(executed.saturating_sub(self.proven)).unwrap_or(0));
         self.poisoned.retain(|number, _| *number > executed);
     }
 

@@ -298,7 +298,9 @@ impl<O: Ordering> Stack<O> {
             hosted.asked = Some(ring);
             hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
-                let died = hosted.died;
+                // If nobody else has the state, whoever says of what its service died stays.
+                let alone = group.is_some_and(|group| group.synced().eq([me]));
+                let died = hosted.died.filter(|_| !alone);
                 Ordered::LeaveGroup(LeaveGroup { group: *id, returns: false, died })
             } else {
                 Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })

@@ -50,6 +50,13 @@ impl Journal {
         *self = Journal::default();
     }
 
+    /// The disk has given this back: a state, or the service's initial one, and what was taken since.
+    pub(super) fn recall(&mut self, state: Option<Bytes>, log: &[Bytes]) {
+        let base = state.map_or(Base::Initial, Base::State);
+        *self = Journal { base, ..Journal::default() };
+        log.iter().for_each(|payload| self.push(payload));
+    }
+
     /// This was delivered.
     pub(super) fn push(&mut self, payload: &Bytes) {
         if self.log.len() >= MAX_JOURNAL || self.bytes + payload.len() > MAX_JOURNAL_BYTES {

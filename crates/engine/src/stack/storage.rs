@@ -296,6 +296,9 @@ impl<O: Ordering> Stack<O> {
         hosted.taken = taken;
         hosted.recalled = true;
         hosted.logged.records = strand.log.len() as u64;
+        if let Some(journal) = &mut hosted.journal {
+            journal.recall(strand.state.clone(), &strand.log);
+        }
         self.with_replica(now, group, |replica, effects| {
             replica.recall_from_disk(now, strand.state, strand.log, effects);
         });

@@ -166,6 +166,11 @@ impl Cluster {
         }
         let now = self.fabric.local(node);
         let dies = self.faults.one_in(2);
+        if dies && plan.program {
+            let at = self.fabric.now();
+            self.watch.poisons.died(me, at);
+            return self.fall(node, id, true);
+        }
         if dies {
             let at = self.fabric.now();
             self.fabric.trace.say(at, || format!("the program of {id} at {me} dies"));
@@ -179,7 +184,7 @@ impl Cluster {
         }
         self.watch.promise.unhosted(id, me);
         if dies {
-            self.watch.poisons.died(me.node);
+            self.watch.poisons.died(me, self.fabric.now());
         }
         self.drain(node)
     }
@@ -197,7 +202,7 @@ impl Cluster {
         if !self.watch.promise.is_leaving(id, me) {
             return Ok(()); // It started anew meanwhile.
         }
-        match process.host(now, &plan.name, plan.options) {
+        match Self::take_in(process, now, plan) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.watch.promise.hosted(id, me);
@@ -237,7 +242,7 @@ impl Cluster {
         self.summary.deaths += 1;
         let me = self.fabric.member(node);
         self.watch.promise.died(me);
-        self.watch.poisons.died(me.node);
+        self.watch.poisons.died(me, self.fabric.now());
         self.watch.restyles.died(me);
         self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
         self.fabric.kill(node, power);
@@ -494,6 +499,9 @@ impl Cluster {
             let runs = |node: &&Place| self.watch.cold.runs(self.fabric.member(**node), id);
             let ends: Vec<_> = group.hosts.iter().filter(runs).map(end).collect();
             self.watch.finish(id, &ends)?;
+            if group.options.style != Style::Stateless && !self.options.loose().contains(&id) {
+                self.finish_poisons(group)?;
+            }
         }
         self.watch.restyles.finish(self.fabric.now())?;
         self.finish_deployments()?;
