@@ -388,7 +388,7 @@ impl Cluster {
                 return Ok(());
             }
         };
-        config.snapshot_after = self.options.disks.map_or(10_000, |plan| plan.snapshot_after);
+        config.snapshot_after = self.options.snapshot_after();
         config.vote_patience = VOTE_PATIENCE;
         let never = engine::HangRule { misses: 0, ..hangs::RULE };
         config.hang = self.options.hangs.map_or(never, |_| hangs::RULE);

@@ -124,6 +124,10 @@ impl GroupPlan {
     }
 
     /// It is cold passive, or now and then.
+    pub fn is_cold(&self) -> bool {
+        self.options.style == Style::ColdPassive || self.styles.contains(&Style::ColdPassive)
+    }
+
     /// In a style that was tried on disk.
     fn settle(&mut self) {
         self.options.style = match self.options.style {
@@ -233,6 +237,13 @@ impl Options {
     /// What the system's own groups are on.
     pub fn durability(&self) -> Durability {
         if self.disks.is_some() { Durability::Disk } else { Durability::Memory }
+    }
+
+    /// Messages after which a replica gives its state, where its disk or its node keeps it.
+    pub fn snapshot_after(&self) -> u64 {
+        let of_programs = self.poison.map(|plan| plan.snapshot_after);
+        let of_disks = self.disks.map(|plan| plan.snapshot_after);
+        of_disks.or(of_programs).unwrap_or(10_000)
     }
 
     /// No group with a state is in memory alone: all lives may end, and nothing is forgotten.

@@ -183,6 +183,9 @@ impl Plant {
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
             return Some(World::Disks);
         }
+        if self.engine.is_some_and(|bug| engine::Bug::OF_POISON.contains(&bug)) {
+            return Some(World::Poison);
+        }
         if self.engine.is_some_and(|bug| engine::Bug::OF_VOTING.contains(&bug))
             || self.is_of_hangs()
         {

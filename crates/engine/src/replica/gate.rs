@@ -237,6 +237,9 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let Poisoned { number, nodes, .. } = poisoned;
+        if !own && self.planted.is(Bug::CondemnAlone) {
+            return;
+        }
         self.lead.condemn(number, nodes, own, sequence);
         self.open_gate(effects);
     }

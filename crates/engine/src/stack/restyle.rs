@@ -228,6 +228,7 @@ impl<O: Ordering> Stack<O> {
         } else {
             self.cold.0.remove(&id);
         }
+        self.keep_style(id, style);
         self.with_replica(now, id, |replica, effects| replica.restyle(style, alone, effects));
         self.note_running(id, before);
     }

@@ -29,10 +29,10 @@ pub struct Poisons {
     skipped: HashMap<(Member, GroupId), u64>,
     /// Nodes that died, or whose services died or hung.
     died: HashSet<NodeId>,
-    /// When nodes, or services of theirs, died or were cut off, for another reason than a call.
-    deaths: Vec<(NodeId, Time)>,
-    /// Lives that ended by a call.
-    ended: HashSet<Member>,
+    /// When nodes, or services of theirs, died or were cut off, and of which group's call if of one.
+    deaths: Vec<(NodeId, Time, Option<GroupId>)>,
+    /// Lives that ended by a call of this group.
+    ended: HashMap<Member, GroupId>,
     /// Where services died of a call.
     killed: HashMap<CallKey, Vec<NodeId>>,
     /// Deaths by a call that nobody is to blame for, beyond those that are enough.
@@ -48,9 +48,15 @@ impl Poisons {
     /// This life, or a service of it, has ended or is hung.
     pub fn died(&mut self, member: Member, now: Time) {
         self.died.insert(member.node);
-        if !self.ended.contains(&member) {
-            self.deaths.push((member.node, now));
-        }
+        self.deaths.push((member.node, now, self.ended.get(&member).copied()));
+    }
+
+    /// Who died since then, but for those whom a call of this group killed.
+    fn by_chance(&self, group: GroupId, since: Time) -> impl Iterator<Item = NodeId> + '_ {
+        let others = move |(_, at, cause): &&(_, Time, Option<GroupId>)| {
+            *at >= since && *cause != Some(group)
+        };
+        self.deaths.iter().filter(others).map(|(node, ..)| *node)
     }
 
     /// This life is taken for dead.
@@ -69,7 +75,7 @@ impl Poisons {
     ) -> Verdict {
         self.died.insert(member.node);
         if ends {
-            self.ended.insert(member);
+            self.ended.insert(member, call.0);
         }
         if !known {
             self.spare(call);
@@ -77,7 +83,7 @@ impl Poisons {
         self.killed.entry(call).or_default().push(member.node);
         let killed = self.killed[&call].len();
         let since = self.asked.get(&call).copied().unwrap_or_default();
-        let others = self.deaths.iter().filter(|(_, at)| *at >= since).count();
+        let others = self.by_chance(call.0, since).count();
         let most = ENOUGH + others + self.spared.get(&call).copied().unwrap_or_default();
         demand(!lasting || killed <= most, PROPERTY, || {
             format!("{killed} services have died of {call:?}, {most} are enough")
@@ -105,10 +111,9 @@ impl Poisons {
         })?;
         // A service may die of another call that it was given together with this one, and then this one is tried alone.
         let since = self.asked.get(&call).copied().unwrap_or_default();
-        let killed = self.killed.get(&call);
+        let (nodes, killed) = (&poison.nodes, self.killed.get(&call));
         let by_it = |node: &NodeId| killed.is_some_and(|killed| killed.contains(node));
-        let by_chance =
-            |node: &NodeId| self.deaths.iter().any(|(it, at)| it == node && *at >= since);
+        let by_chance = |node: &NodeId| self.by_chance(group, since).any(|it| it == *node);
         let others = nodes.iter().filter(|node| !by_it(node) && !by_chance(node)).count();
         demand(others <= 1, PROPERTY, || {
             format!("{by} says that {nodes:?} died of {call:?}: {others} of them died of others")
@@ -239,6 +244,19 @@ mod tests {
         };
         told(&[]).unwrap_err();
         told(&[2]).unwrap();
+    }
+
+    #[test]
+    fn who_died_of_another_groups_call_died_by_chance() {
+        for (group, right) in [(GROUP, false), (GroupId(2), true)] {
+            let mut poisons = Poisons::default();
+            let call = (group, ClientId(8), 1);
+            for node in [1, 2] {
+                poisons.kills(call, member(node), true, (true, true)).unwrap();
+                poisons.died(member(node), Time(1));
+            }
+            assert_eq!(poisons.told(member(3), GROUP, &poison(&[1, 2])).is_ok(), right);
+        }
     }
 
     #[test]

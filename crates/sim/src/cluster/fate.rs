@@ -503,6 +503,7 @@ impl Cluster {
                 self.finish_poisons(group)?;
             }
         }
+        self.finish_journals()?;
         self.watch.restyles.finish(self.fabric.now())?;
         self.finish_deployments()?;
         for customer in &self.customers {

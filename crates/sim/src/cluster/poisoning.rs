@@ -10,8 +10,8 @@ use wire::client::Request;
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
 use super::{Cluster, Extra};
-use crate::check::Verdict;
 use crate::check::replies::CallKey;
+use crate::check::{Verdict, bounded};
 use crate::draw::Draw;
 use crate::executor::Executor;
 use crate::options::GroupPlan;
@@ -36,6 +36,8 @@ pub struct PoisonPlan {
     pub nodes: u64,
     /// Programs die this often on average, one or all of a group.
     pub falls: Option<Duration>,
+    /// Messages after which a replica gives its state to its node.
+    pub snapshot_after: u64,
     /// All that is drawn later.
     pub seed: u64,
 }
@@ -48,6 +50,7 @@ impl PoisonPlan {
             calls: draw.pick(&[4, 8, 20]),
             nodes: draw.pick(&[4, 1_000]),
             falls: (falls > 0).then(|| Duration::from_millis(falls)),
+            snapshot_after: draw.pick(&[3, 20, 10_000]),
             seed: draw.bits(),
         }
     }
@@ -70,6 +73,8 @@ pub(super) struct Poisoning {
     pub(super) draw: Draw,
     clients: BTreeSet<ClientId>,
     killed: BTreeMap<CallKey, u64>,
+    /// The last executor that there was when a call was asked for first.
+    since: BTreeMap<CallKey, u64>,
     /// Which lives of nodes were asked for a call by its client, and when first.
     asked: BTreeMap<(Member, CallKey), Time>,
 }
@@ -77,7 +82,14 @@ pub(super) struct Poisoning {
 impl Poisoning {
     pub(super) fn new(plan: PoisonPlan, clients: BTreeSet<ClientId>) -> Poisoning {
         let draw = Draw::new(plan.seed);
-        Poisoning { plan, draw, clients, killed: BTreeMap::new(), asked: BTreeMap::new() }
+        Poisoning {
+            plan,
+            draw,
+            clients,
+            killed: BTreeMap::new(),
+            since: BTreeMap::new(),
+            asked: BTreeMap::new(),
+        }
     }
 
     /// What this call does, and whether its node dies of it.
@@ -134,6 +146,7 @@ impl Cluster {
         self.watch.poisons.asked(call, now);
         if let Some(poisoning) = &mut self.poisoning {
             poisoning.asked.entry((me, call)).or_insert(now);
+            poisoning.since.entry(call).or_insert(self.next_executor);
         }
     }
 
@@ -186,13 +199,22 @@ impl Cluster {
             return Ok(());
         }
         let now = self.fabric.now();
+        let cold = self.plan_of(group).is_some_and(GroupPlan::is_cold);
         let poisoning = self.poisoning.as_mut().expect("it kills");
-        *poisoning.killed.entry(call).or_default() += 1;
+        let killed = poisoning.killed.entry(call).or_default();
+        *killed += 1;
+        let first = *killed == 1;
         let asked = poisoning.asked.get(&(me, call)).is_some_and(|at| *at + KNOWN <= now);
+        // What a replica joins with in a cold passive group does not say who has died of what is in the log: seed 177 of poison.
+        let came = poisoning.since.get(&call).is_some_and(|last| serial > *last) && cold;
         self.summary.kills += 1;
         self.fabric.trace.say(now, || format!("{me} dies of {call:?}, {kind:?}"));
-        let (lasting, known) = (kind == Kind::Always, asked || !with_node);
-        self.watch.poisons.kills(call, me, with_node, (lasting, known))?;
+        if first || kind == Kind::Always {
+            let (lasting, known) = (kind == Kind::Always, !came && (asked || !with_node));
+            self.watch.poisons.kills(call, me, with_node, (lasting, known))?;
+        } else {
+            self.watch.poisons.died(me, now); // whatever it executes then
+        }
         if !with_node {
             return self.fall(node, group, true);
         }
@@ -296,6 +318,20 @@ impl Cluster {
         let calm = self.calm.is_some();
         let lost = self.poisoning.as_mut().is_some_and(|it| !calm && it.draw.one_in(3));
         if lost { self.reset(client) } else { Ok(()) }
+    }
+
+    /// At the end a node keeps no more of a replica than it may. Of a cold passive group it keeps a log beside.
+    pub(super) fn finish_journals(&self) -> Verdict {
+        let most = self.options.snapshot_after();
+        let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
+        for status in running.map(engine::Stack::status) {
+            let groups = status.groups.into_iter().filter(|group| group.log.is_none());
+            for group in groups {
+                let kept = group.journal.map_or(0, |journal| journal.records as u64);
+                bounded::journal(status.me, &group.name, kept, most)?;
+            }
+        }
+        Ok(())
     }
 
     /// At the end all replicas that run have the same list of poisonous calls.
