@@ -65,6 +65,8 @@ pub enum Bug {
     ForgetPoison,
     /// What another died of is answered before the order has it that it was executed.
     AnswerTrialEarly,
+    /// What has a call in it that is tried is told before the order has it that it was executed.
+    TellOfTrial,
     /// A node keeps nothing for a program that dies.
     DropLogOfDeadProgram,
     /// That a service died with a call is not held against the call.
@@ -300,6 +302,7 @@ impl Bug {
         Bug::RetryPoison,
         Bug::ForgetPoison,
         Bug::AnswerTrialEarly,
+        Bug::TellOfTrial,
         Bug::ForgiveDeaths,
         Bug::DropLogOfDeadProgram,
         Bug::CondemnAlone,

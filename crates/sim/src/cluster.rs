@@ -199,6 +199,7 @@ struct Cluster {
     /// Whoever measures the ring now.
     measures: Option<Member>,
     summary: Summary,
+    dbg: BTreeMap<(usize, String), String>,
 }
 
 /// Runs the cluster of these options.
@@ -242,6 +243,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         epilogue: Epilogue::Healing,
         measures: None,
         summary: Summary::default(),
+        dbg: BTreeMap::new(),
         options,
     };
     let names = world.customers.iter().map(|customer| customer.session.client()).collect();

@@ -269,7 +269,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "transfers": total.transfers,
         "moves": total.moves,
         "demotions": total.demotions,
-        "poison": { "kills": total.kills, "programs": total.falls, "revived": total.revived },
+        "poison": { "kills": total.kills, "programs": total.falls, "revived": total.revived, "refusals": total.refusals },
         "ranks": total.ranks,
         "upgrades": { "changed_over": total.upgrades, "taken_back": total.undone },
         "refused": total.refused,

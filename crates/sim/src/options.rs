@@ -24,6 +24,9 @@ mod nested;
 mod passable;
 mod poisonous;
 mod scripted;
+mod world;
+
+pub use world::World;
 
 /// The name of every simulated cluster.
 pub const CLUSTER: &str = "sim";
@@ -31,42 +34,6 @@ pub const CLUSTER: &str = "sim";
 pub const CLUSTER_ID: ClusterId = ClusterId::of(CLUSTER);
 /// Seconds of the Unix epoch at which simulations start.
 const EPOCH: u64 = 1_800_000_000;
-
-/// Which kind of world a seed is run in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum World {
-    /// Stacks, services and clients.
-    Cluster,
-    /// Clusters on nodes with disks, whose lives may all end at once.
-    Disks,
-    /// Clusters in which all that the manager does happens together.
-    Everything,
-    /// Clusters in which whoever leads dies after each step of an operation.
-    Interruptions,
-    /// Clusters on nodes with disks that rot and fill up.
-    Decay,
-    /// Clusters with calls that kill whoever executes them, and programs that die.
-    Poison,
-    /// Rings alone: their deliveries and configurations are visible to the checkers.
-    Rings,
-    /// Rings over two networks, of which one at a time is faulty.
-    Links,
-    /// One store and its disk.
-    Stores,
-}
-
-impl World {
-    /// Stacks, services and clients are in it.
-    fn is_cluster(self) -> bool {
-        let managed = matches!(self, World::Everything | World::Interruptions);
-        managed || matches!(self, World::Cluster | World::Poison) || self.has_disks()
-    }
-
-    /// All nodes have disks.
-    fn has_disks(self) -> bool {
-        matches!(self, World::Disks | World::Decay)
-    }
-}
 
 /// One group.
 #[derive(Clone, Debug)]

@@ -65,6 +65,8 @@ pub struct Summary {
     pub restyles: u64,
     /// Services that calls killed.
     pub kills: u64,
+    /// Answers that say that a call is poisonous.
+    pub refusals: u64,
     /// Programs that died, of calls or otherwise.
     pub falls: u64,
     /// Replicas that went on with another program.
@@ -116,6 +118,7 @@ impl Summary {
         self.restyles += other.restyles;
         self.demotions += other.demotions;
         self.kills += other.kills;
+        self.refusals += other.refusals;
         self.falls += other.falls;
         self.revived += other.revived;
         self.upgrades += other.upgrades;

@@ -263,11 +263,11 @@ impl Watch {
             return Ok(()); // it has to be found out, and is not to be believed until then
         }
         self.once.executed(by, group, entry)?;
-        self.poisons.executed(by, (group, entry.client, entry.number))?;
         self.acknowledged.executed(group, before, after);
         if step.component == RingId::default() {
             return Ok(()); // it has it from its disk
         }
+        self.poisons.executed(by, (group, entry.client, entry.number))?;
         if alone {
             // If it dies before, another executes the call in its own way.
             self.ahead.insert((by, group, entry.client, entry.number), (entry.time, *step));

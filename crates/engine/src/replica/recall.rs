@@ -201,7 +201,7 @@ impl Replica {
                 Ok(Ordered::NestedEnd(end)) => self.waiting.push_back(Waiting::NestedEnd(end, 0)),
                 Ok(Ordered::Progress(Progress { executed, trial, .. })) => {
                     proven = executed.max(proven);
-                    self.lead.progress(executed, trial.filter(|_| trials), false, 0);
+                    self.lead.progress(executed, trial.filter(|_| trials), None, 0);
                 }
                 Ok(Ordered::Poisoned(Poisoned { number, nodes, .. }))
                     if !self.planted.is(Bug::ForgetVerdictsOfLog) =>

@@ -198,6 +198,8 @@ impl<O: Ordering> Stack<O> {
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
         if let Some(hosted) = self.hosted.get_mut(&group) {
             (hosted.died, hosted.fallen, hosted.asked) = (Some(died), true, None);
+            // What it was asked for it does not give any more.
+            hosted.journal.iter_mut().for_each(|journal| journal.taking = None);
         }
         let alone = self.directory.get(group).is_none_or(|known| known.synced().eq([self.me]));
         if !alone {

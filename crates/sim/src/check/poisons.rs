@@ -64,6 +64,12 @@ impl Poisons {
         self.died(member, now);
     }
 
+    /// Nobody has died since this call was asked for, but of calls of its group that ended programs.
+    pub fn is_quiet(&self, call: CallKey) -> bool {
+        let since = self.asked.get(&call).copied().unwrap_or_default();
+        !self.deaths.iter().any(|(_, at, _)| *at >= since)
+    }
+
     /// A service dies of this call, and with its node if that `ends`. `lasting`: the call kills whoever executes it. `known`: who
     /// executed it could have known who had died of it, and that its client asks.
     pub fn kills(

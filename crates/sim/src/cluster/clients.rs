@@ -269,6 +269,7 @@ impl Cluster {
                 self.refused(me, criticality)?;
             }
             if matches!(reply.outcome, Outcome::Refused(Refusal::Poisoned, _)) {
+                self.summary.refusals += 1;
                 self.lose_answer(asker)?;
             }
         }

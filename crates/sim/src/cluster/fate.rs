@@ -37,6 +37,9 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
+        if self.options.poison.is_some() && self.fabric.now() < self.undisturbed {
+            return Ok(());
+        }
         self.decays();
         let blackouts = self.options.disks.filter(|_| self.options.keeps_all());
         if blackouts.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {

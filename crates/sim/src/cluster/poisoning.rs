@@ -21,8 +21,14 @@ use crate::trace::mix;
 /// A death that the promise does not cover yet is looked at again after this long.
 const AGAIN: Duration = Duration::from_millis(5);
 
+/// A death is put off so often.
+const PATIENCE: u32 = 10;
+
 /// A node that was asked for a call so long ago knows that its client asks when it decides whether to try the call.
 const KNOWN: Duration = Duration::from_millis(200);
+
+/// Who leaves a group on disk takes its state along: until the disks of those who stay have all of it, no node dies (seed 189 of poison).
+const STORED: Duration = Duration::from_millis(150);
 
 /// A program that has died is started again within this time.
 const RESTART: Duration = Duration::from_millis(60);
@@ -44,8 +50,8 @@ pub struct PoisonPlan {
 
 impl PoisonPlan {
     /// What a seed draws.
-    pub fn draw(draw: &mut Draw) -> PoisonPlan {
-        let falls = draw.pick(&[0, 30, 100, 300]);
+    pub fn draw(draw: &mut Draw, disks: bool) -> PoisonPlan {
+        let falls = if disks { draw.pick(&[0, 300]) } else { draw.pick(&[0, 30, 100, 300]) };
         PoisonPlan {
             calls: draw.pick(&[4, 8, 20]),
             nodes: draw.pick(&[4, 1_000]),
@@ -75,6 +81,8 @@ pub(super) struct Poisoning {
     killed: BTreeMap<CallKey, u64>,
     /// The last executor that there was when a call was asked for first.
     since: BTreeMap<CallKey, u64>,
+    /// How often a death by a call was put off: one that waits for too long kills nobody any more.
+    put_off: BTreeMap<CallKey, u32>,
     /// Which lives of nodes were asked for a call by its client, and when first.
     asked: BTreeMap<(Member, CallKey), Time>,
 }
@@ -88,6 +96,7 @@ impl Poisoning {
             clients,
             killed: BTreeMap::new(),
             since: BTreeMap::new(),
+            put_off: BTreeMap::new(),
             asked: BTreeMap::new(),
         }
     }
@@ -159,6 +168,9 @@ impl Cluster {
         let (kind, with_node) = poisoning.of(call)?;
         let node = with_node || !plan.program;
         let first = !poisoning.killed.contains_key(&call);
+        if poisoning.put_off.get(&call).is_some_and(|times| *times > PATIENCE) {
+            return None;
+        }
         (kind == Kind::Always || first).then_some(Dying { call, kind, node })
     }
 
@@ -189,9 +201,10 @@ impl Cluster {
         let may = if with_node { self.may_end(me) } else { self.may_fall(node, group) };
         let begun = executor.is_some_and(|it| it.running().is_some());
         if !may {
-            if begun && kind != Kind::Late {
-                self.watch.poisons.spare(call);
-            }
+            // Who waits for the group's state, or is to leave, may wait for this one (seed 199 of poison).
+            let poisoning = self.poisoning.as_mut().expect("it kills");
+            *poisoning.put_off.entry(call).or_default() += 1;
+            self.watch.poisons.spare(call);
             if begun {
                 let at = self.fabric.now() + AGAIN;
                 self.fabric.deliver(at, node, Extra::Executed(group, serial));
@@ -210,7 +223,9 @@ impl Cluster {
         self.summary.kills += 1;
         self.fabric.trace.say(now, || format!("{me} dies of {call:?}, {kind:?}"));
         if first || kind == Kind::Always {
-            let (lasting, known) = (kind == Kind::Always, !came && (asked || !with_node));
+            // Where a node has died, the call may have been answered: then it is refused only while its client asks.
+            let quiet = self.watch.poisons.is_quiet(call);
+            let (lasting, known) = (kind == Kind::Always, !came && (quiet || with_node && asked));
             self.watch.poisons.kills(call, me, with_node, (lasting, known))?;
         } else {
             self.watch.poisons.died(me, now); // whatever it executes then
@@ -236,7 +251,6 @@ impl Cluster {
         let me = self.fabric.member(node);
         let away = away(&self.fabric);
         self.fabric.hosts[node].runs()
-            && self.fabric.now() >= self.undisturbed
             && self.is_whole()
             && self.is_one_ring()
             && !self.watch.promise.pending()
@@ -278,6 +292,9 @@ impl Cluster {
         let at = self.fabric.now();
         self.fabric.trace.say(at, || format!("FAULT the program of {group} at {me} dies"));
         self.summary.falls += 1;
+        if self.options.disks.is_some() {
+            self.undisturbed = self.undisturbed.max(at + STORED);
+        }
         self.executors[node].remove(&group);
         self.watch.promise.unhosted(group, me);
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");

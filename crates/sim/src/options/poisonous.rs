@@ -46,7 +46,8 @@ impl Options {
             group.program = !draw.one_in(4);
             group.poisonous = group.is_guarded();
         }
-        Options { waiting: MAX_WAITING, poison: Some(PoisonPlan::draw(draw)), ..self }
+        let disks = self.disks.is_some();
+        Options { waiting: MAX_WAITING, poison: Some(PoisonPlan::draw(draw, disks)), ..self }
     }
 
     /// A third of the worlds of poison have disks.
