@@ -199,7 +199,6 @@ struct Cluster {
     /// Whoever measures the ring now.
     measures: Option<Member>,
     summary: Summary,
-    dbg: BTreeMap<(usize, String), String>,
 }
 
 /// Runs the cluster of these options.
@@ -243,7 +242,6 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         epilogue: Epilogue::Healing,
         measures: None,
         summary: Summary::default(),
-        dbg: BTreeMap::new(),
         options,
     };
     let names = world.customers.iter().map(|customer| customer.session.client()).collect();

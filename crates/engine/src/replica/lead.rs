@@ -72,6 +72,8 @@ pub(super) struct Lead {
     /// This call is being tried, by this life of a node.
     trial: Option<(u64, Trial)>,
     tried_by: Option<Member>,
+    /// This replica has asked that nobody executes this call.
+    given_up: Option<u64>,
     word: Word,
     /// Calls that are answered without being executed, and where services died of them.
     pub(super) poisoned: BTreeMap<u64, Vec<NodeId>>,
@@ -263,6 +265,7 @@ impl Lead {
 
     /// It does not try it any more.
     pub(super) fn try_no_more(&mut self, number: u64) {
+        self.given_up = Some(number);
         if self.tries(number) {
             self.trial = None;
         }
@@ -283,12 +286,9 @@ impl Lead {
     ) {
         let own = by.is_some() && by == self.me;
         self.prove(executed, Some(sequence));
-        // One who has died since was to be named: it was ordered in a former component, and whoever said so does so again.
-        let is_late = |trial: &Trial| {
-            let blame = self.suspects.blame(executed + 1, self.next_unproven());
-            blame.is_some_and(|blame| blame.deaths.len() > trial.deaths.len()) && !trial.beside
-        };
-        let trial = trial.filter(|trial| !is_late(trial));
+        // It was handed in before another died, and comes to its place in the next component.
+        let given_up = own && self.given_up == Some(executed + 1);
+        let trial = trial.filter(|_| !given_up);
         if let Some(trial) = trial
             && executed + 1 > self.proven
             && (self.trial.is_none() || trial.beside)

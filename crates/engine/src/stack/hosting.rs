@@ -397,6 +397,10 @@ impl<O: Ordering> Stack<O> {
             return self.drop_if_done(id);
         }
         if hosted.fallen {
+            // Checkpoint and log of a cold passive group go over to another style with the next program.
+            if !hosted.replica.has_log() {
+                self.reconcile_style(now, id);
+            }
             return self.reconcile_lead(now, id);
         }
         if hosted.lost && state.is_some() {

@@ -249,6 +249,7 @@ impl<O: Ordering> Stack<O> {
         let kept = hosted.journal.as_ref().and_then(Journal::whole);
         self.outputs.push_back(Output::Revive(group));
         self.with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
+        self.reconcile_style(now, group);
         if self.directory.get(group).is_some_and(|known| known.options.style.executes_on_arrival())
         {
             self.park_ordered(group); // the primary has forgotten them

@@ -20,21 +20,6 @@ impl Cluster {
             bounded::outputs(me, count, self.options.nodes)?;
             self.output(node, me, output)?;
         }
-        if self.fabric.trace.aloud() {
-            for plan in &self.options.groups {
-                let id = wire::GroupId::of(&plan.name);
-                let lead =
-                    self.fabric.hosts[node].process.as_ref().and_then(|p| p.explain_lead(id));
-                if let Some(lead) = lead {
-                    let key = (node, plan.name.clone());
-                    if self.dbg.get(&key) != Some(&lead) {
-                        let now = self.fabric.now();
-                        println!("{now} LEAD {} {}: {lead}", node + 1, plan.name);
-                        self.dbg.insert(key, lead);
-                    }
-                }
-            }
-        }
         if self.pump_disk(node)? {
             return self.drain(node);
         }

@@ -121,6 +121,8 @@ pub(super) struct Dying {
     kind: Kind,
     /// With its node.
     node: bool,
+    /// It has answered the call.
+    late: bool,
 }
 
 impl Cluster {
@@ -171,7 +173,7 @@ impl Cluster {
         if poisoning.put_off.get(&call).is_some_and(|times| *times > PATIENCE) {
             return None;
         }
-        (kind == Kind::Always || first).then_some(Dying { call, kind, node })
+        (kind == Kind::Always || first).then_some(Dying { call, kind, node, late: false })
     }
 
     /// The call that a replica has executed kills its service soon.
@@ -183,7 +185,7 @@ impl Cluster {
             let span = poisoning.draw.span(Duration::ZERO, Duration::from_micros(400));
             let serial = self.executors[node][&group].serial;
             // Its answer may be on its way: what its node has said of that is lost with the node alone.
-            let dying = Dying { call, kind, node: true };
+            let dying = Dying { call, kind, node: true, late: true };
             let at = self.fabric.now() + span;
             self.fabric.deliver(at, node, Extra::Dies(serial, dying));
         }
@@ -191,7 +193,7 @@ impl Cluster {
 
     /// A replica's service is about to die of a call.
     pub(super) fn dies(&mut self, node: usize, serial: u64, dying: Dying) -> Verdict {
-        let Dying { call, kind, node: with_node } = dying;
+        let Dying { call, kind, node: with_node, late } = dying;
         let group = call.0;
         let executor = self.executors[node].get(&group).filter(|it| it.serial == serial);
         if executor.is_none() || self.calm.is_some() {
@@ -199,16 +201,16 @@ impl Cluster {
         }
         let me = self.fabric.member(node);
         let may = if with_node { self.may_end(me) } else { self.may_fall(node, group) };
-        let begun = executor.is_some_and(|it| it.running().is_some());
         if !may {
             // Who waits for the group's state, or is to leave, may wait for this one (seed 199 of poison).
             let poisoning = self.poisoning.as_mut().expect("it kills");
             *poisoning.put_off.entry(call).or_default() += 1;
             self.watch.poisons.spare(call);
-            if begun {
-                let at = self.fabric.now() + AGAIN;
-                self.fabric.deliver(at, node, Extra::Executed(group, serial));
-            }
+            let again = match late {
+                true => Extra::Dies(serial, dying),
+                false => Extra::Executed(group, serial),
+            };
+            self.fabric.deliver(self.fabric.now() + AGAIN, node, again);
             return Ok(());
         }
         let now = self.fabric.now();

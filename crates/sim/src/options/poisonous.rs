@@ -23,8 +23,8 @@ impl GroupPlan {
 impl Options {
     /// Some calls kill whoever executes them. One world in eight has such calls; in the world of poison each has.
     pub(super) fn with_poison(mut self, seed: u64) -> Options {
-        let draw = &mut Draw::new(seed ^ SHARE);
-        let wanted = draw.one_in(8) || self.world == World::Poison;
+        let draw = &mut Draw::new(seed ^ STREAM);
+        let wanted = Draw::new(seed ^ SHARE).one_in(8) || self.world == World::Poison;
         if self.world == World::Poison {
             (self.quorum, self.smooth) = (Quorum::Majority, false);
             self = self.on_some_disks(draw);
@@ -64,5 +64,6 @@ impl Options {
     }
 }
 
-/// Its own stream of choices.
-const SHARE: u64 = 0x9015_0e;
+/// Whether a world has such calls, and what it draws then.
+const SHARE: u64 = 0x9015_07;
+const STREAM: u64 = 0x9015_0e;
