@@ -231,6 +231,16 @@ impl<O: Ordering> Stack<O> {
         any
     }
 
+    /// The group goes on without the replica here whose service has died. It comes anew with the next program.
+    pub(super) fn lose_fallen(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
+        (hosted.abandoned, hosted.leaving) = (true, true);
+        self.with_replica(now, group, |replica, effects| replica.idle(effects));
+        self.send_on(group);
+        self.drop_if_done(group);
+    }
+
     /// The place of a word that a service here has died: its replica is out of the table, or it alone has the group's state.
     pub(super) fn rise(&mut self, now: Time, group: GroupId) {
         let me = self.me;
@@ -239,14 +249,11 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| hosted.fallen) else {
             return;
         };
-        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
-        if !stays {
-            (hosted.abandoned, hosted.leaving) = (true, true);
-            self.with_replica(now, group, |replica, effects| replica.idle(effects));
-            self.send_on(group);
-            return self.drop_if_done(group);
-        }
         let kept = hosted.journal.as_ref().and_then(Journal::whole);
+        if !stays || kept.is_none() && !hosted.replica.has_log() {
+            return self.lose_fallen(now, group);
+        }
+        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
         self.outputs.push_back(Output::Revive(group));
         self.with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
         self.reconcile_style(now, group);
