@@ -11,6 +11,7 @@ use super::calls::due;
 use super::{Arrival, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
+use crate::style::Conduct;
 
 /// What a node has kept of a replica for the next program.
 pub(crate) struct Kept {
@@ -130,11 +131,14 @@ impl Replica {
 
     /// Its program has died. What it was given is given to the next one, if that is to go on from here.
     pub(crate) fn fall(&mut self, effects: &mut Vec<Effect>) {
+        let has_log = self.has_log();
         self.service_runs = false;
         self.used = false;
-        if self.cold.is_some() {
+        if has_log {
             return self.stop(effects);
         }
+        // A log that has not begun, or of which the service was just starting: what its node has kept counts.
+        self.cold = None;
         self.forget_handlers(effects);
         self.tasks.clear();
         self.close_gate(effects);
@@ -157,7 +161,9 @@ impl Replica {
             core::mem::take(&mut self.waiting).into_iter().filter(is_read).collect();
         let served = (self.serving, self.reading);
         let lead = core::mem::take(&mut self.lead);
-        self.told = begun.unwrap_or(self.told);
+        // What a log would have kept is executed as it was ordered.
+        let told = if self.told.logs() { Style::SemiActive } else { self.told };
+        self.told = begun.unwrap_or(told);
         let style = core::mem::replace(&mut self.style, self.told);
         if begun.is_some() || style != self.told {
             behind.push(Waiting::Style { style, alone: true });

@@ -481,7 +481,7 @@ impl<O: Ordering> Stack<O> {
     /// Takes the state for those whom this node is to give it, at this place of the order.
     pub(super) fn give_states(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.directory.get(id) else { return };
-        if self.hosted.get(&id).is_some_and(|hosted| hosted.fallen) {
+        if self.hosted.get(&id).is_some_and(|hosted| hosted.fallen || hosted.abandoned) {
             return; // the next program gives them, if there is one here
         }
         let me = self.me;

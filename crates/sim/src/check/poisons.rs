@@ -227,7 +227,9 @@ mod tests {
     #[test]
     fn a_third_dies_if_another_was_cut_off_or_could_not_know() {
         let die = |poisons: &mut Poisons, known| {
-            [1, 2].map(|node| poisons.kills(CALL, member(node), false, (true, true)).unwrap());
+            for node in [1, 2] {
+                poisons.kills(CALL, member(node), false, (true, true)).unwrap();
+            }
             poisons.kills(CALL, member(3), false, (true, known))
         };
         die(&mut Poisons::default(), true).unwrap_err();
@@ -245,7 +247,9 @@ mod tests {
         let other = (GROUP, ClientId(8), 1);
         let told = |chance: &[u32]| {
             let mut poisons = after_deaths(chance);
-            [1, 2].map(|node| poisons.kills(other, member(node), false, (true, true)).unwrap());
+            for node in [1, 2] {
+                poisons.kills(other, member(node), false, (true, true)).unwrap();
+            }
             poisons.told(member(3), GROUP, &poison(&[1, 2]))
         };
         told(&[]).unwrap_err();

@@ -43,7 +43,9 @@ impl Options {
             (first.options.style, first.styles) = (Style::SemiActive, Vec::new());
         }
         for group in &mut self.groups {
-            group.program = !draw.one_in(4);
+            // What a node keeps of a cold passive group is of no use in another style, and the other way about (docs, "Open").
+            let changes = group.is_cold() && !group.styles.is_empty();
+            group.program = !draw.one_in(4) && !changes;
             group.poisonous = group.is_guarded();
         }
         let disks = self.disks.is_some();
@@ -65,5 +67,5 @@ impl Options {
 }
 
 /// Whether a world has such calls, and what it draws then.
-const SHARE: u64 = 0x9015_07;
-const STREAM: u64 = 0x9015_0e;
+const SHARE: u64 = 0x0090_1507;
+const STREAM: u64 = 0x0090_150e;
