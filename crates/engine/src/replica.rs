@@ -43,6 +43,7 @@ use gate::{Gated, Withheld};
 use lead::Lead;
 pub(crate) use lead::{Blame, ENOUGH};
 use primary::Primary;
+pub(crate) use recall::Kept;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
 use voting::Voting;

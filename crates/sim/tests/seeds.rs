@@ -37,6 +37,7 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         (17, World::Everything),
         (18, World::Interruptions),
         (19, World::Decay),
+        (20, World::Poison),
     ];
     for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
@@ -77,4 +78,18 @@ fn what_a_seed_has_shown_stays_mended() {
         let run = run_seed(seed, Settings { world, ..Settings::default() });
         assert_eq!(run.verdict, Ok(()), "seed {seed}");
     }
+}
+
+/// Calls kill, all programs of a group die, and what they were given is executed by the next ones.
+#[test]
+fn calls_kill_and_programs_die_in_the_world_of_poison() {
+    catch_panics();
+    let settings = Settings { world: Some(World::Poison), ..Settings::default() };
+    let campaign = Campaign { first: 0, seeds: 60, jobs: jobs(), failures: 1, settings };
+    let report = run(&campaign, &());
+    let failed: Vec<_> = report.failed.iter().map(|(seed, run)| (seed, &run.verdict)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    let total = report.total;
+    assert!(total.kills > 100 && total.falls > 200 && total.revived > 50, "{total:?}");
+    assert!(total.refusals > 30, "{total:?}");
 }

@@ -16,6 +16,7 @@ use crate::bug::Bug;
 use crate::directory::{Change, Group, majority};
 use crate::disk::{Disk, Recovery};
 use crate::ordering::Ordering;
+use crate::style::Conduct;
 
 /// Whoever waits for others' disks asks them after this time, and again: what they told may be lost.
 const ASK_STORED: Duration = Duration::from_millis(50);
@@ -188,8 +189,10 @@ impl<O: Ordering> Stack<O> {
     ) {
         let early = self.planted.is(Bug::SyncedBeforeStored);
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        if let Some(journal) = &mut hosted.journal {
-            journal.cut(state.clone(), transfer);
+        match &mut hosted.journal {
+            Some(journal) if style.logs() => journal.forget(style),
+            Some(journal) => journal.cut(state.clone(), transfer),
+            None => {}
         }
         if !is_on_disk(hosted) {
             if let Some(transfer) = transfer {
@@ -226,10 +229,13 @@ impl<O: Ordering> Stack<O> {
 
     /// A replica's state begins, or is of no use any more.
     pub(super) fn mark(&mut self, group: GroupId, kind: u8) {
-        if let Some(journal) = self.hosted.get_mut(&group).and_then(|it| it.journal.as_mut()) {
+        if let Some(hosted) = self.hosted.get_mut(&group)
+            && let Some(journal) = &mut hosted.journal
+        {
+            let style = hosted.replica.style();
             match kind {
-                BEGUN => journal.begin(),
-                _ => journal.forget(),
+                BEGUN => journal.begin(style),
+                _ => journal.forget(style),
             }
         }
         let Some(hosted) = self.hosted.get(&group).filter(|hosted| is_on_disk(hosted)) else {
@@ -309,6 +315,11 @@ impl<O: Ordering> Stack<O> {
         hosted.taken = taken;
         hosted.recalled = true;
         hosted.logged.records = strand.log.len() as u64;
+        if let Some(journal) = &mut hosted.journal
+            && !self.planted.is(Bug::JournalWithoutDisk)
+        {
+            journal.recall(strand.style, strand.state.clone(), &strand.log);
+        }
         self.with_replica(now, group, |replica, effects| {
             replica.recall_from_disk(now, (strand.style, strand.state), strand.log, effects);
         });

@@ -52,6 +52,13 @@ impl Cold {
         self.known.remove(&(group, by));
     }
 
+    /// Its program has died, and the next one is to be started.
+    pub fn revived(&mut self, by: Member, group: GroupId) {
+        let known = self.known(by, group);
+        known.runs = false;
+        known.launches = known.style != Style::ColdPassive;
+    }
+
     /// A node installs a view.
     pub fn view(&mut self, by: Member, group: GroupId, (style, primary): (Style, Option<Member>)) {
         let known = self.known(by, group);

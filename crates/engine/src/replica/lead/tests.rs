@@ -22,7 +22,7 @@ fn two_deaths(given: u64) -> Verdict {
     lead.view(all[2], &all[1..], Some(arrived));
     let deaths = vec![NodeId(1)];
     let trial = Trial { node: NodeId(2), deaths, answered: false, beside: false };
-    lead.progress(0, Some(trial), false, 5);
+    lead.progress(0, Some(trial), Some(all[1]), 5);
     lead.die(all[1], died(given));
     lead.view(all[2], &all[2..], Some(arrived));
     lead.verdict(1, arrived, 0, Planted::default())
@@ -67,7 +67,7 @@ fn a_leader_waits_for_who_tries_a_call_already() {
     let arrived = lead.arrive();
     let number = lead.give(arrived);
     let trial = Trial { node: other.node, deaths: vec![], answered: false, beside: false };
-    lead.progress(0, Some(trial), false, 5);
+    lead.progress(0, Some(trial), Some(other), 5);
     lead.view(me, &[me, other], Some(arrived));
     assert!(lead.leads());
     let verdict = |lead: &Lead| lead.verdict(number, arrived, 0, Planted::default());
