@@ -33,7 +33,7 @@ mod programs;
 pub use plan::{Placement, Plan, Where};
 
 /// How long the cluster may take for anything. Far beyond what is healthy.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The ring's port on hosts of its own.
 const RING_PORT: u16 = 7_201;
