@@ -213,6 +213,8 @@ impl Session {
         let waiting = waiting.expect("an attempt names its connection");
         (waiting.sent, waiting.at) = (true, now);
         let alone = call.attempts.len() == 1 && call.spread.is_none();
+        let others = |attempt: &Attempt| attempt.sent && attempt.link != link;
+        let beside = call.spread.is_some() || call.attempts.iter().any(others);
         let hedge = group.hedge_after(&self.hedging).filter(|_| alone);
         if let Some(at) = hedge.map(|delay| now + delay).filter(|at| *at < call.deadline) {
             self.effects.timers.set(Timer::Hedge(id), at);
@@ -227,6 +229,7 @@ impl Session {
             method: call.method,
             patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
             json: call.json,
+            beside,
             access: call.access,
             criticality: group.policy.criticality,
             body: call.body.clone(),

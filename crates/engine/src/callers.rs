@@ -46,6 +46,8 @@ pub(crate) struct Waiting {
     pub(crate) stage: Stage,
     /// It was given to the ring, here and maybe in an earlier component: it may have been executed.
     pub(crate) given: bool,
+    /// It was in the group's history when its client asked here last, which had no answer then, and waited for none elsewhere.
+    pub(crate) returned: bool,
     /// When this node, a backup, orders the call itself if it has not been ordered by then.
     pub(crate) order_at: Option<Time>,
     pub(crate) outcome: Option<ServiceOutcome>,

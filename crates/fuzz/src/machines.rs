@@ -94,6 +94,7 @@ fn frame(source: &mut Source<'_>) -> Option<Frame> {
             patience_us: source.number() as u32,
             criticality: 0,
             json: source.below(2) == 1,
+            beside: false,
             access: match source.below(4) {
                 0 => Access::Read,
                 1 => Access::Stale { max_age_ms: 1 + u16::from(source.byte()) },

@@ -61,6 +61,7 @@ fn any_frame(random: &mut Random) -> Frame {
             patience_us: 1,
             criticality: 0,
             json: true,
+            beside: false,
             access: wire::client::Access::Read,
             body: Bytes::new(),
         }),

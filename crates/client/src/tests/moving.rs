@@ -403,3 +403,23 @@ fn a_refused_warm_dial_harms_nothing() {
         "{dials} dials in 3 s: they go on, further and further apart"
     );
 }
+
+/// Simulator world `everything`, seed 776: who had asked two nodes was taken to have no answer of the first.
+#[test]
+fn a_request_says_whether_another_node_may_answer_it() {
+    let beside = |cluster: &Cluster| -> Vec<bool> {
+        let of = cluster.requests.iter().filter(|request| request.2.number == 2);
+        of.map(|request| request.2.beside).collect()
+    };
+    let mut silent = bound(2);
+    silent.node(1).manner = Manner::Hold;
+    assert!(silent.finish(ms(1_000)).is_ok());
+    assert_eq!(beside(&silent), [false, true]);
+    let mut lost = bound(2);
+    lost.node(1).manner = Manner::Hold;
+    let call = lost.call(ms(1_000));
+    lost.run(ms(1));
+    lost.kill(1);
+    assert!(lost.result(call).is_ok());
+    assert_eq!(beside(&lost), [false, false]);
+}

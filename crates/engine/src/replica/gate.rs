@@ -274,7 +274,7 @@ impl Replica {
         let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.front() else { return };
         let (number, arrived) = (*number, *arrived);
         if self.executed + 1 == number && self.lead.may_take_over(number, arrived, late) {
-            let blame = Blame::of_silence(late);
+            let blame = self.lead.blame_of_silence(number, arrived, late);
             self.suspect_next(number, blame, effects);
         }
     }
@@ -282,7 +282,8 @@ impl Replica {
     /// The call that waits until another replica has executed it, of a group in which one that is silent must not hold up the others.
     pub(crate) fn awaited(&self) -> Option<u64> {
         let (number, _) = self.gate.front().filter(|_| self.votes)?.call?;
-        (!self.lead.leads()).then_some(number)
+        let waits = !self.lead.leads() || self.lead.is_tried_elsewhere(number);
+        waits.then_some(number)
     }
 
     /// It leads, or did, and others do not know yet that it has executed so many calls.

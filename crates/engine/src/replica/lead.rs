@@ -222,6 +222,10 @@ impl Lead {
         if self.me.is_none() || self.leader_of(arrived) != self.me || self.word != Word::None {
             return Verdict::Wait;
         }
+        // It said so before this one led (simulator seed 94545: they outdid each other in saying so).
+        if self.is_tried_elsewhere(number) {
+            return Verdict::Wait;
+        }
         match self.suspects.blame(number, arrived) {
             // It runs alone: whoever dies then has died of it.
             Some(_) if executed + 1 < number => Verdict::Wait,
@@ -236,9 +240,21 @@ impl Lead {
     pub(super) fn may_take_over(&self, number: u64, arrived: u64, late: bool) -> bool {
         number == self.proven + 1
             && self.me.is_some()
-            && self.leader_of(arrived) != self.me
+            && (self.leader_of(arrived) != self.me || self.is_tried_elsewhere(number))
             && self.word == Word::None
             && (late || self.trial.is_none() && self.suspects.blame(number, arrived).is_none())
+    }
+
+    /// What is held against a call that is tried although another leads.
+    pub(super) fn blame_of_silence(&self, number: u64, arrived: u64, beside: bool) -> Blame {
+        let mut blame = self.suspects.blame(number, arrived).cloned().unwrap_or_default();
+        blame.beside = beside;
+        blame
+    }
+
+    /// Another replica tries this call.
+    pub(super) fn is_tried_elsewhere(&self, number: u64) -> bool {
+        self.trial.as_ref().is_some_and(|(tried, _)| *tried == number) && !self.tries(number)
     }
 
     /// This replica has handed in a word of its own, and goes on when it is held.
@@ -411,3 +427,6 @@ impl Lead {
 
 /// A service that dies is taken at its node's word for so many calls.
 const MAX_REPORTED: u64 = wire::limits::MAX_COMMANDS as u64;
+
+#[cfg(test)]
+mod tests;

@@ -175,7 +175,20 @@ impl<O: Ordering> Stack<O> {
         let deadline = now + patience;
         let (stage, given, outcome) = (Stage::Parked, false, None);
         let order_at = None;
-        let waiting = Waiting { caller, deadline, request, wall, stage, given, order_at, outcome };
+        let beside = request.beside;
+        let hosted = self.hosted.get(&call.0);
+        let known = hosted.and_then(|hosted| hosted.replica.known(call.1, call.2));
+        let waiting = Waiting {
+            caller,
+            deadline,
+            request,
+            wall,
+            stage,
+            given,
+            returned: caller == OWN || known.is_some() && !beside,
+            order_at,
+            outcome,
+        };
         self.callers.insert(call, waiting);
         self.route_parked(now, call);
         self.reply_if_ready(call);

@@ -119,9 +119,11 @@ impl<O: Ordering> Stack<O> {
         blame: Blame,
     ) {
         let Blame { deaths, answered, beside, .. } = blame;
-        // Its caller would not ask for what it has been answered.
-        let asks = call
-            .is_some_and(|(client, number)| self.callers.get(&(group, client, number)).is_some());
+        // Its caller would not come back for what it has been answered. Who came here before that, or waits elsewhere as well, may
+        // have another node's answer (simulator world `everything`, seed 776).
+        let asks = call.is_some_and(|(client, number)| {
+            self.callers.get(&(group, client, number)).is_some_and(|waiting| waiting.returned)
+        });
         let answered = answered && !asks;
         let enough = deaths.len() >= ENOUGH && !answered && !self.planted.is(Bug::RetryPoison);
         self.order(

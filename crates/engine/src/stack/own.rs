@@ -63,6 +63,7 @@ impl<O: Ordering> Stack<O> {
             method,
             patience_us,
             json: false,
+            beside: false,
             access: Access::Change,
             criticality: u8::MAX,
             body,

@@ -190,6 +190,7 @@ impl Room {
             patience_us: 1_000_000,
             criticality: 0,
             json: false,
+            beside: false,
             access,
             body: Bytes::new(),
         };

@@ -103,6 +103,7 @@ pub fn streams(group: &str) -> Vec<Bytes> {
         patience_us: 1_000,
         criticality: 0,
         json: false,
+        beside: false,
         access: Access::Read,
         body: Bytes::from_static(b"arguments"),
     };

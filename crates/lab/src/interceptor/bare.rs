@@ -86,6 +86,7 @@ impl Bare {
             method: ECHO,
             patience_us: PATIENCE,
             json: false,
+            beside: false,
             access: Access::Change,
             criticality: 0,
             body,

@@ -147,6 +147,7 @@ impl Caller {
             patience_us: 20_000_000,
             criticality: 0,
             json: false,
+            beside: false,
             access: wire::client::Access::Change,
             body: Bytes::copy_from_slice(body),
         }));

@@ -11,6 +11,7 @@ use crate::{ClientId, GroupId, Malformed, MethodId, ViewNumber};
 const JSON: u8 = 1;
 const READ: u8 = 2;
 const STALE: u8 = 4;
+const BESIDE: u8 = 8;
 
 /// What a call does to the service's state, and so how it is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl Access {
 /// flags    bit 0: the body is JSON, and so shall the reply be
 ///          bit 1: a read: it changes nothing and is not ordered
 ///          bit 2, with bit 1: it may be answered from what was true so long ago
+///          bit 3: another node may answer it, too
 /// cr       criticality: larger is more critical
 /// max age  of such a read, from 1; of all others 0
 /// ```
@@ -87,6 +89,8 @@ pub struct Request {
     pub patience_us: u32,
     /// Body and reply are JSON instead of postcard.
     pub json: bool,
+    /// The client waits for another node's answer to it as well, or has one.
+    pub beside: bool,
     /// What it does to the state.
     pub access: Access,
     /// Where not all calls can be taken, those with the largest number are.
@@ -121,7 +125,9 @@ impl Request {
             view: self.view.0.into(),
             method: self.method.0.into(),
             patience_us: self.patience_us.into(),
-            flags: (u8::from(self.json) * JSON) | self.access.flags(),
+            flags: (u8::from(self.json) * JSON)
+                | (u8::from(self.beside) * BESIDE)
+                | self.access.flags(),
             criticality: self.criticality,
             max_age_ms: match self.access {
                 Access::Stale { max_age_ms } => max_age_ms.into(),
@@ -137,7 +143,7 @@ impl Request {
     /// Reads a body, which the arguments share.
     pub(super) fn decode(body: &Bytes) -> Result<Request, Malformed> {
         let (header, _) = RequestHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
-        if header.flags & !(JSON | READ | STALE) != 0 {
+        if header.flags & !(JSON | READ | STALE | BESIDE) != 0 {
             return Err(Malformed::Field("request flags"));
         }
         let access = Access::decode(header.flags, header.max_age_ms.get())
@@ -155,6 +161,7 @@ impl Request {
             method: MethodId(header.method.get()),
             patience_us: header.patience_us.get(),
             json: header.flags & JSON != 0,
+            beside: header.flags & BESIDE != 0,
             access,
             criticality: header.criticality,
             body: body.slice(size_of::<RequestHeader>()..),

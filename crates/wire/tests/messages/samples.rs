@@ -511,6 +511,7 @@ pub fn request() -> client::Request {
         patience_us: 250_000,
         criticality: 3,
         json: false,
+        beside: false,
         access: Access::Change,
         body: Bytes::from_static(b"body"),
     }

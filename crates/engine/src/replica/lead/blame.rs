@@ -20,13 +20,6 @@ pub(crate) struct Blame {
     leader: Option<Member>,
 }
 
-impl Blame {
-    /// Who was to execute the call is silent. `beside`: so is who tries it meanwhile.
-    pub(crate) fn of_silence(beside: bool) -> Blame {
-        Blame { beside, ..Blame::default() }
-    }
-}
-
 /// The calls that are suspected.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {

@@ -113,6 +113,7 @@ fn a_stale_read_is_answered_at_once_while_that_is_recent_and_also_between_compon
             patience_us: 1_000_000,
             criticality: 0,
             json: false,
+            beside: false,
             access,
             body: Bytes::new(),
         };

@@ -99,6 +99,7 @@ impl<O: Base> Cluster<O> {
             patience_us: patience.as_micros() as u32,
             criticality: self.criticality,
             json: false,
+            beside: false,
             access,
             body: Bytes::copy_from_slice(body.as_bytes()),
         };

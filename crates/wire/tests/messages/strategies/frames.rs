@@ -39,6 +39,7 @@ fn client_request() -> impl Strategy<Value = client::Request> {
                 patience_us,
                 criticality: number as u8,
                 json,
+                beside: view % 2 == 0,
                 access,
                 body,
             }
