@@ -139,7 +139,7 @@ impl Options {
         let pairs = styles.iter().flat_map(|style| kept.iter().map(move |kept| (*style, *kept)));
         let possible = pairs.filter(|(style, kept)| match kept {
             Durability::Memory => *style != Style::Stateless && !mode.needs_disk(),
-            Durability::Disk => style.can_be_on_disk(),
+            Durability::Disk => style.has_state(),
         });
         let group = |(style, durability)| GroupOptions { style, durability, ..Default::default() };
         possible.map(group).collect()

@@ -125,8 +125,8 @@ impl Request {
             view: self.view.0.into(),
             method: self.method.0.into(),
             patience_us: self.patience_us.into(),
-            flags: u8::from(self.json) * JSON
-                | u8::from(self.beside) * BESIDE
+            flags: (u8::from(self.json) * JSON)
+                | (u8::from(self.beside) * BESIDE)
                 | self.access.flags(),
             criticality: self.criticality,
             max_age_ms: match self.access {
