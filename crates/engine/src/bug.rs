@@ -65,10 +65,30 @@ pub enum Bug {
     ForgetPoison,
     /// What another died of is answered before the order has it that it was executed.
     AnswerTrialEarly,
+    /// What has a call in it that is tried is told before the order has it that it was executed.
+    TellOfTrial,
     /// A node keeps nothing for a program that dies.
     DropLogOfDeadProgram,
     /// That a service died with a call is not held against the call.
     ForgiveDeaths,
+    /// That nobody executes a call is known where that was decided, and nowhere else.
+    CondemnAlone,
+    /// Whoever goes on from a log executes what that says to be executed by nobody.
+    ForgetVerdictsOfLog,
+    /// The next program of a replica that alone has the state begins with the service's initial state.
+    ReviveEmpty,
+    /// It goes on from a state without its sessions.
+    ReviveWithoutSessions,
+    /// The last replica with the state leaves when its program dies.
+    LastOneLeaves,
+    /// What is kept for a program that dies is never cut.
+    NeverCutJournal,
+    /// It does not say where the group's style changed.
+    JournalWithoutStyle,
+    /// It does not have what the node's disk gave back.
+    JournalWithoutDisk,
+    /// Who waits for what a dead program was given without a place is not told.
+    AwaitDeadProgram,
     /// A read is executed where it comes, without asking whether its node is still in the component.
     ReadAlone,
     /// A read is executed before all is delivered that its node was told of.
@@ -181,6 +201,7 @@ impl Bug {
             Self::OF_DISKS,
             Self::OF_HUNG,
             Self::OF_SHEDDING,
+            Self::OF_POISON,
         ];
         lists.into_iter().flatten().copied()
     }
@@ -273,6 +294,27 @@ impl Bug {
     /// Those of hosts that refuse calls.
     #[cfg(feature = "planted-bugs")]
     pub const OF_SHEDDING: &[Bug] = &[Bug::ShedWhoever];
+
+    /// Those of calls that kill, and of programs that die.
+    #[cfg(feature = "planted-bugs")]
+    pub const OF_POISON: &[Bug] = &[
+        Bug::ExecuteEverywhere,
+        Bug::RetryPoison,
+        Bug::ForgetPoison,
+        Bug::AnswerTrialEarly,
+        Bug::TellOfTrial,
+        Bug::ForgiveDeaths,
+        Bug::DropLogOfDeadProgram,
+        Bug::CondemnAlone,
+        Bug::ForgetVerdictsOfLog,
+        Bug::ReviveEmpty,
+        Bug::ReviveWithoutSessions,
+        Bug::LastOneLeaves,
+        Bug::NeverCutJournal,
+        Bug::JournalWithoutStyle,
+        Bug::JournalWithoutDisk,
+        Bug::AwaitDeadProgram,
+    ];
 
     /// Those of services that hang.
     #[cfg(feature = "planted-bugs")]

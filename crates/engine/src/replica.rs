@@ -43,6 +43,7 @@ use gate::{Gated, Withheld};
 pub(crate) use lead::Blame;
 use lead::Lead;
 use primary::Primary;
+pub(crate) use recall::Kept;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
 use voting::Voting;

@@ -50,7 +50,8 @@ impl Replica {
     }
 
     fn pass(&mut self, gated: Gated, effects: &mut Vec<Effect>) {
-        if self.gate.is_empty() && gated.call.is_none() {
+        let goes = gated.call.is_none() && !self.waits_for_word(&gated.command);
+        if self.gate.is_empty() && goes {
             return effects.push(Effect::Run(gated.command));
         }
         self.gate.push_back(gated);
@@ -63,6 +64,9 @@ impl Replica {
     pub(crate) fn open_gate(&mut self, effects: &mut Vec<Effect>) {
         while let Some(Gated { command, call }) = self.gate.front() {
             let Some((number, arrived)) = *call else {
+                if self.waits_for_word(command) {
+                    return;
+                }
                 self.release(effects);
                 continue;
             };
@@ -82,6 +86,12 @@ impl Replica {
         }
     }
 
+    /// What it tells of the state may have in it a call that was tried here, and that nobody executes if this node dies now.
+    fn waits_for_word(&self, command: &Command) -> bool {
+        let tells = matches!(command, Command::Execute { .. } | Command::Snapshot { .. });
+        tells && self.lead.is_trying() && !self.planted.is(Bug::TellOfTrial)
+    }
+
     fn release(&mut self, effects: &mut Vec<Effect>) {
         let Some(Gated { command, call }) = self.gate.pop_front() else { return };
         if let Some((number, _)) = call {
@@ -95,6 +105,11 @@ impl Replica {
         let call = self.call_at_gate();
         self.lead.speaks();
         effects.push(Effect::Suspect { number, call, blame });
+    }
+
+    /// This replica wants that nobody executes this call: nor does it, if it was to try it when fewer had died of it.
+    pub(crate) fn try_no_more(&mut self, number: u64) {
+        self.lead.try_no_more(number);
     }
 
     /// The call that is the next to pass.
@@ -195,13 +210,13 @@ impl Replica {
     pub(crate) fn progress(
         &mut self,
         progress: Progress,
-        own: bool,
+        by: Member,
         sequence: u64,
         effects: &mut Vec<Effect>,
     ) {
         let Progress { executed, trial, .. } = progress;
         let executed = self.possible(executed);
-        self.lead.progress(executed, trial, own, sequence);
+        self.lead.progress(executed, trial, Some(by), sequence);
         self.answer_withheld(sequence, effects);
         self.open_gate(effects);
     }
@@ -237,6 +252,9 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let Poisoned { number, nodes, .. } = poisoned;
+        if !own && self.planted.is(Bug::CondemnAlone) {
+            return;
+        }
         self.lead.condemn(number, nodes, own, sequence);
         self.open_gate(effects);
     }

@@ -69,8 +69,11 @@ pub(super) struct Lead {
     /// What this member's service had been given when it died is known; this one's replica goes, and its service did not die.
     confessed: Option<Member>,
     parts: Option<Member>,
-    /// This call is being tried.
+    /// This call is being tried, by this life of a node.
     trial: Option<(u64, Trial)>,
+    tried_by: Option<Member>,
+    /// This replica has asked that nobody executes this call.
+    given_up: Option<u64>,
     word: Word,
     /// Calls that are answered without being executed, and where services died of them.
     pub(super) poisoned: BTreeMap<u64, Vec<NodeId>>,
@@ -88,7 +91,7 @@ impl Lead {
     /// The service goes on from a state with so many calls in it, and nothing that was given to it counts.
     pub(super) fn go_on_from(&mut self, executed: u64) {
         self.last = executed;
-        self.unproven.clear();
+        self.unproven.truncate(usize::try_from(executed.saturating_sub(self.proven)).unwrap_or(0));
         self.poisoned.retain(|number, _| *number > executed);
     }
 
@@ -224,7 +227,7 @@ impl Lead {
         }
         match self.suspects.blame(number, arrived) {
             // It runs alone: whoever dies then has died of it.
-            Some(_) if executed + 1 < number => Verdict::Wait,
+            Some(_) if executed + 1 < number || self.trial.is_some() => Verdict::Wait,
             Some(blame) => Verdict::Suspect(blame.clone()),
             None if self.trial.is_some() => Verdict::Wait,
             None => Verdict::Go,
@@ -248,10 +251,24 @@ impl Lead {
 
     /// This replica tries this call.
     pub(super) fn tries(&self, number: u64) -> bool {
-        let mine = |(tried, trial): &(u64, Trial)| {
-            *tried == number && self.me.is_some_and(|me| me.node == trial.node)
-        };
-        self.trial.as_ref().is_some_and(mine)
+        self.trial.as_ref().is_some_and(|(tried, _)| *tried == number) && self.tries_any()
+    }
+
+    /// What this replica tries, or has tried, is not known to all yet.
+    pub(super) fn is_trying(&self) -> bool {
+        self.word != Word::None || self.tries_any()
+    }
+
+    fn tries_any(&self) -> bool {
+        self.trial.is_some() && self.me.is_some() && self.tried_by == self.me
+    }
+
+    /// It does not try it any more.
+    pub(super) fn try_no_more(&mut self, number: u64) {
+        self.given_up = Some(number);
+        if self.tries(number) {
+            self.trial = None;
+        }
     }
 
     /// A former leader is to tell how far it is: the next one waits for that.
@@ -264,15 +281,20 @@ impl Lead {
         &mut self,
         executed: u64,
         trial: Option<Trial>,
-        own: bool,
+        by: Option<Member>,
         sequence: u64,
     ) {
+        let own = by.is_some() && by == self.me;
         self.prove(executed, Some(sequence));
+        // It was handed in before another died, and comes to its place in the next component.
+        let given_up = own && self.given_up == Some(executed + 1);
+        let trial = trial.filter(|_| !given_up);
         if let Some(trial) = trial
             && executed + 1 > self.proven
             && (self.trial.is_none() || trial.beside)
         {
             self.trial = Some((executed + 1, trial));
+            self.tried_by = by;
         }
         if own && self.word == Word::Asked {
             self.word = Word::Delivered(sequence);
@@ -326,7 +348,11 @@ impl Lead {
             self.lose(member, first_unproven.unwrap_or(u64::MAX));
         }
         (self.confessed, self.parts) = (None, None);
-        self.end_trial(|node| synced.iter().all(|it| it.node != node));
+        let by = self.tried_by;
+        self.end_trial(|node| match by {
+            Some(by) => !synced.contains(&by),
+            None => synced.iter().all(|it| it.node != node),
+        });
         let leader = synced.first().copied();
         if let Some(before) = self.leader.filter(|before| Some(*before) != leader) {
             self.former.push_back((self.arrived, before));
@@ -376,9 +402,13 @@ impl Lead {
     /// What is tried where this holds has killed who tried it: it would have said otherwise before it answered anybody.
     fn end_trial(&mut self, is_gone: impl Fn(NodeId) -> bool) -> Option<u64> {
         let (number, trial) = self.trial.take_if(|(_, trial)| is_gone(trial.node))?;
-        let arrived = self.unproven.front().copied().unwrap_or(u64::MAX);
-        self.suspects.died_in_trial((number, arrived), trial, self.leader);
+        self.suspects.died_in_trial((number, self.next_unproven()), trial, self.leader);
         Some(number)
+    }
+
+    /// When the first call arrived that is not proven.
+    fn next_unproven(&self) -> u64 {
+        self.unproven.front().copied().unwrap_or(u64::MAX)
     }
 
     /// This member is gone: nobody knows what it has executed, and answered, from the `first` one that is not proven.

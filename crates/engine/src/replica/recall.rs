@@ -5,12 +5,24 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::Time;
-use wire::ordered::{Ordered, Poisoned, Progress, ReplicaState, StateHead, Told};
+use wire::ordered::{Ordered, Poisoned, Progress, ReplicaState, StateHead, Style, Told};
 
 use super::calls::due;
 use super::{Arrival, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
+use crate::style::Conduct;
+
+/// What a node has kept of a replica for the next program.
+pub(crate) struct Kept {
+    /// The state; none: the service's initial one.
+    pub(crate) state: Option<Bytes>,
+    /// The style that the group had there, if what follows tells where that changed.
+    pub(crate) style: Option<Style>,
+    /// What was delivered since, and behind how much of it the group had which style.
+    pub(crate) log: Vec<Bytes>,
+    pub(crate) changes: Vec<(usize, Style)>,
+}
 
 impl Replica {
     /// Where something is kept, that is told what the replica's state is.
@@ -51,7 +63,7 @@ impl Replica {
         log: Vec<Bytes>,
         effects: &mut Vec<Effect>,
     ) {
-        self.recollect(now, &log, true);
+        self.recollect(now, &log, &[], true);
         // Whoever was given this is gone, and may have died of it.
         self.lead.suspect_all();
         self.begin_again(state, Vec::new(), effects);
@@ -87,7 +99,10 @@ impl Replica {
         };
         let head = head.take().expect("a snapshot comes with its head");
         match result {
-            Ok(()) if self.planted.is(Bug::ForgetLoggedSessions) => {
+            Ok(())
+                if self.planted.is(Bug::ForgetLoggedSessions)
+                    || self.planted.is(Bug::ReviveWithoutSessions) =>
+            {
                 self.adopt(StateHead { sessions: Vec::new(), ..head });
                 self.go_on(effects);
             }
@@ -116,11 +131,14 @@ impl Replica {
 
     /// Its program has died. What it was given is given to the next one, if that is to go on from here.
     pub(crate) fn fall(&mut self, effects: &mut Vec<Effect>) {
+        let has_log = self.has_log();
         self.service_runs = false;
         self.used = false;
-        if self.cold.is_some() {
+        if has_log {
             return self.stop(effects);
         }
+        // A log that has not begun, or of which the service was just starting: what its node has kept counts.
+        self.cold = None;
         self.forget_handlers(effects);
         self.tasks.clear();
         self.close_gate(effects);
@@ -129,20 +147,25 @@ impl Replica {
     }
 
     /// Another program goes on from this state and what was delivered since; of a cold passive group, from what its log has.
-    pub(crate) fn rise(
-        &mut self,
-        now: Time,
-        kept: Option<(Option<Bytes>, Vec<Bytes>)>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let (Mode::Fallen, Some((state, log))) = (&self.mode, kept) else { return };
+    pub(crate) fn rise(&mut self, now: Time, kept: Option<Kept>, effects: &mut Vec<Effect>) {
+        let (Mode::Fallen, Some(Kept { state, style: begun, log, changes })) = (&self.mode, kept)
+        else {
+            return;
+        };
+        let (state, log) = match self.planted.is(Bug::ReviveEmpty) {
+            true => (None, Vec::new()),
+            false => (state, log),
+        };
         let is_read = |waiting: &Waiting| matches!(waiting, Waiting::Read { .. });
         let mut behind: Vec<Waiting> =
             core::mem::take(&mut self.waiting).into_iter().filter(is_read).collect();
         let served = (self.serving, self.reading);
         let lead = core::mem::take(&mut self.lead);
+        // What a log would have kept is executed as it was ordered.
+        let told = if self.told.logs() { Style::SemiActive } else { self.told };
+        self.told = begun.unwrap_or(told);
         let style = core::mem::replace(&mut self.style, self.told);
-        if style != self.told {
+        if begun.is_some() || style != self.told {
             behind.push(Waiting::Style { style, alone: true });
         }
         self.forget(effects);
@@ -150,7 +173,7 @@ impl Replica {
         self.lead = lead;
         self.lead.go_on_from(0);
         // Who died of what is known in this life.
-        self.recollect(now, &log, false);
+        self.recollect(now, &log, &changes, false);
         self.begin_again(state, behind, effects);
         self.style = style;
     }
@@ -158,9 +181,13 @@ impl Replica {
     /// What the replica took, as it was delivered, is to be executed again as far as it is known that it can be. What the log tells of that
     /// counts before all else: the last call of the log may be known by nobody to have been executed.
     /// `trials`: and whoever tried a call has died of it.
-    fn recollect(&mut self, now: Time, log: &[Bytes], trials: bool) {
+    fn recollect(&mut self, now: Time, log: &[Bytes], changes: &[(usize, Style)], trials: bool) {
         let (arrived, mut proven) = (self.lead.arrived(), 0);
-        for payload in log {
+        let mut changes = changes.iter().peekable();
+        for (place, payload) in log.iter().enumerate() {
+            while let Some((_, style)) = changes.next_if(|(behind, _)| *behind <= place) {
+                self.waiting.push_back(Waiting::Style { style: *style, alone: true });
+            }
             match Ordered::decode(payload) {
                 // When it was ordered nobody here knows: if the calls of its handler have not ended, they have all of their time again.
                 Ok(Ordered::Request(request)) => {
@@ -180,14 +207,19 @@ impl Replica {
                 Ok(Ordered::NestedEnd(end)) => self.waiting.push_back(Waiting::NestedEnd(end, 0)),
                 Ok(Ordered::Progress(Progress { executed, trial, .. })) => {
                     proven = executed.max(proven);
-                    self.lead.progress(executed, trial.filter(|_| trials), false, 0);
+                    self.lead.progress(executed, trial.filter(|_| trials), None, 0);
                 }
-                Ok(Ordered::Poisoned(Poisoned { number, nodes, .. })) => {
+                Ok(Ordered::Poisoned(Poisoned { number, nodes, .. }))
+                    if !self.planted.is(Bug::ForgetVerdictsOfLog) =>
+                {
                     self.lead.condemn_again(number, nodes, proven);
                 }
                 // What it did not take is not in its log.
                 _ => {}
             }
+        }
+        for (_, style) in changes {
+            self.waiting.push_back(Waiting::Style { style: *style, alone: true });
         }
         self.recalled = self.waiting.len();
     }

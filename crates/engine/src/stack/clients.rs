@@ -462,6 +462,21 @@ impl<O: Ordering> Stack<O> {
         self.callers.of_group(group).into_iter().for_each(|call| self.lose_call(call));
     }
 
+    /// This node's replica goes on with another program. What the last one was given without a place is in no journal: its clients are told.
+    pub(super) fn lose_unplaced(&mut self, group: GroupId) {
+        for call in self.callers.of_group(group) {
+            let lost = self.callers.get(&call).is_some_and(|waiting| {
+                let given =
+                    matches!(waiting.stage, Stage::Reading { .. } | Stage::Delivered { .. });
+                let reads = given && waiting.request.access.reads();
+                (reads || waiting.stage == Stage::Serving) && waiting.outcome.is_none()
+            });
+            if lost {
+                self.conclude(call, Outcome::Gone);
+            }
+        }
+    }
+
     fn lose_call(&mut self, call: Call) {
         match self.callers.get(&call).map(|waiting| &waiting.stage) {
             Some(Stage::Delivered { .. }) => self.callers.park(&call),

@@ -284,7 +284,7 @@ impl<O: Ordering> Stack<O> {
                 let alone = before.as_ref().is_some_and(|group| group.synced().eq([sender]));
                 let change = match leave.returns {
                     // Its node has kept what the group's state follows from.
-                    _ if leave.died.is_some() && alone => {
+                    _ if leave.died.is_some() && alone && !self.planted.is(Bug::LastOneLeaves) => {
                         // It votes anew on what it executes again.
                         self.tallies.remove(&leave.group);
                         self.arrears.remove(&leave.group);

@@ -298,7 +298,9 @@ impl<O: Ordering> Stack<O> {
             hosted.asked = Some(ring);
             hosted.coming |= !hosted.leaving;
             messages.push(if hosted.leaving {
-                let died = hosted.died;
+                // If nobody else has the state, whoever says of what its service died stays.
+                let alone = group.is_some_and(|group| group.synced().eq([me]));
+                let died = hosted.died.filter(|_| !alone);
                 Ordered::LeaveGroup(LeaveGroup { group: *id, returns: false, died })
             } else {
                 Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })
@@ -395,6 +397,15 @@ impl<O: Ordering> Stack<O> {
             return self.drop_if_done(id);
         }
         if hosted.fallen {
+            let known = group.is_some_and(|group| group.knows(self.me));
+            hosted.kept = !known && is_on_disk(hosted) && awake && !effective;
+            if !known && !hosted.kept {
+                return self.lose_fallen(now, id);
+            }
+            // Checkpoint and log of a cold passive group go over to another style with the next program.
+            if !hosted.replica.has_log() {
+                self.reconcile_style(now, id);
+            }
             return self.reconcile_lead(now, id);
         }
         if hosted.lost && state.is_some() {
@@ -470,6 +481,9 @@ impl<O: Ordering> Stack<O> {
     /// Takes the state for those whom this node is to give it, at this place of the order.
     pub(super) fn give_states(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.directory.get(id) else { return };
+        if self.hosted.get(&id).is_some_and(|hosted| hosted.fallen || hosted.abandoned) {
+            return; // the next program gives them, if there is one here
+        }
         let me = self.me;
         let wanted: Vec<(ViewNumber, Member)> = group
             .replicas

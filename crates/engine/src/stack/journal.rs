@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_JOURNAL, MAX_JOURNAL_BYTES};
-use wire::ordered::{LeaveGroup, Ordered};
+use wire::ordered::{LeaveGroup, Ordered, Style};
 use wire::{GroupId, Time, ViewNumber};
 
 use super::Stack;
@@ -15,14 +15,18 @@ use super::storage::is_on_disk;
 use crate::api::{Config, JournalStatus, Output};
 use crate::bug::Bug;
 use crate::ordering::Ordering;
+use crate::replica::Kept;
 use crate::style::Conduct;
 
 /// A state and what was delivered since.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// What `log` begins with.
+    /// What `log` begins with, and the style that the group had there.
     base: Base,
+    style: Style,
     log: Vec<Bytes>,
+    /// Behind so many of the log the group became, or ceased to be, warm passive: what is ordered there is another matter.
+    changes: Vec<(usize, Style)>,
     bytes: usize,
     /// The state is being taken that stands for the first so many of the log.
     taking: Option<usize>,
@@ -41,23 +45,43 @@ enum Base {
 
 impl Journal {
     /// From here on the replica has the service's initial state.
-    pub(super) fn begin(&mut self) {
-        *self = Journal { base: Base::Initial, ..Journal::default() };
+    pub(super) fn begin(&mut self, style: Style) {
+        *self = Journal { base: Base::Initial, style, ..Journal::default() };
     }
 
     /// The replica's state is of no use any more: another is to come.
-    pub(super) fn forget(&mut self) {
-        *self = Journal::default();
+    pub(super) fn forget(&mut self, style: Style) {
+        *self = Journal { style, ..Journal::default() };
+    }
+
+    /// The disk has given this back: a state, or the service's initial one, and what was taken since.
+    pub(super) fn recall(&mut self, state: Option<Bytes>, log: &[Bytes]) {
+        let base = state.map_or(Base::Initial, Base::State);
+        *self = Journal { base, style: self.style, ..Journal::default() };
+        log.iter().for_each(|payload| self.push(payload));
     }
 
     /// This was delivered.
     pub(super) fn push(&mut self, payload: &Bytes) {
         if self.log.len() >= MAX_JOURNAL || self.bytes + payload.len() > MAX_JOURNAL_BYTES {
-            return self.forget(); // until there is another state
+            // Until there is another state.
+            return self.forget(self.last_style());
         }
         self.bytes += payload.len();
         // What came with it in one datagram is not kept.
         self.log.push(Bytes::copy_from_slice(payload));
+    }
+
+    /// The style that the group has behind all this, as far as it matters here.
+    fn last_style(&self) -> Style {
+        self.changes.last().map_or(self.style, |(_, style)| *style)
+    }
+
+    /// The group has this style from here on.
+    fn restyle(&mut self, style: Style) {
+        if style.executes_on_arrival() != self.last_style().executes_on_arrival() {
+            self.changes.push((self.log.len(), ordering(style)));
+        }
     }
 
     /// The service is asked for the state that it has at this place.
@@ -75,6 +99,10 @@ impl Journal {
         };
         let gone = self.log.drain(..upto).map(|payload| payload.len()).sum::<usize>();
         self.bytes -= gone;
+        for (_, style) in self.changes.extract_if(.., |(behind, _)| *behind <= upto) {
+            self.style = style;
+        }
+        self.changes.iter_mut().for_each(|(behind, _)| *behind -= upto);
         self.base = Base::State(state);
     }
 
@@ -90,13 +118,14 @@ impl Journal {
     }
 
     /// The state and the log, if they are whole.
-    fn whole(&self) -> Option<(Option<Bytes>, Vec<Bytes>)> {
+    fn whole(&self) -> Option<Kept> {
         let state = match &self.base {
             Base::None => return None,
             Base::Initial => None,
             Base::State(state) => Some(state.clone()),
         };
-        Some((state, self.log.clone()))
+        let style = (!self.changes.is_empty()).then(|| ordering(self.style));
+        Some(Kept { state, style, log: self.log.clone(), changes: self.changes.clone() })
     }
 
     /// For people.
@@ -110,7 +139,21 @@ impl Journal {
     }
 }
 
+/// What is ordered in a group of this style is executed anew as in a group that executes what is ordered.
+fn ordering(style: Style) -> Style {
+    if style.executes_on_arrival() { style } else { Style::SemiActive }
+}
+
 impl<O: Ordering> Stack<O> {
+    /// The group has another style from here on.
+    pub(super) fn keep_style(&mut self, group: GroupId, style: Style) {
+        if self.planted.is(Bug::JournalWithoutStyle) {
+            return;
+        }
+        let journal = self.hosted.get_mut(&group).and_then(|hosted| hosted.journal.as_mut());
+        journal.into_iter().for_each(|journal| journal.restyle(style));
+    }
+
     /// What a replica here takes is kept: on the disk, and for the case that its program dies.
     pub(super) fn keep_taken(&mut self, group: GroupId, payload: &Bytes) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
@@ -127,6 +170,9 @@ impl<O: Ordering> Stack<O> {
 
     /// A state is taken if a program that dies would have too much to do again.
     pub(super) fn cut_journal(&mut self, now: Time, group: GroupId) {
+        if self.planted.is(Bug::NeverCutJournal) {
+            return;
+        }
         let after = self.snapshot_after;
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
         let long = hosted.journal.as_ref().is_some_and(|journal| journal.is_long(after));
@@ -152,10 +198,14 @@ impl<O: Ordering> Stack<O> {
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
         if let Some(hosted) = self.hosted.get_mut(&group) {
             (hosted.died, hosted.fallen, hosted.asked) = (Some(died), true, None);
+            // What it was asked for it does not give any more.
+            hosted.journal.iter_mut().for_each(|journal| journal.taking = None);
         }
         let alone = self.directory.get(group).is_none_or(|known| known.synced().eq([self.me]));
         if !alone {
             self.send_on(group);
+        } else if !self.planted.is(Bug::AwaitDeadProgram) {
+            self.lose_unplaced(group);
         }
         self.settle(now);
     }
@@ -181,6 +231,16 @@ impl<O: Ordering> Stack<O> {
         any
     }
 
+    /// The group goes on without the replica here whose service has died. It comes anew with the next program.
+    pub(super) fn lose_fallen(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
+        (hosted.abandoned, hosted.leaving) = (true, true);
+        self.with_replica(now, group, |replica, effects| replica.idle(effects));
+        self.send_on(group);
+        self.drop_if_done(group);
+    }
+
     /// The place of a word that a service here has died: its replica is out of the table, or it alone has the group's state.
     pub(super) fn rise(&mut self, now: Time, group: GroupId) {
         let me = self.me;
@@ -189,16 +249,14 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| hosted.fallen) else {
             return;
         };
-        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
-        if !stays {
-            (hosted.abandoned, hosted.leaving) = (true, true);
-            self.with_replica(now, group, |replica, effects| replica.idle(effects));
-            self.send_on(group);
-            return self.drop_if_done(group);
-        }
         let kept = hosted.journal.as_ref().and_then(Journal::whole);
+        if !stays || kept.is_none() && !hosted.replica.has_log() {
+            return self.lose_fallen(now, group);
+        }
+        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
         self.outputs.push_back(Output::Revive(group));
         self.with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
+        self.reconcile_style(now, group);
         if self.directory.get(group).is_some_and(|known| known.options.style.executes_on_arrival())
         {
             self.park_ordered(group); // the primary has forgotten them

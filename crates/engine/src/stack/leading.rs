@@ -124,6 +124,9 @@ impl<O: Ordering> Stack<O> {
             .is_some_and(|(client, number)| self.callers.get(&(group, client, number)).is_some());
         let answered = answered && !asks;
         let enough = deaths.len() >= ENOUGH && !answered && !self.planted.is(Bug::RetryPoison);
+        if enough && let Some(hosted) = self.hosted.get_mut(&group) {
+            hosted.replica.try_no_more(number);
+        }
         self.order(
             now,
             if enough {
@@ -153,7 +156,7 @@ impl<O: Ordering> Stack<O> {
             return;
         }
         let own = sender == self.me;
-        self.with_replica(now, id, |replica, fx| replica.progress(progress, own, sequence, fx));
+        self.with_replica(now, id, |replica, fx| replica.progress(progress, sender, sequence, fx));
         if own {
             self.leading.unheld.insert(id);
             self.go_on_trying(now);

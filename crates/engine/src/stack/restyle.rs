@@ -228,6 +228,7 @@ impl<O: Ordering> Stack<O> {
         } else {
             self.cold.0.remove(&id);
         }
+        self.keep_style(id, style);
         self.with_replica(now, id, |replica, effects| replica.restyle(style, alone, effects));
         self.note_running(id, before);
     }
@@ -241,7 +242,7 @@ impl<O: Ordering> Stack<O> {
             let group = self.directory.get(*id);
             let goes_on = |group: &&Group| {
                 let state = group.replica(self.me).map(|replica| replica.state);
-                state == Some(State::Synced) && !hosted.lost && !hosted.abandoned
+                state == Some(State::Synced) && !hosted.lost && !hosted.abandoned && !hosted.fallen
             };
             if let Some(group) = group.filter(goes_on) {
                 let (style, own) = (group.options.style, hosted.replica.style());

@@ -217,10 +217,13 @@ impl<O: Ordering> Stack<O> {
 
     /// A replica's state begins, or is of no use any more.
     pub(super) fn mark(&mut self, group: GroupId, kind: u8) {
-        if let Some(journal) = self.hosted.get_mut(&group).and_then(|it| it.journal.as_mut()) {
+        if let Some(hosted) = self.hosted.get_mut(&group)
+            && let Some(journal) = &mut hosted.journal
+        {
+            let style = hosted.replica.style();
             match kind {
-                BEGUN => journal.begin(),
-                _ => journal.forget(),
+                BEGUN => journal.begin(style),
+                _ => journal.forget(style),
             }
         }
         let Some(hosted) = self.hosted.get(&group).filter(|hosted| is_on_disk(hosted)) else {
@@ -296,6 +299,11 @@ impl<O: Ordering> Stack<O> {
         hosted.taken = taken;
         hosted.recalled = true;
         hosted.logged.records = strand.log.len() as u64;
+        if let Some(journal) = &mut hosted.journal
+            && !self.planted.is(Bug::JournalWithoutDisk)
+        {
+            journal.recall(strand.state.clone(), &strand.log);
+        }
         self.with_replica(now, group, |replica, effects| {
             replica.recall_from_disk(now, strand.state, strand.log, effects);
         });
