@@ -13,6 +13,7 @@
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/decay.rs`: disks rot and fill up
+//! - `cluster/poisoning.rs`: calls kill, and programs die
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod bench;
@@ -29,6 +30,7 @@ mod lies;
 mod managing;
 mod moves;
 mod outputs;
+mod poisoning;
 mod restyles;
 mod script;
 mod upgrading;
@@ -63,6 +65,8 @@ pub use disks::DiskPlan;
 use disks::{NodeDisk, Opening};
 pub use managing::HostPlan;
 use managing::Management;
+pub use poisoning::PoisonPlan;
+use poisoning::{Dying, Poisoning};
 use script::Scripted;
 pub use script::{Operation, Script};
 pub(crate) use upgrading::is_broken;
@@ -110,6 +114,12 @@ enum Extra {
     Lie(usize),
     /// A service is to hang.
     Hang,
+    /// Programs are to die.
+    Fall,
+    /// For a node: a program that was started again has come.
+    Attached(GroupId, u64),
+    /// For a node: the service of this executor dies of a call.
+    Dies(u64, Dying),
     /// A service that stands still since this component should be found out.
     HangFound {
         group: GroupId,
@@ -166,6 +176,8 @@ struct Cluster {
     lies: Vec<Draw>,
     restyles: Draw,
     hangs: Draw,
+    /// Which calls kill, if any do.
+    poisoning: Option<Poisoning>,
     /// What hosts have to do, if anybody looks.
     management: Option<Management>,
     /// What people deploy, if they do.
@@ -217,6 +229,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
             .collect(),
         restyles: Draw::new(clients.clone().bits() ^ 0x5717),
         hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
+        poisoning: None,
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
         decay: options.decay.map(Decay::new),
@@ -231,6 +244,8 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         summary: Summary::default(),
         options,
     };
+    let names = world.customers.iter().map(|customer| customer.session.client()).collect();
+    world.poisoning = world.options.poison.map(|plan| Poisoning::new(plan, names));
     if let Some(rate) = world.options.outsider {
         world.fabric.seal(rate, plant, &mut draw.fork());
     }
@@ -279,6 +294,7 @@ impl Cluster {
         self.plan_move();
         self.plan_lies();
         self.plan_hang();
+        self.plan_fall();
         self.plan_restyle();
         self.plan_samples();
         self.plan_deployments();
@@ -325,6 +341,7 @@ impl Cluster {
                 }
             }
             Extra::Hang => self.hang(),
+            Extra::Fall => return self.fall_some(),
             Extra::HangFound { group, by, ring, serial } => {
                 if self.watch.component(by) == ring {
                     self.hang_found(group, by, ring, serial)?;
@@ -337,6 +354,8 @@ impl Cluster {
             Extra::Frame(..)
             | Extra::Gone(_)
             | Extra::Executed(..)
+            | Extra::Attached(..)
+            | Extra::Dies(..)
             | Extra::Kept(..)
             | Extra::Disk(..)
             | Extra::DiskDue(_) => {
@@ -369,7 +388,7 @@ impl Cluster {
                 return Ok(());
             }
         };
-        config.snapshot_after = self.options.disks.map_or(10_000, |plan| plan.snapshot_after);
+        config.snapshot_after = self.options.snapshot_after();
         config.vote_patience = VOTE_PATIENCE;
         let never = engine::HangRule { misses: 0, ..hangs::RULE };
         config.hang = self.options.hangs.map_or(never, |_| hangs::RULE);
@@ -382,7 +401,7 @@ impl Cluster {
         // The first may be those of which the book says who hosts them.
         let mine = &self.options.groups[self.options.deployed()..];
         for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
-            let id = stack.host(now, &group.name, group.options).expect("names are good");
+            let id = Self::take_in(&mut stack, now, group).expect("names are good");
             self.next_executor += 1;
             stack.set_checkpoints(now, id, group.checkpoints);
             let passive = Self::passive(me, group);
@@ -412,6 +431,9 @@ impl Cluster {
                 self.fabric.trace.say(self.fabric.now(), || {
                     format!("{} <- {caller} {}", crate::fabric::node_id(node), Brief(&frame))
                 });
+                if let Frame::Request(request) = &frame {
+                    self.note_asked(node, request);
+                }
                 if let Some(stack) = &mut self.fabric.hosts[node].process {
                     stack.handle_frame(now, wall, caller, frame);
                 }
@@ -428,6 +450,8 @@ impl Cluster {
                 }
             }
             Extra::Executed(group, serial) => self.executed(node, group, serial)?,
+            Extra::Attached(group, serial) => self.attached(node, group, serial)?,
+            Extra::Dies(serial, dying) => self.dies(node, serial, dying)?,
             Extra::Disk(lane, life) => self.disk_done(node, lane, life),
             Extra::DiskDue(life) => self.disk_due(node, life),
             _ => unreachable!("this is for the world"),

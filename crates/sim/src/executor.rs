@@ -7,7 +7,7 @@ use engine::{
     Applied, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
 use wire::ordered::Style;
-use wire::{Duration, RingId};
+use wire::{ClientId, Duration, RingId};
 
 use crate::draw::Draw;
 use crate::options::GroupPlan;
@@ -63,6 +63,8 @@ pub struct Executor {
     still: bool,
     /// The last call that it began took long.
     pub stalled: bool,
+    /// Its program has not come yet: what it is given waits.
+    pub awaited: bool,
     /// It was told to run, and has answered nothing yet: it may still have to start, for all that its replica knows.
     starts: bool,
     queue: VecDeque<(Command, RingId)>,
@@ -140,6 +142,7 @@ impl Executor {
             hang: None,
             still: false,
             stalled: false,
+            awaited: false,
             starts: false,
             queue: VecDeque::new(),
             busy: false,
@@ -213,7 +216,7 @@ impl Executor {
         if self.busy || self.queue.is_empty() || self.lie == Some(Lie::Hang) {
             return None;
         }
-        if self.stands_still() {
+        if self.awaited || self.stands_still() {
             return None;
         }
         self.busy = true;
@@ -254,6 +257,18 @@ impl Executor {
     /// Its group is warm passive: what it executes is in no order before.
     pub fn is_passive(&self) -> bool {
         self.is_passive
+    }
+
+    /// The call that is being executed, if it changes something and its handler has asked nobody yet.
+    pub fn changes_by(&self) -> Option<(ClientId, u64)> {
+        match self.running() {
+            Some(Command::Execute { client, number, read: false, .. })
+                if matches!(self.calling, Calling::Not) =>
+            {
+                Some((*client, *number))
+            }
+            _ => None,
+        }
     }
 
     /// The command that is being executed.
@@ -386,7 +401,7 @@ mod tests {
     use super::*;
     use engine::Checkpoints;
     use wire::ordered::GroupOptions;
-    use wire::{ClientId, NodeId, Time};
+    use wire::{NodeId, Time};
 
     fn plan() -> GroupPlan {
         GroupPlan {
@@ -399,6 +414,8 @@ mod tests {
             lies: None,
             callee: Some(("callee".into(), false)),
             styles: Vec::new(),
+            program: false,
+            poisonous: false,
         }
     }
 

@@ -11,7 +11,7 @@ use wire::{ClusterId, Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, Script};
+use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, PoisonPlan, Script};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
@@ -22,7 +22,11 @@ mod everything;
 mod managed;
 mod nested;
 mod passable;
+mod poisonous;
 mod scripted;
+mod world;
+
+pub use world::World;
 
 /// The name of every simulated cluster.
 pub const CLUSTER: &str = "sim";
@@ -30,40 +34,6 @@ pub const CLUSTER: &str = "sim";
 pub const CLUSTER_ID: ClusterId = ClusterId::of(CLUSTER);
 /// Seconds of the Unix epoch at which simulations start.
 const EPOCH: u64 = 1_800_000_000;
-
-/// Which kind of world a seed is run in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum World {
-    /// Stacks, services and clients.
-    Cluster,
-    /// Clusters on nodes with disks, whose lives may all end at once.
-    Disks,
-    /// Clusters in which all that the manager does happens together.
-    Everything,
-    /// Clusters in which whoever leads dies after each step of an operation.
-    Interruptions,
-    /// Clusters on nodes with disks that rot and fill up.
-    Decay,
-    /// Rings alone: their deliveries and configurations are visible to the checkers.
-    Rings,
-    /// Rings over two networks, of which one at a time is faulty.
-    Links,
-    /// One store and its disk.
-    Stores,
-}
-
-impl World {
-    /// Stacks, services and clients are in it.
-    fn is_cluster(self) -> bool {
-        let managed = matches!(self, World::Everything | World::Interruptions);
-        managed || self == World::Cluster || self.has_disks()
-    }
-
-    /// All nodes have disks.
-    fn has_disks(self) -> bool {
-        matches!(self, World::Disks | World::Decay)
-    }
-}
 
 /// One group.
 #[derive(Clone, Debug)]
@@ -86,6 +56,10 @@ pub struct GroupPlan {
     pub callee: Option<(String, bool)>,
     /// Styles that it may get while it runs.
     pub styles: Vec<Style>,
+    /// Programs serve its replicas: they may die while their nodes live.
+    pub program: bool,
+    /// Some of its calls kill the service that executes them.
+    pub poisonous: bool,
 }
 
 impl GroupPlan {
@@ -117,6 +91,10 @@ impl GroupPlan {
     }
 
     /// It is cold passive, or now and then.
+    pub fn is_cold(&self) -> bool {
+        self.options.style == Style::ColdPassive || self.styles.contains(&Style::ColdPassive)
+    }
+
     /// In a style that was tried on disk.
     fn settle(&mut self) {
         self.options.style = match self.options.style {
@@ -203,6 +181,8 @@ pub struct Options {
     pub disks: Option<DiskPlan>,
     /// How these rot and fill up.
     pub decay: Option<DecayPlan>,
+    /// Which calls kill, and how often programs die.
+    pub poison: Option<PoisonPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// What bare rings are put to when their faults are over.
@@ -224,6 +204,13 @@ impl Options {
     /// What the system's own groups are on.
     pub fn durability(&self) -> Durability {
         if self.disks.is_some() { Durability::Disk } else { Durability::Memory }
+    }
+
+    /// Messages after which a replica gives its state, where its disk or its node keeps it.
+    pub fn snapshot_after(&self) -> u64 {
+        let of_programs = self.poison.map(|plan| plan.snapshot_after);
+        let of_disks = self.disks.map(|plan| plan.snapshot_after);
+        of_disks.or(of_programs).unwrap_or(10_000)
     }
 
     /// No group with a state is in memory alone: all lives may end, and nothing is forgotten.
@@ -323,6 +310,7 @@ impl Options {
             smooth: draw.one_in(24),
             disks: None,
             decay: None,
+            poison: None,
             script: None,
             trial: None,
         };
@@ -339,21 +327,27 @@ impl Options {
         if world == World::Decay {
             return options.with_decay(seed);
         }
-        match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8)) {
+        let options = match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8))
+        {
             (true, _) => options.with_manager(seed),
             (_, true) => options.with_deployment(seed),
             _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
-        }
+        };
+        options.with_poison(seed)
     }
 
     /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who is taken out of a group on
     /// purpose takes its state along.
-    fn with_disks(mut self, draw: &mut Draw) -> Options {
+    fn with_disks(self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
         if !self.world.has_disks() || self.smooth || self.quorum != Quorum::Majority {
             return self;
         }
+        self.on_disks(plan)
+    }
+
+    fn on_disks(mut self, plan: DiskPlan) -> Options {
         for group in &mut self.groups {
             group.options.durability = match group.options.style {
                 Style::Stateless => Durability::Memory,
@@ -493,6 +487,8 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
                 lies: None,
                 callee: None,
                 styles: Vec::new(),
+                program: false,
+                poisonous: false,
             }
         })
         .collect();

@@ -225,6 +225,22 @@ impl Promise {
         self.leaving.remove(&(group, member))
     }
 
+    /// Its program has died, and it goes on with the next one, since it alone has the state.
+    pub fn revived(&mut self, group: GroupId, member: Member) {
+        self.hosted(group, member);
+        for view in self.views.get_mut(&group).into_iter().flatten() {
+            view.gone.retain(|gone| *gone != member);
+        }
+    }
+
+    /// The program of this replica may die: it alone has the state, and stays, or another that has it is there.
+    pub fn may_fall(&self, group: GroupId, victim: Member, away: &[NodeId]) -> bool {
+        let newest = self.newest(group);
+        let alone = newest.iter().all(|member| *member == victim);
+        let all_live = newest.iter().all(|member| self.alive.contains(member));
+        all_live && (alone || self.spares(group, victim, away))
+    }
+
     /// Somebody is about to leave a group: were the others struck out now, the last one would leave, and the group with it.
     pub fn pending(&self) -> bool {
         !self.disks && !self.pending.is_empty()
@@ -369,6 +385,24 @@ mod tests {
         assert!(promise.pending());
         promise.view(member(1), GROUP, (ring(1), 2), vec![member(4)]);
         assert!(!promise.pending());
+    }
+
+    #[test]
+    fn whose_program_has_died_keeps_nothing_until_the_next_one_goes_on() {
+        let mut promise = five();
+        promise.called(GROUP);
+        promise.view(member(1), GROUP, (ring(1), 1), vec![member(2), member(4)]);
+        assert!(promise.may_fall(GROUP, member(2), &[]));
+        assert!(!promise.may_fall(GROUP, member(2), &[NodeId(4)]), "4 may be cut off by then");
+        promise.view(member(1), GROUP, (ring(1), 2), vec![member(2)]);
+        assert!(promise.may_fall(GROUP, member(2), &[]), "it alone has the state");
+        promise.unhosted(GROUP, member(2));
+        assert!(promise.pending());
+        promise.revived(GROUP, member(2));
+        assert!(!promise.pending() && !promise.is_leaving(GROUP, member(2)));
+        assert!(!promise.covers(member(2)) && promise.covers(member(1)));
+        promise.died(member(2));
+        assert!(!promise.may_fall(GROUP, member(2), &[]));
     }
 
     #[test]

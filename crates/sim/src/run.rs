@@ -63,6 +63,14 @@ pub struct Summary {
     pub nested_copies: u64,
     /// Changes of style, as somebody was told.
     pub restyles: u64,
+    /// Services that calls killed.
+    pub kills: u64,
+    /// Answers that say that a call is poisonous.
+    pub refusals: u64,
+    /// Programs that died, of calls or otherwise.
+    pub falls: u64,
+    /// Replicas that went on with another program.
+    pub revived: u64,
     /// Replicas that were taken out because their services hung.
     pub demotions: u64,
     /// Replicas of deployed programs that changed over to another program.
@@ -109,6 +117,10 @@ impl Summary {
         self.nested_copies += other.nested_copies;
         self.restyles += other.restyles;
         self.demotions += other.demotions;
+        self.kills += other.kills;
+        self.refusals += other.refusals;
+        self.falls += other.falls;
+        self.revived += other.revived;
         self.upgrades += other.upgrades;
         self.undone += other.undone;
         self.steps_of.iter_mut().zip(other.steps_of).for_each(|(all, steps)| *all += steps);
@@ -173,6 +185,9 @@ impl Plant {
         }
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
             return Some(World::Disks);
+        }
+        if self.engine.is_some_and(|bug| engine::Bug::OF_POISON.contains(&bug)) {
+            return Some(World::Poison);
         }
         if self.engine.is_some_and(|bug| engine::Bug::OF_VOTING.contains(&bug))
             || self.is_of_hangs()
@@ -362,9 +377,12 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         println!("seed {seed}: {options:#?}");
     }
     match options.world {
-        World::Cluster | World::Disks | World::Everything | World::Interruptions | World::Decay => {
-            cluster::run(options, &mut draw, plant, settings.aloud)
-        }
+        World::Cluster
+        | World::Disks
+        | World::Everything
+        | World::Interruptions
+        | World::Decay
+        | World::Poison => cluster::run(options, &mut draw, plant, settings.aloud),
         World::Rings => rings::run(options, &mut draw, plant, settings.aloud),
         World::Links => links::run(&mut draw, plant, settings.aloud),
         World::Stores => stores::run(&mut draw, plant, settings.aloud),

@@ -141,7 +141,7 @@ impl Watch {
     }
 
     /// A node says what happened inside it.
-    pub fn event(&mut self, by: Member, event: &Event) -> Verdict {
+    pub fn event(&mut self, now: Time, by: Member, event: &Event) -> Verdict {
         match event {
             Event::Configuration { ring, members } => {
                 self.promise.configuration(*ring, members);
@@ -182,10 +182,10 @@ impl Watch {
                 self.moves.ranked(by, self.component(by), *group, (*asked, order))?;
             }
             // Whoever is cut off is taken for dead.
-            Event::Excluded { member, .. } => self.poisons.died(member.node),
+            Event::Excluded { member, .. } => self.poisons.excluded(*member, now),
             Event::Poisoned { group, poison } => self.poisons.told(by, *group, poison)?,
             Event::Demoted { group, member, asked, .. } => {
-                self.poisons.died(member.node);
+                self.poisons.died(*member, now);
                 self.hung.demoted(by, (*group, *asked), *member)?;
             }
             Event::Restyled { group, from, to, asked, .. } => {
@@ -267,6 +267,7 @@ impl Watch {
         if step.component == RingId::default() {
             return Ok(()); // it has it from its disk
         }
+        self.poisons.executed(by, (group, entry.client, entry.number))?;
         if alone {
             // If it dies before, another executes the call in its own way.
             self.ahead.insert((by, group, entry.client, entry.number), (entry.time, *step));

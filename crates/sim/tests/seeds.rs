@@ -37,6 +37,7 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         (17, World::Everything),
         (18, World::Interruptions),
         (19, World::Decay),
+        (20, World::Poison),
     ];
     for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
@@ -62,7 +63,17 @@ fn what_a_seed_has_shown_stays_mended() {
     // 136 of everything: one that was hosted late gave its state up in the next component, and was counted.
     // 7 of interruptions: while a new program was taken back, replicas began with it, and none served.
     // 1215: the checker took what a passive primary had executed, and its program's death took with it, for history.
+    // 34 of poison: who had asked that nobody executes a call tried it, for an earlier word of its own had its place late.
+    // 43 of poison: a read told of a call that was being tried, and that was condemned when the node died.
+    // 109 of poison: a trial of a life that was over kept others waiting for ever.
+    // 134 of poison: a replica whose program had died was struck out before that was ordered, and never came back.
+    // 150 of poison: a replica that its disk had brought back had nothing for the next program, and asked for ever to leave.
     for (seed, world) in [
+        (34, Some(World::Poison)),
+        (43, Some(World::Poison)),
+        (109, Some(World::Poison)),
+        (134, Some(World::Poison)),
+        (150, Some(World::Poison)),
         (3, Some(World::Cluster)),
         (7, Some(World::Interruptions)),
         (42, Some(World::Decay)),
@@ -77,4 +88,18 @@ fn what_a_seed_has_shown_stays_mended() {
         let run = run_seed(seed, Settings { world, ..Settings::default() });
         assert_eq!(run.verdict, Ok(()), "seed {seed}");
     }
+}
+
+/// Calls kill, all programs of a group die, and what they were given is executed by the next ones.
+#[test]
+fn calls_kill_and_programs_die_in_the_world_of_poison() {
+    catch_panics();
+    let settings = Settings { world: Some(World::Poison), ..Settings::default() };
+    let campaign = Campaign { first: 0, seeds: 60, jobs: jobs(), failures: 1, settings };
+    let report = run(&campaign, &());
+    let failed: Vec<_> = report.failed.iter().map(|(seed, run)| (seed, &run.verdict)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    let total = report.total;
+    assert!(total.kills > 100 && total.falls > 200 && total.revived > 50, "{total:?}");
+    assert!(total.refusals > 30, "{total:?}");
 }

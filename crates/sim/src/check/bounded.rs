@@ -95,6 +95,16 @@ pub fn sessions(by: Member, kept: usize, clients: usize) -> Verdict {
     demand(kept <= clients, PROPERTY, || format!("{by} keeps {kept} sessions of {clients} clients"))
 }
 
+/// What may come to a journal while the state is taken that cuts it.
+const BEHIND: u64 = 200;
+
+/// What a node keeps for a program that dies is cut after so many messages.
+pub fn journal(by: Member, group: &str, kept: u64, most: u64) -> Verdict {
+    demand(kept <= most + BEHIND, PROPERTY, || {
+        format!("{by} keeps {kept} messages for the program of {group}, {most} at most")
+    })
+}
+
 impl Idle {
     /// A pulse wakes each node once per interval. Where the network is so slow that none is back in time, each
     /// heartbeat ends in a round: the pulse, the token, its copies, and the receipts for them.
@@ -133,6 +143,7 @@ mod tests {
         assert!(datagram(by, 1_401, 1_400).is_err());
         assert!(frame(MAX_FRAME + 9).is_err());
         assert!(sessions(by, 4, 3).is_err());
+        assert!(journal(by, "any", 220, 20).is_ok() && journal(by, "any", 221, 20).is_err());
     }
 
     /// One datagram more in each interval is heard.

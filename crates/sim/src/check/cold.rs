@@ -50,6 +50,13 @@ impl Cold {
         self.known.remove(&(group, by));
     }
 
+    /// Its program has died, and the next one is to be started.
+    pub fn revived(&mut self, by: Member, group: GroupId) {
+        let known = self.known(by, group);
+        known.runs = false;
+        known.launches = known.style != Style::ColdPassive;
+    }
+
     /// A node installs a view.
     pub fn view(&mut self, by: Member, group: GroupId, (style, primary): (Style, Option<Member>)) {
         let known = self.known(by, group);
@@ -133,6 +140,18 @@ mod tests {
         cold.stopped(member(1), GROUP);
         assert!(cold.finish(GROUP, &[member(1), member(2)]).is_err(), "nobody is left");
         assert!(cold.given(member(2), GroupId(9)).is_ok(), "another style");
+    }
+
+    #[test]
+    fn the_next_program_is_started_once() {
+        let mut cold = Cold::default();
+        view(&mut cold, Style::SemiActive);
+        assert!(cold.started(member(1), GROUP).is_err(), "it runs");
+        cold.revived(member(1), GROUP);
+        assert!(cold.given(member(1), GROUP).is_err(), "it was not started");
+        assert!(cold.started(member(1), GROUP).is_ok());
+        assert!(cold.given(member(1), GROUP).is_ok());
+        assert!(cold.started(member(1), GROUP).is_err(), "twice");
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! A call that kills whoever executes it is executed by two services at most, and answered alike by all.
+//! A call that kills whoever executes it is executed by two services at most, and answered alike by all; no other call is refused for it.
 //!
 //! Source: docs/protocol/poison.md.
 
 use super::hashed::{HashMap, HashSet};
 
+use wire::limits::MAX_POISONED;
 use wire::ordered::Poison;
-use wire::{GroupId, Member, NodeId};
+use wire::{GroupId, Member, NodeId, Time};
 
 use super::replies::CallKey;
 use super::{Verdict, demand};
@@ -18,28 +19,86 @@ const ENOUGH: usize = 2;
 /// What was said of poisonous calls, and who died.
 #[derive(Default)]
 pub struct Poisons {
+    /// When a client first asked a node for a call.
+    asked: HashMap<CallKey, Time>,
     /// Where services died of a call, as was told first.
     told: HashMap<CallKey, Vec<NodeId>>,
+    /// Calls whose clients were told that they are poisonous.
+    refused: HashSet<CallKey>,
     /// How many calls of the history that a replica has were executed by nobody.
     skipped: HashMap<(Member, GroupId), u64>,
     /// Nodes that died, or whose services died or hung.
     died: HashSet<NodeId>,
-    /// Services that died of a call.
-    killed: HashMap<CallKey, usize>,
+    /// When nodes, or services of theirs, died or were cut off, and of which group's call if of one.
+    deaths: Vec<(NodeId, Time, Option<GroupId>)>,
+    /// Lives that ended by a call of this group.
+    ended: HashMap<Member, GroupId>,
+    /// Where services died of a call.
+    killed: HashMap<CallKey, Vec<NodeId>>,
+    /// Deaths by a call that nobody is to blame for, beyond those that are enough.
+    spared: HashMap<CallKey, usize>,
 }
 
 impl Poisons {
-    /// A node, or a service of it, has died or is hung.
-    pub fn died(&mut self, node: NodeId) {
-        self.died.insert(node);
+    /// A client asks a node for a call.
+    pub fn asked(&mut self, call: CallKey, now: Time) {
+        self.asked.entry(call).or_insert(now);
     }
 
-    /// A service dies of this call. `asked`: its client goes on asking for it.
-    pub fn kills(&mut self, call: CallKey, asked: bool) -> Verdict {
-        let killed = self.killed.entry(call).or_default();
-        *killed += 1;
-        let most = ENOUGH + usize::from(!asked);
-        demand(*killed <= most, PROPERTY, || format!("{killed} services have died of {call:?}"))
+    /// This life, or a service of it, has ended or is hung.
+    pub fn died(&mut self, member: Member, now: Time) {
+        self.died.insert(member.node);
+        self.deaths.push((member.node, now, self.ended.get(&member).copied()));
+    }
+
+    /// Who died since then, but for those whom a call of this group killed.
+    fn by_chance(&self, group: GroupId, since: Time) -> impl Iterator<Item = NodeId> + '_ {
+        let others = move |(_, at, cause): &&(_, Time, Option<GroupId>)| {
+            *at >= since && *cause != Some(group)
+        };
+        self.deaths.iter().filter(others).map(|(node, ..)| *node)
+    }
+
+    /// This life is taken for dead.
+    pub fn excluded(&mut self, member: Member, now: Time) {
+        self.died(member, now);
+    }
+
+    /// Nobody has died since this call was asked for, but of calls of its group that ended programs.
+    pub fn is_quiet(&self, call: CallKey) -> bool {
+        let since = self.asked.get(&call).copied().unwrap_or_default();
+        !self.deaths.iter().any(|(_, at, _)| *at >= since)
+    }
+
+    /// A service dies of this call, and with its node if that `ends`. `lasting`: the call kills whoever executes it. `known`: who
+    /// executed it could have known who had died of it, and that its client asks.
+    pub fn kills(
+        &mut self,
+        call: CallKey,
+        member: Member,
+        ends: bool,
+        (lasting, known): (bool, bool),
+    ) -> Verdict {
+        self.died.insert(member.node);
+        if ends {
+            self.ended.insert(member, call.0);
+        }
+        if !known {
+            self.spare(call);
+        }
+        self.killed.entry(call).or_default().push(member.node);
+        let killed = self.killed[&call].len();
+        let since = self.asked.get(&call).copied().unwrap_or_default();
+        let others = self.by_chance(call.0, since).count();
+        let most = ENOUGH + others + self.spared.get(&call).copied().unwrap_or_default();
+        demand(!lasting || killed <= most, PROPERTY, || {
+            format!("{killed} services have died of {call:?}, {most} are enough")
+        })
+    }
+
+    /// Who executes this call takes so long that another may try it meanwhile.
+    pub fn spare(&mut self, call: CallKey) {
+        *self.spared.entry(call).or_default() += 1;
     }
 
     /// A replica says that nobody executes a call.
@@ -55,6 +114,22 @@ impl Poisons {
         let innocent = nodes.iter().find(|node| !self.died.contains(node));
         demand(innocent.is_none() && nodes.len() >= ENOUGH, PROPERTY, || {
             format!("{by} says that {nodes:?} died of {call:?}, and {innocent:?} did not")
+        })?;
+        // A service may die of another call that it was given together with this one, and then this one is tried alone.
+        let since = self.asked.get(&call).copied().unwrap_or_default();
+        let (nodes, killed) = (&poison.nodes, self.killed.get(&call));
+        let by_it = |node: &NodeId| killed.is_some_and(|killed| killed.contains(node));
+        let by_chance = |node: &NodeId| self.by_chance(group, since).any(|it| it == *node);
+        let others = nodes.iter().filter(|node| !by_it(node) && !by_chance(node)).count();
+        demand(others <= 1, PROPERTY, || {
+            format!("{by} says that {nodes:?} died of {call:?}: {others} of them died of others")
+        })
+    }
+
+    /// A replica executes a call.
+    pub fn executed(&self, by: Member, call: CallKey) -> Verdict {
+        demand(!self.refused.contains(&call), PROPERTY, || {
+            format!("{by} executes {call:?}, whose client was told that nobody does")
         })
     }
 
@@ -71,9 +146,25 @@ impl Poisons {
     }
 
     /// A client is told this of a call.
-    pub fn refused(&self, call: CallKey) -> Verdict {
+    pub fn refused(&mut self, call: CallKey) -> Verdict {
+        self.refused.insert(call);
         demand(self.told.contains_key(&call), PROPERTY, || {
             format!("{call:?} is refused as poisonous, and no replica has said so")
+        })
+    }
+
+    /// At the end these replicas have these lists of poisonous calls.
+    pub fn finish(&self, group: GroupId, lists: &[(Member, &[Poison])]) -> Verdict {
+        let Some(&(first, list)) = lists.first() else { return Ok(()) };
+        let other = lists.iter().find(|(_, other)| *other != list);
+        demand(other.is_none(), PROPERTY, || {
+            format!("{first} has {list:?} as poisonous calls of {group}, and not {other:?}")
+        })?;
+        let has = |call: &CallKey| list.iter().any(|it| (group, it.client, it.call) == *call);
+        let mut missing = self.refused.iter().filter(|call| call.0 == group && !has(call));
+        let missing = missing.next().filter(|_| list.len() < MAX_POISONED);
+        demand(missing.is_none(), PROPERTY, || {
+            format!("{missing:?} was refused as poisonous, and is not in the list of {group}")
         })
     }
 }
@@ -81,9 +172,14 @@ impl Poisons {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{ClientId, Incarnation, MethodId, Time};
+    use wire::{ClientId, Incarnation, MethodId};
 
     const GROUP: GroupId = GroupId(1);
+    const CALL: CallKey = (GROUP, ClientId(4), 5);
+
+    fn member(node: u32) -> Member {
+        Member { node: NodeId(node), incarnation: Incarnation(1) }
+    }
 
     fn poison(nodes: &[u32]) -> Poison {
         Poison {
@@ -99,36 +195,98 @@ mod tests {
         }
     }
 
+    /// These died by themselves.
+    fn after_deaths(nodes: &[u32]) -> Poisons {
+        let mut poisons = Poisons::default();
+        nodes.iter().for_each(|node| poisons.died(member(*node), Time(9)));
+        poisons
+    }
+
     #[test]
     fn who_is_said_to_have_died_did_and_all_say_the_same() {
-        let by = Member { node: NodeId(3), incarnation: Incarnation(1) };
-        let call = (GROUP, ClientId(4), 5);
+        let by = member(3);
         let mut poisons = Poisons::default();
-        poisons.refused(call).unwrap_err();
+        poisons.refused(CALL).unwrap_err();
         poisons.told(by, GROUP, &poison(&[1, 2])).unwrap_err();
-        [1, 2].into_iter().for_each(|node| poisons.died(NodeId(node)));
+        let mut poisons = after_deaths(&[1, 2]);
         poisons.told(by, GROUP, &poison(&[1, 2])).unwrap();
-        poisons.refused(call).unwrap();
+        poisons.refused(CALL).unwrap();
         poisons.told(by, GROUP, &poison(&[2, 1])).unwrap_err();
-        let mut poisons = Poisons::default();
-        poisons.died(NodeId(1));
-        poisons.told(by, GROUP, &poison(&[1])).unwrap_err();
+        after_deaths(&[1]).told(by, GROUP, &poison(&[1])).unwrap_err();
     }
 
     #[test]
     fn two_die_and_no_third() {
-        let call = (GROUP, ClientId(4), 5);
         let mut poisons = Poisons::default();
-        poisons.kills(call, true).unwrap();
-        poisons.kills(call, true).unwrap();
-        poisons.kills(call, true).unwrap_err();
+        poisons.kills(CALL, member(1), false, (true, true)).unwrap();
+        poisons.kills(CALL, member(2), true, (true, true)).unwrap();
+        poisons.excluded(member(2), Time(3)); // as it died
+        poisons.kills(CALL, member(3), false, (true, true)).unwrap_err();
+    }
+
+    #[test]
+    fn a_third_dies_if_another_was_cut_off_or_could_not_know() {
+        let die = |poisons: &mut Poisons, known| {
+            for node in [1, 2] {
+                poisons.kills(CALL, member(node), false, (true, true)).unwrap();
+            }
+            poisons.kills(CALL, member(3), false, (true, known))
+        };
+        die(&mut Poisons::default(), true).unwrap_err();
+        die(&mut Poisons::default(), false).unwrap();
+        let mut poisons = after_deaths(&[4]);
+        poisons.asked(CALL, Time(9));
+        die(&mut poisons, true).unwrap();
+        let mut poisons = after_deaths(&[4]);
+        poisons.asked(CALL, Time(10));
+        die(&mut poisons, true).unwrap_err();
+    }
+
+    #[test]
+    fn a_call_that_killed_nobody_is_not_poisonous() {
+        let other = (GROUP, ClientId(8), 1);
+        let told = |chance: &[u32]| {
+            let mut poisons = after_deaths(chance);
+            for node in [1, 2] {
+                poisons.kills(other, member(node), false, (true, true)).unwrap();
+            }
+            poisons.told(member(3), GROUP, &poison(&[1, 2]))
+        };
+        told(&[]).unwrap_err();
+        told(&[2]).unwrap();
+    }
+
+    #[test]
+    fn who_died_of_another_groups_call_died_by_chance() {
+        for (group, right) in [(GROUP, false), (GroupId(2), true)] {
+            let mut poisons = Poisons::default();
+            let call = (group, ClientId(8), 1);
+            for node in [1, 2] {
+                poisons.kills(call, member(node), true, (true, true)).unwrap();
+                poisons.died(member(node), Time(1));
+            }
+            assert_eq!(poisons.told(member(3), GROUP, &poison(&[1, 2])).is_ok(), right);
+        }
+    }
+
+    #[test]
+    fn what_was_refused_is_executed_by_nobody_and_is_in_all_lists() {
+        let mut poisons = after_deaths(&[1, 2]);
+        poisons.executed(member(3), CALL).unwrap();
+        poisons.told(member(3), GROUP, &poison(&[1, 2])).unwrap();
+        poisons.refused(CALL).unwrap();
+        poisons.executed(member(3), CALL).unwrap_err();
+        let list = [poison(&[1, 2])];
+        poisons.finish(GROUP, &[(member(1), &list), (member(2), &list)]).unwrap();
+        poisons.finish(GROUP, &[(member(1), &list), (member(2), &[])]).unwrap_err();
+        poisons.finish(GROUP, &[(member(1), &[]), (member(2), &[])]).unwrap_err();
+        poisons.finish(GroupId(2), &[(member(1), &[])]).unwrap();
     }
 
     #[test]
     fn places_count_what_nobody_executed() {
-        let by = Member { node: NodeId(3), incarnation: Incarnation(1) };
-        let mut poisons = Poisons::default();
-        [1, 2].into_iter().for_each(|node| poisons.died(NodeId(node)));
+        let by = member(3);
+        let mut poisons = after_deaths(&[1, 2]);
         assert_eq!(poisons.counted(by, GROUP, 2, 2), 2);
         poisons.told(by, GROUP, &poison(&[1, 2])).unwrap();
         assert_eq!(poisons.counted(by, GROUP, 4, 3), 4);

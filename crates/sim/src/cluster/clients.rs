@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use client::{CallError, Choice, Output};
-use wire::client::{Frame, Outcome};
+use wire::client::{Frame, Outcome, Refusal};
 use wire::{Caller, Duration, GroupId, Member};
 
 use super::{Brief, Cluster, Extra, decode};
@@ -261,11 +261,16 @@ impl Cluster {
         let Some(stream) = self.streams.get(&caller) else { return Ok(()) };
         assert_eq!(stream.node, node, "{me} writes to {caller}, which is another node's");
         if let Frame::Reply(reply) = frame {
-            let customer = &self.customers[stream.client];
+            let asker = stream.client;
+            let customer = &self.customers[asker];
             let (client, criticality) = (customer.session.client(), customer.policy.criticality);
             self.watch.answered(self.fabric.now(), me, client, reply)?;
             if matches!(reply.outcome, Outcome::Shed { .. }) {
                 self.refused(me, criticality)?;
+            }
+            if matches!(reply.outcome, Outcome::Refused(Refusal::Poisoned, _)) {
+                self.summary.refusals += 1;
+                self.lose_answer(asker)?;
             }
         }
         let bytes = frame.encode();

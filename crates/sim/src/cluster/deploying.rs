@@ -447,7 +447,7 @@ impl Cluster {
         if !self.watch.promise.lives(me) {
             return Ok(());
         }
-        match process.host(now, &plan.name, plan.options) {
+        match Self::take_in(process, now, &plan) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.watch.promise.hosted(id, me);

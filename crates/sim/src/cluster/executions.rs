@@ -18,6 +18,10 @@ impl Cluster {
         let executor = self.executors[node].get_mut(&group).filter(|it| it.serial == serial);
         let Some(executor) = executor else { return Ok(()) };
         executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
+        if let Some(dying) = self.is_deadly(node, group) {
+            return self.dies(node, serial, dying);
+        }
+        let Some(executor) = self.executors[node].get_mut(&group) else { return Ok(()) };
         let Some(done) = executor.end() else { return Ok(()) };
         let alone = executor.is_passive();
         let log = &self.executors[node][&group].log;
@@ -43,6 +47,7 @@ impl Cluster {
                 }
                 let growth = Growth { component, place, before, after, latest };
                 self.watch.executed(me, group, &entry, &growth, alone)?;
+                self.is_late(node, group, (entry.client, entry.number));
             }
             Effect::Updated(new, component) => {
                 let now = self.fabric.now();

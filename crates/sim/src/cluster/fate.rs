@@ -37,6 +37,9 @@ impl Cluster {
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
+        if self.options.poison.is_some() && self.fabric.now() < self.undisturbed {
+            return Ok(());
+        }
         self.decays();
         let blackouts = self.options.disks.filter(|_| self.options.keeps_all());
         if blackouts.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
@@ -166,6 +169,11 @@ impl Cluster {
         }
         let now = self.fabric.local(node);
         let dies = self.faults.one_in(2);
+        if dies && plan.program {
+            let at = self.fabric.now();
+            self.watch.poisons.died(me, at);
+            return self.fall(node, id, true);
+        }
         if dies {
             let at = self.fabric.now();
             self.fabric.trace.say(at, || format!("the program of {id} at {me} dies"));
@@ -179,7 +187,7 @@ impl Cluster {
         }
         self.watch.promise.unhosted(id, me);
         if dies {
-            self.watch.poisons.died(me.node);
+            self.watch.poisons.died(me, self.fabric.now());
         }
         self.drain(node)
     }
@@ -197,7 +205,7 @@ impl Cluster {
         if !self.watch.promise.is_leaving(id, me) {
             return Ok(()); // It started anew meanwhile.
         }
-        match process.host(now, &plan.name, plan.options) {
+        match Self::take_in(process, now, plan) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.watch.promise.hosted(id, me);
@@ -237,7 +245,7 @@ impl Cluster {
         self.summary.deaths += 1;
         let me = self.fabric.member(node);
         self.watch.promise.died(me);
-        self.watch.poisons.died(me.node);
+        self.watch.poisons.died(me, self.fabric.now());
         self.watch.restyles.died(me);
         self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
         self.fabric.kill(node, power);
@@ -494,7 +502,11 @@ impl Cluster {
             let runs = |node: &&Place| self.watch.cold.runs(self.fabric.member(**node), id);
             let ends: Vec<_> = group.hosts.iter().filter(runs).map(end).collect();
             self.watch.finish(id, &ends)?;
+            if group.options.style != Style::Stateless && !self.options.loose().contains(&id) {
+                self.finish_poisons(group)?;
+            }
         }
+        self.finish_journals()?;
         self.watch.restyles.finish(self.fabric.now())?;
         self.finish_deployments()?;
         for customer in &self.customers {

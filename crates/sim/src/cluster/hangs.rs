@@ -5,7 +5,7 @@ use wire::{Duration, GroupId, Member, RingId};
 
 use super::{Cluster, Extra};
 use crate::check::{Verdict, hung};
-use crate::executor::{Executor, Hang};
+use crate::executor::Hang;
 use crate::fabric::place_of;
 use crate::faults::FaultKind;
 use crate::strike::Relief;
@@ -121,20 +121,6 @@ impl Cluster {
         let soon = self.hangs.span(Duration::from_millis(1), Duration::from_millis(60));
         let index = index.expect("a group of this world");
         self.fabric.later(soon, Extra::Relief(Relief::Host(node, index)));
-    }
-
-    /// The program of a group's only replica with the state has died: the next one goes on from what its node has kept.
-    pub(super) fn revive(&mut self, node: usize, group: GroupId) -> Verdict {
-        let me = self.fabric.member(node);
-        let plan = self.options.groups.iter().find(|plan| GroupId::of(&plan.name) == group);
-        let plan = plan.expect("a group of this world").clone();
-        self.watch.promise.hosted(group, me);
-        self.watch.cold.hosted(me, group);
-        self.watch.replaced(me, group, &[])?;
-        self.next_executor += 1;
-        let executor = Executor::new(&plan, Self::passive(me, &plan), self.next_executor);
-        self.executors[node].insert(group, executor);
-        Ok(())
     }
 
     /// The faults are over: who hangs goes on.

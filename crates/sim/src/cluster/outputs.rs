@@ -40,6 +40,8 @@ impl Cluster {
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command)?,
+            // Its service is gone, and what it is told is nothing to anybody.
+            Output::Run { group, .. } if !self.executors[node].contains_key(&group) => {}
             Output::Run { group, command } => {
                 match command {
                     Command::Execute { .. } => {
@@ -102,7 +104,7 @@ impl Cluster {
             let busy = executes || self.has_to_say(place);
             self.watch.votes.busy(*member, *group, busy);
         }
-        self.watch.event(me, &event)?;
+        self.watch.event(now, me, &event)?;
         match event {
             Event::View { group, view, .. }
                 if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) =>

@@ -42,8 +42,8 @@ const ON_DISK: [Style; 3] = [Style::SemiActive, Style::Active, Style::Stateless]
 const PHASE: Duration = Duration::from_secs(3);
 
 impl Options {
-    /// All that the manager has to do with happens. To add a fault of services (one that kills its executor, say): its span here, beside
-    /// `hanging`, and what befalls the service in `cluster/hangs.rs`.
+    /// All that the manager has to do with happens. To add a fault of services: its span here, beside `hanging`, and what befalls the
+    /// service in `cluster/hangs.rs`.
     pub(super) fn with_everything(mut self, seed: u64) -> Options {
         let mut draw = Draw::new(seed ^ 0xe7e2);
         self.resize(draw.pick(&[3, 4, 5, 5, 6, 7]), &mut draw);
@@ -55,7 +55,7 @@ impl Options {
         if self.faults.kinds.is_empty() {
             self.faults.kinds = vec![(FaultKind::Kill, 3), (FaultKind::Partition, 1)];
         }
-        self.hanging(seed).with_manager(seed)
+        self.hanging(seed).with_manager(seed).with_poison(seed)
     }
 
     /// So many nodes, all of which promise all.
@@ -140,5 +140,7 @@ fn placed(number: usize, nodes: usize, ground: Ground, draw: &mut Draw) -> Group
         lies: None,
         callee: None,
         styles: Vec::new(),
+        program: false,
+        poisonous: false,
     }
 }

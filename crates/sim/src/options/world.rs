@@ -1,0 +1,37 @@
+//! The kinds of worlds.
+
+/// Which kind of world a seed is run in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// Stacks, services and clients.
+    Cluster,
+    /// Clusters on nodes with disks, whose lives may all end at once.
+    Disks,
+    /// Clusters in which all that the manager does happens together.
+    Everything,
+    /// Clusters in which whoever leads dies after each step of an operation.
+    Interruptions,
+    /// Clusters on nodes with disks that rot and fill up.
+    Decay,
+    /// Clusters with calls that kill whoever executes them, and programs that die.
+    Poison,
+    /// Rings alone: their deliveries and configurations are visible to the checkers.
+    Rings,
+    /// Rings over two networks, of which one at a time is faulty.
+    Links,
+    /// One store and its disk.
+    Stores,
+}
+
+impl World {
+    /// Stacks, services and clients are in it.
+    pub(super) fn is_cluster(self) -> bool {
+        let managed = matches!(self, World::Everything | World::Interruptions);
+        managed || matches!(self, World::Cluster | World::Poison) || self.has_disks()
+    }
+
+    /// All nodes have disks.
+    pub(super) fn has_disks(self) -> bool {
+        matches!(self, World::Disks | World::Decay)
+    }
+}
