@@ -388,6 +388,24 @@ mod tests {
     }
 
     #[test]
+    fn whose_program_has_died_keeps_nothing_until_the_next_one_goes_on() {
+        let mut promise = five();
+        promise.called(GROUP);
+        promise.view(member(1), GROUP, (ring(1), 1), vec![member(2), member(4)]);
+        assert!(promise.may_fall(GROUP, member(2), &[]));
+        assert!(!promise.may_fall(GROUP, member(2), &[NodeId(4)]), "4 may be cut off by then");
+        promise.view(member(1), GROUP, (ring(1), 2), vec![member(2)]);
+        assert!(promise.may_fall(GROUP, member(2), &[]), "it alone has the state");
+        promise.unhosted(GROUP, member(2));
+        assert!(promise.pending());
+        promise.revived(GROUP, member(2));
+        assert!(!promise.pending() && !promise.is_leaving(GROUP, member(2)));
+        assert!(!promise.covers(member(2)) && promise.covers(member(1)));
+        promise.died(member(2));
+        assert!(!promise.may_fall(GROUP, member(2), &[]));
+    }
+
+    #[test]
     fn who_is_about_to_be_struck_out_keeps_nothing() {
         let mut promise = five();
         promise.called(GROUP);

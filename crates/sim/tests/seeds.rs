@@ -63,7 +63,17 @@ fn what_a_seed_has_shown_stays_mended() {
     // 136 of everything: one that was hosted late gave its state up in the next component, and was counted.
     // 7 of interruptions: while a new program was taken back, replicas began with it, and none served.
     // 1215: the checker took what a passive primary had executed, and its program's death took with it, for history.
+    // 34 of poison: who had asked that nobody executes a call tried it, for an earlier word of its own had its place late.
+    // 43 of poison: a read told of a call that was being tried, and that was condemned when the node died.
+    // 109 of poison: a trial of a life that was over kept others waiting for ever.
+    // 134 of poison: a replica whose program had died was struck out before that was ordered, and never came back.
+    // 150 of poison: a replica that its disk had brought back had nothing for the next program, and asked for ever to leave.
     for (seed, world) in [
+        (34, Some(World::Poison)),
+        (43, Some(World::Poison)),
+        (109, Some(World::Poison)),
+        (134, Some(World::Poison)),
+        (150, Some(World::Poison)),
         (3, Some(World::Cluster)),
         (7, Some(World::Interruptions)),
         (42, Some(World::Decay)),

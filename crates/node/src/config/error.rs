@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use engine::HangRule;
 use wire::limits::{MAX_GROUPS, MAX_LOG, MAX_LOG_BYTES, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
-use wire::ordered::Style;
 use wire::{Duration, NodeId};
 
 use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};

@@ -145,6 +145,18 @@ mod tests {
     }
 
     #[test]
+    fn the_next_program_is_started_once() {
+        let mut cold = Cold::default();
+        view(&mut cold, Style::SemiActive);
+        assert!(cold.started(member(1), GROUP).is_err(), "it runs");
+        cold.revived(member(1), GROUP);
+        assert!(cold.given(member(1), GROUP).is_err(), "it was not started");
+        assert!(cold.started(member(1), GROUP).is_ok());
+        assert!(cold.given(member(1), GROUP).is_ok());
+        assert!(cold.started(member(1), GROUP).is_err(), "twice");
+    }
+
+    #[test]
     fn in_other_styles_all_run() {
         let mut cold = Cold::default();
         view(&mut cold, Style::SemiActive);
