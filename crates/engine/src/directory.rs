@@ -132,10 +132,12 @@ impl Group {
         self.synced().next_back()
     }
 
-    /// It alone has the state, and others wait for it, or will: it has to stay until one of them has it.
+    /// It alone has the state, and others wait for it, or will: it has to stay until one of them has it. Of a group that was never
+    /// called another has the same (simulator seed 2368).
     pub(crate) fn needs(&self, member: Member) -> bool {
         let others = self.replicas.len() > 1 || !self.awaited.is_empty();
-        self.options.style.has_state() && others && self.synced().eq([member])
+        let has_state = self.options.style.has_state() && self.last != Place::default();
+        has_state && others && self.synced().eq([member])
     }
 
     /// Nobody else has the state.
@@ -303,6 +305,7 @@ impl Directory {
             return self.end(id);
         }
         group.advance();
+        group.begin_if_never_called();
         group.renew_transfers();
         Change::View
     }

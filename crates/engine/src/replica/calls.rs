@@ -441,7 +441,8 @@ impl Replica {
     pub(crate) fn in_new_component(&mut self) {
         self.calls.renumber();
         // The service of a cold passive group's former primary ends with the component.
-        self.lead.in_new_component(self.cold.is_some(), self.keeps);
+        let retells = self.keeps && self.style.has_state();
+        self.lead.in_new_component(self.cold.is_some(), retells);
         // Primaries begin anew with what they tell.
         (self.updates.pieces, self.checkpoint_pieces) = (Pieces::default(), Pieces::default());
         self.renumber_log();

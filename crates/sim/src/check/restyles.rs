@@ -31,6 +31,8 @@ pub struct Told {
 pub struct Restyles {
     seen: HashMap<(RingId, GroupId, ViewNumber), (Style, Member)>,
     last: HashMap<(Member, GroupId), Known>,
+    /// The style that each view had where it was installed last.
+    had: HashMap<(Member, GroupId, ViewNumber), Style>,
     wishes: HashMap<(Member, GroupId), Time>,
 }
 
@@ -78,6 +80,7 @@ impl Restyles {
         demand(first == style, PROPERTY, || {
             format!("{view} of {group} in {component} is {style} at {by}, {first} at {who}")
         })?;
+        self.had.insert((by, group, view), style);
         let known = Known { component, view, style, next: None };
         let Some(last) = self.last.insert((by, group), known) else { return Ok(()) };
         let right = last.next.unwrap_or(last.style);
@@ -107,7 +110,7 @@ impl Restyles {
         let known = self.last.get(&(by, group)).filter(|known| known.component == component);
         let (Some(view), Some(known)) = (done, known) else { return Ok(()) };
         // It is told when disks know it, and another may have changed the style since.
-        let then = self.seen.get(&(component, group, view)).map(|(style, _)| *style);
+        let then = self.had.get(&(by, group, view)).copied();
         let had = known.view > view && then == Some(style);
         demand(had || (known.view, known.style) == (view, style), PROPERTY, || {
             format!(

@@ -1,5 +1,7 @@
 //! The world of decay: clusters with disks that rot and fill up.
 
+use wire::ordered::Style;
+
 use super::Options;
 use crate::cluster::DecayPlan;
 use crate::draw::Draw;
@@ -17,6 +19,14 @@ impl Options {
         let nodes = self.nodes;
         for group in self.groups.iter_mut().filter(|group| group.hosts.len() < 2) {
             group.hosts = draw.distinct(3, nodes);
+        }
+        // A piece of an update or a checkpoint is larger than what these small segments take at a time.
+        for group in &mut self.groups {
+            let passive = [Style::WarmPassive, Style::ColdPassive];
+            group.styles.retain(|style| !passive.contains(style));
+            if passive.contains(&group.options.style) {
+                group.options.style = Style::SemiActive;
+            }
         }
         Options { decay: Some(DecayPlan::draw(&mut draw)), ..self }
     }
