@@ -100,7 +100,7 @@ impl Watch {
             disks: options.disks.is_some(),
             counts: BTreeSet::new(),
             served: Served::new(options.stateless()),
-            votes: Votes::default(),
+            votes: Votes::new(options.disks.is_some()),
             cold: Cold::new(options.cold(), options.disks.is_some() && options.restyles.is_some()),
             hung: Hung::default(),
             numbers: Numbers::default(),

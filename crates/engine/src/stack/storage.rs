@@ -368,6 +368,10 @@ impl<O: Ordering> Stack<O> {
         let change =
             self.directory.wake(group, self.membership.announces(), self.membership.gathering());
         self.changed(now, group, change);
+        if change != Change::None {
+            // What it told before it was in the table counts for nobody (simulator seed 0 of `everything`).
+            self.open_votes_of(now, group);
+        }
         let waits = self.directory.get(group).is_some_and(|group| group.primary().is_none());
         let Some(hosted) = self.hosted.get_mut(&group).filter(|_| sender == self.me) else {
             return;

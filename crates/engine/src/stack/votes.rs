@@ -212,14 +212,16 @@ impl<O: Ordering> Stack<O> {
 
     /// A component begins: whoever has the state tells anew what is not settled.
     pub(super) fn open_votes(&mut self, now: Time) {
+        let groups: Vec<GroupId> = self.directory.iter().map(|(id, _)| id).collect();
+        groups.into_iter().for_each(|id| self.open_votes_of(now, id));
+    }
+
+    /// The same of one group.
+    pub(super) fn open_votes_of(&mut self, now: Time, id: GroupId) {
         let me = self.me;
-        let open: Vec<(GroupId, bool)> = self
-            .directory
-            .iter()
-            .filter(|(_, group)| group.options.style.votes() && group.synced().any(|m| m == me))
-            .map(|(id, group)| (id, group.synced().eq([me])))
-            .collect();
-        for (id, alone) in open {
+        let Some(group) = self.directory.get(id) else { return };
+        if group.options.style.votes() && group.synced().any(|member| member == me) {
+            let alone = group.synced().eq([me]);
             self.with_replica(now, id, |replica, effects| replica.open_votes(alone, effects));
         }
     }

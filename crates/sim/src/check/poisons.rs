@@ -2,6 +2,8 @@
 //!
 //! Source: docs/protocol/poison.md.
 
+use std::collections::BTreeSet;
+
 use super::hashed::{HashMap, HashSet};
 
 use wire::limits::MAX_POISONED;
@@ -16,6 +18,15 @@ const PROPERTY: &str = "poisonous calls";
 /// So many services die of one call, where its client goes on asking.
 const ENOUGH: usize = 2;
 
+/// Calls of a replica's history that nobody executes.
+#[derive(Default)]
+struct Skipped {
+    /// So many came with its state.
+    before: Option<u64>,
+    /// It has said so of these since, by number.
+    told: BTreeSet<u64>,
+}
+
 /// What was said of poisonous calls, and who died.
 #[derive(Default)]
 pub struct Poisons {
@@ -26,7 +37,7 @@ pub struct Poisons {
     /// Calls whose clients were told that they are poisonous.
     refused: HashSet<CallKey>,
     /// How many calls of the history that a replica has were executed by nobody.
-    skipped: HashMap<(Member, GroupId), u64>,
+    skipped: HashMap<(Member, GroupId), Skipped>,
     /// Nodes that died, or whose services died or hung.
     died: HashSet<NodeId>,
     /// When nodes, or services of theirs, died or were cut off, and of which group's call if of one.
@@ -104,9 +115,7 @@ impl Poisons {
     /// A replica says that nobody executes a call.
     pub fn told(&mut self, by: Member, group: GroupId, poison: &Poison) -> Verdict {
         let call = (group, poison.client, poison.call);
-        if let Some(skipped) = self.skipped.get_mut(&(by, group)) {
-            *skipped += 1;
-        }
+        self.skipped.entry((by, group)).or_default().told.insert(poison.number);
         let nodes = self.told.entry(call).or_insert_with(|| poison.nodes.clone());
         demand(*nodes == poison.nodes, PROPERTY, || {
             format!("{by} says that services died of {call:?} at {:?}: {nodes:?}", poison.nodes)
@@ -135,14 +144,17 @@ impl Poisons {
 
     /// A replica's history is another one now.
     pub fn replaced(&mut self, by: Member, group: GroupId) {
-        self.skipped.remove(&(by, group));
+        // The numbers of calls are the same in every history that goes on.
+        self.skipped.entry((by, group)).and_modify(|skipped| skipped.before = None);
     }
 
     /// The `told`-th call of a group is the `place`-th that the service has executed: those between were executed by nobody.
     pub fn counted(&mut self, by: Member, group: GroupId, told: u64, place: u64) -> u64 {
         let most = self.told.keys().filter(|(of, ..)| *of == group).count() as u64;
-        let skipped = self.skipped.entry((by, group));
-        place + *skipped.or_insert_with(|| told.saturating_sub(place).min(most))
+        let skipped = self.skipped.entry((by, group)).or_default();
+        let here = skipped.told.range(..told).count() as u64;
+        let before = told.saturating_sub(place + here).min(most);
+        place + here + *skipped.before.get_or_insert(before)
     }
 
     /// A client is told this of a call.

@@ -33,9 +33,16 @@ pub struct Votes {
     told: HashSet<(GroupId, Member, u64)>,
     /// Groups in which the liars were no minority any more: nobody can know who is right.
     spoilt: HashSet<GroupId>,
+    /// Nodes have disks: who executes again what its disk gave back tells late.
+    recalls: bool,
 }
 
 impl Votes {
+    /// `recalls`: nodes have disks.
+    pub fn new(recalls: bool) -> Self {
+        Votes { recalls, ..Votes::default() }
+    }
+
     /// A replica has another outcome of a call than it should, and another state if it is `lasting`.
     pub fn lied(&mut self, now: Time, by: Member, group: GroupId, position: u64, lasting: bool) {
         self.lies.insert((group, by, position));
@@ -106,7 +113,7 @@ impl Votes {
             Deviation::Outcome { .. } => self.lies.contains(&(group, member, position)),
             Deviation::Silent | Deviation::Behind => {
                 let of = (group, member);
-                self.busy.contains(&of) || self.hung.contains(&of)
+                self.recalls || self.busy.contains(&of) || self.hung.contains(&of)
             }
         };
         demand(guilty || self.is_spoilt(group), PROPERTY, || {
