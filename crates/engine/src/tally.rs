@@ -429,6 +429,34 @@ mod tests {
         assert_eq!(findings(&mut tally, &all()), [Finding::Stale { member: member(3) }]);
     }
 
+    /// All come back from their disks: one has a newer snapshot, and the two others tell the same of what it knows to be settled.
+    #[test]
+    fn who_tells_what_a_majority_confirms_goes_on() {
+        let mut tally = Tally::default();
+        tally.take(member(1), &ballot(Some(2), 3, &[]));
+        tally.take(member(2), &ballot(Some(0), 1, &[5]));
+        tally.take(member(3), &ballot(Some(0), 1, &[5, 6]));
+        assert_eq!(findings(&mut tally, &all()), [], "2 has still to tell");
+        assert_eq!(tally.lacks(member(2), &all()), Some(2));
+        assert_eq!(tally.lacks(member(3), &all()), None);
+        tally.take(member(2), &ballot(None, 2, &[6, 7]));
+        assert_eq!(findings(&mut tally, &all()), [agreed(1, 5), agreed(2, 6)]);
+        tally.take(member(1), &ballot(None, 3, &[7]));
+        assert_eq!(findings(&mut tally, &all()), [agreed(3, 7)]);
+    }
+
+    #[test]
+    fn who_comes_back_with_what_nobody_confirms_begins_anew() {
+        let mut tally = Tally::default();
+        tally.take(member(1), &ballot(Some(2), 3, &[]));
+        tally.take(member(2), &ballot(Some(1), 2, &[6]));
+        tally.take(member(3), &ballot(Some(0), 1, &[5, 8]));
+        let mut out: Vec<Member> =
+            findings(&mut tally, &all()).iter().filter_map(excluded).collect();
+        out.sort_unstable();
+        assert_eq!(out, [member(2), member(3)], "they differ, and 1 cannot say who is right");
+    }
+
     /// The simulator's seed 915: a joiner lied about what had been settled while it was given the state.
     #[test]
     fn who_joins_is_held_to_what_was_settled_meanwhile() {
