@@ -132,12 +132,15 @@ impl Group {
         self.synced().next_back()
     }
 
-    /// It alone has the state, and others wait for it, or will: it has to stay until one of them has it. Of a group that was never
-    /// called another has the same (simulator seed 2368).
+    /// It alone has the state, and others wait for it, or will: it has to stay until one of them has it.
     pub(crate) fn needs(&self, member: Member) -> bool {
         let others = self.replicas.len() > 1 || !self.awaited.is_empty();
-        let has_state = self.options.style.has_state() && self.last != Place::default();
-        has_state && others && self.synced().eq([member])
+        self.options.style.has_state() && others && self.synced().eq([member])
+    }
+
+    /// Another replica can begin the group, for it was never called.
+    pub(crate) fn can_begin_anew(&self) -> bool {
+        self.last == Place::default() && self.replicas.len() > 1
     }
 
     /// Nobody else has the state.
@@ -297,6 +300,12 @@ impl Directory {
         if group.replica(member).is_none() || group.needs(member) {
             return Change::None;
         }
+        self.go(member, id)
+    }
+
+    /// The replica on `member` is gone, needed or not.
+    pub(crate) fn go(&mut self, member: Member, id: GroupId) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
         if group.synced().any(|synced| synced == member) {
             group.floor = group.last;
         }

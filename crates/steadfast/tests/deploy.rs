@@ -333,8 +333,12 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
             sum
         });
         deploy("2", &counter);
-        let placed = plant.settled(2, |on| on.len() == 3);
-        assert_eq!(placed.deployment.program.environment["VERSION"], "2");
+        // A node that was not asked may not know of it at once.
+        let is_second = |it: &DeploymentStatus| {
+            let version = &it.deployment.program.environment["VERSION"];
+            it.settled && on(it).len() == 3 && version == "2"
+        };
+        plant.wait(2, |status| status.deployments.iter().any(is_second));
         let second = pids();
         assert_eq!(second.len(), 3);
         assert!(first.is_disjoint(&second), "all have changed over: {first:?}, {second:?}");
@@ -346,8 +350,9 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
         };
         let placed = plant.wait(3, undone).deployments.remove(0);
         assert_eq!(placed.deployment.program.environment["VERSION"], "2");
-        let text = out(&plant.ask(1, &["deployments"]));
+        let text = out(&plant.ask(3, &["deployments"]));
         assert!(text.contains("an upgrade was taken back: `/bin/false` at n"), "{text}");
+        plant.wait(4, undone);
         let told = out(&plant.ask(4, &["events"]));
         for wanted in
             ["is to run `", "own: all replicas run `", "own: the new program is taken back: at n"]

@@ -282,7 +282,9 @@ impl<O: Ordering> Stack<O> {
                 }
                 let before = self.directory.get(leave.group).cloned();
                 let alone = before.as_ref().is_some_and(|group| group.synced().eq([sender]));
+                let anew = alone && before.as_ref().is_some_and(Group::can_begin_anew);
                 let change = match leave.going {
+                    _ if leave.died.is_some() && anew => self.directory.go(sender, leave.group),
                     // Its node has kept what the group's state follows from.
                     _ if leave.died.is_some() && alone && !self.planted.is(Bug::LastOneLeaves) => {
                         // It votes anew on what it executes again.

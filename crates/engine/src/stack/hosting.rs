@@ -306,7 +306,9 @@ impl<O: Ordering> Stack<O> {
                 false => group.replica(me).is_some(),
             });
             let spares = hosted.spares;
-            let needed = group.is_some_and(|it| it.needs(me) || spares && it.is_alone(me))
+            // A service that died before its group was called leaves nothing behind (simulator seed 2368).
+            let lost = hosted.abandoned && group.is_some_and(Group::can_begin_anew);
+            let needed = group.is_some_and(|it| it.needs(me) && !lost || spares && it.is_alone(me))
                 || self.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.refused || (hosted.stays && hosted.leaving);
             let kept_out = hosted.penance.kept_out && !hosted.leaving;
@@ -328,7 +330,7 @@ impl<O: Ordering> Stack<O> {
             messages.push(if hosted.leaving {
                 // If nobody else has the state, whoever says of what its service died stays.
                 let alone = group.is_some_and(|group| group.synced().eq([me]));
-                let died = hosted.died.clone().filter(|_| !alone);
+                let died = hosted.died.clone().filter(|_| lost || !alone);
                 let going = if hosted.spares { Going::IfSpared } else { Going::ForGood };
                 Ordered::LeaveGroup(LeaveGroup { group: *id, going, died })
             } else {
