@@ -34,7 +34,10 @@ fn every_point_is_measured_and_set_beside_the_equations() {
         if point["service"]["kind"] == "fixed" {
             // Half of a microsecond may be lost where times become whole numbers.
             let service = figure(&point["service"]["mean_us"]);
-            assert!(figure(&told["latency_us"]["median"]) >= service - 0.5, "{told}");
+            // Where all replicas speak, one that is ahead has the call ordered before the replica that is measured asks.
+            let alone = point["speakers"] != "active";
+            let latency = figure(&told["latency_us"]["median"]);
+            assert!(!alone || latency >= service - 0.5, "{told}");
             assert!(figure(&told["service_us"]["median"]) >= service * 0.99 - 0.5, "{told}");
         }
         let senders: Vec<u64> =
