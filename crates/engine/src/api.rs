@@ -443,6 +443,15 @@ pub enum Event {
         /// The view from here on.
         view: ViewNumber,
     },
+    /// The last replica of a group has left it: nobody has its state any more.
+    Ended {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// Its last view.
+        view: ViewNumber,
+    },
     /// The backups of a group are tried in another order from here on; the view that has it follows.
     Ranked {
         /// The group.

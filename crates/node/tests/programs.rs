@@ -5,6 +5,7 @@ mod support;
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,22 @@ fn configured(folder: &Path) -> Config {
     config.ring.timing.token_timeout = 2 * PATIENCE;
     config.ring.timing.token_timeout_max = 2 * PATIENCE;
     config
+}
+
+/// The node `id` of a cluster, with a folder of its own.
+fn member(id: u32, rings: &[SocketAddr], folder: &Path) -> Node {
+    let own = folder.join(id.to_string());
+    fs::create_dir(&own).unwrap();
+    let member = Config::member(wire::NodeId(id), rings);
+    let mut config = Config { nodes: member.nodes, node: member.node, ..configured(&own) };
+    config.checkpoints.requests = 2;
+    Node::start(config).unwrap()
+}
+
+/// The journal as a cold passive group.
+fn cold() -> ProgramConfig {
+    let options = GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() };
+    ProgramConfig { options, ..journal("journal") }
 }
 
 fn start() -> (TempDir, Node) {
@@ -119,20 +136,7 @@ fn a_program_serves_as_a_thread_does() {
 fn in_a_cold_passive_group_the_primarys_program_alone_runs() {
     let rings = steadfast_node::free_ring_addresses(2);
     let folder = tempfile::tempdir().unwrap();
-    let nodes: Vec<Node> = (1..=2)
-        .map(|id| {
-            let own = folder.path().join(id.to_string());
-            fs::create_dir(&own).unwrap();
-            let member = Config::member(wire::NodeId(id), &rings);
-            let mut config = Config { nodes: member.nodes, node: member.node, ..configured(&own) };
-            config.checkpoints.requests = 2;
-            Node::start(config).unwrap()
-        })
-        .collect();
-    let cold = || {
-        let options = GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() };
-        ProgramConfig { options, ..journal("journal") }
-    };
+    let nodes: Vec<Node> = (1..=2).map(|id| member(id, &rings, folder.path())).collect();
     nodes[0].run(cold()).unwrap();
     wait_for(&nodes[0], "the primary's", |status| {
         status.programs[0].state == ProgramState::Attached
@@ -171,19 +175,40 @@ fn in_a_cold_passive_group_the_primarys_program_alone_runs() {
     assert_eq!(nodes[0].state("journal").unwrap(), b"xxxxxyz");
 }
 
+/// Found by `steadfast-lab poison --backup`: one that stood by became primary on its way out, and its node waited for a program
+/// that was stopped; no later replica of the group could come there.
+#[test]
+fn programs_that_stop_at_once_make_room_for_the_next_ones() {
+    let rings = steadfast_node::free_ring_addresses(3);
+    let folder = tempfile::tempdir().unwrap();
+    let nodes: Vec<Node> = (1..=3).map(|id| member(id, &rings, folder.path())).collect();
+    for _ in 0..12 {
+        for node in &nodes {
+            node.run(cold()).unwrap();
+        }
+        let status = wait_for(&nodes[0], "all", |status| synced(status, "journal", 3));
+        let primary = status.groups[0].primary.unwrap().node;
+        wait_for(&nodes[primary.0 as usize - 1], "its view", |status| synced(status, "journal", 3));
+        caller(&nodes[primary.0 as usize - 1]).expect("journal", 1, b"x", "1");
+        std::thread::scope(|scope| {
+            for id in 1..=3 {
+                let own = folder.path().join(id.to_string());
+                scope.spawn(move || control(&own).stop_program("journal").unwrap());
+            }
+        });
+        for node in &nodes {
+            wait_for(node, "the group's end", |status| {
+                status.groups.iter().all(|group| group.replicas.is_empty())
+            });
+        }
+    }
+}
+
 #[test]
 fn programs_end_and_are_started_by_a_change_of_style() {
     let rings = steadfast_node::free_ring_addresses(2);
     let folder = tempfile::tempdir().unwrap();
-    let nodes: Vec<Node> = (1..=2)
-        .map(|id| {
-            let own = folder.path().join(id.to_string());
-            fs::create_dir(&own).unwrap();
-            let member = Config::member(wire::NodeId(id), &rings);
-            Node::start(Config { nodes: member.nodes, node: member.node, ..configured(&own) })
-                .unwrap()
-        })
-        .collect();
+    let nodes: Vec<Node> = (1..=2).map(|id| member(id, &rings, folder.path())).collect();
     for node in &nodes {
         node.run(journal("journal")).unwrap();
     }

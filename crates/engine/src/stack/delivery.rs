@@ -297,7 +297,7 @@ impl<O: Ordering> Stack<O> {
                     Going::IfSpared => self.directory.part(sender, leave.group),
                 };
                 if let Some(before) = before.filter(|_| change == Change::Removed) {
-                    self.note_gone(before);
+                    self.note_gone(leave.group, before);
                 }
                 if sender == self.me
                     && let Some(hosted) = self.hosted.get_mut(&leave.group)

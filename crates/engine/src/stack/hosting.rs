@@ -162,6 +162,12 @@ impl<O: Ordering> Stack<O> {
         self.hosted.contains_key(&group)
     }
 
+    /// The group has gone on without this node's replica, which still has something to execute.
+    pub fn has_left(&self, group: GroupId) -> bool {
+        let there = self.directory.get(group).is_some_and(|known| known.knows(self.me));
+        !there && self.hosted.get(&group).is_some_and(|hosted| hosted.leaving)
+    }
+
     /// This node's replica is lost: its service executes nothing any more, and answers nothing of
     /// what it was given. It goes; calls that waited for it here are answered elsewhere.
     pub fn abandon(&mut self, now: Time, group: GroupId) {

@@ -86,7 +86,11 @@ impl<O: Ordering> Stack<O> {
             self.with_replica(now, id, |replica, effects| replica.idle(effects));
             self.outputs.push_back(Output::Replace(id));
         }
+        let before = self.directory.get(id).cloned();
         let change = self.directory.leave(sender, id);
+        if let Some(before) = before.filter(|_| change == Change::Removed) {
+            self.note_gone(id, before);
+        }
         self.changed(now, id, change);
         if sender == self.me {
             self.send_on(id);

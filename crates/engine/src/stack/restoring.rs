@@ -206,7 +206,7 @@ impl<O: Ordering> Stack<O> {
                 let before = self.directory.get(group).cloned();
                 let change = self.directory.discard(group, number);
                 if let Some(before) = before.filter(|_| change == Change::Removed) {
-                    self.note_gone(before);
+                    self.note_gone(group, before);
                 }
                 self.changed(now, group, change);
             }

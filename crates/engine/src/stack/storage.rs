@@ -11,7 +11,7 @@ use wire::ordered::{Durability, Hold, Ordered, Place, Recall, Recalled, Style, S
 use wire::{Duration, GroupId, Incarnation, Member, RingId, Time, ViewNumber};
 
 use super::{Hosted, Journal, Stack};
-use crate::api::{Config, Kept, Output};
+use crate::api::{Config, Event, Kept, Output};
 use crate::bug::Bug;
 use crate::directory::{Change, Group, majority};
 use crate::disk::{Disk, Recovery};
@@ -266,7 +266,8 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// The last replica of a group has left.
-    pub(super) fn note_gone(&mut self, mut gone: Group) {
+    pub(super) fn note_gone(&mut self, group: GroupId, mut gone: Group) {
+        self.event(Event::Ended { group, name: gone.name.clone(), view: gone.view });
         gone.replicas.clear();
         if self.disk.is_some() && gone.options.durability == Durability::Disk {
             self.note(NodeRecord::Changed(gone.to_entry()));

@@ -147,6 +147,9 @@ impl Log {
             Event::Deposited { name, holder, replaced, view, .. } => {
                 tracing::info!(group = name, %view, of = %holder.node, replaced, "the group begins with a state that was saved");
             }
+            Event::Ended { name, view, .. } => {
+                tracing::info!(group = name, %view, "the last replica has left the group");
+            }
             Event::Ranked { name, view, order, .. } => {
                 let order = list(order.iter().map(|member| member.node));
                 tracing::info!(group = name, %view, %order, "the backups are tried in this order");

@@ -119,6 +119,8 @@ pub enum EventKind {
     },
     /// A group begins with a state that a node has; the view that has no replica with the state follows.
     Deposited { group: String, holder: Member, replaced: bool, view: ViewNumber },
+    /// The last replica of a group has left it: nobody has its state any more.
+    Ended { group: String, view: ViewNumber },
     /// The backups of a group are tried in another order; the view that has it follows.
     Ranked {
         group: String,
@@ -348,6 +350,7 @@ impl From<&Event> for EventKind {
             Event::Deposited { name: group, holder, replaced, view, .. } => {
                 EventKind::Deposited { group, holder, replaced, view }
             }
+            Event::Ended { name: group, view, .. } => EventKind::Ended { group, view },
             Event::Ranked { name, ring, sequence, order, asked, view, .. } => {
                 EventKind::Ranked { group: name, ring, sequence, order, asked, view }
             }

@@ -119,6 +119,9 @@ impl Teller {
                     holder.node
                 )
             }
+            EventKind::Ended { group, view } => {
+                format!("{group}: ended, its last replica has left ({view})")
+            }
             EventKind::Ranked { group, order, view, .. } => {
                 format!("{group}: backups are tried in the order {} ({view})", nodes(order))
             }

@@ -132,6 +132,9 @@ impl Plane {
                 self.stack.unhost(now, group);
                 any = true;
             }
+            if self.stack.has_left(group) && self.waits_in_vain(group) {
+                self.stack.abandon(now, group);
+            }
             if self.stack.is_hosting(group) {
                 self.attached.parting.push(group);
             } else {
@@ -139,6 +142,11 @@ impl Plane {
             }
         }
         any
+    }
+
+    /// A replica without a program became primary on its way out: nobody starts a program that is stopped.
+    fn waits_in_vain(&mut self, group: GroupId) -> bool {
+        self.executors.get(&group).is_some_and(|it| it.leaving) && self.wants(group)
     }
 
     fn take_in(&mut self, now: Time, group: GroupId, mut executor: Executor) {

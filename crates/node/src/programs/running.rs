@@ -178,9 +178,10 @@ impl Running {
         Ok(pid)
     }
 
-    /// Whether this token was given to the present start, and was not shown before.
+    /// Whether this token was given to the present start, and was not shown before. A program that is stopped comes too late.
     pub fn admit(&mut self, group: &str, token: &[u8; TOKEN]) -> bool {
-        let right = self.config.group == group && self.token.as_ref() == Some(token);
+        let right =
+            self.config.group == group && self.token.as_ref() == Some(token) && !self.is_stopping();
         if right {
             self.token = None;
         }
@@ -277,7 +278,8 @@ impl Running {
     ) -> bool {
         self.stoppers.extend(stopper);
         self.minder.stop(now, true);
-        self.attached || self.minder.is_on_demand()
+        let is_admitted = self.process.is_some() && self.token.is_none();
+        is_admitted || self.minder.is_on_demand()
     }
 
     pub fn handle_timeout(&mut self, now: Time) {
