@@ -43,7 +43,7 @@ pub use hang::HangRule;
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use moves::MoveError;
 pub use nested::{NestedCall, NestedError, NestedStatus};
-pub use program::ProgramNews;
+pub use program::{Begun, ProgramNews};
 pub use restyle::RestyleError;
 pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, Status};
 pub use storage::StorageNews;

@@ -30,7 +30,7 @@ mod style;
 mod tally;
 
 pub use api::{
-    BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config,
+    Begun, BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config,
     DeploymentNews, Deviation, DiscardError, Event, Executed, GroupStatus, HangRule, HostError,
     JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError,
     NestedCall, NestedError, NestedStatus, Nodes, Output, ProgramNews, Quorum, ReplicaStatus,

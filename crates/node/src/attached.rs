@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 use std::env;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process;
@@ -18,8 +20,8 @@ use engine::{Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket}
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use wire::attach::{
-    Answer, Ask, Execute, Failed, Frame, GROUP_VARIABLE, Hello, Outcome, Piece, SOCKET_VARIABLE,
-    TOKEN, TOKEN_VARIABLE, Told,
+    Answer, Ask, BEGINS_VARIABLE, Execute, Failed, Frame, GROUP_VARIABLE, Hello, Outcome, Piece,
+    SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE, Told,
 };
 use wire::limits::{ATTACH_PIECE, MAX_BODY, MAX_STATE};
 use wire::ordered::Style;
@@ -83,6 +85,7 @@ pub fn attach<S: Service + 'static>(
     make: impl Fn() -> S + Send + 'static,
 ) -> Result<(), AttachError> {
     let mut node = Incoming::new(connect()?);
+    let begins = begins();
     let group = env::var(GROUP_VARIABLE).unwrap_or_default();
     let make: Factory = Box::new(move || Box::new(make()));
     introduce(&mut node, &group)?;
@@ -90,13 +93,30 @@ pub fn attach<S: Service + 'static>(
     let (output, waiting) = (BytesMut::new(), VecDeque::new());
     let link = Arc::new(Shared(Mutex::new(Link { node, output, waiting })));
     let replica = Replica::new(GroupId::of(&group), 0, make, Style::default(), Some(link.clone()));
-    Server { link, replica, arriving: Vec::new() }.serve()
+    Server { link, replica, arriving: Vec::new(), begins }.serve()
 }
 
 fn connect() -> Result<UnixStream, AttachError> {
     let path = env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
     let path = path.ok_or(AttachError::NotStartedByNode(SOCKET_VARIABLE))?;
     UnixStream::connect(&path).map_err(|source| AttachError::Connect { path, source })
+}
+
+/// The file in which its node looks for what it has begun: nothing so far.
+fn begins() -> Option<File> {
+    let path = env::var_os(BEGINS_VARIABLE)?;
+    let file = File::options().write(true).open(path).ok()?;
+    note_begun(Some(&file), 0);
+    Some(file)
+}
+
+/// What cannot be written any more was not begun before it: of a call that kills, the node would not know. So it does not look on.
+fn note_begun(begins: Option<&File>, number: u64) {
+    if let Some(file) = begins
+        && file.write_all_at(&number.to_le_bytes(), 0).is_err()
+    {
+        let _ = file.set_len(0);
+    }
 }
 
 fn introduce(node: &mut Incoming, group: &str) -> Result<(), AttachError> {
@@ -312,6 +332,8 @@ struct Server {
     replica: Replica,
     /// The state that is coming in pieces.
     arriving: Vec<u8>,
+    /// Where its node looks for what it has begun.
+    begins: Option<File>,
 }
 
 impl Server {
@@ -385,6 +407,7 @@ impl Server {
     }
 
     fn run(&mut self, number: u64, command: Command) {
+        note_begun(self.begins.as_ref(), number);
         let Some(Done { executed, panicked, .. }) = self.replica.run(command) else { return };
         match executed {
             Executed::Reply(outcome) => {

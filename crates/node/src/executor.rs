@@ -1,6 +1,7 @@
 //! Where a replica's handlers run: a thread of its own, the data-plane thread, or a program in a
 //! process of its own.
 
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -202,10 +203,10 @@ impl Executor {
         options: GroupOptions,
         stream: UnixStream,
         input: BytesMut,
-        tether: Tether,
+        ties: (Tether, Option<File>),
     ) -> Executor {
         let serial = next_serial();
-        let process = Process::new(group, serial, stream, input, tether, options.style);
+        let process = Process::new(group, serial, stream, input, ties, options.style);
         let (place, at_once) = (Place::Process(Box::new(process)), options.hold == Hold::One);
         Executor::at(place, serial, at_once)
     }

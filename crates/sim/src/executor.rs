@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use engine::{
-    Applied, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
+    Applied, Begun, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
 use wire::ordered::Style;
 use wire::{ClientId, Duration, RingId};
@@ -274,6 +274,13 @@ impl Executor {
     /// The command that is being executed.
     pub fn running(&self) -> Option<&Command> {
         self.queue.front().map(|(command, _)| command).filter(|_| self.busy)
+    }
+
+    /// What it has begun, as its node knows it when it dies.
+    pub fn begun(&self) -> Begun {
+        let waiting = self.queue.iter().skip(usize::from(self.busy));
+        let first = waiting.filter_map(|(command, _)| command.ticket()).next();
+        first.map_or(Begun::Any, Begun::Before)
     }
 
     /// Nothing waits and nothing is under way.

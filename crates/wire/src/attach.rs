@@ -58,6 +58,11 @@ pub const TOKEN_VARIABLE: &str = "STEADFAST_TOKEN";
 /// The environment variable in which a program finds the name of its group.
 pub const GROUP_VARIABLE: &str = "STEADFAST_GROUP";
 
+/// The environment variable in which a program finds the path of a file. It may write there, at the beginning and in 8 bytes
+/// (little-endian), the number of each command before it begins it, and 0 before it says Hello. If it dies, no call that it had not
+/// begun is blamed. A program that writes nothing may have begun all that it was given.
+pub const BEGINS_VARIABLE: &str = "STEADFAST_BEGINS";
+
 /// The first words of a program.
 ///
 /// ```text

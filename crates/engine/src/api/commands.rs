@@ -74,6 +74,20 @@ pub enum Command {
     Stop,
 }
 
+impl Command {
+    /// What its answer is to bring back, if it is answered.
+    pub fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Command::Execute { ticket, .. }
+            | Command::Snapshot { ticket }
+            | Command::Restore { ticket, .. }
+            | Command::Change { ticket }
+            | Command::Apply { ticket, .. } => Some(*ticket),
+            Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop => None,
+        }
+    }
+}
+
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executed {

@@ -5,6 +5,19 @@ use alloc::string::String;
 
 use wire::Duration;
 
+use super::Ticket;
+
+/// What a service that was lost had begun of the calls that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// Any of them, for all that is known.
+    Any,
+    /// Nothing from this command on.
+    Before(Ticket),
+    /// Nothing: its program never came.
+    Nothing,
+}
+
 /// What happened to a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramNews {

@@ -16,7 +16,7 @@ use wire::{ClientId, Member, NodeId};
 use super::lead::{Blame, Verdict};
 use super::voting::Voting;
 use super::{Effect, Mode, Replica, Task};
-use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
+use crate::api::{Begun, Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::Bug;
 
 /// A command that waits.
@@ -283,9 +283,22 @@ impl Replica {
     }
 
     /// How far its service is.
-    pub(crate) fn reach(&self) -> Died {
+    pub(crate) fn reach(&self, begun: Begun) -> Died {
         let (executed, given) = (self.executed, self.released.max(self.executed));
-        Died { executed, given, ahead: self.unanswered_ahead() }
+        let died = Died { executed, given, ahead: self.unanswered_ahead() };
+        let before = match begun {
+            Begun::Any => return died,
+            Begun::Before(ticket) => ticket,
+            Begun::Nothing => Ticket(0),
+        };
+        let begun = self.tasks.iter().take_while(|(ticket, _)| *ticket < before);
+        let (mut ordered, mut ahead) = (0, 0);
+        for (_, task) in begun {
+            ordered += u64::from(matches!(task, Task::Execute { .. } | Task::Logged { .. }));
+            ahead += usize::from(matches!(task, Task::Call));
+        }
+        let ahead = died.ahead.into_iter().take(ahead).collect();
+        Died { executed, given: given.min(executed + ordered), ahead }
     }
 
     /// A client asks here for a call that the group's leader has not executed for long: another tries the first of those that wait.

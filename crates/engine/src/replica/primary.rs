@@ -226,7 +226,8 @@ impl Replica {
     /// What the service was given and has not answered, of calls that have no place yet.
     pub(super) fn unanswered_ahead(&self) -> Vec<(ClientId, u64)> {
         let given = self.primary.begun.iter().skip(self.primary.executed);
-        given.map(|begun| (begun.client, begun.number)).collect()
+        let unanswered = given.filter(|begun| begun.outcome.is_none());
+        unanswered.map(|begun| (begun.client, begun.number)).collect()
     }
 
     /// A call that a service may have died of runs alone: whoever dies then has died of it.

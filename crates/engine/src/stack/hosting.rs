@@ -14,7 +14,7 @@ use wire::{GroupId, Member, Time, ViewNumber};
 use super::cold::{ColdTimes, Milestone};
 use super::storage::{Logged, is_on_disk};
 use super::{Hosted, Journal, Motive, Penance, Stack};
-use crate::api::{Event, Executed, HostError, Output, Ticket};
+use crate::api::{Begun, Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
 use crate::directory::{Group, State};
 use crate::ordering::Ordering;
@@ -171,7 +171,7 @@ impl<O: Ordering> Stack<O> {
     /// This node's replica is lost: its service executes nothing any more, and answers nothing of
     /// what it was given. It goes; calls that waited for it here are answered elsewhere.
     pub fn abandon(&mut self, now: Time, group: GroupId) {
-        let died = self.reach(group);
+        let died = self.reach(group, Begun::Any);
         if let Some(hosted) = self.hosted.get_mut(&group) {
             hosted.abandoned = true;
             hosted.died = Some(died);
@@ -545,7 +545,7 @@ impl<O: Ordering> Stack<O> {
         let known = self.directory.get(id);
         let there = known.is_some_and(|group| group.knows(self.me));
         let done = |hosted: &Hosted| {
-            let waits = known.is_some() && hosted.replica.waits_for_others();
+            let waits = hosted.replica.waits_for_others();
             let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state() || waits;
             hosted.leaving && !hosted.coming && !there && at_rest
         };

@@ -5,7 +5,7 @@ use wire::ordered::{Demote, Died, Ordered};
 use wire::{Member, Time};
 
 use super::Stack;
-use crate::api::{Event, Output};
+use crate::api::{Begun, Event, Output};
 use crate::bug::{Bug, Planted};
 use crate::directory::{Change, Group};
 use crate::ordering::Ordering;
@@ -60,7 +60,7 @@ impl<O: Ordering> Stack<O> {
                 continue;
             }
             hosted.hung = Some(here);
-            let Died { executed, given, ahead } = self.reach(id);
+            let Died { executed, given, ahead } = self.reach(id, Begun::Any);
             // What waits behind the call that hangs was not begun.
             let died = Died { executed, given: given.min(executed + 1), ahead };
             self.order(now, Ordered::Demote(Demote { group: id, view, died }));

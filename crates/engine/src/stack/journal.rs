@@ -12,7 +12,7 @@ use wire::{GroupId, Time, ViewNumber};
 
 use super::Stack;
 use super::storage::is_on_disk;
-use crate::api::{Config, JournalStatus, Output};
+use crate::api::{Begun, Config, JournalStatus, Output};
 use crate::bug::Bug;
 use crate::ordering::Ordering;
 use crate::replica::Kept;
@@ -194,8 +194,8 @@ impl<O: Ordering> Stack<O> {
 
     /// The program that serves this node's replica has died. Another replica takes over; if none has the group's state, the program is
     /// to be started again and goes on from what this node has kept.
-    /// `begun`: it was there, and may have died of what it was given.
-    pub fn service_lost(&mut self, now: Time, group: GroupId, begun: bool) {
+    /// It may have died of what it had begun.
+    pub fn service_lost(&mut self, now: Time, group: GroupId, begun: Begun) {
         let Some(hosted) = self.hosted.get(&group) else { return };
         let whole =
             hosted.replica.has_log() || hosted.journal.as_ref().is_some_and(Journal::is_whole);
@@ -203,10 +203,7 @@ impl<O: Ordering> Stack<O> {
         if !whole || !hosted.replica.has_state() || goes {
             return self.abandon(now, group);
         }
-        let mut died = self.reach(group);
-        if !begun {
-            (died.given, died.ahead) = (died.executed, Vec::new());
-        }
+        let died = self.reach(group, begun);
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
         if let Some(hosted) = self.hosted.get_mut(&group) {
             (hosted.died, hosted.fallen, hosted.asked) = (Some(died), true, None);

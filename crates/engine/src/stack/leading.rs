@@ -10,6 +10,7 @@ use wire::ordered::{Died, Ordered, Poison, Poisoned, Progress, Trial};
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
 use super::Stack;
+use crate::api::Begun;
 use crate::bug::Bug;
 use crate::ordering::Ordering;
 use crate::replica::{Blame, ENOUGH};
@@ -232,8 +233,8 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// How far the service of this node's replica is.
-    pub(super) fn reach(&self, id: GroupId) -> Died {
-        self.hosted.get(&id).map(|hosted| hosted.replica.reach()).unwrap_or_default()
+    pub(super) fn reach(&self, id: GroupId, begun: Begun) -> Died {
+        self.hosted.get(&id).map(|hosted| hosted.replica.reach(begun)).unwrap_or_default()
     }
 
     /// This node's replica of the group keeps nothing back from its service.

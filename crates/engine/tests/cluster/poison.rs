@@ -140,6 +140,17 @@ fn what_waits_behind_a_poisonous_request_is_executed() {
     }
 }
 
+/// Whoever kills all programs at once makes no call a poisonous one: two of them had been given it, and had not begun it.
+#[test]
+fn what_was_given_to_programs_that_were_dead_already_is_executed() {
+    for style in EXECUTED_BY_ALL.into_iter().chain([Style::WarmPassive]) {
+        let mut cluster = programs(&[1, 2, 3], style);
+        let client = cluster.client(5);
+        assert_eq!(call(&mut cluster, client, 1, "unread"), Outcome::Ok("1:unread".into()));
+        assert_eq!(cluster.replicas("log"), [3], "{style}");
+    }
+}
+
 /// A host that is lost while it executes a harmless request does not make that a poisonous one.
 #[test]
 fn what_one_has_survived_is_executed_by_all() {

@@ -6,11 +6,13 @@
 //! limits as for a thread.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
 use bytes::{Buf, Bytes, BytesMut};
 use engine::{
-    Applied, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
+    Applied, Begun, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -56,6 +58,19 @@ enum Expected {
     State(StateReply),
 }
 
+impl Expected {
+    fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Expected::Execute(ticket, _)
+            | Expected::Snapshot(ticket)
+            | Expected::Restore(ticket)
+            | Expected::Change(ticket, _)
+            | Expected::Apply(ticket, ..) => Some(*ticket),
+            Expected::State(_) => None,
+        }
+    }
+}
+
 pub(crate) struct Process {
     group: GroupId,
     serial: u64,
@@ -74,6 +89,8 @@ pub(crate) struct Process {
     waits_to_write: bool,
     /// Nothing can be written any more: its end is about to be read.
     broken: bool,
+    /// Where the program writes which command it begins, if it does.
+    begins: Option<File>,
     /// What the program is told at the end.
     farewell: Option<String>,
     tether: Tether,
@@ -90,7 +107,7 @@ impl Process {
         serial: u64,
         stream: UnixStream,
         input: BytesMut,
-        tether: Tether,
+        (tether, begins): (Tether, Option<File>),
         style: Style,
     ) -> Self {
         Process {
@@ -107,6 +124,7 @@ impl Process {
             arriving: Vec::new(),
             waits_to_write: false,
             broken: false,
+            begins,
             farewell: None,
             tether,
             changes: (style == Style::WarmPassive).then(Changes::default),
@@ -125,6 +143,19 @@ impl Process {
 
     pub fn tether(&mut self) -> &mut Tether {
         &mut self.tether
+    }
+
+    /// What it has begun of what it was given. It is believed what it could as well say by answering.
+    pub fn begun(&self) -> Begun {
+        let mut number = [0; 8];
+        let told = self.begins.as_ref().map(|file| file.read_exact_at(&mut number, 0));
+        if !matches!(told, Some(Ok(()))) {
+            return Begun::Any;
+        }
+        let last = u64::from_le_bytes(number);
+        let unbegun = (self.first..).zip(&self.expected).filter(|(number, _)| *number > last);
+        let first = unbegun.filter_map(|(_, expected)| expected.ticket()).next();
+        first.map_or(Begun::Any, Begun::Before)
     }
 
     /// What the program is told when this is dropped.

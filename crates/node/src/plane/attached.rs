@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Weak;
 
-use engine::HostError;
+use engine::{Begun, HostError};
 use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
@@ -201,7 +201,7 @@ impl Plane {
             self.counters.programs_lost += 1;
             tracing::warn!(%group, reason, "the program of this node's replica is gone");
         }
-        let begun = executor.process().is_some();
+        let begun = executor.process().map_or(Begun::Nothing, |process| process.begun());
         let tether = executor.tether().map(|tether| tether.again());
         self.attached.lost.retain(|(other, _)| *other != group);
         self.attached.lost.extend(tether.map(|tether| (group, tether)));

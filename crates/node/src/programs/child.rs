@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use wire::attach::{GROUP_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
+use wire::attach::{BEGINS_VARIABLE, GROUP_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
 use wire::{Duration, Time};
 
 use super::ProgramConfig;
@@ -39,6 +39,7 @@ impl Process {
         config: &ProgramConfig,
         socket: &Path,
         token: &[u8; TOKEN],
+        begins: Option<&Path>,
     ) -> io::Result<Process> {
         let mut command = Command::new(path_of(config));
         command
@@ -49,6 +50,7 @@ impl Process {
             .env(SOCKET_VARIABLE, socket)
             .env(TOKEN_VARIABLE, hex(token))
             .env(GROUP_VARIABLE, &config.group)
+            .envs(begins.map(|path| (BEGINS_VARIABLE, path)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -335,7 +335,8 @@ impl Desk {
             Tether { run: program.run, joined: false, served: false, teller: self.teller.clone() };
         let Guest { stream, input, .. } = guest;
         let id = GroupId::of(&name);
-        let executor = Executor::attached(id, options, stream, input, tether);
+        let begins = program.take_begins();
+        let executor = Executor::attached(id, options, stream, input, (tether, begins));
         self.order(Order::Attach { name, options, executor });
     }
 

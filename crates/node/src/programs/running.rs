@@ -1,9 +1,12 @@
 //! One program at the thread that minds all of them.
 
-use std::path::Path;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
 use engine::ProgramNews;
+use rustix::fs::{MemfdFlags, memfd_create};
 use wire::attach::TOKEN;
 use wire::ordered::Style;
 use wire::{Duration, Time};
@@ -58,6 +61,8 @@ pub(super) struct Running {
     /// The start before that, by which the data plane may still know it.
     before: u64,
     token: Option<[u8; TOKEN]>,
+    /// Where the present start says what it begins, until the data plane has that.
+    begins: Option<File>,
     attached: bool,
     joined: bool,
     last_exit: Option<String>,
@@ -81,6 +86,7 @@ impl Running {
             run: 0,
             before: 0,
             token: None,
+            begins: None,
             attached: false,
             joined: false,
             last_exit: None,
@@ -154,8 +160,11 @@ impl Running {
         self.flow.begin();
         let socket = socket.ok_or("the programs' socket could not be made: the log says why")?;
         let token = token.map_err(|error| format!("no random bytes for its token: {error}"))?;
+        // In memory: a write to a disk's file may wait for its journal. Without it any call may be blamed for the program's death.
+        self.begins = memfd_create("begins", MemfdFlags::CLOEXEC).map(File::from).ok();
+        let begins = self.begins.as_ref().map(path_of);
         let (config, socket) = (self.config.clone(), socket.to_path_buf());
-        let start = move || Process::start(&config, &socket, &token);
+        let start = move || Process::start(&config, &socket, &token, begins.as_deref());
         let (grant, process) = starter.start(self.priority, start);
         if let (Grant::Refused(why), (_, Grant::NotAsked | Grant::InForce)) =
             (&grant, &self.granted)
@@ -186,6 +195,11 @@ impl Running {
             self.token = None;
         }
         right
+    }
+
+    /// Where it says what it begins.
+    pub fn take_begins(&mut self) -> Option<File> {
+        self.begins.take()
     }
 
     /// The data plane has taken it in.
@@ -256,7 +270,7 @@ impl Running {
     }
 
     fn has_ended(&mut self, now: Time, how: String, error: ProgramError) {
-        (self.token, self.attached) = (None, false);
+        (self.token, self.begins, self.attached) = (None, None, false);
         self.last_exit = Some(how);
         if let Some(asked) = self.asked.take() {
             let _ = asked.reply.try_send(Err(error));
@@ -332,4 +346,9 @@ impl Running {
             priority_grant: self.granted.1.clone(),
         }
     }
+}
+
+/// Where another process of the same user finds an open file of this one.
+fn path_of(file: &File) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::HostError;
+use engine::{Begun, HostError};
 use wire::client::Request;
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
@@ -288,8 +288,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// The program of a replica dies, and is started again. `begun`: it had come.
-    pub(super) fn fall(&mut self, node: usize, group: GroupId, begun: bool) -> Verdict {
+    /// The program of a replica dies, and is started again. `came`: it was there.
+    pub(super) fn fall(&mut self, node: usize, group: GroupId, came: bool) -> Verdict {
         let (now, me) = (self.fabric.local(node), self.fabric.member(node));
         let at = self.fabric.now();
         self.fabric.trace.say(at, || format!("FAULT the program of {group} at {me} dies"));
@@ -297,7 +297,8 @@ impl Cluster {
         if self.options.disks.is_some() {
             self.undisturbed = self.undisturbed.max(at + STORED);
         }
-        self.executors[node].remove(&group);
+        let executor = self.executors[node].remove(&group).filter(|_| came);
+        let begun = executor.map_or(Begun::Nothing, |executor| executor.begun());
         self.watch.promise.unhosted(group, me);
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
         process.service_lost(now, group, begun);

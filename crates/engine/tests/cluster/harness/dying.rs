@@ -1,6 +1,6 @@
 //! Programs that serve replicas, and die.
 
-use steadfast_engine::Output;
+use steadfast_engine::{Begun, Output};
 use wire::GroupId;
 use wire::ordered::GroupOptions;
 
@@ -22,7 +22,7 @@ impl<O: Base> Cluster<O> {
         for id in nodes {
             let node = self.nodes.get_mut(id).unwrap();
             node.logs.remove(&group);
-            node.stack.service_lost(now, group, true);
+            node.stack.service_lost(now, group, Begun::Any);
         }
         nodes.iter().for_each(|id| self.drain(*id));
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use steadfast_engine::{
-    Applied, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
+    Applied, Begun, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
 use wire::{Duration, GroupId, MethodId};
 
@@ -18,6 +18,9 @@ pub const WHO: &str = "who";
 /// The arguments of a call that ends the program that executes it, and of one that ends the node.
 const DIE: &[u8] = b"die";
 const CRASH: &[u8] = b"crash";
+
+/// At nodes 1 and 2 the program is gone before it has read it.
+const UNREAD: &[u8] = b"unread";
 
 impl<O: Base> Cluster<O> {
     pub(super) fn run(&mut self, id: u32, group: GroupId, command: Command) {
@@ -65,7 +68,11 @@ impl<O: Base> Cluster<O> {
             Command::Execute { ref body, .. } if body.starts_with(DIE) => {
                 node.executions += 1;
                 node.logs.remove(&group);
-                return node.stack.service_lost(now, group, true);
+                return node.stack.service_lost(now, group, Begun::Any);
+            }
+            Command::Execute { ticket, ref body, .. } if body.starts_with(UNREAD) && id < 3 => {
+                node.logs.remove(&group);
+                return node.stack.service_lost(now, group, Begun::Before(ticket));
             }
             Command::Execute { ref body, .. } if body.starts_with(CRASH) => {
                 node.executions += 1;
