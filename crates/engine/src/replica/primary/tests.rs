@@ -336,7 +336,7 @@ fn what_a_service_may_have_died_of_is_executed_alone_and_nobody_executes_what_tw
     let mut primary = Seat::primary();
     primary.act(|replica, effects| replica.member_died(member(2), died(&[1, 2, 3]), effects));
     primary.calls(1..=4);
-    assert_eq!(primary.replica.reach().ahead, [(CLIENT, 1)]);
+    assert_eq!(primary.replica.reach(crate::api::Begun::Any).ahead, [(CLIENT, 1)]);
     let run = |effect: &Effect| matches!(effect, Effect::Run(Command::Execute { .. }));
     assert_eq!(primary.effects.iter().filter(|effect| run(effect)).count(), 1);
     assert_eq!(primary.serve(), 4);
