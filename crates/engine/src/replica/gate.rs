@@ -73,7 +73,7 @@ impl Replica {
             };
             if self.lead.poisoned.contains_key(&number) {
                 let turn = self.tasks.front().map(|(ticket, _)| *ticket);
-                if turn.is_none() || turn != ticket_of(command) {
+                if turn.is_none() || turn != command.ticket() {
                     return; // what comes before it is answered first
                 }
                 self.answer_poisoned(number, effects);
@@ -133,7 +133,7 @@ impl Replica {
 
     /// The first command that the service has not answered is kept back here.
     pub(super) fn is_gated(&self, ticket: Ticket) -> bool {
-        self.gate.front().is_some_and(|gated| ticket_of(&gated.command) == Some(ticket))
+        self.gate.front().is_some_and(|gated| gated.command.ticket() == Some(ticket))
     }
 
     /// The history has one more call, which the service here has executed: the order is told, where others wait for that.
@@ -413,17 +413,6 @@ impl Replica {
             _ => 0,
         });
         calls.sum()
-    }
-}
-
-fn ticket_of(command: &Command) -> Option<Ticket> {
-    match command {
-        Command::Execute { ticket, .. }
-        | Command::Snapshot { ticket }
-        | Command::Restore { ticket, .. }
-        | Command::Change { ticket }
-        | Command::Apply { ticket, .. } => Some(*ticket),
-        Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop => None,
     }
 }
 

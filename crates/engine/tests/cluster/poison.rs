@@ -140,7 +140,7 @@ fn what_waits_behind_a_poisonous_request_is_executed() {
     }
 }
 
-/// Whoever kills all programs at once makes no call a poisonous one: two of them had been given it, and had not begun it.
+/// An operator who kills all programs at once makes no call a poisonous one: two were given it, and had not begun it.
 #[test]
 fn what_was_given_to_programs_that_were_dead_already_is_executed() {
     for style in EXECUTED_BY_ALL.into_iter().chain([Style::WarmPassive]) {
