@@ -53,6 +53,14 @@ class Replica:
         self.methods = {method_id(name): name for name in ("add", "get")}
         self.service = Counter()
         self.arriving = b""
+        # Its node spares what a replica that dies had not begun.
+        begins = os.environ.get("STEADFAST_BEGINS")
+        self.begins = os.open(begins, os.O_WRONLY) if begins else None
+        self.begin(0)
+
+    def begin(self, number):
+        if self.begins is not None:
+            os.pwrite(self.begins, struct.pack("<Q", number), 0)
 
     def send(self, kind, body):
         self.stream.sendall(struct.pack("<IB3x", len(body), kind) + body)
@@ -113,6 +121,8 @@ class Replica:
     def serve(self):
         while True:
             kind, body = self.receive()
+            if kind in (EXECUTE, SNAPSHOT, RESTORE):
+                self.begin(struct.unpack_from("<Q", body)[0])
             if kind == EXECUTE:
                 self.execute(body)
             elif kind == SNAPSHOT:

@@ -7,6 +7,9 @@
 //! to `ring::Links`. By every link, because a connection over a network that is cut tells nothing,
 //! least of all that the process behind it dies.
 //!
+//! Hosts tell of refused datagrams seldom, once a second for each other host. So the connection is dialled
+//! anew with each probe, and its refusal proves as much, unless a datagram has come from the node since.
+//!
 //! One without the other proves nothing: whoever can send a packet can forge a refusal (ICMP has no
 //! secret), but to end an established connection he must guess or read its sequence numbers, and
 //! whoever could make a node lose a connection cannot close its port. So a refusal is believed
@@ -16,6 +19,7 @@
 //! made it asks the port, hears no refusal, and connects again. Strangers' connections are kept
 //! apart, and never push out a node's.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -36,6 +40,8 @@ pub(crate) struct Liveness {
     /// All links of the first peer, then all of the second, ...
     watched: Vec<Watched>,
     links: usize,
+    /// Peers, by link, that have refused connections and are to be believed.
+    denied: VecDeque<(usize, usize)>,
 }
 
 impl Liveness {
@@ -57,6 +63,7 @@ impl Liveness {
             watchers: Watchers::listen(mine, addresses().map(|(_, address)| address.ip()))?,
             watched: addresses().enumerate().zip(from).map(watched).collect(),
             links: mine.len(),
+            denied: VecDeque::new(),
         })
     }
 
@@ -107,10 +114,19 @@ impl Liveness {
     /// Dials what is due, and says which nodes to probe now.
     pub fn handle_timeout(&mut self, now: Time, poller: &Poller, mut probe: impl FnMut(NodeId)) {
         self.watchers.handle_timeout(now, poller);
-        for watched in &mut self.watched {
-            if watched.handle_timeout(now, poller) {
+        for (index, watched) in self.watched.iter_mut().enumerate() {
+            let due = watched.handle_timeout(now, poller);
+            if due.probe {
                 probe(watched.id);
             }
+            if due.denied {
+                self.denied.push_back((index / self.links, index % self.links));
+            }
         }
+    }
+
+    /// The next peer that has refused a connection on this link, and is to be believed.
+    pub fn take_denied(&mut self) -> Option<(usize, usize)> {
+        self.denied.pop_front()
     }
 }

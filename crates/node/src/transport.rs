@@ -254,6 +254,9 @@ impl Transport {
         counters: &mut Counters,
         liveness: &mut Liveness,
     ) -> Option<NodeId> {
+        while let Some((peer, link)) = liveness.take_denied() {
+            self.handle_refused(peer, link, now);
+        }
         for link in 0..self.udp.len() {
             while let Some(peer) = self.udp[link].take_refused() {
                 if liveness.believes_refusal(peer, link, now) {

@@ -31,6 +31,13 @@ const PROBE_PAUSES: [Duration; 4] = [
     Duration::from_millis(16),
 ];
 
+/// What a node sent before its connection ended is read within this time.
+const LAST_WORDS: Duration = Duration::from_micros(200);
+
+/// A node that has been silent for so long since its connection ended, and refuses the next one, is dead: a firewall that refuses
+/// connections lets its datagrams pass.
+const SILENCE: Duration = Duration::from_millis(1);
+
 /// A refusal waits this long for the end of the connection, which may be read just after it.
 pub(super) const REFUSAL_LASTS: Duration = Duration::from_millis(20);
 
@@ -46,6 +53,8 @@ pub(super) struct Watched {
     established: bool,
     /// The last connection has ended, or could not be made, and none has been established since.
     ended: bool,
+    /// When it ended, if there was one and nothing has come from the node since.
+    bereft: Option<Time>,
     /// When its port refused a datagram and that was not believed.
     refused: Option<Time>,
     /// It ran after it was dialled last: if nobody answers the next time, it has died in between.
@@ -55,6 +64,15 @@ pub(super) struct Watched {
     dial_at: Time,
     /// The next probe's place in the list of pauses, and when it is due.
     probe: Option<(usize, Time)>,
+}
+
+/// What is due.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Due {
+    /// It is to be probed now.
+    pub probe: bool,
+    /// It has refused the connection, and that is to be believed.
+    pub denied: bool,
 }
 
 impl Watched {
@@ -74,6 +92,7 @@ impl Watched {
             connection: None,
             established: false,
             ended: false,
+            bereft: None,
             refused: None,
             heard: false,
             dialled: None,
@@ -94,20 +113,23 @@ impl Watched {
         self.ended
     }
 
-    /// The connection is established, or has ended. True if a refusal of just before is to be
-    /// believed now.
+    /// The connection is established, or has ended. True if a refusal is to be believed now: of a datagram just before, or of this
+    /// connection.
     pub fn handle_ready(&mut self, flags: EventFlags, now: Time, poller: &Poller) -> bool {
         let Some(connection) = &mut self.connection else { return false };
         let ended = flags.intersects(EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP)
             || flags.contains(EventFlags::IN) && !is_silent(connection)
             || !self.established && is_connected_to_itself(connection);
         if ended {
+            let error = connection.take_error().ok().flatten();
+            let denied =
+                !self.established && error.is_some_and(|error| self.is_denied(now, &error));
             self.lose(now);
-            return self.refused.is_some_and(|at| now.since(at) <= REFUSAL_LASTS);
+            return denied || self.refused.is_some_and(|at| now.since(at) <= REFUSAL_LASTS);
         }
         if !self.established {
             self.established = true;
-            (self.ended, self.refused) = (false, None);
+            (self.ended, self.bereft, self.refused) = (false, None, None);
             self.heard = false;
             let flags = EventFlags::IN | EventFlags::RDHUP;
             if poller.modify(&*connection, self.source, flags).is_err() {
@@ -123,6 +145,8 @@ impl Watched {
             return;
         }
         self.heard = true;
+        // What it sent before its end may be read after that.
+        self.bereft = self.bereft.filter(|ended| now.since(*ended) <= LAST_WORDS);
         if self.dialled.is_some_and(|dialled| now.since(dialled) > DIAL_WITHIN) {
             self.connection = None;
         }
@@ -138,21 +162,32 @@ impl Watched {
         self.probe.map_or(dial, |(_, probe)| probe.min(dial))
     }
 
-    /// Dials if that is due. True if it is to be probed now.
-    pub fn handle_timeout(&mut self, now: Time, poller: &Poller) -> bool {
+    /// Dials if that is due, and with each probe.
+    pub fn handle_timeout(&mut self, now: Time, poller: &Poller) -> Due {
         let due = self.probe.filter(|(_, due)| *due <= now);
         if let Some((step, _)) = due {
             self.probe = PROBE_PAUSES.get(step).map(|&pause| (step + 1, now + pause));
         }
-        if self.connection.is_none() && self.dial_at <= now {
+        let mut denied = false;
+        if self.connection.is_none() && (self.dial_at <= now || due.is_some()) {
             self.dialled = Some(now);
             self.dial_at = now + REDIAL;
-            self.connection = self.dial(poller).ok();
-            if self.connection.is_none() {
-                self.lose(now);
+            match self.dial(poller) {
+                Ok(connection) => self.connection = Some(connection),
+                Err(error) => {
+                    denied = self.is_denied(now, &error);
+                    self.lose(now);
+                }
             }
         }
-        due.is_some()
+        Due { probe: due.is_some(), denied }
+    }
+
+    /// Its host says that nobody is there any more to connect to. Hosts say so of each connection, but of datagrams once a second
+    /// (`icmp(7)`, `icmp_ratelimit`): a node that is killed soon after another time is found by this.
+    fn is_denied(&self, now: Time, error: &io::Error) -> bool {
+        let silent = self.bereft.is_some_and(|ended| now.since(ended) > SILENCE);
+        silent && error.kind() == io::ErrorKind::ConnectionRefused
     }
 
     /// Begins to connect. What becomes of it, epoll tells.
@@ -177,6 +212,9 @@ impl Watched {
         self.connection = None;
         if self.established || self.heard {
             self.probe = Some((0, now));
+        }
+        if self.established {
+            self.bereft = Some(now);
         }
         self.established = false;
         self.ended = true;
@@ -231,16 +269,21 @@ mod tests {
 
     /// Waits for what happens to the connection, and handles it.
     fn step(watched: &mut Watched, poller: &Poller) -> bool {
+        step_at(None, watched, poller)
+    }
+
+    /// The same, at a time; now if it is not said.
+    fn step_at(at: Option<Time>, watched: &mut Watched, poller: &Poller) -> bool {
         let mut ready = Vec::new();
         let now = monotonic();
         poller.wait(now, now + Duration::from_secs(10), &mut ready).unwrap();
         let (source, flags) = ready[0];
         assert_eq!(source, Source::Watched(0), "something happened to the connection");
-        watched.handle_ready(flags, monotonic(), poller)
+        watched.handle_ready(flags, at.unwrap_or_else(monotonic), poller)
     }
 
     fn connect(watched: &mut Watched, poller: &Poller) {
-        assert!(!watched.handle_timeout(monotonic(), poller), "nobody is to be probed");
+        assert_eq!(watched.handle_timeout(monotonic(), poller), Due::default());
         assert!(!step(watched, poller));
         assert!(watched.established);
     }
@@ -257,9 +300,31 @@ mod tests {
         assert!(step(&mut watched, &poller), "now both say so");
         assert!(watched.believes_refusal(monotonic()));
         // It is back.
-        assert!(watched.handle_timeout(monotonic() + REDIAL, &poller), "probed, too");
+        assert!(watched.handle_timeout(monotonic() + REDIAL, &poller).probe, "probed, too");
         assert!(!step(&mut watched, &poller));
         assert!(!watched.believes_refusal(monotonic()));
+    }
+
+    /// Its host may say nothing of the datagrams that its port refuses.
+    #[test]
+    fn who_ends_and_refuses_the_next_connection_is_dead() {
+        for speaks in [false, true] {
+            let (peer, address) = listener();
+            let (mut watched, poller) = watching(address);
+            connect(&mut watched, &poller);
+            drop(peer.accept().unwrap());
+            drop(peer);
+            assert!(!step(&mut watched, &poller), "a connection alone may be ended by anybody");
+            let ended = watched.bereft.expect("it was connected");
+            if speaks {
+                watched.hear(ended + SILENCE);
+            }
+            let later = ended + SILENCE + SILENCE;
+            let due = watched.handle_timeout(later, &poller);
+            let dialled = watched.connection.is_some();
+            let denied = due.denied || dialled && step_at(Some(later), &mut watched, &poller);
+            assert_eq!((due.probe, denied), (true, !speaks));
+        }
     }
 
     #[test]
