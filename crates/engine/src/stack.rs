@@ -486,7 +486,12 @@ impl<O: Ordering> Stack<O> {
             let moves = self.moves.contains_key(&(id, Motive::Going));
             group.replica(self.me).is_some() && (!stays || moves)
         });
-        let done = !self.membership.is_active() || (!in_a_group && !self.callers.any_under_way());
+        // While it is not known yet whether groups act, this node may have what nobody else has (simulator world `poison`, seed 688).
+        let done = match self.membership.quorate() {
+            None => false,
+            Some(false) => true,
+            Some(true) => !in_a_group && !self.callers.any_under_way(),
+        };
         if self.left || !(done || now >= patience_ends) {
             return false;
         }

@@ -313,7 +313,9 @@ impl Cluster {
         }
         if broken {
             own.store = None;
-            self.watch.served.leaves(self.fabric.member(node));
+            let member = self.fabric.member(node);
+            self.watch.served.leaves(member);
+            self.watch.promise.leaves(member);
         }
         Ok(any)
     }
