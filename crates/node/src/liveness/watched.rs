@@ -66,7 +66,7 @@ pub(super) struct Watched {
     probe: Option<(usize, Time)>,
 }
 
-/// What is due.
+/// Things that are due.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
     /// It is to be probed now.
