@@ -54,7 +54,7 @@ pub(super) struct Watched {
     /// The last connection has ended, or could not be made, and none has been established since.
     ended: bool,
     /// When it ended, if there was one and nothing has come from the node since.
-    bereft: Option<Time>,
+    silent_since: Option<Time>,
     /// When its port refused a datagram and that was not believed.
     refused: Option<Time>,
     /// It ran after it was dialled last: if nobody answers the next time, it has died in between.
@@ -92,7 +92,7 @@ impl Watched {
             connection: None,
             established: false,
             ended: false,
-            bereft: None,
+            silent_since: None,
             refused: None,
             heard: false,
             dialled: None,
@@ -129,7 +129,7 @@ impl Watched {
         }
         if !self.established {
             self.established = true;
-            (self.ended, self.bereft, self.refused) = (false, None, None);
+            (self.ended, self.silent_since, self.refused) = (false, None, None);
             self.heard = false;
             let flags = EventFlags::IN | EventFlags::RDHUP;
             if poller.modify(&*connection, self.source, flags).is_err() {
@@ -146,7 +146,7 @@ impl Watched {
         }
         self.heard = true;
         // What it sent before its end may be read after that.
-        self.bereft = self.bereft.filter(|ended| now.since(*ended) <= LAST_WORDS);
+        self.silent_since = self.silent_since.filter(|ended| now.since(*ended) <= LAST_WORDS);
         if self.dialled.is_some_and(|dialled| now.since(dialled) > DIAL_WITHIN) {
             self.connection = None;
         }
@@ -186,7 +186,7 @@ impl Watched {
     /// Its host says that nobody is there any more to connect to. Hosts say so of each connection, but of datagrams once a second
     /// (`icmp(7)`, `icmp_ratelimit`): a node that is killed soon after another time is found by this.
     fn is_denied(&self, now: Time, error: &io::Error) -> bool {
-        let silent = self.bereft.is_some_and(|ended| now.since(ended) > SILENCE);
+        let silent = self.silent_since.is_some_and(|ended| now.since(ended) > SILENCE);
         silent && error.kind() == io::ErrorKind::ConnectionRefused
     }
 
@@ -214,7 +214,7 @@ impl Watched {
             self.probe = Some((0, now));
         }
         if self.established {
-            self.bereft = Some(now);
+            self.silent_since = Some(now);
         }
         self.established = false;
         self.ended = true;
@@ -307,7 +307,7 @@ mod tests {
 
     /// Its host may say nothing of the datagrams that its port refuses.
     #[test]
-    fn who_ends_and_refuses_the_next_connection_is_dead() {
+    fn a_node_that_ends_and_refuses_the_next_connection_is_dead() {
         for speaks in [false, true] {
             let (peer, address) = listener();
             let (mut watched, poller) = watching(address);
@@ -315,7 +315,7 @@ mod tests {
             drop(peer.accept().unwrap());
             drop(peer);
             assert!(!step(&mut watched, &poller), "a connection alone may be ended by anybody");
-            let ended = watched.bereft.expect("it was connected");
+            let ended = watched.silent_since.expect("it was connected");
             if speaks {
                 watched.hear(ended + SILENCE);
             }

@@ -132,7 +132,7 @@ impl Plane {
                 self.stack.unhost(now, group);
                 any = true;
             }
-            if self.stack.has_left(group) && self.waits_in_vain(group) {
+            if self.stack.has_left(group) && self.waits_for_a_stopped_program(group) {
                 self.stack.abandon(now, group);
             }
             if self.stack.is_hosting(group) {
@@ -145,7 +145,7 @@ impl Plane {
     }
 
     /// A replica without a program became primary on its way out: nobody starts a program that is stopped.
-    fn waits_in_vain(&mut self, group: GroupId) -> bool {
+    fn waits_for_a_stopped_program(&mut self, group: GroupId) -> bool {
         self.executors.get(&group).is_some_and(|it| it.leaving) && self.wants(group)
     }
 
