@@ -25,6 +25,10 @@ impl Replica {
         let outcome = fitting(outcome);
         self.sessions.finish(place, client, number, outcome.clone());
         self.count(client, number, effects);
+        // A vote may be what it waits for besides.
+        if let Some(sequence) = self.lead.caution(self.executed) {
+            effects.push(Effect::Settled { client, number, sequence });
+        }
         if self.vote(client, number, &outcome, effects) {
             self.answer_executed((client, number, asked), outcome, effects);
         }

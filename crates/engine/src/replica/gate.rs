@@ -167,9 +167,6 @@ impl Replica {
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
-        if let Some(sequence) = self.lead.caution(self.executed) {
-            effects.push(Effect::Settled { client, number: call, sequence });
-        }
         if self.lead.tries(self.executed) && !self.planted.is(Bug::AnswerTrialEarly) {
             let number = self.executed;
             self.withheld = Some(Withheld { number, client, call, asked, outcome });

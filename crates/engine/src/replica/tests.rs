@@ -6,7 +6,7 @@ use crate::tally::Verdict;
 use alloc::vec;
 use wire::limits::MAX_WAITING;
 use wire::ordered::{
-    Change, KeptReply, NestedEnd, Ordered, Place, PrimaryChunk, Progress, Told, Update,
+    Change, KeptReply, NestedEnd, Ordered, Place, Poisoned, PrimaryChunk, Progress, Told, Update,
     UpdateEntry, UpdateHead,
 };
 use wire::{Duration, Incarnation, Member, MethodId, NodeId};
@@ -310,6 +310,26 @@ fn what_is_executed_behind_a_call_waits_for_its_end_too() {
     }
     let waits = |effect: &&Effect| matches!(effect, Effect::Settled { sequence: 9, .. });
     assert_eq!(effects.iter().filter(waits).count(), 3, "{effects:?}");
+}
+
+/// The simulator's seed 148 of the world of poison: the refusal was answered when its request was held and not its verdict, which a
+/// restart then lost.
+#[test]
+fn a_poisoned_call_is_answered_when_its_verdict_is_held_in_every_style() {
+    for style in [Style::SemiActive, Style::Active, Style::Voting] {
+        let mut replica = Replica::new(GroupId(1), style, false, Planted::default());
+        let mut effects = Vec::new();
+        let [me, leader] =
+            [1, 2].map(|node| Member { node: NodeId(node), incarnation: Incarnation(1) });
+        replica.led_by(me, &[leader, me], &mut effects);
+        replica.begin(&mut effects);
+        replica.deliver(Time::ZERO, request(1), false, &mut effects);
+        effects.clear();
+        let poisoned = Poisoned { group: GroupId(1), number: 1, nodes: vec![NodeId(2); 2] };
+        replica.condemn(poisoned, false, 9, &mut effects);
+        let waits = |effect: &Effect| matches!(effect, Effect::Settled { sequence: 9, .. });
+        assert!(effects.iter().any(waits), "{style:?}: {effects:?}");
+    }
 }
 
 #[test]
