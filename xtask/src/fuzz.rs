@@ -1,10 +1,13 @@
-//! `cargo xtask fuzz`: libFuzzer on every target of `crates/fuzz`, one after the other.
+//! `cargo xtask fuzz`: libFuzzer on every target of `proof/fuzz`, one after the other.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// The wrappers for libFuzzer, and what it has learnt.
+const FOLDER: &str = "proof/libfuzzer";
 
 /// How a target ended.
 enum Ended {
@@ -27,7 +30,7 @@ pub fn run(root: &Path, seconds: u64, named: &[String]) -> Result<bool, String> 
     if !has("cargo", &["fuzz", "--version"]) {
         return Err("cargo-fuzz is not installed: cargo install cargo-fuzz --locked".into());
     }
-    let all = targets(root).map_err(|error| format!("fuzz/fuzz_targets: {error}"))?;
+    let all = targets(root).map_err(|error| format!("{FOLDER}/fuzz_targets: {error}"))?;
     if let Some(unknown) = named.iter().find(|name| !all.contains(name)) {
         return Err(format!("{unknown} is no target; there are {}", all.join(", ")));
     }
@@ -48,8 +51,8 @@ pub fn run(root: &Path, seconds: u64, named: &[String]) -> Result<bool, String> 
         summary.push(match ended {
             Ended::Nothing(runs) => format!("{name:10} {runs:>12} inputs in {took} s, nothing found"),
             Ended::Found => format!(
-                "{name:10} FOUND SOMETHING after {took} s: see above; the input is in fuzz/artifacts/{name}, and belongs into \
-                 crates/fuzz/corpus/{name} once it is mended"
+                "{name:10} FOUND SOMETHING after {took} s: see above; the input is in {FOLDER}/artifacts/{name}, and belongs into \
+                 proof/fuzz/corpus/{name} once it is mended"
             ),
         });
     }
@@ -60,7 +63,7 @@ pub fn run(root: &Path, seconds: u64, named: &[String]) -> Result<bool, String> 
 
 fn targets(root: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for file in fs::read_dir(root.join("fuzz/fuzz_targets"))? {
+    for file in fs::read_dir(root.join(FOLDER).join("fuzz_targets"))? {
         let name = file?.file_name().into_string().unwrap_or_default();
         names.extend(name.strip_suffix(".rs").map(String::from));
     }
@@ -71,7 +74,7 @@ fn targets(root: &Path) -> io::Result<Vec<String>> {
 /// One target or all, before any runs, so that a build that fails is not taken for a find.
 fn build(root: &Path, target: Option<&str>) -> Result<(), String> {
     let output = Command::new("cargo")
-        .args(["+nightly", "fuzz", "build", "--fuzz-dir", "fuzz"])
+        .args(["+nightly", "fuzz", "build", "--fuzz-dir", FOLDER])
         .args(target)
         .current_dir(root)
         .stdin(Stdio::null())
@@ -87,12 +90,12 @@ fn build(root: &Path, target: Option<&str>) -> Result<(), String> {
 
 fn one(root: &Path, name: &str, seconds: u64) -> Result<Ended, String> {
     // What it learns goes into the first folder, which is not committed; the second is.
-    let own = root.join("fuzz/corpus").join(name);
+    let own = root.join(FOLDER).join("corpus").join(name);
     fs::create_dir_all(&own).map_err(|error| format!("{}: {error}", own.display()))?;
     let output = Command::new("cargo")
-        .args(["+nightly", "fuzz", "run", "--fuzz-dir", "fuzz", name])
+        .args(["+nightly", "fuzz", "run", "--fuzz-dir", FOLDER, name])
         .arg(&own)
-        .arg(root.join("crates/fuzz/corpus").join(name))
+        .arg(root.join("proof/fuzz/corpus").join(name))
         .args(["--", "-max_len=4096", "-print_final_stats=1", "-timeout=20"])
         .arg(format!("-max_total_time={seconds}"))
         .current_dir(root)

@@ -101,14 +101,14 @@ mod tests {
     fn check(text: &str) -> Vec<String> {
         found(
             links,
-            &[("docs/a.md", text), ("docs/b.md", "# One word\n"), ("crates/wire/src/lib.rs", "")],
+            &[("docs/a.md", text), ("docs/b.md", "# One word\n"), ("core/wire/src/lib.rs", "")],
         )
     }
 
     #[test]
     fn links_that_lead_somewhere_are_accepted() {
         for text in [
-            "see [b](b.md), [wire](../crates/wire/src/lib.rs) and [folder](../crates/)",
+            "see [b](b.md), [wire](../core/wire/src/lib.rs) and [folder](../core/)",
             "[b]: b.md",
             "[heading](b.md#one-word)",
             "[web](https://example.org/x)",
@@ -125,7 +125,7 @@ mod tests {
         for (text, expected) in [
             ("[x](c.md)", "c.md does not exist"),
             ("[`x`](c.md)", "c.md does not exist"),
-            ("[x]: ../crates/wires", "../crates/wires does not exist"),
+            ("[x]: ../core/wires", "../core/wires does not exist"),
             ("[x](b.md#two-words)", "no such heading"),
             ("[x](../../elsewhere.md)", "out of the project"),
         ] {

@@ -6,9 +6,9 @@ use super::{Finding, Tree};
 
 /// The modules with tables, and the enum whose variants they list.
 const TABLES: &[(&str, &str)] = &[
-    ("crates/wire/src/ring.rs", "Message"),
-    ("crates/wire/src/ordered.rs", "Ordered"),
-    ("crates/wire/src/client.rs", "Frame"),
+    ("core/wire/src/ring.rs", "Message"),
+    ("core/wire/src/ordered.rs", "Ordered"),
+    ("core/wire/src/client.rs", "Frame"),
 ];
 
 pub fn tables(tree: &Tree) -> Vec<Finding> {
@@ -76,7 +76,7 @@ mod tests {
              pub enum Ordered {{\n    /// A call.\n    Request(Request),\n    Synced(Synced),\n}}\n\
              fn decode() {{ match kind {{ {decode} }} }}"
         );
-        found(tables, &[("crates/wire/src/ordered.rs", &text)])
+        found(tables, &[("core/wire/src/ordered.rs", &text)])
     }
 
     const DECODE: &str = "1 => Ordered::Request(a), 7 => Ordered::Synced(b)";

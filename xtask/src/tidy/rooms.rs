@@ -1,4 +1,4 @@
-//! The rooms of the engine: the modules of `crates/engine/src`. Each sees only those below it; only
+//! The rooms of the engine: the modules of `core/engine/src`. Each sees only those below it; only
 //! `stack` sees all.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::source::{Source, is_word, line_of, places};
 use super::{Finding, Tree};
 
-const ENGINE: &str = "crates/engine/src/";
+const ENGINE: &str = "core/engine/src/";
 
 /// From the ground up. Rooms on one floor do not see each other.
 const FLOORS: &[&[&str]] = &[
@@ -113,10 +113,10 @@ mod tests {
     use crate::tidy::tree::found;
 
     const LIB: (&str, &str) =
-        ("crates/engine/src/lib.rs", "pub use api::{Config, Output};\npub use stack::Stack;\n");
+        ("core/engine/src/lib.rs", "pub use api::{Config, Output};\npub use stack::Stack;\n");
 
     fn in_room(room: &str, text: &str) -> Vec<String> {
-        found(directions, &[LIB, (&format!("crates/engine/src/{room}.rs"), text)])
+        found(directions, &[LIB, (&format!("core/engine/src/{room}.rs"), text)])
     }
 
     #[test]

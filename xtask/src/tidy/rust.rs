@@ -9,44 +9,51 @@ const MAX_LINES: usize = 600;
 const LONG_LINES: usize = 400;
 
 /// Crates that can neither read a clock nor open a socket, because there is none to be had.
-const NO_STD: &[&str] =
-    &["crates/wire", "crates/ring", "crates/engine", "crates/seal", "crates/store"];
+const NO_STD: &[&str] = &[
+    "core/engine",
+    "core/manager",
+    "core/registry",
+    "core/ring",
+    "core/seal",
+    "core/store",
+    "core/wire",
+];
 
 /// Where the outside world is met.
-const PORCH: &[&str] = &["crates/client/", "crates/lab/", "crates/node/", "crates/steadfast/"];
+const PORCH: &[&str] = &["cli/", "io/", "proof/lab/", "steadfast/"];
 
 /// Files that run the same way whenever and wherever they run: no clock, no order by hash.
 const PURE: &[&str] = &[
-    "crates/client/src/attempts",
-    "crates/client/src/links",
-    "crates/client/src/output",
-    "crates/client/src/session",
-    "crates/client/src/targets",
-    "crates/engine/",
-    "crates/ring/",
-    "crates/seal/src/",
-    "crates/sim/",
-    "crates/store/",
-    "crates/wire/",
+    "io/client/src/attempts",
+    "io/client/src/links",
+    "io/client/src/output",
+    "io/client/src/session",
+    "io/client/src/targets",
+    "core/engine/",
+    "core/ring/",
+    "core/seal/src/",
+    "proof/sim/",
+    "core/store/",
+    "core/wire/",
 ];
 
 /// Single files outside the porch that look at the clock, with the reason.
 const CLOCK_READERS: &[(&str, &str)] = &[
-    ("crates/history/benches/checker.rs", "measures"),
-    ("crates/seal/benches/seal.rs", "measures"),
-    ("crates/sim/src/campaign.rs", "tells how long all runs took; none of them sees it"),
+    ("proof/history/benches/checker.rs", "measures"),
+    ("core/seal/benches/seal.rs", "measures"),
+    ("proof/sim/src/campaign.rs", "tells how long all runs took; none of them sees it"),
     ("xtask/src/fuzz.rs", "tells how long a target ran"),
 ];
 
 /// Among them, those that look things up in hash maps and drive nothing: checkers read the event
 /// stream of a run and say yes or no.
-const LOOKUPS_ONLY: &[&str] = &["crates/sim/src/check/", "crates/sim/src/watch.rs"];
+const LOOKUPS_ONLY: &[&str] = &["proof/sim/src/check/", "proof/sim/src/watch.rs"];
 
 /// Files with unsafe code, and what for. The soundness reason stands beside the code.
 const UNSAFE_FILES: &[(&str, &str)] = &[
-    ("crates/lab/src/allocator.rs", "an allocator that counts, for the lab's program alone"),
-    ("crates/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
-    ("crates/steadfast/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
+    ("proof/lab/src/allocator.rs", "an allocator that counts, for the lab's program alone"),
+    ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
+    ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
 ];
 
 fn within(path: &str, places: &[&str]) -> bool {
@@ -131,7 +138,7 @@ pub fn random_order(tree: &Tree) -> Vec<Finding> {
 pub fn sleeps(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, source) in sources(tree) {
-        let all = path.contains("/tests/") || path.starts_with("crates/sim/");
+        let all = path.contains("/tests/") || path.starts_with("proof/sim/");
         let (code, tests) = source.without_tests();
         let searched = if all { &source.code } else { tests };
         let before = if all { 0 } else { code.len() };
@@ -211,30 +218,30 @@ mod tests {
     #[test]
     fn only_the_porch_reads_clocks() {
         let text = "let now = std::time::Instant::now();";
-        assert_eq!(count(clocks, "crates/ring/src/a.rs", text), 1);
-        assert_eq!(count(clocks, "crates/client/src/session.rs", text), 1);
-        assert_eq!(count(clocks, "crates/client/src/task.rs", text), 0);
-        assert_eq!(count(clocks, "crates/node/src/a.rs", text), 0);
-        assert_eq!(count(clocks, "crates/ring/src/a.rs", "// SystemTime is not for us"), 0);
+        assert_eq!(count(clocks, "core/ring/src/a.rs", text), 1);
+        assert_eq!(count(clocks, "io/client/src/session.rs", text), 1);
+        assert_eq!(count(clocks, "io/client/src/task.rs", text), 0);
+        assert_eq!(count(clocks, "io/node/src/a.rs", text), 0);
+        assert_eq!(count(clocks, "core/ring/src/a.rs", "// SystemTime is not for us"), 0);
     }
 
     #[test]
     fn hash_maps_stay_outside() {
         let text = "use std::collections::HashMap;";
-        assert_eq!(count(random_order, "crates/sim/src/a.rs", text), 1);
-        assert_eq!(count(random_order, "crates/sim/src/check/a.rs", text), 0);
-        assert_eq!(count(random_order, "crates/node/src/a.rs", text), 0);
+        assert_eq!(count(random_order, "proof/sim/src/a.rs", text), 1);
+        assert_eq!(count(random_order, "proof/sim/src/check/a.rs", text), 0);
+        assert_eq!(count(random_order, "io/node/src/a.rs", text), 0);
     }
 
     #[test]
     fn sleeping_is_seen_in_tests_and_simulation_only() {
         let text = "fn a() { std::thread::sleep(b); }";
         let in_tests = "fn a() {}\n#[cfg(test)]\nmod tests { fn a() { thread::sleep(b); } }";
-        assert_eq!(count(sleeps, "crates/node/src/a.rs", text), 0);
-        assert_eq!(count(sleeps, "crates/node/tests/a.rs", text), 1);
-        assert_eq!(count(sleeps, "crates/sim/src/a.rs", text), 1);
-        let found = found(sleeps, &[("crates/node/src/a.rs", in_tests)]);
-        assert!(found[0].starts_with("crates/node/src/a.rs:3:"), "{found:?}");
+        assert_eq!(count(sleeps, "io/node/src/a.rs", text), 0);
+        assert_eq!(count(sleeps, "io/node/tests/a.rs", text), 1);
+        assert_eq!(count(sleeps, "proof/sim/src/a.rs", text), 1);
+        let found = found(sleeps, &[("io/node/src/a.rs", in_tests)]);
+        assert!(found[0].starts_with("io/node/src/a.rs:3:"), "{found:?}");
     }
 
     #[test]
@@ -247,7 +254,7 @@ mod tests {
 
     #[test]
     fn unsafe_code_is_listed() {
-        assert_eq!(count(unsafety, "crates/node/src/a.rs", "unsafe { a() }"), 1);
-        assert_eq!(count(unsafety, "crates/node/src/a.rs", "#![forbid(unsafe_code)]"), 0);
+        assert_eq!(count(unsafety, "io/node/src/a.rs", "unsafe { a() }"), 1);
+        assert_eq!(count(unsafety, "io/node/src/a.rs", "#![forbid(unsafe_code)]"), 0);
     }
 }

@@ -2,6 +2,7 @@
 //! while a client calls.
 
 mod daemon;
+#[path = "../../steadfast/tests/stops/mod.rs"]
 mod stops;
 
 use std::net::SocketAddr;

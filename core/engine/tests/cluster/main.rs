@@ -1,5 +1,5 @@
 //! Whole nodes in virtual time over a perfect network: one test per promise of
-//! `docs/protocol/group.md`. Faults by the thousand are the simulator's job (`crates/sim`).
+//! `docs/protocol/group.md`. Faults by the thousand are the simulator's job (`proof/sim`).
 
 mod asks;
 mod backups;

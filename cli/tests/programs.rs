@@ -1,8 +1,10 @@
 //! Replicas in processes of their own, as users run them: by the program's commands, under load, in another
 //! language.
 
+#[path = "../../steadfast/tests/cluster/mod.rs"]
 mod cluster;
 mod daemon;
+#[path = "../../steadfast/tests/stops/mod.rs"]
 mod stops;
 
 use std::path::{Path, PathBuf};
@@ -127,7 +129,7 @@ fn a_replica_in_python_serves_and_is_given_the_state() {
         println!("SKIPPED: there is no python3 here");
         return;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/attach/counter.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/attach/counter.py");
     let script = script.to_str().expect("text");
     let rings = steadfast::free_ring_addresses(2);
     let daemons = [1, 2].map(|id| Daemon::plain_member(id, &rings));

@@ -209,7 +209,7 @@ fn deployment(file: File, here: &Path) -> Result<Deployment, Wrong> {
 mod tests {
     use super::*;
 
-    const EXAMPLE: &str = include_str!("../../../../../examples/deploy/service.toml");
+    const EXAMPLE: &str = include_str!("../../../../examples/deploy/service.toml");
 
     #[test]
     fn the_example_says_every_key() {

@@ -17,9 +17,9 @@ use wire::ordered::Place;
 use disk::{Disk, GROUP, NOW, Which, config, open, opened, record, run};
 
 /// As in the corpus of the fuzz target, which another program wrote, from the document.
-const LOG: &[u8] = include_bytes!("../../../fuzz/corpus/store/log");
-const MANIFEST: &[u8] = include_bytes!("../../../fuzz/corpus/store/manifest");
-const SNAPSHOT: &[u8] = include_bytes!("../../../fuzz/corpus/store/snapshot");
+const LOG: &[u8] = include_bytes!("../../../../proof/fuzz/corpus/store/log");
+const MANIFEST: &[u8] = include_bytes!("../../../../proof/fuzz/corpus/store/manifest");
+const SNAPSHOT: &[u8] = include_bytes!("../../../../proof/fuzz/corpus/store/snapshot");
 
 #[test]
 fn what_another_program_wrote_from_the_document_is_read() {

@@ -5,9 +5,9 @@ use clap::CommandFactory;
 use super::*;
 
 const DOCUMENTS: [(&str, &str); 3] = [
-    ("README.md", include_str!("../../../README.md")),
-    ("docs/operating.md", include_str!("../../../docs/operating.md")),
-    ("docs/demo.md", include_str!("../../../docs/demo.md")),
+    ("README.md", include_str!("../../README.md")),
+    ("docs/operating.md", include_str!("../../docs/operating.md")),
+    ("docs/demo.md", include_str!("../../docs/demo.md")),
 ];
 
 /// The words of a shell's line up to its first comment, redirection, pipe or end of command; `None`

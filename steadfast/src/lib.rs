@@ -85,7 +85,7 @@
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
 //! | work with bytes instead of types | [`Service`], [`Client::call`], [`Client::read`] |
 //!
-//! The program `steadfast` (feature `program`, on by default) runs nodes as daemons, shows a
+//! The program `steadfast` (package `steadfast-cli`) runs nodes as daemons, shows a
 //! cluster's status, calls methods by hand and has a demonstration: `steadfast demo`.
 
 mod encoding;
