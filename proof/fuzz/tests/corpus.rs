@@ -7,7 +7,7 @@ use std::path::Path;
 use steadfast_fuzz::{ALL, Target};
 use wire::Random;
 
-/// Inputs of each kind.
+/// Inputs of each kind, in each of `FUZZ_ROUNDS` (an environment variable; 1 if there is none).
 const MUTATED: u64 = 2_000;
 const DRAWN: u64 = 1_000;
 
@@ -50,11 +50,12 @@ fn check(name: &str) {
     let corpus = corpus(&target);
     assert!(!corpus.is_empty(), "{name} has no corpus");
     corpus.iter().for_each(|bytes| (target.run)(bytes));
+    let rounds: u64 = std::env::var("FUZZ_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
     let mut random = Random::new(0x5eed);
-    for _ in 0..MUTATED {
+    for _ in 0..rounds * MUTATED {
         (target.run)(&mutated(&mut random, &corpus));
     }
-    for _ in 0..DRAWN {
+    for _ in 0..rounds * DRAWN {
         (target.run)(&drawn(&mut random, 400));
     }
 }

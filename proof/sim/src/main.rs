@@ -1,5 +1,6 @@
 //! The simulator's program: `docs/simulator.md` says how to use it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -39,9 +40,12 @@ struct Arguments {
     /// Plant this mistake (a part of its name) and tell how many seeds find it; with --seed, run that seed with it.
     #[arg(long)]
     bug: Option<String>,
-    /// Plant each mistake in turn.
+    /// Plant each mistake in turn. The seed that found it last is tried first, unless --world or --from says otherwise.
     #[arg(long)]
     bugs: bool,
+    /// With --bugs: write the seeds that found something to this file (proof/sim/planted.txt), for the next time.
+    #[arg(long, value_name = "FILE", requires = "bugs")]
+    record: Option<PathBuf>,
     /// With --seed: only the verdict, not the events.
     #[arg(long)]
     quiet: bool,
@@ -295,8 +299,17 @@ fn plant(arguments: &Arguments) -> bool {
     let many = chosen.len() > 1;
     let mut found = Vec::new();
     let mut missed = 0;
+    let mut record = String::new();
     for (name, plant) in chosen {
-        match plants::find(plant, &campaign) {
+        let drawn = arguments.world.is_some() || arguments.from > 0;
+        let find = match plants::recorded(&name).filter(|_| arguments.bugs && !drawn) {
+            Some(seed) => plants::find_again(plant, &campaign, seed),
+            None => plants::find(plant, &campaign),
+        };
+        if let Some(find) = &find {
+            record += &format!("{name} {}\n", find.seed);
+        }
+        match find {
             Some(find) => {
                 let said = find.violation.to_string();
                 let said = if many { beginning(&said) } else { said };
@@ -315,6 +328,12 @@ fn plant(arguments: &Arguments) -> bool {
     }
     if arguments.json {
         println!("{}", json!({ "bugs": found, "missed": missed }));
+    }
+    if let Some(file) = &arguments.record
+        && let Err(error) = std::fs::write(file, record)
+    {
+        eprintln!("{} cannot be written: {error}", file.display());
+        return false;
     }
     missed == 0
 }

@@ -51,6 +51,15 @@ pub fn named(words: Option<&str>) -> Vec<(String, Plant)> {
     all().into_iter().filter(|(name, _)| name.to_lowercase().contains(&wanted)).collect()
 }
 
+/// Seeds that found mistakes, a line each: `mistake seed`. `steadfast-sim --bugs --record` writes it.
+pub const RECORD: &str = include_str!("../planted.txt");
+
+/// The seed that found this mistake when the record was written.
+pub fn recorded(name: &str) -> Option<u64> {
+    let mut lines = RECORD.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(known, _)| *known == name)?.1.parse().ok()
+}
+
 /// How a mistake was found.
 #[derive(Clone, Debug)]
 pub struct Find {
@@ -60,6 +69,12 @@ pub struct Find {
     pub seed: u64,
     /// What the checker said.
     pub violation: Violation,
+}
+
+/// Runs this seed, then the campaign's, as [`find`] does.
+pub fn find_again(plant: Plant, campaign: &Campaign, seed: u64) -> Option<Find> {
+    let alone = Campaign { first: seed, seeds: 1, jobs: 1, ..*campaign };
+    find(plant, &alone).or_else(|| find(plant, campaign))
 }
 
 /// Runs the campaign's seeds with this mistake planted until a checker objects to it: to a seed of which it has nothing to
