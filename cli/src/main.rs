@@ -60,7 +60,7 @@ Exit codes:
 /// Keeps services answering: replicas on several hosts, clients that go on within milliseconds
 /// when one fails, and no acknowledged request lost or executed twice.
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "steadfast", version, after_help = EXAMPLES, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
