@@ -21,6 +21,7 @@ mod faults;
 mod keys;
 pub mod ordering;
 mod pace;
+mod parts;
 mod quorum;
 mod replica;
 mod session;

@@ -50,7 +50,8 @@ fn check(name: &str) {
     let corpus = corpus(&target);
     assert!(!corpus.is_empty(), "{name} has no corpus");
     corpus.iter().for_each(|bytes| (target.run)(bytes));
-    let rounds: u64 = std::env::var("FUZZ_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
+    let rounds: u64 =
+        std::env::var("FUZZ_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
     let mut random = Random::new(0x5eed);
     for _ in 0..rounds * MUTATED {
         (target.run)(&mutated(&mut random, &corpus));

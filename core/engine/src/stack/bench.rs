@@ -31,7 +31,8 @@ impl<O: Ordering> Stack<O> {
         let (id, ring) = (self.random.next_u64() as u32, self.membership.ring());
         let plan = Plan { id, ring, senders, size, count, warm, span, level, pacing, until };
         plan.check()?;
-        let is_there = |node| self.ordering.members().iter().any(|member| member.node == node);
+        let is_there =
+            |node| self.outbox.ordering.members().iter().any(|member| member.node == node);
         if let Some(missing) = plan.senders.iter().find(|node| !is_there(**node)) {
             return Err(BenchError::NotAMember(*missing));
         }
@@ -56,7 +57,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     pub(super) fn bench_word(&mut self, now: Time, sender: Member, word: Word) {
-        let members = self.membership.is_active().then(|| self.ordering.members());
+        let members = self.membership.is_active().then(|| self.outbox.ordering.members());
         let here = Here { ring: self.membership.ring(), members };
         let mut effects = Vec::new();
         self.bench.word(now, here, sender, word, &mut effects);
@@ -71,14 +72,14 @@ impl<O: Ordering> Stack<O> {
 
     /// Hands in what a benchmark wants sent. True if anything was.
     pub(super) fn pump_bench(&mut self, now: Time) -> bool {
-        self.bench.left(now, self.handed - self.ordering.queued() as u64);
+        self.bench.left(now, self.outbox.handed() - self.outbox.ordering.queued() as u64);
         let mut any = false;
         // What the node has to order for its own sake goes first.
-        while self.unsent.is_empty()
+        while self.outbox.is_clear()
             && let Some((payload, level)) = self.bench.next(now)
             && self.multicast(now, payload, level)
         {
-            self.bench.handed(now, self.handed);
+            self.bench.handed(now, self.outbox.handed());
             any = true;
         }
         let mut effects = Vec::new();
@@ -92,7 +93,7 @@ impl<O: Ordering> Stack<O> {
         for effect in effects {
             match effect {
                 Effect::Order(word) => self.order(now, Ordered::Bench(word)),
-                Effect::Outcome(outcome) => self.outputs.push_back(Output::Bench(outcome)),
+                Effect::Outcome(outcome) => self.outputs.push(Output::Bench(outcome)),
                 Effect::Event(event) => self.event(event),
             }
         }

@@ -41,7 +41,7 @@ impl<O: Ordering> Stack<O> {
         if self.hide(caller, &frame) {
             return;
         }
-        match (frame, self.callers.client(caller)) {
+        match (frame, self.clients.callers.client(caller)) {
             (Frame::Hello(hello), None) => self.hello(caller, hello),
             (Frame::Bind(bind), Some(_)) => self.bind(caller, bind),
             (Frame::Watch(watch), Some(_)) => self.watch(caller, watch),
@@ -54,20 +54,20 @@ impl<O: Ordering> Stack<O> {
             (_, None) => self.dismiss(caller, "the first frame must be Hello"),
             (_, Some(_)) => self.dismiss(caller, "a client sends Bind, Watch and Request only"),
         }
-        self.unsettled = Some(now);
+        self.outputs.crowd(now);
     }
 
     /// A client's connection is gone.
     pub fn handle_disconnect(&mut self, now: Time, caller: Caller) {
-        self.callers.disconnect(caller);
-        self.watches.forget(caller);
+        self.clients.callers.disconnect(caller);
+        self.clients.watches.forget(caller);
         self.settle(now);
     }
 
     fn dismiss(&mut self, caller: Caller, reason: &str) {
         let farewell = Farewell { version: PROTOCOL_VERSION, reason: reason.into() };
-        self.outputs.push_back(Output::Frame { caller, frame: Frame::Farewell(farewell) });
-        self.outputs.push_back(Output::Close { caller });
+        self.outputs.push(Output::Frame { caller, frame: Frame::Farewell(farewell) });
+        self.outputs.push(Output::Close { caller });
     }
 
     fn hello(&mut self, caller: Caller, hello: Hello) {
@@ -79,20 +79,20 @@ impl<O: Ordering> Stack<O> {
             );
             return self.dismiss(caller, &reason);
         }
-        self.callers.welcome(caller, hello.client);
+        self.clients.callers.welcome(caller, hello.client);
         let welcome = Welcome {
             version: PROTOCOL_VERSION,
             node: self.me.node,
-            cluster: self.cluster_name.clone(),
+            cluster: self.clients.cluster().into(),
         };
-        self.outputs.push_back(Output::Frame { caller, frame: Frame::Welcome(welcome) });
+        self.outputs.push(Output::Frame { caller, frame: Frame::Welcome(welcome) });
     }
 
     fn bind(&mut self, caller: Caller, bind: Bind) {
         let id = GroupId::of(&bind.name);
         if !self.may_come(id) {
             self.answer_bind(caller, id);
-        } else if !self.callers.keep_bind(caller, bind.name) {
+        } else if !self.clients.callers.keep_bind(caller, bind.name) {
             self.dismiss(caller, "too many clients wait for the cluster to form: try another node");
         }
     }
@@ -102,14 +102,15 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn may_come(&self, id: GroupId) -> bool {
         let hosted = self.hosted.get(&id);
         let forming = !self.membership.is_active() && !self.membership.is_minority();
-        let hosting = hosted.is_some_and(|hosted| !hosted.leaving && !hosted.refused);
-        let joining = self.membership.is_active() && (hosting || self.joining_until.is_some());
+        let hosting =
+            hosted.is_some_and(|hosted| !hosted.departure.begun && !hosted.admission.refused);
+        let joining = self.membership.is_active() && (hosting || self.progress.awaits_joins());
         self.directory.get(id).is_none() && (forming || joining)
     }
 
     /// Groups that were on their way have come, or never will.
     pub(super) fn reconcile_unknown_groups(&mut self, now: Time) {
-        for call in self.callers.all() {
+        for call in self.clients.callers.all() {
             if self.directory.get(call.0).is_none() {
                 self.route_parked(now, call);
             }
@@ -127,7 +128,7 @@ impl<O: Ordering> Stack<O> {
             None => Some(Targets::default()),
         };
         let frame = Frame::Bound(Bound { group, targets });
-        self.outputs.push_back(Output::Frame { caller, frame });
+        self.outputs.push(Output::Frame { caller, frame });
     }
 
     pub(super) fn targets(&self, group: &Group) -> Targets {
@@ -153,19 +154,19 @@ impl<O: Ordering> Stack<O> {
             );
             return self.refuse(caller, &request, Refusal::TooLarge, reason);
         }
-        self.pace.observe(now, self.answered);
+        self.clients.observe(now);
         let under_way = request.number.saturating_sub(request.unanswered);
         if under_way >= MAX_SESSION_WINDOW {
             let reason = window_exceeded(under_way);
             return self.refuse(caller, &request, Refusal::Window, reason);
         }
-        self.callers.forget_ended(request.group, request.client, request.unanswered);
-        if self.callers.len() >= self.room && self.callers.get(&call).is_none() {
+        self.clients.callers.forget_ended(request.group, request.client, request.unanswered);
+        if self.clients.is_full() && self.clients.callers.get(&call).is_none() {
             let reason = format!(
                 "{} calls wait at this node, the limit: ask again when there is room",
-                self.callers.len()
+                self.clients.callers.len()
             );
-            let outcome = busy(self.pace.retry_after(self.callers.len()), reason);
+            let outcome = busy(self.clients.retry_after(self.clients.callers.len()), reason);
             return self.send_reply(caller, &request, outcome);
         }
         if let Some(outcome) = self.turn_away(now, caller, &request) {
@@ -189,13 +190,13 @@ impl<O: Ordering> Stack<O> {
             order_at,
             outcome,
         };
-        self.callers.insert(call, waiting);
+        self.clients.callers.insert(call, waiting);
         self.route_parked(now, call);
         self.reply_if_ready(call);
     }
 
     fn route_parked(&mut self, now: Time, call: Call) {
-        if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Parked) {
+        if self.clients.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Parked) {
             self.route(now, call);
         }
     }
@@ -224,8 +225,8 @@ impl<O: Ordering> Stack<O> {
             return self.read(now, call);
         }
         let stays = self.is_needed(call.0) || self.is_handing_over(call.0);
-        let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.leaving || stays);
-        let Some(waiting) = self.callers.get(&call) else { return };
+        let hosted = self.hosted.get(&call.0).filter(|hosted| !hosted.departure.begun || stays);
+        let Some(waiting) = self.clients.callers.get(&call) else { return };
         let (chosen_by, reads) = (waiting.request.view, waiting.request.access.reads());
         let own = waiting.caller == OWN;
         let behind = chosen_by < group.view && !waiting.given;
@@ -260,13 +261,13 @@ impl<O: Ordering> Stack<O> {
             // reach the primary. If that is dead a new view comes soon. If it lives, it may have
             // ordered the call; if not, any replica may.
             Entry::Spare => {
-                self.outputs.push_back(Output::Probe(primary.node));
+                self.outputs.push(Output::Probe(primary.node));
                 if let Some(hosted) = hosted {
                     let known = known(hosted);
                     self.serve_as_backup(now, call, known);
                 }
             }
-            Entry::Closed => self.outputs.push_back(Output::Probe(primary.node)),
+            Entry::Closed => self.outputs.push(Output::Probe(primary.node)),
         }
     }
 
@@ -286,7 +287,7 @@ impl<O: Ordering> Stack<O> {
 
     fn serve(&mut self, now: Time, call: Call) {
         if let Some(request) = self.stamped(now, call) {
-            self.callers.set_stage(&call, Stage::Serving);
+            self.clients.callers.set_stage(&call, Stage::Serving);
             self.with_replica(now, call.0, |replica, fx| replica.serve(now, request, fx));
         }
     }
@@ -296,7 +297,7 @@ impl<O: Ordering> Stack<O> {
         let seed = self.random.next_u64();
         let hosted = self.hosted.get(&call.0);
         let proven = hosted.and_then(|hosted| hosted.replica.executed()).unwrap_or(0);
-        let waiting = self.callers.get(&call)?;
+        let waiting = self.clients.callers.get(&call)?;
         let patience = waiting.deadline.since(now).as_micros();
         let request = &waiting.request;
         Some(ordered::Request {
@@ -322,7 +323,7 @@ impl<O: Ordering> Stack<O> {
         let (group, client, number) = call;
         self.event(Event::Copy { group, client, number });
         let known_at = self.known_at(group);
-        self.callers.delivered(&call, known_at);
+        self.clients.callers.delivered(&call, known_at);
         match outcome {
             Some(outcome) => self.answer(call, outcome),
             // Who leads is silent, or the client would not ask here.
@@ -336,8 +337,13 @@ impl<O: Ordering> Stack<O> {
         let group = self.directory.get(call.0);
         let learns = |group: &Group| group.options.style.learns_all(group.standing(self.me));
         if sender == self.me || group.is_some_and(learns) {
-            self.callers.delivered(&call, sequence);
-        } else if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Parked) {
+            self.clients.callers.delivered(&call, sequence);
+        } else if self
+            .clients
+            .callers
+            .get(&call)
+            .is_some_and(|waiting| waiting.stage == Stage::Parked)
+        {
             self.decline(call, Outcome::NotPrimary);
         }
     }
@@ -346,21 +352,21 @@ impl<O: Ordering> Stack<O> {
     /// known here is ordered after a quarter of the client's patience: at once would multiply the
     /// load of a ring that is slow because it has too much to do.
     fn serve_as_backup(&mut self, now: Time, call: Call, known: Option<Option<ServiceOutcome>>) {
-        let Some(waiting) = self.callers.get(&call) else { return };
+        let Some(waiting) = self.clients.callers.get(&call) else { return };
         let (given, deadline) = (waiting.given, waiting.deadline);
         match known {
             Some(outcome) => self.serve_known(now, call, outcome),
             None if given => self.order_call(now, call),
-            None => self.callers.order_later(&call, now + deadline.since(now) / 4),
+            None => self.clients.callers.order_later(&call, now + deadline.since(now) / 4),
         }
     }
 
     /// Calls that nobody else has ordered in time are ordered here.
     pub(super) fn order_due(&mut self, now: Time) {
-        while let Some(call) = self.callers.take_due(now) {
+        while let Some(call) = self.clients.callers.take_due(now) {
             let stays = self.is_needed(call.0);
             let has_state =
-                |hosted: &Hosted| hosted.replica.has_state() && (!hosted.leaving || stays);
+                |hosted: &Hosted| hosted.replica.has_state() && (!hosted.departure.begun || stays);
             let awake = self.directory.get(call.0).is_some_and(|group| group.primary().is_some());
             if self.membership.is_active()
                 && awake
@@ -381,13 +387,13 @@ impl<O: Ordering> Stack<O> {
         let level = if self.holds_alone(call.0) { Level::Agreed } else { Level::Held };
         let ordered = Ordered::Request(request);
         if self.multicast(now, ordered.encode(), level) {
-            self.callers.set_stage(&call, Stage::Ordered);
+            self.clients.callers.set_stage(&call, Stage::Ordered);
         } else {
-            let queued = self.ordering.queued();
+            let queued = self.outbox.ordering.queued();
             let reason = format!(
                 "{queued} messages of this node wait for the ring, the limit: ask again when there is room"
             );
-            let outcome = busy(self.pace.retry_after(queued), reason);
+            let outcome = busy(self.clients.retry_after(queued), reason);
             self.decline(call, outcome);
         }
     }
@@ -397,7 +403,7 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get(&call.0) else { return };
         let Some(log) = hosted.replica.log_size() else { return };
         let requests = usize::try_from(log.requests).unwrap_or(usize::MAX);
-        let retry_after = self.pace.retry_after(requests);
+        let retry_after = self.clients.retry_after(requests);
         let reason = match hosted.replica.launching() {
             Some(waiting) => format!(
                 "the group executes its log to go on in another style, and {waiting} calls wait for that: ask again in a while"
@@ -410,18 +416,18 @@ impl<O: Ordering> Stack<O> {
         };
         // One that was given to the ring before goes on waiting.
         self.decline(call, busy(retry_after, reason));
-        self.callers.order_later(&call, now + retry_after);
+        self.clients.callers.order_later(&call, now + retry_after);
     }
 
     /// A replica here has the outcome of a call.
     pub(super) fn answer(&mut self, call: Call, outcome: ServiceOutcome) {
-        if self.callers.outcome(&call, outcome) {
+        if self.clients.callers.outcome(&call, outcome) {
             self.reply_if_ready(call);
         }
     }
 
     pub(super) fn reply_if_ready(&mut self, call: Call) {
-        let Some(waiting) = self.callers.get(&call) else { return };
+        let Some(waiting) = self.clients.callers.get(&call) else { return };
         let may_leave = match waiting.stage {
             Stage::Parked | Stage::Ordered | Stage::Reading { .. } => false,
             Stage::Asking { .. } | Stage::Placed { .. } => false,
@@ -435,7 +441,8 @@ impl<O: Ordering> Stack<O> {
 
     /// Answers a call that has its outcome.
     pub(super) fn reply(&mut self, call: Call) {
-        let Some(outcome) = self.callers.get(&call).and_then(|waiting| waiting.outcome.clone())
+        let Some(outcome) =
+            self.clients.callers.get(&call).and_then(|waiting| waiting.outcome.clone())
         else {
             return;
         };
@@ -447,7 +454,7 @@ impl<O: Ordering> Stack<O> {
             ServiceOutcome::Refused(refusal, reason) => Outcome::Refused(refusal, reason),
         };
         let (group, client, number) = call;
-        self.answered += 1;
+        self.clients.answer();
         self.faults.replied(group);
         self.event(Event::Replied { group, client, number });
         self.conclude(call, outcome);
@@ -458,14 +465,14 @@ impl<O: Ordering> Stack<O> {
     /// and its client hears nothing and asks elsewhere.
     pub(super) fn decline(&mut self, call: Call, outcome: Outcome) {
         let lies = self.planted.is(Bug::DeclineGiven);
-        if self.callers.get(&call).is_some_and(|waiting| !waiting.given || lies) {
+        if self.clients.callers.get(&call).is_some_and(|waiting| !waiting.given || lies) {
             self.conclude(call, outcome);
         }
     }
 
     /// Ends a call here.
     fn conclude(&mut self, call: Call, outcome: Outcome) {
-        if let Some(waiting) = self.callers.remove(&call) {
+        if let Some(waiting) = self.clients.callers.remove(&call) {
             self.send_reply(waiting.caller, &waiting.request, outcome);
         }
     }
@@ -474,13 +481,13 @@ impl<O: Ordering> Stack<O> {
     /// whom their clients ask meanwhile (simulator seed 579868). What was given to it without a place nobody else has: their clients are told, who would
     /// otherwise wait here for what never comes (seed 376321).
     pub(super) fn lose_calls(&mut self, group: GroupId) {
-        self.callers.of_group(group).into_iter().for_each(|call| self.lose_call(call));
+        self.clients.callers.of_group(group).into_iter().for_each(|call| self.lose_call(call));
     }
 
     /// This node's replica goes on with another program. What the last one was given without a place is in no journal: its clients are told.
     pub(super) fn lose_unplaced(&mut self, group: GroupId) {
-        for call in self.callers.of_group(group) {
-            let lost = self.callers.get(&call).is_some_and(|waiting| {
+        for call in self.clients.callers.of_group(group) {
+            let lost = self.clients.callers.get(&call).is_some_and(|waiting| {
                 let given =
                     matches!(waiting.stage, Stage::Reading { .. } | Stage::Delivered { .. });
                 let reads = given && waiting.request.access.reads();
@@ -493,8 +500,8 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn lose_call(&mut self, call: Call) {
-        match self.callers.get(&call).map(|waiting| &waiting.stage) {
-            Some(Stage::Delivered { .. }) => self.callers.park(&call),
+        match self.clients.callers.get(&call).map(|waiting| &waiting.stage) {
+            Some(Stage::Delivered { .. }) => self.clients.callers.park(&call),
             Some(Stage::Serving) => self.conclude(call, Outcome::Gone),
             _ => {}
         }
@@ -504,8 +511,10 @@ impl<O: Ordering> Stack<O> {
     /// answered is to ask there, and is told so at once.
     pub(super) fn send_on(&mut self, group: GroupId) {
         let others = self.directory.get(group).map(|known| known.synced().any(|it| it != self.me));
-        for call in self.callers.of_group(group).into_iter().filter(|_| others == Some(true)) {
-            let given = self.callers.get(&call).is_some_and(|waiting| {
+        for call in
+            self.clients.callers.of_group(group).into_iter().filter(|_| others == Some(true))
+        {
+            let given = self.clients.callers.get(&call).is_some_and(|waiting| {
                 let stage = matches!(waiting.stage, Stage::Ordered | Stage::Delivered { .. });
                 // A passive group's primary had it, and another is primary since: nobody tells its client otherwise.
                 let again = waiting.stage == Stage::Parked && waiting.given;
@@ -516,8 +525,8 @@ impl<O: Ordering> Stack<O> {
             }
         }
         // What was executed is answered when it is held.
-        for call in self.callers.of_group(group) {
-            let answered = self.callers.get(&call).is_some_and(|it| it.outcome.is_some());
+        for call in self.clients.callers.of_group(group) {
+            let answered = self.clients.callers.get(&call).is_some_and(|it| it.outcome.is_some());
             if !answered {
                 self.lose_call(call);
             }
@@ -541,22 +550,22 @@ impl<O: Ordering> Stack<O> {
         if caller == OWN {
             return self.own_ended(reply);
         }
-        self.outputs.push_back(Output::Frame { caller, frame: Frame::Reply(reply) });
+        self.outputs.push(Output::Frame { caller, frame: Frame::Reply(reply) });
     }
 
     /// The verdict went against this configuration: whoever waits here is to try elsewhere.
     pub(super) fn refuse_without_quorum(&mut self) {
-        for call in self.callers.all() {
+        for call in self.clients.callers.all() {
             self.decline(call, Outcome::NoReplica);
         }
         self.answer_binds();
     }
 
     fn answer_binds(&mut self) {
-        for (caller, name) in self.callers.take_binds() {
+        for (caller, name) in self.clients.callers.take_binds() {
             let id = GroupId::of(&name);
             // One that still has to wait had its place among them before.
-            if !self.may_come(id) || !self.callers.keep_bind(caller, name) {
+            if !self.may_come(id) || !self.clients.callers.keep_bind(caller, name) {
                 self.answer_bind(caller, id);
             }
         }
@@ -564,7 +573,7 @@ impl<O: Ordering> Stack<O> {
 
     /// A view has changed: parked calls may have somewhere to go.
     pub(super) fn reconcile_calls(&mut self, now: Time, group: GroupId) {
-        for call in self.callers.of_group(group) {
+        for call in self.clients.callers.of_group(group) {
             self.route_parked(now, call);
         }
         self.answer_binds();
@@ -580,15 +589,15 @@ impl<O: Ordering> Stack<O> {
     /// A component is installed at this place. What this node's replicas had executed is part of
     /// its history, held with the installation; anything else begins anew.
     pub(super) fn calls_in_new_component(&mut self, now: Time, installed: u64) {
-        for call in self.callers.all() {
-            let stage = self.callers.get(&call).map(|waiting| waiting.stage.clone());
+        for call in self.clients.callers.all() {
+            let stage = self.clients.callers.get(&call).map(|waiting| waiting.stage.clone());
             match stage.filter(|_| self.executes(call.0)) {
                 Some(Stage::Delivered { .. }) if self.is_answered_here(&call) => {
-                    self.callers.set_stage(&call, Stage::Delivered { sequence: installed });
+                    self.clients.callers.set_stage(&call, Stage::Delivered { sequence: installed });
                 }
                 Some(Stage::Serving) => {} // its replica goes on with it
                 _ => {
-                    self.callers.park(&call);
+                    self.clients.callers.park(&call);
                     self.route(now, call);
                 }
             }

@@ -1,6 +1,8 @@
 //! Cold passive groups: when the primary takes a checkpoint, how long a promotion takes, and whom a reply is brought to
 //! (`docs/protocol/group.md`, "Cold passive").
 
+use alloc::collections::BTreeSet;
+
 use wire::ordered::Relay;
 use wire::{Duration, GroupId, Member, Time};
 
@@ -30,6 +32,32 @@ pub(super) struct ColdTimes {
     promotion: Option<(Time, Time)>,
     /// It is primary no more, and answers what was ordered up to this place of the component.
     pub(super) finishing: u64,
+}
+
+/// Cold passive groups that have a replica here.
+#[derive(Debug, Default)]
+pub(super) struct ColdGroups {
+    groups: BTreeSet<GroupId>,
+    /// When the next checkpoint of one is due.
+    due: Option<Time>,
+}
+
+impl ColdGroups {
+    pub(super) fn insert(&mut self, group: GroupId) {
+        self.groups.insert(group);
+    }
+
+    pub(super) fn remove(&mut self, group: GroupId) {
+        self.groups.remove(&group);
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
 }
 
 /// What a replica asks for that has to do with time.
@@ -90,19 +118,19 @@ impl<O: Ordering> Stack<O> {
 
     /// Has the checkpoints taken that are due. True if any was.
     pub(super) fn pump_checkpoints(&mut self, now: Time) -> bool {
-        if self.cold.0.is_empty() {
-            self.cold.1 = None;
+        if self.cold.is_empty() {
+            self.cold.due = None;
             return false;
         }
         let (mut ready, mut next) = (alloc::vec::Vec::new(), None);
-        for id in &self.cold.0 {
+        for id in &self.cold.groups {
             let due = self.hosted.get_mut(id).and_then(|hosted| hosted.checkpoint_due(now));
             match due {
                 Some(due) if due <= now => ready.push(*id),
                 due => next = next.into_iter().chain(due).min(),
             }
         }
-        self.cold.1 = next;
+        self.cold.due = next;
         for id in &ready {
             self.hosted.entry(*id).and_modify(|hosted| hosted.cold.last_one = false);
             self.with_replica(now, *id, |replica, effects| replica.checkpoint(effects));
@@ -139,7 +167,7 @@ impl<O: Ordering> Stack<O> {
     /// This node's replica begins or ceases to run its service: those who wait here are answered by what it executes from
     /// here on, up to here, or not at all.
     pub(super) fn note_running(&mut self, id: GroupId, before: (bool, bool)) {
-        let place = self.delivered;
+        let place = self.progress.delivered();
         let Some(hosted) = self.hosted.get_mut(&id) else { return };
         let after = (hosted.replica.runs(), hosted.replica.is_finishing());
         match (before, after) {
@@ -152,14 +180,14 @@ impl<O: Ordering> Stack<O> {
 
     /// Calls that were delivered after this place and have no outcome begin anew.
     pub(super) fn park_unanswered(&mut self, id: GroupId, after: u64) {
-        for call in self.callers.of_group(id) {
-            let unanswered = self.callers.get(&call).is_some_and(|waiting| {
+        for call in self.clients.callers.of_group(id) {
+            let unanswered = self.clients.callers.get(&call).is_some_and(|waiting| {
                 let delivered =
                     matches!(waiting.stage, Stage::Delivered { sequence } if sequence > after);
                 delivered && waiting.outcome.is_none()
             });
             if unanswered {
-                self.callers.park(&call);
+                self.clients.callers.park(&call);
             }
         }
     }
@@ -174,14 +202,14 @@ impl<O: Ordering> Stack<O> {
     /// Whether what is executed here answers this call in a new component, or something has answered it.
     pub(super) fn is_answered_here(&self, call: &Call) -> bool {
         let answers = self.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.answers_all());
-        answers || self.callers.get(call).is_some_and(|waiting| waiting.outcome.is_some())
+        answers || self.clients.callers.get(call).is_some_and(|waiting| waiting.outcome.is_some())
     }
 
     /// A request found no room in the log: whoever waits for it here has it ordered again when there may be some.
     pub(super) fn unplaced(&mut self, now: Time, call: Call) {
-        if self.callers.get(&call).is_some() {
-            self.callers.park(&call);
-            self.callers.order_later(&call, now + self.pace.retry_after(1));
+        if self.clients.callers.get(&call).is_some() {
+            self.clients.callers.park(&call);
+            self.clients.callers.order_later(&call, now + self.clients.retry_after(1));
         }
     }
 
@@ -192,7 +220,7 @@ impl<O: Ordering> Stack<O> {
             return;
         }
         let call = (group, client, number);
-        self.callers.delivered(&call, self.delivered);
+        self.clients.callers.delivered(&call, self.progress.delivered());
         self.answer(call, kept(reply));
     }
 }

@@ -7,7 +7,7 @@ use wire::kept::NodeRecord;
 use wire::ordered::{Going, Hold, Install, Move, Ordered, Place, Request, Restyle};
 use wire::{GroupId, Member, RingId, Time};
 
-use super::{FORMING_GRACE, Held, JOIN_GRACE, JOIN_ROUNDS, MAX_DEFERRED, Stack};
+use super::{Held, Stack};
 use crate::api::{Event, Output};
 use crate::bug::Bug;
 use crate::component::{Bearing, Passage};
@@ -19,13 +19,13 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn handle_ordering(&mut self, now: Time, output: ordering::Output) {
         match output {
             ordering::Output::Send { to, datagram, route } => {
-                self.outputs.push_back(Output::Send { to, datagram, route });
+                self.outputs.push(Output::Send { to, datagram, route });
             }
             ordering::Output::Deliver(delivery) => self.deliver(now, delivery),
             ordering::Output::Configuration(configuration) => self.configure(now, configuration),
             ordering::Output::Held { ring, majority, all } => {
                 if ring == self.membership.ring() {
-                    self.held = Held { majority, all };
+                    self.progress.hold(Held { majority, all });
                     self.bench.held(now, all);
                     self.release(ring);
                     self.pay_all(now);
@@ -55,19 +55,18 @@ impl<O: Ordering> Stack<O> {
     /// Groups stop acting; every member says what it brings along.
     fn configure(&mut self, now: Time, configuration: Configuration) {
         // Before it, the last messages of the old ring follow the transitional one: each says if it is contiguous.
-        self.transitional = configuration.kind == ConfigurationKind::Transitional;
-        if self.transitional {
+        let transitional = configuration.kind == ConfigurationKind::Transitional;
+        self.progress.set_transitional(transitional);
+        if transitional {
             return;
         }
         self.hosted.values_mut().for_each(|hosted| hosted.spared = false);
         let Configuration { ring, members, .. } = configuration;
         self.settle_reads();
-        self.configured_at = now;
         self.event(Event::Configuration { ring, members: members.clone() });
         self.tell_faults(now, ring, &members);
         self.forget_usages(&members);
         self.bench_interrupted(now);
-        self.deferred.clear();
         // What was to be said about an earlier configuration is of no use in this one.
         let lasting = |ordered: &Ordered| {
             !matches!(
@@ -78,13 +77,9 @@ impl<O: Ordering> Stack<O> {
                     | Ordered::Relay(_)
             )
         };
-        self.unsent.retain(lasting);
-        self.held = Held::default();
-        self.delivered = 0;
-        self.changed_at.clear();
-        if let Some(disk) = &mut self.disk {
-            disk.new_configuration();
-        }
+        self.outbox.retain(lasting);
+        self.progress.configured(now);
+        self.records.new_configuration();
         self.suspend_primaries(now);
         let brought = (self.replicas_with_state(), self.replicas_ahead());
         let recall = self.recall();
@@ -114,7 +109,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn deliver(&mut self, now: Time, delivery: Delivery) {
-        self.delivered = delivery.sequence;
+        self.progress.deliver(delivery.sequence);
         if !delivery.contiguous {
             self.membership.gap();
         }
@@ -140,15 +135,12 @@ impl<O: Ordering> Stack<O> {
                 let Delivery { ring, sequence, .. } = delivery;
                 match self.membership.bearing(ring, sequence) {
                     Bearing::Act => {
-                        self.acting = Some((sequence, sequence));
+                        self.records.begin_to_act((sequence, sequence), false);
                         self.act(now, delivery.sender, sequence, ordered, &delivery.payload);
-                        self.acting = None;
+                        self.records.end_acting();
                     }
-                    Bearing::Wait if self.deferred.len() < MAX_DEFERRED => {
-                        self.deferred.push_back(delivery);
-                    }
-                    // Dropped by every member alike: all defer the same messages.
-                    Bearing::Wait | Bearing::Ignore => {}
+                    Bearing::Wait => self.progress.defer(delivery),
+                    Bearing::Ignore => {}
                 }
             }
         }
@@ -181,34 +173,27 @@ impl<O: Ordering> Stack<O> {
         let Install { ring, epoch, .. } = *install;
         self.event(Event::Quorum { ring, quorate: true, epoch });
         // What was ordered before counts from here on, and is not there before this is.
-        let first = self.deferred.front().map_or(delivery.sequence, |first| first.sequence);
-        self.acting = Some((first.min(delivery.sequence), delivery.sequence));
-        self.changed_at.clear();
+        let first = self.progress.first_deferred().unwrap_or(delivery.sequence);
+        self.records.begin_to_act((first.min(delivery.sequence), delivery.sequence), true);
         self.note_installed();
         let present = self.present();
         let mut effects = Vec::new();
         self.keys.install(install.keys.as_ref(), &present, &mut effects);
         self.key_effects(effects);
-        if !planted.is(Bug::KeepVotes) {
-            self.tallies.clear();
-        }
-        self.arrears.clear();
+        self.votes.begin_component(planted);
         self.enthrone_all();
         for id in changed {
             self.view_changed(id);
         }
-        let took = now.since(self.configured_at) * JOIN_ROUNDS;
-        let whole = self.membership.has_all_nodes();
-        let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };
-        self.joining_until = Some(now + grace.min(FORMING_GRACE));
-        self.changes += 1;
+        self.progress.await_joins(now, self.membership.has_all_nodes());
+        self.load.changed();
         self.reconcile_replicas(now);
         self.forget_recalls();
         self.open_votes(now);
         self.calls_in_new_component(now, delivery.sequence);
         self.nested_in_new_component(now);
         self.reconcile_leads(now);
-        let deferred = core::mem::take(&mut self.deferred);
+        let deferred = self.progress.take_deferred();
         for delivery in deferred {
             let Delivery { sender, sequence, payload, .. } = &delivery;
             if let Ok(ordered) = Ordered::decode(payload)
@@ -217,7 +202,7 @@ impl<O: Ordering> Stack<O> {
                 self.act(now, *sender, *sequence, ordered, payload);
             }
         }
-        self.acting = None;
+        self.records.end_acting();
         self.forget_lost_joins();
         self.release(install.ring);
         self.pay_all(now);
@@ -257,7 +242,7 @@ impl<O: Ordering> Stack<O> {
                 if sender == self.me
                     && let Some(hosted) = self.hosted.get_mut(&id)
                 {
-                    hosted.coming = false;
+                    hosted.admission.coming = false;
                 }
                 if self.planted.is(Bug::StyleOfJoiner)
                     && let Some(group) = self.directory.get(id)
@@ -288,8 +273,7 @@ impl<O: Ordering> Stack<O> {
                     // Its node has kept what the group's state follows from.
                     _ if leave.died.is_some() && alone && !self.planted.is(Bug::LastOneLeaves) => {
                         // It votes anew on what it executes again.
-                        self.tallies.remove(&leave.group);
-                        self.arrears.remove(&leave.group);
+                        self.votes.forget(leave.group);
                         self.directory.stay(sender, leave.group)
                     }
                     Going::Returns => self.directory.come_anew(sender, leave.group),
@@ -302,7 +286,7 @@ impl<O: Ordering> Stack<O> {
                 if sender == self.me
                     && let Some(hosted) = self.hosted.get_mut(&leave.group)
                 {
-                    hosted.asked = None; // if it was needed it asks again when it is not
+                    hosted.admission.asked = None; // if it was needed it asks again when it is not
                 }
                 self.changed(now, leave.group, change);
                 if change == Change::None {
@@ -363,7 +347,7 @@ impl<O: Ordering> Stack<O> {
     ) {
         let group = request.group;
         // What its client has been answered elsewhere keeps no place here, where nobody could take it.
-        self.callers.forget_ended(group, request.client, request.unanswered);
+        self.clients.callers.forget_ended(group, request.client, request.unanswered);
         let style = self.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(Conduct::executes_on_arrival) {
             if self.hosted.contains_key(&group) {
@@ -406,7 +390,7 @@ impl<O: Ordering> Stack<O> {
             });
         }
         if sender == self.me {
-            self.callers.not_taken(&call);
+            self.clients.callers.not_taken(&call);
         }
     }
 
@@ -419,7 +403,7 @@ impl<O: Ordering> Stack<O> {
                     self.hosted.entry(id).and_modify(|hosted| hosted.led = None);
                 }
                 self.note_changed(id);
-                let is_another = self.directory.enthrone(id, self.place(self.delivered));
+                let is_another = self.directory.enthrone(id, self.place(self.progress.delivered()));
                 self.view_changed(id);
                 self.reconcile_replica(now, id);
                 if is_another {
@@ -433,8 +417,8 @@ impl<O: Ordering> Stack<O> {
 
     /// Tells that a group has a new view.
     fn view_changed(&mut self, id: GroupId) {
-        self.changes += 1;
-        self.watches.changed(id);
+        self.load.changed();
+        self.clients.watches.changed(id);
         let Some(group) = self.directory.get(id) else { return };
         if group.primary() == Some(self.me)
             && let Some(hosted) = self.hosted.get_mut(&id)
@@ -463,13 +447,15 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn release(&mut self, ring: RingId) {
         let all = self.held_and_stored();
         let became_effective = self.membership.held(ring, all);
-        if became_effective && self.disk.is_some() {
+        if became_effective && self.records.has_disk() {
             self.note(NodeRecord::Effective);
-            self.look_at_kept = true;
+            self.records.became_effective();
         }
+        let held = self.progress.held();
         // Until now even those waited that need not be held by anybody else.
-        let upto = if became_effective { u64::MAX } else { self.held.majority.max(self.held.all) };
-        let ready = self.callers.ready(upto, |call, sequence| self.is_held(call.0, sequence));
+        let upto = if became_effective { u64::MAX } else { held.majority.max(held.all) };
+        let ready =
+            self.clients.callers.ready(upto, |call, sequence| self.is_held(call.0, sequence));
         for call in ready {
             self.reply_if_ready(call);
         }
@@ -488,12 +474,13 @@ impl<O: Ordering> Stack<O> {
         // Of a group that is gone nothing is known any more: the most careful rule is right for all.
         let (id, group) = (group, self.directory.get(group));
         let hold = group.map_or(Hold::All, |group| group.options.hold);
-        let by_all = sequence <= self.held.all;
+        let held = self.progress.held();
+        let by_all = sequence <= held.all;
         self.membership.is_effective()
             && match (hold, group) {
                 (Hold::One, _) => true,
                 (Hold::Majority, Some(group)) => {
-                    by_all || (sequence <= self.held.majority && self.is_held_in(group, sequence))
+                    by_all || (sequence <= held.majority && self.is_held_in(group, sequence))
                 }
                 (Hold::Majority | Hold::All, _) => by_all,
             }
@@ -510,7 +497,7 @@ impl<O: Ordering> Stack<O> {
             return false; // they were others then: all members have to hold it
         }
         let ring = self.membership.ring();
-        let holds = |member: &Member| self.ordering.reached(ring, *member) >= sequence;
+        let holds = |member: &Member| self.outbox.ordering.reached(ring, *member) >= sequence;
         group.synced().filter(holds).count() >= majority(group.synced().count())
     }
 }

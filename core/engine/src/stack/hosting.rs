@@ -3,7 +3,6 @@
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::mem;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::ordered::{
@@ -11,15 +10,14 @@ use wire::ordered::{
 };
 use wire::{GroupId, Member, Time, ViewNumber};
 
-use super::cold::{ColdTimes, Milestone};
-use super::storage::{Logged, is_on_disk};
-use super::{Hosted, Journal, Motive, Penance, Stack};
+use super::cold::Milestone;
+use super::storage::is_on_disk;
+use super::{Hosted, Journal, Motive, Stack};
 use crate::api::{Begun, Event, Executed, HostError, Output, Ticket};
 use crate::bug::Bug;
 use crate::directory::{Group, State};
 use crate::ordering::Ordering;
 use crate::replica::{Effect, Replica};
-use crate::stopwatch::Stopwatch;
 use crate::style::Conduct;
 
 impl<O: Ordering> Stack<O> {
@@ -72,44 +70,18 @@ impl<O: Ordering> Stack<O> {
         if on_disk && !options.style.has_state() {
             return Err(HostError::DiskOfStateless);
         }
-        if on_disk && self.disk.is_none() {
+        if on_disk && !self.records.has_disk() {
             return Err(HostError::NoStorage);
         }
-        let hosted = Hosted {
-            name: name.into(),
-            options,
-            replica: Replica::new(id, options.style, on_disk || journal.is_some(), self.planted),
-            taken: Place::default(),
-            settled: false,
-            leaving: false,
-            spares: false,
-            stays: false,
-            abandoned: false,
-            spared: false,
-            lost: false,
-            cold: ColdTimes::default(),
-            yields: None,
-            refused: false,
-            journal,
-            fallen: false,
-            died: None,
-            asked: None,
-            coming: false,
-            recalled: false,
-            kept: false,
-            logged: Logged::default(),
-            led: None,
-            penance: Penance::default(),
-            stopwatch: Stopwatch::default(),
-            hung: None,
-        };
+        let logs = on_disk || journal.is_some();
+        let hosted = Hosted::new((id, name), options, (journal, logs), self.planted);
         self.hosted.insert(id, hosted);
         if on_disk {
             self.recall_replica(now, id);
         }
         // What is on the disk may be of another style than what was configured.
         if self.hosted.get(&id).is_some_and(|hosted| hosted.replica.style().logs()) {
-            self.cold.0.insert(id);
+            self.cold.insert(id);
         }
         self.settle(now);
         Ok(id)
@@ -128,7 +100,7 @@ impl<O: Ordering> Stack<O> {
 
     fn go(&mut self, now: Time, group: GroupId, spares: bool) {
         if let Some(hosted) = self.hosted.get_mut(&group) {
-            hosted.spares = spares;
+            hosted.departure.spares = spares;
             self.begin_to_go(now, group);
             self.drop_if_done(group);
             self.settle(now);
@@ -137,12 +109,14 @@ impl<O: Ordering> Stack<O> {
 
     /// This node's replica goes when another has the state.
     pub fn is_parting(&self, group: GroupId) -> bool {
-        self.hosted.get(&group).is_some_and(|hosted| hosted.leaving && hosted.spares)
+        self.hosted
+            .get(&group)
+            .is_some_and(|hosted| hosted.departure.begun && hosted.departure.spares)
     }
 
     /// This node's replica serves until another has the state, even if it is to go.
     pub(super) fn is_needed(&self, id: GroupId) -> bool {
-        let spares = self.hosted.get(&id).is_some_and(|hosted| hosted.spares);
+        let spares = self.hosted.get(&id).is_some_and(|hosted| hosted.departure.spares);
         let needed = |group: &Group| group.needs(self.me) || spares && group.is_alone(self.me);
         self.directory.get(id).is_some_and(needed)
     }
@@ -150,9 +124,9 @@ impl<O: Ordering> Stack<O> {
     /// This node's replica is to go, after another has taken over if it is the primary and still serves.
     pub(super) fn begin_to_go(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        hosted.leaving = true;
-        hosted.asked = None;
-        if !hosted.abandoned {
+        hosted.departure.begun = true;
+        hosted.admission.asked = None;
+        if !hosted.departure.abandoned {
             self.hand_over(now, group);
         }
     }
@@ -165,7 +139,7 @@ impl<O: Ordering> Stack<O> {
     /// The group has gone on without this node's replica, which still has something to execute.
     pub fn has_left(&self, group: GroupId) -> bool {
         let there = self.directory.get(group).is_some_and(|known| known.knows(self.me));
-        !there && self.hosted.get(&group).is_some_and(|hosted| hosted.leaving)
+        !there && self.hosted.get(&group).is_some_and(|hosted| hosted.departure.begun)
     }
 
     /// This node's replica is lost: its service executes nothing any more, and answers nothing of
@@ -173,8 +147,8 @@ impl<O: Ordering> Stack<O> {
     pub fn abandon(&mut self, now: Time, group: GroupId) {
         let died = self.reach(group, Begun::Any);
         if let Some(hosted) = self.hosted.get_mut(&group) {
-            hosted.abandoned = true;
-            hosted.died = Some(died);
+            hosted.departure.abandoned = true;
+            hosted.program.died = Some(died);
             self.with_replica(now, group, |replica, effects| replica.idle(effects));
             self.take_back(now);
             self.send_on(group);
@@ -202,15 +176,15 @@ impl<O: Ordering> Stack<O> {
     ) {
         if let Some(hosted) = self.hosted.get_mut(&group) {
             hosted.stopwatch.answered(now, ticket, self.planted);
-            if hosted.stopwatch.is_hung(self.hang) {
-                self.hung.insert(group);
+            if hosted.stopwatch.is_hung(self.hangs.rule()) {
+                self.hangs.note(group);
             }
         }
         self.with_replica(now, group, |replica, effects| {
             replica.answered(ticket, executed, effects);
         });
         self.drop_if_done(group);
-        self.unsettled = Some(now);
+        self.outputs.crowd(now);
     }
 
     /// Lets a hosted replica do something, and does what it asks for.
@@ -224,14 +198,15 @@ impl<O: Ordering> Stack<O> {
             return;
         };
         // What these lead to may come here again, and then finds no room kept.
-        let mut effects = mem::take(&mut self.effects);
+        let mut effects = self.outputs.take_room();
         act(&mut hosted.replica, &mut effects);
-        if let Some(limit) = hosted.stopwatch.follow(now, hosted.replica.work(), self.hang) {
-            self.services_due = Some(self.services_due.map_or(limit, |due| due.min(limit)));
+        if let Some(limit) = hosted.stopwatch.follow(now, hosted.replica.work(), self.hangs.rule())
+        {
+            self.hangs.limit(limit);
         }
         for effect in effects.drain(..) {
             match effect {
-                Effect::Run(command) => self.outputs.push_back(Output::Run { group, command }),
+                Effect::Run(command) => self.outputs.push(Output::Run { group, command }),
                 Effect::Order(ordered) => self.order(now, ordered),
                 Effect::Suspect { number, call, blame } => {
                     self.try_or_condemn(now, group, (number, call), blame);
@@ -244,7 +219,9 @@ impl<O: Ordering> Stack<O> {
                     self.answer((group, client, number), outcome);
                 }
                 Effect::Placed { client, number } => {
-                    self.callers.delivered(&(group, client, number), self.delivered);
+                    self.clients
+                        .callers
+                        .delivered(&(group, client, number), self.progress.delivered());
                 }
                 Effect::ReadPlaced { client, number, execution } => {
                     self.read_placed((group, client, number), execution);
@@ -259,7 +236,7 @@ impl<O: Ordering> Stack<O> {
                 Effect::Mandate(child, mandate) => self.mandated(now, group, child, mandate),
                 Effect::Resume { ticket, outcome } => {
                     self.resumed(group);
-                    self.outputs.push_back(Output::Resume { group, ticket, outcome });
+                    self.outputs.push(Output::Resume { group, ticket, outcome });
                 }
                 Effect::Overflow => self.rejoin(now, group),
                 Effect::Unfit => self.resign(now, group),
@@ -270,7 +247,7 @@ impl<O: Ordering> Stack<O> {
                     self.store_state(now, group, (style, state), transfer);
                 }
                 Effect::Cast => {
-                    self.ballots_due.insert(group);
+                    self.votes.note_due(group);
                 }
                 Effect::Unplaced { client, number } => self.unplaced(now, (group, client, number)),
                 Effect::Promoting => self.reached(now, group, Milestone::Promoting),
@@ -283,7 +260,7 @@ impl<O: Ordering> Stack<O> {
                 Effect::Event(event) => self.event(event),
             }
         }
-        self.effects = effects;
+        self.outputs.give_room(effects);
         self.note_lead(now, group);
     }
 
@@ -291,7 +268,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn rejoin(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
         hosted.lost = true;
-        let going = if hosted.leaving { Going::ForGood } else { Going::Returns };
+        let going = if hosted.departure.begun { Going::ForGood } else { Going::Returns };
         self.take_back(now);
         self.order(now, Ordered::LeaveGroup(LeaveGroup { group, going, died: None }));
     }
@@ -303,41 +280,42 @@ impl<O: Ordering> Stack<O> {
             return false;
         }
         let (me, ring) = (self.me, self.membership.ring());
-        let new_disk = self.disk.as_ref().is_some_and(|disk| !disk.is_begun());
+        let new_disk = self.records.disk().is_some_and(|disk| !disk.is_begun());
         let mut messages = Vec::new();
         for (id, hosted) in &mut self.hosted {
             let group = self.directory.get(*id);
-            let there = group.is_some_and(|group| match hosted.leaving {
+            let there = group.is_some_and(|group| match hosted.departure.begun {
                 true => group.knows(me),
                 false => group.replica(me).is_some(),
             });
-            let spares = hosted.spares;
+            let spares = hosted.departure.spares;
             // A service that died before its group was called leaves nothing behind (simulator seed 2368).
-            let lost = hosted.abandoned && group.is_some_and(Group::can_begin_anew);
+            let lost = hosted.departure.abandoned && group.is_some_and(Group::can_begin_anew);
             let needed = group.is_some_and(|it| it.needs(me) && !lost || spares && it.is_alone(me))
-                || self.moves.contains_key(&(*id, Motive::Going));
-            let idle = hosted.refused || (hosted.stays && hosted.leaving);
-            let kept_out = hosted.penance.kept_out && !hosted.leaving;
+                || self.wishes.moves.contains_key(&(*id, Motive::Going));
+            let idle =
+                hosted.admission.refused || (hosted.departure.stays && hosted.departure.begun);
+            let kept_out = hosted.rejoin.is_kept_out() && !hosted.departure.begun;
             // A replica of a life that no disk knows of could not say later that it had stored nothing.
-            let unknown = is_on_disk(hosted) && new_disk && !hosted.leaving;
-            let done = hosted.asked == Some(ring)
-                || hosted.kept
-                || hosted.fallen
+            let unknown = is_on_disk(hosted) && new_disk && !hosted.departure.begun;
+            let done = hosted.admission.asked == Some(ring)
+                || hosted.on_disk.kept
+                || hosted.program.fallen
                 || idle
-                || there != hosted.leaving;
+                || there != hosted.departure.begun;
             if done || needed || kept_out || unknown {
                 continue;
             }
-            if hosted.leaving && hosted.replica.has_calls() {
+            if hosted.departure.begun && hosted.replica.has_calls() {
                 continue; // what a passive primary has taken is ordered first
             }
-            hosted.asked = Some(ring);
-            hosted.coming |= !hosted.leaving;
-            messages.push(if hosted.leaving {
+            hosted.admission.asked = Some(ring);
+            hosted.admission.coming |= !hosted.departure.begun;
+            messages.push(if hosted.departure.begun {
                 // If nobody else has the state, whoever says of what its service died stays.
                 let alone = group.is_some_and(|group| group.synced().eq([me]));
-                let died = hosted.died.clone().filter(|_| lost || !alone);
-                let going = if hosted.spares { Going::IfSpared } else { Going::ForGood };
+                let died = hosted.program.died.clone().filter(|_| lost || !alone);
+                let going = if hosted.departure.spares { Going::IfSpared } else { Going::ForGood };
                 Ordered::LeaveGroup(LeaveGroup { group: *id, going, died })
             } else {
                 Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })
@@ -362,7 +340,7 @@ impl<O: Ordering> Stack<O> {
         }
         let id = GroupId::of(&name);
         if let Some(hosted) = self.hosted.get_mut(&id) {
-            hosted.refused = true;
+            hosted.admission.refused = true;
         }
         self.event(Event::JoinRefused { name, options });
         self.reconcile_calls(now, id);
@@ -387,7 +365,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn forget_lost_joins(&mut self) {
         let ids: Vec<GroupId> = self.hosted.keys().copied().collect();
         for id in ids {
-            self.hosted.entry(id).and_modify(|hosted| hosted.coming = false);
+            self.hosted.entry(id).and_modify(|hosted| hosted.admission.coming = false);
             self.drop_if_done(id);
         }
     }
@@ -400,10 +378,11 @@ impl<O: Ordering> Stack<O> {
                 let waits = sleeps || group.asleep.contains(&self.me);
                 group.options.style.has_state() && (waits || group.replica(self.me).is_some())
             };
-            let brings =
-                hosted.recalled || hosted.kept || self.directory.get(*id).is_some_and(in_table);
+            let brings = hosted.on_disk.recalled
+                || hosted.on_disk.kept
+                || self.directory.get(*id).is_some_and(in_table);
             // A state that a transfer brought is not there before the disk has it.
-            let is_kept = hosted.logged.syncing.is_none();
+            let is_kept = hosted.on_disk.logged.syncing.is_none();
             (brings && is_kept && hosted.replica.has_state()).then_some((*id, hosted.taken))
         });
         with_state.collect()
@@ -419,7 +398,7 @@ impl<O: Ordering> Stack<O> {
         let asleep = group.is_some_and(sleeps);
         let awake = group.is_some_and(|group| group.primary().is_some());
         let effective = self.membership.is_effective();
-        let is_over = self.transitional;
+        let is_over = self.progress.is_transitional();
         let waits = group.is_some_and(|group| group.asleep.contains(&self.me));
         let last = group.map_or(Place::default(), |group| group.last);
         let style = group.map(|group| group.options.style).unwrap_or_default();
@@ -431,13 +410,13 @@ impl<O: Ordering> Stack<O> {
             }
             return;
         };
-        if hosted.abandoned {
+        if hosted.departure.abandoned {
             return self.drop_if_done(id);
         }
-        if hosted.fallen {
+        if hosted.program.fallen {
             let known = group.is_some_and(|group| group.knows(self.me));
-            hosted.kept = !known && is_on_disk(hosted) && awake && !effective;
-            if !known && !hosted.kept {
+            hosted.on_disk.kept = !known && is_on_disk(hosted) && awake && !effective;
+            if !known && !hosted.on_disk.kept {
                 return self.lose_fallen(now, id);
             }
             // Checkpoint and log of a cold passive group go over to another style with the next program.
@@ -450,14 +429,14 @@ impl<O: Ordering> Stack<O> {
             return;
         }
         hosted.lost = false;
-        hosted.kept = false;
+        hosted.on_disk.kept = false;
         self.reconcile_style(now, id);
         let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| !hosted.lost) else { return };
         hosted.yields = None; // of a view that is over
         hosted.cold.last_one = false;
-        let is_on_its_way = hosted.logged.syncing.is_some();
+        let is_on_its_way = hosted.on_disk.logged.syncing.is_some();
         let keeps = is_on_disk(hosted) && awake && !effective;
-        let leaving = hosted.leaving;
+        let leaving = hosted.departure.begun;
         let votes = hosted.replica.style().votes();
         let stale = self.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
@@ -466,19 +445,19 @@ impl<O: Ordering> Stack<O> {
             None if leaving && (there || !votes) => {}
             // Those who go on without it may have more in memory only: their disks, too, have to have it.
             None if keeps && hosted.replica.has_state() => {
-                hosted.asked = None;
-                hosted.kept = true;
+                hosted.admission.asked = None;
+                hosted.on_disk.kept = true;
             }
             // Others will tell whether the group goes on with what it has. What its disk has was announced, and counts while the group
             // sleeps, whether the table names this replica or not (simulator world `everything`, seed 279).
-            None if (hosted.recalled || waits || asleep && is_on_disk(hosted))
+            None if (hosted.on_disk.recalled || waits || asleep && is_on_disk(hosted))
                 && hosted.replica.has_state() =>
             {
-                hosted.asked = None;
+                hosted.admission.asked = None;
             }
             None => {
                 // Out by an overflow or struck out: it comes anew.
-                hosted.asked = None;
+                hosted.admission.asked = None;
                 // Without a state it has nothing that the others might have gone beyond.
                 if !stale && hosted.options.style.has_state() {
                     self.with_replica(now, id, |replica, effects| replica.idle(effects));
@@ -522,7 +501,11 @@ impl<O: Ordering> Stack<O> {
     /// Takes the state for those whom this node is to give it, at this place of the order.
     pub(super) fn give_states(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.directory.get(id) else { return };
-        if self.hosted.get(&id).is_some_and(|hosted| hosted.fallen || hosted.abandoned) {
+        if self
+            .hosted
+            .get(&id)
+            .is_some_and(|hosted| hosted.program.fallen || hosted.departure.abandoned)
+        {
             return; // the next program gives them, if there is one here
         }
         let me = self.me;
@@ -547,11 +530,11 @@ impl<O: Ordering> Stack<O> {
         let done = |hosted: &Hosted| {
             let waits = hosted.replica.waits_for_others();
             let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state() || waits;
-            hosted.leaving && !hosted.coming && !there && at_rest
+            hosted.departure.begun && !hosted.admission.coming && !there && at_rest
         };
         if self.hosted.get(&id).is_some_and(done) {
             self.hosted.remove(&id);
-            self.cold.0.remove(&id);
+            self.cold.remove(id);
             // The verdicts on what a voting group's replica has executed may be yet to come, and find nobody here. One that comes to
             // this node later can answer for it.
             self.park_unanswered(id, 0);

@@ -13,38 +13,38 @@ use crate::ordering::Ordering;
 impl<O: Ordering> Stack<O> {
     /// The time has come to look whose deadlines are missed.
     pub(super) fn time_services(&mut self, now: Time) {
-        if self.services_due.is_none_or(|due| due > now) {
+        if !self.hangs.is_due(now) {
             return;
         }
-        let (rule, planted) = (self.hang, self.planted);
+        let (rule, planted) = (self.hangs.rule(), self.planted);
         let mut next: Option<Time> = None;
         for (id, hosted) in &mut self.hosted {
             let limit = hosted.stopwatch.expire(now, rule, planted);
             next = next.into_iter().chain(limit).min();
             if hosted.stopwatch.is_hung(rule) {
-                self.hung.insert(*id);
+                self.hangs.note(*id);
             }
         }
-        self.services_due = next;
+        self.hangs.looked(next);
     }
 
     /// Tells of services that are hung, and asks for their replicas' end, once in each view. True if there was anything to do.
     pub(super) fn pump_hung(&mut self, now: Time) -> bool {
         let mut any = false;
-        for id in core::mem::take(&mut self.hung) {
+        for id in self.hangs.take() {
             let Some(hosted) = self.hosted.get_mut(&id) else { continue };
-            if !hosted.stopwatch.is_hung(self.hang) || hosted.abandoned {
+            if !hosted.stopwatch.is_hung(self.hangs.rule()) || hosted.departure.abandoned {
                 hosted.hung = None; // it executes again, or is gone
                 continue;
             }
-            self.hung.insert(id);
+            self.hangs.note(id);
             let group = self.directory.get(id);
             let spare = group.filter(|group| may_go(group, self.me, self.planted));
             if hosted.hung.is_none() {
                 hosted.hung = Some(None);
                 let (misses, ran) = (hosted.stopwatch.misses(), hosted.stopwatch.running(now));
                 let (name, alone) = (hosted.name.clone(), spare.is_none());
-                self.outputs.push_back(Output::Event(Event::Hung {
+                self.outputs.push(Output::Event(Event::Hung {
                     group: id,
                     name,
                     member: self.me,
@@ -82,9 +82,10 @@ impl<O: Ordering> Stack<O> {
         if sender == self.me
             && let Some(hosted) = self.hosted.get_mut(&id)
         {
-            (hosted.abandoned, hosted.leaving, hosted.asked) = (true, true, None);
+            (hosted.departure.abandoned, hosted.departure.begun, hosted.admission.asked) =
+                (true, true, None);
             self.with_replica(now, id, |replica, effects| replica.idle(effects));
-            self.outputs.push_back(Output::Replace(id));
+            self.outputs.push(Output::Replace(id));
         }
         let before = self.directory.get(id).cloned();
         let change = self.directory.leave(sender, id);

@@ -160,14 +160,15 @@ impl<O: Ordering> Stack<O> {
         if self.planted.is(Bug::JournalWithoutStyle) {
             return;
         }
-        let journal = self.hosted.get_mut(&group).and_then(|hosted| hosted.journal.as_mut());
+        let journal =
+            self.hosted.get_mut(&group).and_then(|hosted| hosted.program.journal.as_mut());
         journal.into_iter().for_each(|journal| journal.restyle(style));
     }
 
     /// What a replica here takes is kept: on the disk, and for the case that its program dies.
     pub(super) fn keep_taken(&mut self, group: GroupId, payload: &Bytes) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        if let Some(journal) = &mut hosted.journal
+        if let Some(journal) = &mut hosted.program.journal
             && !self.planted.is(Bug::DropLogOfDeadProgram)
         {
             journal.push(payload);
@@ -183,9 +184,9 @@ impl<O: Ordering> Stack<O> {
         if self.planted.is(Bug::NeverCutJournal) {
             return;
         }
-        let after = self.snapshot_after;
+        let after = self.records.snapshot_after();
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        let long = hosted.journal.as_ref().is_some_and(|journal| journal.is_long(after));
+        let long = hosted.program.journal.as_ref().is_some_and(|journal| journal.is_long(after));
         let of_journal = !is_on_disk(hosted) && !hosted.replica.has_log();
         if long && of_journal && hosted.replica.may_snapshot() {
             self.with_replica(now, group, |replica, effects| replica.keep(effects));
@@ -197,18 +198,19 @@ impl<O: Ordering> Stack<O> {
     /// It may have died of what it had begun.
     pub fn service_lost(&mut self, now: Time, group: GroupId, begun: Begun) {
         let Some(hosted) = self.hosted.get(&group) else { return };
-        let whole =
-            hosted.replica.has_log() || hosted.journal.as_ref().is_some_and(Journal::is_whole);
-        let goes = hosted.abandoned || hosted.leaving && !self.is_needed(group);
+        let whole = hosted.replica.has_log()
+            || hosted.program.journal.as_ref().is_some_and(Journal::is_whole);
+        let goes = hosted.departure.abandoned || hosted.departure.begun && !self.is_needed(group);
         if !whole || !hosted.replica.has_state() || goes {
             return self.abandon(now, group);
         }
         let died = self.reach(group, begun);
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
         if let Some(hosted) = self.hosted.get_mut(&group) {
-            (hosted.died, hosted.fallen, hosted.asked) = (Some(died), true, None);
+            (hosted.program.died, hosted.program.fallen, hosted.admission.asked) =
+                (Some(died), true, None);
             // What it was asked for it does not give any more.
-            hosted.journal.iter_mut().for_each(|journal| journal.taking = None);
+            hosted.program.journal.iter_mut().for_each(|journal| journal.taking = None);
         }
         let alone = self.directory.get(group).is_none_or(|known| known.synced().eq([self.me]));
         if !alone {
@@ -228,10 +230,10 @@ impl<O: Ordering> Stack<O> {
         let mut fallen = Vec::new();
         for (id, hosted) in &mut self.hosted {
             let there = self.directory.get(*id).is_some_and(|group| group.knows(self.me));
-            if hosted.fallen && there && hosted.asked != Some(ring) {
-                hosted.asked = Some(ring);
+            if hosted.program.fallen && there && hosted.admission.asked != Some(ring) {
+                hosted.admission.asked = Some(ring);
                 let going = Going::ForGood;
-                fallen.push(LeaveGroup { group: *id, going, died: hosted.died.clone() });
+                fallen.push(LeaveGroup { group: *id, going, died: hosted.program.died.clone() });
             }
         }
         let any = !fallen.is_empty();
@@ -244,8 +246,8 @@ impl<O: Ordering> Stack<O> {
     /// The group goes on without the replica here whose service has died. It comes anew with the next program.
     pub(super) fn lose_fallen(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
-        (hosted.abandoned, hosted.leaving) = (true, true);
+        (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
+        (hosted.departure.abandoned, hosted.departure.begun) = (true, true);
         self.with_replica(now, group, |replica, effects| replica.idle(effects));
         self.send_on(group);
         self.drop_if_done(group);
@@ -256,15 +258,16 @@ impl<O: Ordering> Stack<O> {
         let me = self.me;
         let stays =
             self.directory.get(group).is_some_and(|known| known.synced().any(|it| it == me));
-        let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| hosted.fallen) else {
+        let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| hosted.program.fallen)
+        else {
             return;
         };
-        let kept = hosted.journal.as_ref().and_then(Journal::whole);
+        let kept = hosted.program.journal.as_ref().and_then(Journal::whole);
         if !stays || kept.is_none() && !hosted.replica.has_log() {
             return self.lose_fallen(now, group);
         }
-        (hosted.fallen, hosted.died, hosted.asked) = (false, None, None);
-        self.outputs.push_back(Output::Revive(group));
+        (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
+        self.outputs.push(Output::Revive(group));
         self.with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
         self.reconcile_style(now, group);
         if self.directory.get(group).is_some_and(|known| known.options.style.executes_on_arrival())

@@ -79,7 +79,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn key_effects(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Command(command) => self.outputs.push_back(Output::Key(command)),
+                Effect::Command(command) => self.outputs.push(Output::Key(command)),
                 Effect::Told(stage) => self.event(match stage {
                     Stage::Offered(key) => Event::KeyOffered(key),
                     Stage::Switched(key) => Event::KeySwitched(key),

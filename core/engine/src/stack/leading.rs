@@ -70,7 +70,7 @@ impl<O: Ordering> Stack<O> {
     fn patience_with_leader(&self, group: GroupId) -> Duration {
         let synced = self.directory.get(group).into_iter().flat_map(|known| known.synced());
         let rank = synced.take_while(|member| *member != self.me).count();
-        self.vote_patience * u32::try_from(rank.max(1)).unwrap_or(1)
+        self.votes.patience() * u32::try_from(rank.max(1)).unwrap_or(1)
     }
 
     /// When something is next to be told, or taken over.
@@ -120,7 +120,10 @@ impl<O: Ordering> Stack<O> {
         // Its caller would not come back for what it has been answered. Who came here before that, or waits elsewhere as well, may
         // have another node's answer (simulator world `everything`, seed 776).
         let asks = call.is_some_and(|(client, number)| {
-            self.callers.get(&(group, client, number)).is_some_and(|waiting| waiting.returned)
+            self.clients
+                .callers
+                .get(&(group, client, number))
+                .is_some_and(|waiting| waiting.returned)
         });
         let answered = answered && !asks;
         let enough = deaths.len() >= ENOUGH && !answered && !self.planted.is(Bug::RetryPoison);

@@ -62,15 +62,15 @@ impl<O: Ordering> Stack<O> {
     /// # Errors
     /// Another move of this group, or too many of others, were asked for at this node and are not over.
     pub fn move_primary(&mut self, now: Time, group: GroupId, to: NodeId) -> Result<(), MoveError> {
-        if let Some(under_way) = self.moves.get(&(group, Motive::Asked)) {
+        if let Some(under_way) = self.wishes.moves.get(&(group, Motive::Asked)) {
             return Err(MoveError::UnderWay(under_way.to));
         }
-        let asked = self.moves.keys().filter(|(_, motive)| *motive == Motive::Asked).count();
+        let asked = self.wishes.moves.keys().filter(|(_, motive)| *motive == Motive::Asked).count();
         if asked >= MAX_MOVES {
             return Err(MoveError::TooMany);
         }
         let moving = Moving { to, until: now + MOVE_PATIENCE, asked: None };
-        self.moves.insert((group, Motive::Asked), moving);
+        self.wishes.moves.insert((group, Motive::Asked), moving);
         self.settle(now);
         Ok(())
     }
@@ -84,26 +84,26 @@ impl<O: Ordering> Stack<O> {
         if let Some(next) = group.synced().nth(1) {
             let until = now + HAND_OVER_PATIENCE;
             let moving = Moving { to: next.node, until, asked: None };
-            self.moves.insert((id, Motive::Going), moving);
+            self.wishes.moves.insert((id, Motive::Going), moving);
         }
     }
 
     /// This node's replica waits for another to take over before it goes.
     pub(super) fn is_handing_over(&self, id: GroupId) -> bool {
-        self.moves.contains_key(&(id, Motive::Going))
+        self.wishes.moves.contains_key(&(id, Motive::Going))
     }
 
     /// When a wish is given up.
     pub(super) fn next_move_timeout(&self) -> Option<Time> {
-        self.moves.values().map(|moving| moving.until).min()
+        self.wishes.moves.values().map(|moving| moving.until).min()
     }
 
     /// Orders the wishes that can be ordered, and ends those that are over. True if there was anything to do.
     pub(super) fn pump_moves(&mut self, now: Time) -> bool {
-        let wishes: Vec<(GroupId, Motive)> = self.moves.keys().copied().collect();
+        let wishes: Vec<(GroupId, Motive)> = self.wishes.moves.keys().copied().collect();
         let mut any = false;
         for (id, motive) in wishes {
-            let moving = &self.moves[&(id, motive)];
+            let moving = &self.wishes.moves[&(id, motive)];
             let (to, late) = (moving.to, now >= moving.until);
             let ended = match self.outlook(id, to) {
                 Outlook::Done(view) => Some(Ok(view)),
@@ -117,9 +117,9 @@ impl<O: Ordering> Stack<O> {
             };
             if let Some(outcome) = ended {
                 any = true;
-                self.moves.remove(&(id, motive));
+                self.wishes.moves.remove(&(id, motive));
                 if motive == Motive::Asked {
-                    self.outputs.push_back(Output::Moved { group: id, to, outcome });
+                    self.outputs.push(Output::Moved { group: id, to, outcome });
                 }
             }
         }
@@ -156,7 +156,7 @@ impl<O: Ordering> Stack<O> {
     /// Orders a wish, once on each ring and for each view.
     fn wish(&mut self, now: Time, key: (GroupId, Motive), to: Member, view: ViewNumber) -> bool {
         let here = Some((self.membership.ring(), view));
-        let moving = self.moves.get_mut(&key).expect("it is looked at");
+        let moving = self.wishes.moves.get_mut(&key).expect("it is looked at");
         if moving.asked == here {
             return false;
         }
@@ -191,14 +191,14 @@ impl<O: Ordering> Stack<O> {
             return;
         }
         if self.planted.is(Bug::DropMovedCalls) && from == self.me {
-            for call in self.callers.of_group(wish.group) {
-                self.callers.remove(&call);
+            for call in self.clients.callers.of_group(wish.group) {
+                self.clients.callers.remove(&call);
             }
         }
         let Move { group, to, view: asked } = wish;
         let known = self.directory.get(group).expect("its primary has just moved");
         let (name, view) = (known.name.clone(), known.view);
-        let (ring, sequence) = (self.membership.ring(), self.delivered);
+        let (ring, sequence) = (self.membership.ring(), self.progress.delivered());
         self.event(Event::Moved { group, name, ring, sequence, from, to, asked, view });
         self.changed(now, wish.group, change);
     }
@@ -206,7 +206,7 @@ impl<O: Ordering> Stack<O> {
     /// This node's replica can be primary, and nothing has changed since that was wished.
     fn can_take_over(&self, wish: &Move) -> bool {
         let Some(group) = self.directory.get(wish.group) else { return false };
-        let hosted = self.hosted.get(&wish.group).filter(|hosted| !hosted.leaving);
+        let hosted = self.hosted.get(&wish.group).filter(|hosted| !hosted.departure.begun);
         let current = group.view == wish.view || self.planted.is(Bug::ObeyOldMove);
         let fit = hosted.is_some_and(|hosted| hosted.replica.has_state())
             || self.planted.is(Bug::MoveToUnsynced);

@@ -31,6 +31,8 @@ const CROWDED: &str = "the log of the group that calls has no room for replies: 
 /// Calls between groups in which this node's replicas have a part.
 #[derive(Default)]
 pub(super) struct Nested {
+    /// The wall clock when a handler here last called another group.
+    asked_wall: Time,
     /// The call that a replica's handler waits for, by its group.
     open: BTreeMap<GroupId, Open>,
     /// Calls that replicas here have taken and of which no end is ordered.
@@ -145,7 +147,7 @@ impl<O: Ordering> Stack<O> {
     /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by
     /// [`Output::Resume`](crate::Output::Resume), maybe at once.
     pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
-        self.asked_wall = wall;
+        self.calls.between.asked_wall = wall;
         self.with_replica(now, group, |replica, effects| replica.call(now, call, effects));
         self.settle(now);
     }
@@ -158,20 +160,21 @@ impl<O: Ordering> Stack<O> {
         let ordered = ask.ordered;
         let open = Open {
             ask,
-            wall: self.asked_wall,
+            wall: self.calls.between.asked_wall,
             order_at: None,
             speaks: false,
             delivered: ordered,
             given_up: false,
             handed: None,
         };
-        self.nested.open.insert(group, open);
+        self.calls.between.open.insert(group, open);
         self.consider_open(now, group);
     }
 
     /// It is settled whether the call that a replica here asks for may be ordered.
     pub(super) fn mandated(&mut self, now: Time, group: GroupId, child: Child, mandate: Mandate) {
-        if let Some(open) = self.nested.open.get_mut(&group).filter(|open| open.ask.child == child)
+        if let Some(open) =
+            self.calls.between.open.get_mut(&group).filter(|open| open.ask.child == child)
         {
             open.ask.mandate = mandate;
             self.consider_open(now, group);
@@ -180,7 +183,9 @@ impl<O: Ordering> Stack<O> {
 
     /// The handler goes on: nothing is asked any more.
     pub(super) fn resumed(&mut self, group: GroupId) {
-        if let Some((handed, _)) = self.nested.open.remove(&group).and_then(|open| open.handed) {
+        if let Some((handed, _)) =
+            self.calls.between.open.remove(&group).and_then(|open| open.handed)
+        {
             self.withdraw(&handed);
         }
     }
@@ -206,8 +211,8 @@ impl<O: Ordering> Stack<O> {
                 hosted.filter(|hosted| hosted.replica.runs_ahead()).map(|_| Duration::ZERO)
             }
             // The token comes to all in turn: whoever has it first says it, and the others withdraw theirs.
-            (_, true) if !self.ordering.is_parking() => Some(Duration::ZERO),
-            (rank, true) => Some(self.nested.rank_pause() * rank as u32),
+            (_, true) if !self.outbox.ordering.is_parking() => Some(Duration::ZERO),
+            (rank, true) => Some(self.calls.between.rank_pause() * rank as u32),
         }
     }
 
@@ -221,7 +226,7 @@ impl<O: Ordering> Stack<O> {
     fn consider_open(&mut self, now: Time, group: GroupId) {
         let after = self.speaks_after(group);
         let alone = self.gives_up_alone(group);
-        let Some(open) = self.nested.open.get_mut(&group) else { return };
+        let Some(open) = self.calls.between.open.get_mut(&group) else { return };
         let after = after.filter(|_| open.ask.mandate != Mandate::Awaited);
         open.speaks = after.is_some() || alone;
         open.order_at = match after {
@@ -235,7 +240,7 @@ impl<O: Ordering> Stack<O> {
     fn order_open(&mut self, now: Time, group: GroupId) {
         let speaks = self.speaks_after(group).is_some();
         let alone = self.gives_up_alone(group);
-        let Some(open) = self.nested.open.get(&group) else { return };
+        let Some(open) = self.calls.between.open.get(&group) else { return };
         let (callee, late) = (open.ask.request.group, open.ask.due <= now);
         if late && alone {
             let end = open.ask.end(End::Deadline);
@@ -260,7 +265,7 @@ impl<O: Ordering> Stack<O> {
             }
             _ => None,
         };
-        let open = self.nested.open.get_mut(&group).expect("it was looked at");
+        let open = self.calls.between.open.get_mut(&group).expect("it was looked at");
         if let Some(end) = end {
             open.given_up = true;
             open.order_at = None;
@@ -287,19 +292,15 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn order_bytes(&mut self, now: Time, payload: Bytes) {
-        if !self.unsent.is_empty() || !self.multicast(now, payload.clone(), Level::Held) {
+        if !self.outbox.is_clear() || !self.multicast(now, payload.clone(), Level::Held) {
             let ordered = Ordered::decode(&payload).expect("it was encoded here");
-            self.unsent.push_back(ordered);
+            self.outbox.order(now, ordered, payload, Level::Held);
         }
     }
 
     /// A copy that this node has handed in is of no use any more, if it has not been sent.
     fn withdraw(&mut self, payload: &Bytes) {
-        if self.ordering.withdraw(payload) {
-            self.handed -= 1;
-        } else if !self.unsent.is_empty() {
-            self.unsent.retain(|waiting| waiting.encode() != *payload);
-        }
+        self.outbox.withdraw(payload);
     }
 
     /// A group's call is delivered: whoever calls need not order it any more.
@@ -309,7 +310,8 @@ impl<O: Ordering> Stack<O> {
         let (number, call) = nested_parts(request.number);
         let child = (origin.client, number, call);
         let caller = origin.caller();
-        let Some(open) = self.nested.open.get_mut(&caller).filter(|open| open.ask.child == child)
+        let Some(open) =
+            self.calls.between.open.get_mut(&caller).filter(|open| open.ask.child == child)
         else {
             if let Some(hosted) = self.hosted.get_mut(&caller) {
                 hosted.replica.call_ordered(child);
@@ -321,7 +323,7 @@ impl<O: Ordering> Stack<O> {
         match open.handed.take() {
             // Here it is delivered when it is sent.
             Some((_, at)) if sender == self.me => {
-                self.nested.call_delays.get_or_insert_default().record(now.since(at));
+                self.calls.between.call_delays.get_or_insert_default().record(now.since(at));
             }
             Some((handed, _)) => self.withdraw(&handed),
             None => {}
@@ -333,7 +335,7 @@ impl<O: Ordering> Stack<O> {
         let Some(group) = self.directory.get(group) else { return };
         let count = if group.options.style.all_speak() { usize::MAX } else { 1 };
         for member in group.synced().take(count) {
-            self.ordering.acknowledge(member);
+            self.outbox.ordering.acknowledge(member);
         }
     }
 
@@ -343,8 +345,8 @@ impl<O: Ordering> Stack<O> {
         let call = (request.group, request.client, request.number);
         let asked =
             wire::ordered::asked(request.group, request.method, request.json, &request.body);
-        let full = self.nested.owed.len() >= MAX_NESTED_OWED;
-        match self.nested.owed.get_mut(&call) {
+        let full = self.calls.between.owed.len() >= MAX_NESTED_OWED;
+        match self.calls.between.owed.get_mut(&call) {
             // It comes once more; the caller may have begun anew, and ask for something else.
             Some(owed) if owed.asked != asked => {
                 owed.asked = asked;
@@ -363,7 +365,7 @@ impl<O: Ordering> Stack<O> {
                     order_at: None,
                     handed: None,
                 };
-                self.nested.owed.insert(call, owed);
+                self.calls.between.owed.insert(call, owed);
             }
             Some(_) | None => {}
         }
@@ -383,12 +385,13 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn owe(&mut self, now: Time, call: Call, asked: u64, end: End) {
         let after = self.speaks_after(call.0);
         let style = self.directory.get(call.0).map(|group| group.options.style);
-        let Some(owed) = self.nested.owed.get_mut(&call).filter(|owed| owed.asked == asked) else {
+        let Some(owed) = self.calls.between.owed.get_mut(&call).filter(|owed| owed.asked == asked)
+        else {
             return;
         };
         if style.is_some_and(Conduct::executes_on_arrival) {
             // What has its place is the update, which is being delivered, not the call.
-            owed.sequence = owed.sequence.max(self.delivered);
+            owed.sequence = owed.sequence.max(self.progress.delivered());
         }
         if owed.end.is_none() {
             owed.end = Some((end, now));
@@ -397,7 +400,7 @@ impl<O: Ordering> Stack<O> {
             && owed.order_at.is_none()
         {
             owed.order_at = Some(now + after);
-            self.nested.due.insert((now + after, call));
+            self.calls.between.due.insert((now + after, call));
         }
         self.pay(now, call);
     }
@@ -407,15 +410,15 @@ impl<O: Ordering> Stack<O> {
         if self.planted.is(Bug::ReplyBeforeEndsStored) {
             return;
         }
-        self.callers.settled(&call, sequence);
-        if let Some(owed) = self.nested.owed.get_mut(&call) {
+        self.clients.callers.settled(&call, sequence);
+        if let Some(owed) = self.calls.between.owed.get_mut(&call) {
             owed.sequence = owed.sequence.max(sequence);
         }
     }
 
     /// Orders how a group's call ended, if it is this node's business, and it may be known.
     fn pay(&mut self, now: Time, call: Call) {
-        let Some(owed) = self.nested.owed.get(&call) else { return };
+        let Some(owed) = self.calls.between.owed.get(&call) else { return };
         let (sequence, waits) = (owed.sequence, owed.order_at.is_some_and(|at| at > now));
         if waits || owed.end.is_none() || owed.handed.is_some() {
             return;
@@ -425,7 +428,7 @@ impl<O: Ordering> Stack<O> {
         if self.speaks_after(call.0).is_none() || (kept && !self.is_held(call.0, sequence)) {
             return;
         }
-        let owed = self.nested.owed.get_mut(&call).expect("it was looked at");
+        let owed = self.calls.between.owed.get_mut(&call).expect("it was looked at");
         let Some((end, _)) = owed.end.clone() else { return };
         let ((client, number, place), asked) = (owed.child, owed.asked);
         let (callee, caller) = (call.0, owed.caller);
@@ -433,15 +436,15 @@ impl<O: Ordering> Stack<O> {
         let payload = Ordered::NestedEnd(end).encode();
         owed.handed = Some((payload.clone(), now));
         let service = now.since(owed.since);
-        self.nested.services.get_or_insert_default().record(service);
+        self.calls.between.services.get_or_insert_default().record(service);
         self.order_bytes(now, payload);
     }
 
     /// More is held, or other replicas speak: what is owed may be paid.
     pub(super) fn pay_all(&mut self, now: Time) {
-        if !self.nested.owed.is_empty() {
+        if !self.calls.between.owed.is_empty() {
             let ready = |(_, owed): &(&Call, &Owed)| owed.end.is_some() && owed.handed.is_none();
-            let ready = self.nested.owed.iter().filter(ready);
+            let ready = self.calls.between.owed.iter().filter(ready);
             let calls: Vec<Call> = ready.map(|(call, _)| *call).collect();
             calls.into_iter().for_each(|call| self.pay(now, call));
         }
@@ -496,14 +499,14 @@ impl<O: Ordering> Stack<O> {
         let replied = matches!(end.end, End::Reply(_) | End::Diverged);
         let group = end.callee;
         let style = self.directory.get(group).map(|group| group.options.style);
-        match self.nested.wait_no_more(&call) {
+        match self.calls.between.wait_no_more(&call) {
             Some(owed) => {
                 if let Some((_, since)) = owed.end {
-                    self.nested.learn(now.since(since));
+                    self.calls.between.learn(now.since(since));
                 }
                 match owed.handed {
                     Some((_, at)) if sender == self.me => {
-                        self.nested.end_delays.get_or_insert_default().record(now.since(at));
+                        self.calls.between.end_delays.get_or_insert_default().record(now.since(at));
                     }
                     Some((handed, _)) => self.withdraw(&handed),
                     None => {}
@@ -523,7 +526,7 @@ impl<O: Ordering> Stack<O> {
     /// A group has another view: calls of it, or by it, may be this node's business now, or have to be repeated.
     pub(super) fn reconcile_nested(&mut self, now: Time, id: GroupId) {
         let repeats = !self.planted.is(Bug::NestedNotRepeated);
-        let of = self.nested.open.iter_mut();
+        let of = self.calls.between.open.iter_mut();
         let of = of.filter(|(caller, open)| **caller == id || open.ask.request.group == id);
         let mut callers: Vec<GroupId> = Vec::new();
         for (caller, open) in of {
@@ -544,36 +547,36 @@ impl<O: Ordering> Stack<O> {
 
     /// A component is installed: what was ordered before may be lost, and is asked for once more.
     pub(super) fn nested_in_new_component(&mut self, now: Time) {
-        self.nested.owed.clear();
-        self.nested.due.clear();
+        self.calls.between.owed.clear();
+        self.calls.between.due.clear();
         for hosted in self.hosted.values_mut() {
             hosted.replica.in_new_component();
         }
         let repeats = !self.planted.is(Bug::NestedNotRepeated);
-        for open in self.nested.open.values_mut() {
+        for open in self.calls.between.open.values_mut() {
             open.delivered &= !repeats;
             open.given_up = false;
             open.handed = open.handed.take().filter(|_| !repeats);
         }
-        let callers: Vec<GroupId> = self.nested.open.keys().copied().collect();
+        let callers: Vec<GroupId> = self.calls.between.open.keys().copied().collect();
         callers.into_iter().for_each(|caller| self.consider_open(now, caller));
     }
 
     /// Groups whose replicas here wait for a call.
     pub(super) fn nested_callers(&self) -> Vec<GroupId> {
-        self.nested.open.keys().copied().collect()
+        self.calls.between.open.keys().copied().collect()
     }
 
     /// The times that [`Nested::next_timeout`] named have come.
     pub(super) fn nested_timeout(&mut self, now: Time) {
         let late = |open: &Open| open.due() <= now;
-        let open = self.nested.open.iter();
+        let open = self.calls.between.open.iter();
         let open = open.filter(|(_, open)| open.speaks && !open.given_up && late(open));
         let callers: Vec<GroupId> = open.map(|(caller, _)| *caller).collect();
         callers.into_iter().for_each(|caller| self.order_open(now, caller));
-        while let Some(&(_, call)) = self.nested.due.first().filter(|(at, _)| *at <= now) {
-            self.nested.due.pop_first();
-            if let Some(owed) = self.nested.owed.get_mut(&call) {
+        while let Some(&(_, call)) = self.calls.between.due.first().filter(|(at, _)| *at <= now) {
+            self.calls.between.due.pop_first();
+            if let Some(owed) = self.calls.between.owed.get_mut(&call) {
                 owed.order_at = None;
             }
             self.pay(now, call);

@@ -44,14 +44,14 @@ impl<O: Ordering> Stack<O> {
         patience: Duration,
     ) -> u64 {
         let client = client(self.me);
-        if self.own.last == 0 {
-            self.callers.welcome(OWN, client);
+        if self.calls.own.last == 0 {
+            self.clients.callers.welcome(OWN, client);
         }
-        self.own.last += 1;
-        let number = self.own.last;
-        self.own.open.retain(|_, until| *until > now);
-        self.own.open.insert(number, now + patience);
-        let unanswered = self.own.open.keys().next().copied().unwrap_or(number);
+        self.calls.own.last += 1;
+        let number = self.calls.own.last;
+        self.calls.own.open.retain(|_, until| *until > now);
+        self.calls.own.open.insert(number, now + patience);
+        let unanswered = self.calls.own.open.keys().next().copied().unwrap_or(number);
         let view = self.directory.get(group).map_or(ViewNumber(0), |group| group.view);
         let patience_us = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
         let request = Request {
@@ -69,14 +69,14 @@ impl<O: Ordering> Stack<O> {
             body,
         };
         self.request(now, wall, OWN, request);
-        self.unsettled = Some(now);
+        self.outputs.crowd(now);
         number
     }
 
     /// A call of this node's own has ended.
     pub(super) fn own_ended(&mut self, reply: Reply) {
-        self.own.open.remove(&reply.number);
-        self.outputs.push_back(Output::Own { number: reply.number, outcome: reply.outcome });
+        self.calls.own.open.remove(&reply.number);
+        self.outputs.push(Output::Own { number: reply.number, outcome: reply.outcome });
     }
 
     /// What a client may not reach is not there for it.
@@ -94,7 +94,7 @@ impl<O: Ordering> Stack<O> {
             }),
             _ => return false,
         };
-        self.outputs.push_back(Output::Frame { caller, frame });
+        self.outputs.push(Output::Frame { caller, frame });
         true
     }
 }

@@ -26,7 +26,7 @@ impl<O: Ordering> Stack<O> {
     /// A call comes to its group's primary, here.
     pub(super) fn execute_call(&mut self, now: Time, call: Call) {
         let Some(request) = self.stamped(now, call) else { return };
-        self.callers.set_stage(&call, Stage::Ordered);
+        self.clients.callers.set_stage(&call, Stage::Ordered);
         self.with_replica(now, call.0, |replica, fx| replica.arrive(now, request, fx));
     }
 
@@ -35,7 +35,7 @@ impl<O: Ordering> Stack<O> {
         let id = request.group;
         let Some(group) = self.directory.get(id) else { return };
         let Some(hosted) = self.hosted.get(&id) else { return };
-        let takes = hosted.yields.is_none() && (!hosted.leaving || self.is_needed(id));
+        let takes = hosted.yields.is_none() && (!hosted.departure.begun || self.is_needed(id));
         // If it takes none, whoever forwarded the call does so again when another is primary.
         if takes && group.standing(self.me) == Standing::Primary {
             self.with_replica(now, id, |replica, fx| replica.arrive(now, request, fx));
@@ -105,7 +105,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn enthrone_all(&mut self) {
         let ids: Vec<GroupId> = self.directory.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.directory.enthrone(id, self.place(self.delivered));
+            self.directory.enthrone(id, self.place(self.progress.delivered()));
         }
     }
 
@@ -198,9 +198,14 @@ impl<O: Ordering> Stack<O> {
 
     /// Calls that were ordered and have no place begin anew.
     pub(super) fn park_ordered(&mut self, id: GroupId) {
-        for call in self.callers.of_group(id) {
-            if self.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {
-                self.callers.park(&call);
+        for call in self.clients.callers.of_group(id) {
+            if self
+                .clients
+                .callers
+                .get(&call)
+                .is_some_and(|waiting| waiting.stage == Stage::Ordered)
+            {
+                self.clients.callers.park(&call);
             }
         }
     }

@@ -21,7 +21,7 @@ impl<O: Ordering> Stack<O> {
         style.orders()
             && !style.orders_reads()
             && (group.options.hold != Hold::One || style.executes_on_arrival())
-            && self.callers.get(&call).is_some_and(|waiting| waiting.request.access.reads())
+            && self.clients.callers.get(&call).is_some_and(|waiting| waiting.request.access.reads())
     }
 
     /// Only the primary knows what was answered.
@@ -39,12 +39,12 @@ impl<O: Ordering> Stack<O> {
             return self.ask_for_read(now, call);
         }
         let (view, primary) = (group.view, group.primary());
-        let chosen_by = self.callers.get(&call).map(|waiting| waiting.request.view);
+        let chosen_by = self.clients.callers.get(&call).map(|waiting| waiting.request.view);
         if chosen_by.is_some_and(|chosen_by| chosen_by < view) {
             self.decline(call, Outcome::NotPrimary);
         } else if let Some(primary) = primary.filter(|primary| *primary != self.me) {
             // The client has a reason to come here: if those who could serve are dead, a view says so soon.
-            self.outputs.push_back(Output::Probe(primary.node));
+            self.outputs.push(Output::Probe(primary.node));
         }
     }
 
@@ -54,18 +54,18 @@ impl<O: Ordering> Stack<O> {
         if self.planted.is(Bug::ReadAlone) {
             return self.execute_read(now, call);
         }
-        if let Some(round) = self.ordering.confirm(now) {
-            self.callers.set_stage(&call, Stage::Asking { round, at: now });
+        if let Some(round) = self.outbox.ordering.confirm(now) {
+            self.clients.callers.set_stage(&call, Stage::Asking { round, at: now });
         }
     }
 
     /// A majority was in the ring after all that asked for this round had come.
     pub(super) fn confirmed(&mut self, round: u64, upto: u64) {
         let upto = if self.planted.is(Bug::ReadTooEarly) { 0 } else { upto };
-        while let Some(call) = self.callers.asked_by(round) {
-            let stage = self.callers.get(&call).map(|waiting| waiting.stage.clone());
+        while let Some(call) = self.clients.callers.asked_by(round) {
+            let stage = self.clients.callers.get(&call).map(|waiting| waiting.stage.clone());
             let Some(Stage::Asking { at, .. }) = stage else { unreachable!("it is found by that") };
-            self.callers.set_stage(&call, Stage::Placed { upto, at });
+            self.clients.callers.set_stage(&call, Stage::Placed { upto, at });
         }
     }
 
@@ -73,20 +73,20 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn pump_reads(&mut self, now: Time) -> bool {
         let mut any = false;
         while self.membership.is_active()
-            && let Some(call) = self.callers.placed_by(self.delivered)
+            && let Some(call) = self.clients.callers.placed_by(self.progress.delivered())
         {
             any = true;
-            let stage = self.callers.get(&call).map(|waiting| waiting.stage.clone());
+            let stage = self.clients.callers.get(&call).map(|waiting| waiting.stage.clone());
             let Some(Stage::Placed { at, .. }) = stage else { unreachable!("it is found by that") };
             // Before that another component may have gone on without this one.
             if self.membership.is_effective() {
-                self.current = self.current.max(Some(at));
+                self.clients.reads.confirm(at);
             }
             if self.executes(call.0) {
                 self.execute_read(now, call);
             } else {
                 // The state went while it waited.
-                self.callers.park(&call);
+                self.clients.callers.park(&call);
                 self.read(now, call);
             }
         }
@@ -96,11 +96,10 @@ impl<O: Ordering> Stack<O> {
     /// Whether this call may be answered from what this node has: it has all that was answered so long ago as
     /// the client allows.
     pub(super) fn is_recent_enough(&self, now: Time, call: Call) -> bool {
-        let Some(waiting) = self.callers.get(&call) else { return false };
+        let Some(waiting) = self.clients.callers.get(&call) else { return false };
         let Access::Stale { max_age_ms } = waiting.request.access else { return false };
         let most = wire::Duration::from_millis(max_age_ms.into());
-        let recent =
-            self.current.is_some_and(|at| now.since(at) <= most) || self.planted.is(Bug::ForgetAge);
+        let recent = self.clients.reads.is_recent(now, most) || self.planted.is(Bug::ForgetAge);
         // Between components nobody will say any more that what was taken last is held.
         let settled = self.membership.is_active()
             || self.hosted.get(&call.0).is_some_and(|hosted| hosted.settled);
@@ -122,14 +121,13 @@ impl<O: Ordering> Stack<O> {
             group.options.style.executes_on_arrival() && group.primary() == Some(self.me)
         });
         let active = self.membership.is_active();
-        self.executions += 1;
-        let execution = self.executions;
+        let execution = self.clients.reads.next();
         let stage = match (active, ahead) {
             (true, false) => Stage::Delivered { sequence: self.seen(call.0) },
             (true, true) => Stage::Reading { execution },
             (false, _) => Stage::Serving,
         };
-        self.callers.set_stage(&call, stage);
+        self.clients.callers.set_stage(&call, stage);
         self.with_replica(now, call.0, |replica, effects| {
             replica.read(request, (active && ahead).then_some(execution), effects);
         });
@@ -138,9 +136,11 @@ impl<O: Ordering> Stack<O> {
     /// What a read saw at a passive group's primary has its place. Of an earlier execution of the same read, before the
     /// component began, that says nothing.
     pub(super) fn read_placed(&mut self, call: Call, execution: u64) {
-        let stage = self.callers.get(&call).map(|waiting| &waiting.stage);
+        let stage = self.clients.callers.get(&call).map(|waiting| &waiting.stage);
         if stage == Some(&Stage::Reading { execution }) {
-            self.callers.set_stage(&call, Stage::Delivered { sequence: self.delivered });
+            self.clients
+                .callers
+                .set_stage(&call, Stage::Delivered { sequence: self.progress.delivered() });
             self.reply_if_ready(call); // its outcome may have been there before
         }
     }
@@ -166,6 +166,6 @@ impl<O: Ordering> Stack<O> {
         for (id, settled) in all {
             self.hosted.entry(id).and_modify(|hosted| hosted.settled = settled);
         }
-        self.callers.park_reads();
+        self.clients.callers.park_reads();
     }
 }

@@ -69,18 +69,19 @@ impl<O: Ordering> Stack<O> {
             return Err(RestoreError::System);
         }
         let id = GroupId::of(name);
-        if self.backups.restores.contains_key(&id) {
+        if self.wishes.backups.restores.contains_key(&id) {
             return Err(RestoreError::UnderWay);
         }
-        let bytes: usize = self.backups.restores.values().map(|it| it.restore.state.len()).sum();
+        let bytes: usize =
+            self.wishes.backups.restores.values().map(|it| it.restore.state.len()).sum();
         let full = bytes > 0 && bytes + restore.state.len() > MAX_DEPOSITS_BYTES;
-        if self.backups.restores.len() >= MAX_DEPOSITS || full {
+        if self.wishes.backups.restores.len() >= MAX_DEPOSITS || full {
             return Err(RestoreError::TooMany);
         }
         let (number, until) = (self.random.next_u64(), Some(now + RESTORE_PATIENCE));
         let restoring =
             Restoring { restore, number, until, asked: None, refused: None, giving: None };
-        self.backups.restores.insert(id, restoring);
+        self.wishes.backups.restores.insert(id, restoring);
         self.settle(now);
         Ok(())
     }
@@ -103,7 +104,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders what can be ordered, and ends what is over. True if there was anything to do.
     pub(super) fn pump_restores(&mut self, now: Time) -> bool {
-        let ids: Vec<GroupId> = self.backups.restores.keys().copied().collect();
+        let ids: Vec<GroupId> = self.wishes.backups.restores.keys().copied().collect();
         let mut any = false;
         for id in ids {
             any |= self.pump_restore(now, id);
@@ -112,23 +113,27 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn pump_restore(&mut self, now: Time, id: GroupId) -> bool {
-        let until = self.backups.restores[&id].until;
+        let until = self.wishes.backups.restores[&id].until;
         match self.restore_outlook(id) {
             Outlook::Over(outcome) => {
-                self.backups.restores.remove(&id);
+                self.wishes.backups.restores.remove(&id);
                 self.tell_restored(id, until, outcome);
                 true
             }
             Outlook::Waits(view) => {
-                let held = self.is_held(id, self.changed_at.get(&id).copied().unwrap_or(0));
+                let held = self.is_held(id, self.records.changed_at(id));
                 if until.is_some() && held {
-                    self.backups.restores.entry(id).and_modify(|restoring| restoring.until = None);
+                    self.wishes
+                        .backups
+                        .restores
+                        .entry(id)
+                        .and_modify(|restoring| restoring.until = None);
                     self.tell_restored(id, until, Ok(view));
                 }
                 self.give_deposit(now, id) || (until.is_some() && held)
             }
             Outlook::Ready | Outlook::Wait if until.is_some_and(|until| now >= until) => {
-                self.backups.restores.remove(&id);
+                self.wishes.backups.restores.remove(&id);
                 self.tell_restored(id, until, Err(RestoreError::Late));
                 true
             }
@@ -144,12 +149,12 @@ impl<O: Ordering> Stack<O> {
         outcome: Result<ViewNumber, RestoreError>,
     ) {
         if until.is_some() {
-            self.outputs.push_back(Output::Restored { group, outcome });
+            self.outputs.push(Output::Restored { group, outcome });
         }
     }
 
     fn restore_outlook(&self, id: GroupId) -> Outlook {
-        let restoring = &self.backups.restores[&id];
+        let restoring = &self.wishes.backups.restores[&id];
         if self.membership.is_minority() && restoring.until.is_some() {
             return Outlook::Over(Err(RestoreError::NoQuorum));
         }
@@ -173,7 +178,7 @@ impl<O: Ordering> Stack<O> {
     /// Orders it, once on each ring.
     fn order_deposit(&mut self, now: Time, id: GroupId) -> bool {
         let ring = self.membership.ring();
-        let Some(restoring) = self.backups.restores.get_mut(&id) else { return false };
+        let Some(restoring) = self.wishes.backups.restores.get_mut(&id) else { return false };
         if restoring.asked == Some(ring) {
             return false;
         }
@@ -233,13 +238,13 @@ impl<O: Ordering> Stack<O> {
             return self.deposit_refused(id, deposit, refused, style);
         }
         // Of what it was called before nobody has anything any more.
-        self.tallies.remove(&id);
-        self.arrears.remove(&id);
-        self.callers.of_group(id).iter().for_each(|call| self.callers.park(call));
+        self.votes.forget(id);
+        self.clients.callers.of_group(id).iter().for_each(|call| self.clients.callers.park(call));
         let view = self.directory.get(id).map_or(ViewNumber(0), |group| group.view);
         self.event(Event::Deposited { group: id, name, holder, replaced, view });
         self.changed(now, id, Change::View);
-        if holder == self.me && self.backups.restores.get(&id).is_none_or(|it| it.number != number)
+        if holder == self.me
+            && self.wishes.backups.restores.get(&id).is_none_or(|it| it.number != number)
         {
             // Nobody waited for it any more.
             self.order(now, Ordered::Backup(BackupStep::Discard { group: id, number }));
@@ -253,7 +258,7 @@ impl<O: Ordering> Stack<O> {
         refused: DepositRefused,
         style: Style,
     ) {
-        let Some(restoring) = self.backups.restores.get_mut(&id) else { return };
+        let Some(restoring) = self.wishes.backups.restores.get_mut(&id) else { return };
         if deposit.holder != self.me || restoring.number != deposit.number {
             return;
         }
@@ -273,7 +278,7 @@ impl<O: Ordering> Stack<O> {
         });
         let logs = group.options.style.logs();
         let Some((transfer, to)) = waiting else { return false };
-        let Some(restoring) = self.backups.restores.get_mut(&id) else { return false };
+        let Some(restoring) = self.wishes.backups.restores.get_mut(&id) else { return false };
         if restoring.giving.as_ref().is_some_and(|giving| giving.transfer == transfer) {
             return false;
         }
@@ -293,7 +298,8 @@ impl<O: Ordering> Stack<O> {
     /// A piece of a state is delivered: if it is of a deposit of this node, the next follows.
     pub(super) fn deposit_chunk(&mut self, now: Time, sender: Member, chunk: &StateChunk) {
         let id = chunk.group;
-        let Some(restoring) = self.backups.restores.get_mut(&id).filter(|_| sender == self.me)
+        let Some(restoring) =
+            self.wishes.backups.restores.get_mut(&id).filter(|_| sender == self.me)
         else {
             return;
         };

@@ -18,7 +18,6 @@ use crate::callers::Stage;
 use crate::directory::{Change, Group, State};
 use crate::ordering::Ordering;
 use crate::style::Conduct;
-use crate::tally::Tally;
 
 /// Whoever asked for a change of style hears of it within this time.
 const RESTYLE_PATIENCE: Duration = Duration::from_secs(3);
@@ -60,10 +59,10 @@ impl<O: Ordering> Stack<O> {
     /// # Errors
     /// Another change of this group, or too many of others, were asked for at this node and are not over.
     pub fn restyle(&mut self, now: Time, group: GroupId, style: Style) -> Result<(), RestyleError> {
-        if let Some(under_way) = self.restyles.get(&group) {
+        if let Some(under_way) = self.wishes.restyles.get(&group) {
             return Err(RestyleError::UnderWay(under_way.style));
         }
-        if self.restyles.len() >= MAX_RESTYLES {
+        if self.wishes.restyles.len() >= MAX_RESTYLES {
             return Err(RestyleError::TooMany);
         }
         let restyling = Restyling {
@@ -73,22 +72,22 @@ impl<O: Ordering> Stack<O> {
             placed: false,
             granted: None,
         };
-        self.restyles.insert(group, restyling);
+        self.wishes.restyles.insert(group, restyling);
         self.settle(now);
         Ok(())
     }
 
     /// When a wish is given up.
     pub(super) fn next_restyle_timeout(&self) -> Option<Time> {
-        self.restyles.values().map(|restyling| restyling.until).min()
+        self.wishes.restyles.values().map(|restyling| restyling.until).min()
     }
 
     /// Orders the wishes that can be ordered, and ends those that are over. True if there was anything to do.
     pub(super) fn pump_restyles(&mut self, now: Time) -> bool {
-        let wishes: Vec<GroupId> = self.restyles.keys().copied().collect();
+        let wishes: Vec<GroupId> = self.wishes.restyles.keys().copied().collect();
         let mut any = false;
         for id in wishes {
-            let Restyling { style, until, granted, .. } = self.restyles[&id];
+            let Restyling { style, until, granted, .. } = self.wishes.restyles[&id];
             let ended = match self.prospect(id, style, granted) {
                 Outlook::Over(outcome) => Some(outcome),
                 Outlook::Ready(_) | Outlook::Wait if now >= until => {
@@ -102,8 +101,8 @@ impl<O: Ordering> Stack<O> {
             };
             if let Some(outcome) = ended {
                 any = true;
-                self.restyles.remove(&id);
-                self.outputs.push_back(Output::Restyled { group: id, style, outcome });
+                self.wishes.restyles.remove(&id);
+                self.outputs.push(Output::Restyled { group: id, style, outcome });
             }
         }
         any
@@ -138,7 +137,7 @@ impl<O: Ordering> Stack<O> {
     /// Orders a wish, once on each ring and for each view.
     fn wish_style(&mut self, now: Time, id: GroupId, view: ViewNumber) -> bool {
         let here = Some((self.membership.ring(), view));
-        let restyling = self.restyles.get_mut(&id).expect("it is looked at");
+        let restyling = self.wishes.restyles.get_mut(&id).expect("it is looked at");
         if restyling.asked == here {
             return false;
         }
@@ -154,7 +153,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn act_on_restyle(&mut self, now: Time, sender: Member, restyle: Restyle) {
         let Restyle { group: id, view: asked, style: to } = restyle;
         if sender == self.me
-            && let Some(restyling) = self.restyles.get_mut(&id)
+            && let Some(restyling) = self.wishes.restyles.get_mut(&id)
         {
             let of_view = restyling.asked.is_some_and(|(_, view)| view == asked);
             restyling.placed |= of_view && restyling.style == to;
@@ -184,17 +183,16 @@ impl<O: Ordering> Stack<O> {
             self.count_change(id);
         }
         if to.keeps_its_primary() {
-            self.directory.reign_anew(id, self.place(self.delivered));
+            self.directory.reign_anew(id, self.place(self.progress.delivered()));
         }
         // Votes are told anew if there are to be any.
-        self.tallies.remove(&id);
-        self.arrears.remove(&id);
+        self.votes.forget(id);
         if to.votes() {
-            self.tallies.insert(id, Tally::begin(self.delivered));
+            self.votes.begin(id, self.progress.delivered());
         }
         self.park_reads_of(id);
         let view = self.directory.get(id).map_or(asked, |group| group.view);
-        let (ring, sequence) = (self.membership.ring(), self.delivered);
+        let (ring, sequence) = (self.membership.ring(), self.progress.delivered());
         self.event(Event::Restyled { group: id, name, ring, sequence, from, to, asked, view });
         if from.executes_on_arrival() {
             // What others had ordered for the primary, and came after that took its last, was executed by nobody.
@@ -209,8 +207,8 @@ impl<O: Ordering> Stack<O> {
         let Restyle { group: id, view: asked, style } = restyle;
         let (ring, view) =
             (self.membership.ring(), self.directory.get(id).map_or(asked, |group| group.view));
-        let sequence = self.changed_at.get(&id).copied().unwrap_or(0);
-        if let Some(restyling) = self.restyles.get_mut(&id)
+        let sequence = self.records.changed_at(id);
+        if let Some(restyling) = self.wishes.restyles.get_mut(&id)
             && (restyling.placed, restyling.style) == (true, style)
             && restyling.asked.is_some_and(|(_, view)| view == asked)
         {
@@ -225,7 +223,7 @@ impl<O: Ordering> Stack<O> {
         if self.directory.get(id).is_none_or(|group| group.last == Place::default()) {
             return;
         }
-        let place = self.place(self.delivered);
+        let place = self.place(self.progress.delivered());
         self.directory.requested(id, place);
         let here = self.directory.get(id).is_some_and(|group| group.replica(self.me).is_some());
         if let Some(hosted) = self.hosted.get_mut(&id).filter(|hosted| here && !hosted.spared) {
@@ -235,10 +233,10 @@ impl<O: Ordering> Stack<O> {
 
     /// How reads are answered is another matter from here on.
     fn park_reads_of(&mut self, id: GroupId) {
-        for call in self.callers.of_group(id) {
-            let stage = self.callers.get(&call).map(|waiting| &waiting.stage);
+        for call in self.clients.callers.of_group(id) {
+            let stage = self.clients.callers.get(&call).map(|waiting| &waiting.stage);
             if matches!(stage, Some(Stage::Asking { .. } | Stage::Placed { .. })) {
-                self.callers.park(&call);
+                self.clients.callers.park(&call);
             }
         }
     }
@@ -267,10 +265,10 @@ impl<O: Ordering> Stack<O> {
         let view = group.view;
         if style.logs() {
             // What comes from here on the primary answers, whenever this replica goes over.
-            hosted.cold.finishing = self.delivered;
-            self.cold.0.insert(id);
+            hosted.cold.finishing = self.progress.delivered();
+            self.cold.insert(id);
         } else {
-            self.cold.0.remove(&id);
+            self.cold.remove(id);
         }
         self.log_beside(id, &Ordered::Restyle(Restyle { group: id, view, style }).encode());
         self.keep_style(id, style);
@@ -281,11 +279,11 @@ impl<O: Ordering> Stack<O> {
     /// The group has a state from here on, or none any more: its replicas begin with the service's initial state. What was executed
     /// at one of them before was in no history.
     fn begin_in_style(&mut self, now: Time, id: GroupId, style: Style) {
-        for call in self.callers.of_group(id) {
-            self.callers.park(&call);
+        for call in self.clients.callers.of_group(id) {
+            self.clients.callers.park(&call);
         }
         if style.logs() {
-            self.cold.0.insert(id);
+            self.cold.insert(id);
         }
         let Some(group) = self.directory.get(id) else { return };
         let begins = group.synced().any(|member| member == self.me);
@@ -307,7 +305,10 @@ impl<O: Ordering> Stack<O> {
             let group = self.directory.get(*id);
             let goes_on = |group: &&Group| {
                 let state = group.replica(self.me).map(|replica| replica.state);
-                state == Some(State::Synced) && !hosted.lost && !hosted.abandoned && !hosted.fallen
+                state == Some(State::Synced)
+                    && !hosted.lost
+                    && !hosted.departure.abandoned
+                    && !hosted.program.fallen
             };
             if let Some(group) = group.filter(goes_on) {
                 let (style, own) = (group.options.style, hosted.replica.style());

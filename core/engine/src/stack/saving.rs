@@ -80,15 +80,16 @@ impl<O: Ordering> Stack<O> {
     /// # Errors
     /// Another save of this group, or too many of others, were asked for at this node and are not over.
     pub fn save(&mut self, now: Time, group: GroupId) -> Result<(), SaveError> {
-        if self.backups.saves.contains_key(&group) {
+        if self.wishes.backups.saves.contains_key(&group) {
             return Err(SaveError::UnderWay);
         }
-        if self.backups.saves.len() >= MAX_SAVES {
+        if self.wishes.backups.saves.len() >= MAX_SAVES {
             return Err(SaveError::TooMany);
         }
-        self.backups.last_save += 1;
-        let (number, until) = (self.backups.last_save, now + SAVE_PATIENCE);
-        self.backups
+        self.wishes.backups.last_save += 1;
+        let (number, until) = (self.wishes.backups.last_save, now + SAVE_PATIENCE);
+        self.wishes
+            .backups
             .saves
             .insert(group, Saving { number, until, asked: None, stage: Stage::Asked });
         self.settle(now);
@@ -97,7 +98,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders the saves that can be ordered, and ends those that are over. True if there was anything to do.
     pub(super) fn pump_saves(&mut self, now: Time) -> bool {
-        let saves: Vec<GroupId> = self.backups.saves.keys().copied().collect();
+        let saves: Vec<GroupId> = self.wishes.backups.saves.keys().copied().collect();
         let mut any = false;
         for id in saves {
             any |= self.pump_save(now, id);
@@ -107,7 +108,7 @@ impl<O: Ordering> Stack<O> {
 
     fn pump_save(&mut self, now: Time, id: GroupId) -> bool {
         let ring = self.membership.ring();
-        let saving = &self.backups.saves[&id];
+        let saving = &self.wishes.backups.saves[&id];
         let (number, late) = (saving.number, now >= saving.until);
         let anew = saving.asked.is_some_and(|asked| asked != ring);
         let ended = match self.save_outlook(id) {
@@ -124,8 +125,8 @@ impl<O: Ordering> Stack<O> {
         };
         let Some(outcome) = ended else { return false };
         self.forget_save(id);
-        self.backups.saves.remove(&id);
-        self.outputs.push_back(Output::Saved { group: id, outcome });
+        self.wishes.backups.saves.remove(&id);
+        self.outputs.push(Output::Saved { group: id, outcome });
         true
     }
 
@@ -157,7 +158,7 @@ impl<O: Ordering> Stack<O> {
 
     /// What has come of a save that was ordered on this ring, if it is over.
     fn save_ended(&mut self, id: GroupId) -> Option<Result<Saved, SaveError>> {
-        let saving = &self.backups.saves[&id];
+        let saving = &self.wishes.backups.saves[&id];
         match &saving.stage {
             Stage::Asked => None,
             Stage::Taking { .. } => {
@@ -174,7 +175,7 @@ impl<O: Ordering> Stack<O> {
     /// It begins on this ring, or is over: what the replica was asked for it is of no use any more.
     fn forget_save(&mut self, id: GroupId) {
         let ring = self.membership.ring();
-        let Some(saving) = self.backups.saves.get_mut(&id) else { return };
+        let Some(saving) = self.wishes.backups.saves.get_mut(&id) else { return };
         saving.asked = Some(ring);
         saving.stage = Stage::Asked;
         if let Some(hosted) = self.hosted.get_mut(&id) {
@@ -196,7 +197,7 @@ impl<O: Ordering> Stack<O> {
             let asked = matches!(saving.stage, Stage::Asked) && saving.asked == Some(ring);
             asked && saving.number == number
         };
-        if sender != self.me || !self.backups.saves.get(&id).is_some_and(wanted) {
+        if sender != self.me || !self.wishes.backups.saves.get(&id).is_some_and(wanted) {
             return;
         }
         // Who has lost the state is told so by the next look.
@@ -204,7 +205,8 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get(&id).filter(able) else { return };
         let place = (!hosted.replica.is_ahead()).then_some(place);
         let sequence = self.known_at(id);
-        self.backups
+        self.wishes
+            .backups
             .saves
             .entry(id)
             .and_modify(|saving| saving.stage = Stage::Taking { sequence, place });
@@ -217,7 +219,7 @@ impl<O: Ordering> Stack<O> {
             return;
         };
         let (name, options, reached) = (group.name.clone(), group.options, hosted.taken);
-        let Some(saving) = self.backups.saves.get_mut(&id) else { return };
+        let Some(saving) = self.wishes.backups.saves.get_mut(&id) else { return };
         let Stage::Taking { sequence, place } = saving.stage else { return };
         match taken {
             Ok((form, state)) => {
@@ -229,9 +231,9 @@ impl<O: Ordering> Stack<O> {
                 saving.stage = Stage::Taken { sequence, saved };
             }
             Err(reason) => {
-                self.backups.saves.remove(&id);
+                self.wishes.backups.saves.remove(&id);
                 let outcome = Err(SaveError::Service(reason));
-                self.outputs.push_back(Output::Saved { group: id, outcome });
+                self.outputs.push(Output::Saved { group: id, outcome });
             }
         }
     }

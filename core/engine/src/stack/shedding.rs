@@ -52,7 +52,7 @@ impl<O: Ordering> Stack<O> {
 
     /// What hosts refuse calls below, and until when if nothing else is said.
     pub fn sheds(&self) -> impl Iterator<Item = (NodeId, u8, Time)> + '_ {
-        self.sheds.orders.iter().map(|(node, order)| (*node, order.level, order.until))
+        self.load.sheds.orders.iter().map(|(node, order)| (*node, order.level, order.until))
     }
 
     /// A host is to refuse something, more, less, or nothing: kept until its term is over, and part of no history.
@@ -62,10 +62,10 @@ impl<O: Ordering> Stack<O> {
         if !self.membership.members().any(|member| member.node == node) {
             return;
         }
-        self.changes += 1;
+        self.load.changed();
         let before = match level {
-            0 => self.sheds.orders.remove(&node),
-            _ => self.sheds.orders.insert(node, Order { level, until, room }),
+            0 => self.load.sheds.orders.remove(&node),
+            _ => self.load.sheds.orders.insert(node, Order { level, until, room }),
         };
         if before.map_or(0, |order| order.level) != level {
             self.tell_level(node, level);
@@ -73,15 +73,14 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn tell_level(&mut self, node: NodeId, level: u8) {
-        let told = self.usages.iter().find(|(member, _)| member.node == node);
-        let told = told.map_or(0, |(_, told)| told.usage.refused);
-        let refused = if node == self.me.node { self.sheds.refused } else { told };
+        let told = self.load.usage_of(node).map_or(0, |usage| usage.refused);
+        let refused = if node == self.me.node { self.load.sheds.refused } else { told };
         self.event(Event::Shedding { node, level, refused });
     }
 
     /// When what a host was told ends by itself next.
     pub(super) fn next_shedding_timeout(&self) -> Option<Time> {
-        self.sheds.orders.values().map(|order| order.until).min()
+        self.load.sheds.orders.values().map(|order| order.until).min()
     }
 
     /// Nobody has said again that these hosts are to refuse anything.
@@ -95,30 +94,30 @@ impl<O: Ordering> Stack<O> {
     }
 
     fn end_orders(&mut self, ends: impl Fn(NodeId, &Order) -> bool) {
-        let over = self.sheds.orders.iter().filter(|(node, order)| ends(**node, order));
+        let over = self.load.sheds.orders.iter().filter(|(node, order)| ends(**node, order));
         let over: Vec<NodeId> = over.map(|(node, _)| *node).collect();
         for node in over {
-            self.changes += 1;
-            self.sheds.orders.remove(&node);
+            self.load.changed();
+            self.load.sheds.orders.remove(&node);
             self.tell_level(node, 0);
         }
     }
 
     /// How critical the calls are that came here of late, and how many were refused since the start.
     pub(super) fn callers_told(&mut self, now: Time) -> (Classes, u64) {
-        self.sheds.heard.retain(|_, at| now < *at + HEARD);
-        (self.sheds.heard.keys().copied().collect(), self.sheds.refused)
+        self.load.sheds.heard.retain(|_, at| now < *at + HEARD);
+        (self.load.sheds.heard.keys().copied().collect(), self.load.sheds.refused)
     }
 
     /// How critical the calls of these groups are whose clients do not say it.
     pub fn set_criticalities(&mut self, of: BTreeMap<GroupId, u8>) {
-        self.sheds.unsaid = of;
+        self.load.sheds.unsaid = of;
     }
 
     /// A client's call is as critical as it says, or else as its group's calls are.
     pub(super) fn grade(&self, request: &mut Request) {
         if request.criticality == 0 {
-            let unsaid = self.sheds.unsaid.get(&request.group);
+            let unsaid = self.load.sheds.unsaid.get(&request.group);
             request.criticality = unsaid.copied().unwrap_or_default();
         }
     }
@@ -134,8 +133,8 @@ impl<O: Ordering> Stack<O> {
         if caller == OWN || matches!(request.group, MANAGER_ID | REGISTRY_ID) {
             return None;
         }
-        self.sheds.heard.insert(request.criticality, now);
-        let order = self.sheds.orders.get(&self.me.node).filter(|order| now < order.until)?;
+        self.load.sheds.heard.insert(request.criticality, now);
+        let order = self.load.sheds.orders.get(&self.me.node).filter(|order| now < order.until)?;
         let all = self.planted.is(Bug::ShedWhoever);
         if request.criticality >= order.level && !all {
             return None;
@@ -149,7 +148,7 @@ impl<O: Ordering> Stack<O> {
             true => group.standing(self.me) != Standing::Stranger,
             false => group.options.style.entry(group.standing(self.me)) == Entry::Open,
         };
-        if !is_ours || is_known || self.callers.get(&call).is_some() {
+        if !is_ours || is_known || self.clients.callers.get(&call).is_some() {
             return None;
         }
         let instead = order.room.iter().copied().find(|node| may_answer(group, request, *node));
@@ -158,7 +157,7 @@ impl<O: Ordering> Stack<O> {
              ask again later, or give it more if it may not wait",
             self.me.node, order.level, request.criticality
         );
-        self.sheds.refused += 1;
+        self.load.sheds.refused += 1;
         Some(Outcome::Shed { instead, reason })
     }
 }

@@ -27,10 +27,10 @@ impl<O: Ordering> Stack<O> {
                     .collect(),
                 sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
                 executed: hosted.and_then(|hosted| hosted.replica.executed()),
-                hung: self.hung.contains(&id),
+                hung: self.hangs.is_hung(id),
                 depositor: group.depositor().map(|deposit| deposit.holder),
                 log: hosted.and_then(Hosted::log_status),
-                journal: hosted.and_then(|hosted| Some(hosted.journal.as_ref()?.status())),
+                journal: hosted.and_then(|hosted| Some(hosted.program.journal.as_ref()?.status())),
             }
         });
         let mut groups: Vec<GroupStatus> = groups.collect();
@@ -40,21 +40,21 @@ impl<O: Ordering> Stack<O> {
             ring: self.ring_status(),
             groups,
             keys: self.keys.status(&self.present()),
-            nested: self.nested.status(),
+            nested: self.calls.between.status(),
         }
     }
 
     /// The part of [`status`](Stack::status) that tells of the ring.
     pub fn ring_status(&self) -> RingStatus {
         RingStatus {
-            state: self.ordering.state_name(),
-            id: self.ordering.id(),
-            members: self.ordering.members().to_vec(),
+            state: self.outbox.ordering.state_name(),
+            id: self.outbox.ordering.id(),
+            members: self.outbox.ordering.members().to_vec(),
             quorate: self.membership.quorate(),
             epoch: self.membership.epoch(),
-            delivered: self.delivered,
-            buffers: self.ordering.buffers(),
-            rotations: self.ordering.rotations(),
+            delivered: self.progress.delivered(),
+            buffers: self.outbox.ordering.buffers(),
+            rotations: self.outbox.ordering.rotations(),
         }
     }
 }

@@ -1,25 +1,21 @@
 //! Groups on disk: what is given to the store, and what waits until it is there (`docs/protocol/store.md`, "How groups
 //! use it").
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
 use bytes::Bytes;
-use wire::kept::{BEGUN, FOLLOWED, GroupState, NODE, NodeRecord, TAKEN, encode_style};
+use wire::kept::{BEGUN, GroupState, NodeRecord, TAKEN, encode_style};
 use wire::ordered::{Durability, Hold, Ordered, Place, Recall, Recalled, Style, Synced};
-use wire::{Duration, GroupId, Incarnation, Member, RingId, Time, ViewNumber};
+use wire::{GroupId, Incarnation, Member, RingId, Time, ViewNumber};
 
 use super::{Hosted, Journal, Stack};
-use crate::api::{Config, Event, Kept, Output};
+use crate::api::{Config, Event, Output};
 use crate::bug::Bug;
 use crate::directory::{Change, Group, majority};
-use crate::disk::{Disk, Recovery};
+use crate::disk::Recovery;
 use crate::ordering::Ordering;
 use crate::style::Conduct;
-
-/// Whoever waits for others' disks asks them after this time, and again: what they told may be lost.
-const ASK_STORED: Duration = Duration::from_millis(50);
 
 /// How much of a group is in the log.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,16 +43,16 @@ impl<O: Ordering> Stack<O> {
 
     /// All records up to the `upto`-th that was given by [`Output::Persist`] are on the disk.
     pub fn handle_persisted(&mut self, now: Time, upto: u64) {
-        if let Some(disk) = &mut self.disk
+        if let Some(disk) = self.records.disk_mut()
             && let Some(stored) = disk.persisted(upto)
         {
             let ring = self.membership.ring();
-            self.ordering.tell_stored(now, ring, stored);
+            self.outbox.ordering.tell_stored(now, ring, stored);
             self.release(ring);
             self.pay_all(now);
             self.go_on_trying(now);
         }
-        self.give_unstored();
+        self.records.give_unstored();
         self.settle(now);
     }
 
@@ -64,8 +60,8 @@ impl<O: Ordering> Stack<O> {
     /// state of the group stands for it (simulator world `decay`, seed 613).
     pub fn handle_snapshot_stored(&mut self, now: Time, group: GroupId, covers: u64) {
         if let Some(hosted) = self.hosted.get_mut(&group)
-            && covers >= hosted.logged.lost.0
-            && let Some(transfer) = hosted.logged.syncing.take()
+            && covers >= hosted.on_disk.logged.lost.0
+            && let Some(transfer) = hosted.on_disk.logged.syncing.take()
             && hosted.replica.transfer() == Some(transfer)
         {
             self.order(now, Ordered::Synced(Synced { group, transfer }));
@@ -79,44 +75,30 @@ impl<O: Ordering> Stack<O> {
             None => self.snapshot_node(),
             Some(group) if self.hosted.contains_key(&group) => self.snapshot_group(now, group),
             // What waits for somebody to host it stays.
-            Some(group) if self.disk.as_ref().is_some_and(|disk| disk.has(group)) => {}
-            Some(group) => self.unwritten.push(Output::Forget(group)),
+            Some(group) if self.records.has(group) => {}
+            Some(group) => self.records.forget(group),
         }
         self.settle(now);
     }
 
-    /// A record of one of this node's groups, which counts as what is acted on now.
-    pub(super) fn persist(&mut self, group: GroupId, kind: u8, place: Place, bytes: Bytes) -> u64 {
-        let Some(disk) = &mut self.disk else { return 0 };
-        let number = disk.append(self.acting);
-        let kept = Kept { strand: Some(group), kind: Some(kind), place, bytes };
-        self.unwritten.push(Output::Persist(kept));
-        number
-    }
-
     /// A record of the node itself, which counts as what is acted on now.
     pub(super) fn note(&mut self, record: NodeRecord) {
-        let place = self.place(self.acting.map_or(self.delivered, |(_, to)| to));
-        let Some(disk) = &mut self.disk else { return };
-        let bytes = record.encode();
-        let long = disk.note(record, place, self.acting);
-        let kept = Kept { strand: None, kind: Some(NODE), place, bytes };
-        self.unwritten.push(Output::Persist(kept));
-        if long {
+        let place = self.place(self.records.acts_up_to().unwrap_or(self.progress.delivered()));
+        if self.records.note(record, place) {
             self.snapshot_node();
         }
     }
 
     fn snapshot_node(&mut self) {
-        let place = self.place(self.delivered);
-        let Some(disk) = &mut self.disk else { return };
-        let (covers, state) = (disk.appended(), disk.snapshot());
-        self.unwritten.push(Output::Snapshot { strand: None, covers, place, state });
+        let place = self.place(self.progress.delivered());
+        self.records.snapshot_node(place);
     }
 
     fn snapshot_group(&mut self, now: Time, group: GroupId) {
-        let Some(hosted) = self.hosted.get(&group).filter(|_| self.disk.is_some()) else { return };
-        let waits = self.unstored.iter().any(|(waiting, ..)| *waiting == group);
+        let Some(hosted) = self.hosted.get(&group).filter(|_| self.records.has_disk()) else {
+            return;
+        };
+        let waits = self.records.has_unstored(group);
         if waits || !hosted.replica.may_snapshot() {
             return; // the next record asks again
         }
@@ -126,20 +108,20 @@ impl<O: Ordering> Stack<O> {
     /// The state that a replica's service has here is to be kept.
     pub(super) fn keeping(&mut self, group: GroupId) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        hosted.journal.iter_mut().for_each(Journal::take);
-        if let Some(disk) = self.disk.as_ref().filter(|_| is_on_disk(hosted)) {
-            hosted.logged =
-                Logged { taken: Some((disk.appended(), hosted.taken)), ..hosted.logged };
-            (hosted.logged.records, hosted.logged.bytes) = (0, 0);
+        hosted.program.journal.iter_mut().for_each(Journal::take);
+        if let Some(disk) = self.records.disk().filter(|_| is_on_disk(hosted)) {
+            hosted.on_disk.logged =
+                Logged { taken: Some((disk.appended(), hosted.taken)), ..hosted.on_disk.logged };
+            (hosted.on_disk.logged.records, hosted.on_disk.logged.bytes) = (0, 0);
         }
     }
 
     /// A replica of a group on disk took an ordered message.
     pub(super) fn log_taken(&mut self, group: GroupId, place: Place, payload: &Bytes) {
-        self.persist(group, TAKEN, place, payload.clone());
+        self.records.persist(group, TAKEN, place, payload.clone());
         if let Some(hosted) = self.hosted.get_mut(&group) {
-            hosted.logged.records += 1;
-            hosted.logged.bytes += payload.len();
+            hosted.on_disk.logged.records += 1;
+            hosted.on_disk.logged.bytes += payload.len();
         }
     }
 
@@ -151,30 +133,19 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// All messages of the present place have been acted on: the disk is given what that led to. Of several that a group's
-    /// replica took there only the last counts as the place's whole: whoever has but some of them on its disk has none.
+    /// All messages of the present place have been acted on: the disk is given what that led to.
     pub(super) fn write_down(&mut self, now: Time) {
-        let mut whole = BTreeSet::new();
-        for output in self.unwritten.iter_mut().rev() {
-            let Output::Persist(Kept { strand: Some(group), kind, place, .. }) = output else {
-                continue;
-            };
-            let last = *kind != Some(TAKEN) || whole.insert((*group, *place));
-            if !last && !self.planted.is(Bug::CountHalfPlace) {
-                *kind = Some(FOLLOWED);
-            }
-        }
-        for (group, _) in whole {
+        for (group, _) in self.records.mark_whole_places(self.planted) {
             self.cut_log(now, group);
         }
-        self.outputs.extend(self.unwritten.drain(..));
+        self.outputs.extend(self.records.take_unwritten());
     }
 
     /// A snapshot is taken if a restart would have too much to do again.
     fn cut_log(&mut self, now: Time, group: GroupId) {
-        let (after, most) = (self.snapshot_after, Config::SNAPSHOT_BYTES);
+        let (after, most) = (self.records.snapshot_after(), Config::SNAPSHOT_BYTES);
         let long = |logged: &Logged| logged.records >= after || logged.bytes >= most;
-        if self.hosted.get(&group).is_some_and(|hosted| long(&hosted.logged)) {
+        if self.hosted.get(&group).is_some_and(|hosted| long(&hosted.on_disk.logged)) {
             self.snapshot_group(now, group);
         }
     }
@@ -189,7 +160,7 @@ impl<O: Ordering> Stack<O> {
     ) {
         let early = self.planted.is(Bug::SyncedBeforeStored);
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        match &mut hosted.journal {
+        match &mut hosted.program.journal {
             Some(journal) if style.logs() => journal.forget(style),
             Some(journal) => journal.cut(state.clone(), transfer),
             None => {}
@@ -201,36 +172,24 @@ impl<O: Ordering> Stack<O> {
             return;
         }
         let (covers, place) = match transfer {
-            Some(_) => hosted.logged.lost,
-            None => hosted.logged.taken.take().expect("a state is taken at a known place"),
+            Some(_) => hosted.on_disk.logged.lost,
+            None => hosted.on_disk.logged.taken.take().expect("a state is taken at a known place"),
         };
         if !early {
-            hosted.logged.syncing = transfer.or(hosted.logged.syncing);
+            hosted.on_disk.logged.syncing = transfer.or(hosted.on_disk.logged.syncing);
         }
-        self.unstored.retain(|(waiting, ..)| *waiting != group);
-        let recorded = self.disk.as_ref().map_or(0, Disk::appended);
         let state = GroupState { style, state }.encode();
         let snapshot = Output::Snapshot { strand: Some(group), covers, place, state };
-        self.unstored.push((group, recorded, snapshot));
-        self.give_unstored();
+        self.records.store_later(group, snapshot);
         if let Some(transfer) = transfer.filter(|_| early) {
             self.order(now, Ordered::Synced(Synced { group, transfer }));
         }
     }
 
-    /// A state may have more in it than the requests up to its place: what the calls of their handlers ended with came later. It
-    /// is given to the store when that is on the disk, so that whoever comes back with it has the ends, too.
-    fn give_unstored(&mut self) {
-        let Some(disk) = &self.disk else { return };
-        let ready = |(_, recorded, _): &mut (GroupId, u64, Output)| disk.has_all(*recorded);
-        let ready = self.unstored.extract_if(.., ready);
-        self.unwritten.extend(ready.map(|(.., snapshot)| snapshot));
-    }
-
     /// A replica's state begins, or is of no use any more.
     pub(super) fn mark(&mut self, group: GroupId, kind: u8) {
         if let Some(hosted) = self.hosted.get_mut(&group)
-            && let Some(journal) = &mut hosted.journal
+            && let Some(journal) = &mut hosted.program.journal
         {
             let style = hosted.replica.style();
             match kind {
@@ -246,15 +205,16 @@ impl<O: Ordering> Stack<O> {
             BEGUN => encode_style(hosted.replica.style_so_far()),
             _ => Bytes::new(),
         };
-        let number = self.persist(group, kind, place, content);
+        let number = self.records.persist(group, kind, place, content);
         if let Some(hosted) = self.hosted.get_mut(&group) {
-            hosted.logged = Logged { lost: (number, place), ..Logged::default() };
+            hosted.on_disk.logged = Logged { lost: (number, place), ..Logged::default() };
         }
     }
 
     /// The component is installed: its members are to know after any loss of power.
     pub(super) fn note_installed(&mut self) {
-        let Some(component) = self.membership.component().filter(|_| self.disk.is_some()) else {
+        let Some(component) = self.membership.component().filter(|_| self.records.has_disk())
+        else {
             return;
         };
         let component = component.clone();
@@ -269,15 +229,15 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn note_gone(&mut self, group: GroupId, mut gone: Group) {
         self.event(Event::Ended { group, name: gone.name.clone(), view: gone.view });
         gone.replicas.clear();
-        if self.disk.is_some() && gone.options.durability == Durability::Disk {
+        if self.records.has_disk() && gone.options.durability == Durability::Disk {
             self.note(NodeRecord::Changed(gone.to_entry()));
         }
     }
 
     /// A group has changed.
     pub(super) fn note_changed(&mut self, id: GroupId) {
-        self.changed_at.insert(id, self.delivered);
-        if self.disk.is_none() {
+        self.records.group_changed(id, self.progress.delivered());
+        if !self.records.has_disk() {
             return;
         }
         let group = self.directory.get(id);
@@ -286,7 +246,7 @@ impl<O: Ordering> Stack<O> {
             self.note(NodeRecord::Changed(group.to_entry()));
         }
         let volatile = self.is_volatile();
-        if self.disk.as_ref().is_some_and(|disk| disk.recollection().volatile != volatile) {
+        if self.records.disk().is_some_and(|disk| disk.recollection().volatile != volatile) {
             self.note(NodeRecord::Volatile(volatile));
         }
     }
@@ -300,7 +260,7 @@ impl<O: Ordering> Stack<O> {
 
     /// What this node announces of its disk.
     pub(super) fn recall(&self) -> Option<Recall> {
-        let disk = self.disk.as_ref()?;
+        let disk = self.records.disk()?;
         let restarted = self.membership.is_restarted();
         let recollection = disk.recollection();
         let groups = if restarted { recollection.groups.clone() } else { Vec::new() };
@@ -310,13 +270,13 @@ impl<O: Ordering> Stack<O> {
 
     /// This node hosts a group whose state is on its disk.
     pub(super) fn recall_replica(&mut self, now: Time, group: GroupId) {
-        let strand = self.disk.as_mut().and_then(|disk| disk.take(group));
+        let strand = self.records.disk_mut().and_then(|disk| disk.take(group));
         let Some((strand, hosted)) = strand.zip(self.hosted.get_mut(&group)) else { return };
         let taken = strand.taken;
         hosted.taken = taken;
-        hosted.recalled = true;
-        hosted.logged.records = strand.log.len() as u64;
-        if let Some(journal) = &mut hosted.journal
+        hosted.on_disk.recalled = true;
+        hosted.on_disk.logged.records = strand.log.len() as u64;
+        if let Some(journal) = &mut hosted.program.journal
             && !self.planted.is(Bug::JournalWithoutDisk)
         {
             journal.recall(strand.style, strand.state.clone(), &strand.log);
@@ -336,7 +296,7 @@ impl<O: Ordering> Stack<O> {
         let announced = announced.map_or(&[][..], |announce| &announce.replicas);
         for (id, _) in announced {
             if let Some(hosted) = self.hosted.get_mut(id) {
-                hosted.recalled = false;
+                hosted.on_disk.recalled = false;
             }
         }
     }
@@ -344,10 +304,10 @@ impl<O: Ordering> Stack<O> {
     /// All members' disks know the component's table: a state that it does not count is of no use to anybody. Its replica gives
     /// it up and comes anew.
     pub(super) fn give_up_kept(&mut self, now: Time) -> bool {
-        if !mem::take(&mut self.look_at_kept) || !self.membership.is_effective() {
+        if !self.records.take_effective() || !self.membership.is_effective() {
             return false;
         }
-        let kept = self.hosted.iter().filter(|(_, hosted)| hosted.kept);
+        let kept = self.hosted.iter().filter(|(_, hosted)| hosted.on_disk.kept);
         let kept: Vec<GroupId> = kept.map(|(id, _)| *id).collect();
         for group in &kept {
             self.reconcile_replica(now, *group);
@@ -377,7 +337,7 @@ impl<O: Ordering> Stack<O> {
         let Some(hosted) = self.hosted.get_mut(&group).filter(|_| sender == self.me) else {
             return;
         };
-        if mem::take(&mut hosted.recalled) && change == Change::None && !waits {
+        if mem::take(&mut hosted.on_disk.recalled) && change == Change::None && !waits {
             // The others went on without it, or have ended the group.
             self.reconcile_replica(now, group);
         }
@@ -394,7 +354,7 @@ impl<O: Ordering> Stack<O> {
         // have nothing of what came later (simulator seed 1285 of the disks).
         let sequence = sequence.min(self.known_at(id));
         let (ring, place) = (self.membership.ring(), self.place(sequence));
-        let has = |member: &Member| self.ordering.stored(ring, *member) >= sequence;
+        let has = |member: &Member| self.outbox.ordering.stored(ring, *member) >= sequence;
         let synced = group.synced().count();
         let enough = match group.options.hold {
             // Others had it then: all that have it now.
@@ -404,7 +364,7 @@ impl<O: Ordering> Stack<O> {
             Hold::One => return has(&self.me),
         };
         // Who the replicas are has to be known, too, whichever nodes come back.
-        let changed = self.changed_at.get(&id).copied().unwrap_or(0);
+        let changed = self.records.changed_at(id);
         let members = self.membership.members();
         let known = members.filter(|member| self.stored(ring, *member) >= changed).count();
         group.synced().filter(has).count() >= enough
@@ -415,20 +375,20 @@ impl<O: Ordering> Stack<O> {
     fn stored(&self, ring: RingId, member: Member) -> u64 {
         let announce = self.membership.announces().get(&member);
         match announce.is_some_and(|announce| announce.recall.is_some()) {
-            true => self.ordering.stored(ring, member),
-            false => self.ordering.reached(ring, member),
+            true => self.outbox.ordering.stored(ring, member),
+            false => self.outbox.ordering.reached(ring, member),
         }
     }
 
     /// Every member has the order up to here, and on its disk what it has to keep of that.
     pub(super) fn held_and_stored(&self) -> u64 {
-        let all = self.held.all;
+        let all = self.progress.held().all;
         if self.membership.is_effective() {
             return all;
         }
         let ring = self.membership.ring();
         let with_disk = self.membership.announces().iter().filter(|(_, a)| a.recall.is_some());
-        let stored = with_disk.map(|(member, _)| self.ordering.stored(ring, *member));
+        let stored = with_disk.map(|(member, _)| self.outbox.ordering.stored(ring, *member));
         stored.min().map_or(all, |stored| stored.min(all))
     }
 
@@ -436,7 +396,7 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn known_at(&self, id: GroupId) -> u64 {
         let on_disk = |group: &&Group| group.options.durability == Durability::Disk;
         match self.directory.get(id).filter(on_disk) {
-            None => self.delivered,
+            None => self.progress.delivered(),
             Some(group) if group.last.ring == self.membership.ring() => group.last.sequence,
             Some(_) => self.membership.installed_at(),
         }
@@ -447,22 +407,21 @@ impl<O: Ordering> Stack<O> {
         let forming = self.membership.is_active() && !self.membership.is_effective();
         self.membership.has_disks()
             && (forming
-                || self.callers.any_unheld()
-                || !self.restyles.is_empty()
-                || self.nested.waits_to_pay()
-                || self.backups.any_unheld())
+                || self.clients.callers.any_unheld()
+                || !self.wishes.restyles.is_empty()
+                || self.calls.between.waits_to_pay()
+                || self.wishes.backups.any_unheld())
     }
 
     /// Sets the time at which the others are asked for what they have on their disks.
     pub(super) fn watch_disks(&mut self, now: Time) {
         let waits = self.waits_for_disks();
-        self.ask_at = if waits { self.ask_at.or(Some(now + ASK_STORED)) } else { None };
+        self.records.watch_disks(now, waits);
     }
 
     pub(super) fn ask_disks(&mut self, now: Time) {
-        if self.ask_at.is_some_and(|at| at <= now) {
-            self.ask_at = None;
-            self.ordering.ask_stored(now);
+        if self.records.asks_disks(now) {
+            self.outbox.ordering.ask_stored(now);
         }
     }
 }

@@ -146,7 +146,7 @@ impl Room {
     }
 
     fn happens(&mut self, output: ordering::Output) {
-        self.stack.ordering.script.push_back(output);
+        self.stack.outbox.ordering.script.push_back(output);
         self.stack.settle(NOW);
         self.stack.check_invariants();
     }
@@ -308,9 +308,13 @@ fn a_call_whose_client_was_answered_elsewhere_waits_no_longer() {
         room.call(number);
     }
     room.request(2, 1);
-    assert_eq!(room.stack.callers.len(), 3, "it is executed, and nobody says that it is answered");
+    assert_eq!(
+        room.stack.clients.callers.len(),
+        3,
+        "it is executed, and nobody says that it is answered"
+    );
     room.deliver(2, Ordered::Request(wire::ordered::Request { unanswered: 3, ..a_request(3) }));
-    assert_eq!(room.stack.callers.len(), 1, "the third is still wanted");
+    assert_eq!(room.stack.clients.callers.len(), 1, "the third is still wanted");
     assert_eq!(room.replies(), [], "and nobody is told anything");
 }
 
@@ -321,9 +325,9 @@ fn a_primary_answers_what_it_was_given_before_and_does_not_order_it_again() {
     let tickets = room.executions();
     room.executed(tickets[0], "one");
     room.hold_all();
-    let ordered = room.stack.ordering.multicast.len();
+    let ordered = room.stack.outbox.ordering.multicast.len();
     room.call(1);
-    assert_eq!(room.stack.ordering.multicast.len(), ordered);
+    assert_eq!(room.stack.outbox.ordering.multicast.len(), ordered);
     assert_eq!(room.replies(), [Outcome::Ok(Bytes::from_static(b"one"))]);
 }
 
@@ -514,7 +518,7 @@ fn a_replica_that_is_needed_serves_while_it_waits_to_leave() {
     room.join(2);
     room.stack.unhost(NOW, log());
     room.call(1);
-    assert!(room.stack.callers.any_under_way(), "the state may take long to reach 2");
+    assert!(room.stack.clients.callers.any_under_way(), "the state may take long to reach 2");
 }
 
 #[test]

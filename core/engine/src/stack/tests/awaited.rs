@@ -29,7 +29,7 @@ fn come_anew(room: &mut Room, node: u32) {
 impl Room {
     /// What this node has multicast.
     fn ordered(&self) -> Vec<Ordered> {
-        let multicast = self.stack.ordering.multicast.iter();
+        let multicast = self.stack.outbox.ordering.multicast.iter();
         multicast.map(|payload| Ordered::decode(payload).expect("it was encoded here")).collect()
     }
 }
@@ -40,7 +40,7 @@ fn leavings(room: &Room) -> Vec<Going> {
         Ok(Ordered::LeaveGroup(leave)) => Some(leave.going),
         _ => None,
     };
-    room.stack.ordering.multicast.iter().filter_map(leaving).collect()
+    room.stack.outbox.ordering.multicast.iter().filter_map(leaving).collect()
 }
 
 #[test]

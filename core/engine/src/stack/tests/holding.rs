@@ -12,10 +12,10 @@ fn a_reply_waits_for_a_majority_of_the_replicas_whatever_bystanders_hold() {
     room.executed(tickets[0], "held");
     // Nodes 1 and 3 have it; node 2, the other replica, does not.
     let held = ordering::Output::Held { ring: room.ring, majority: room.sequence, all: 0 };
-    room.stack.ordering.reached.insert(NodeId(2), room.sequence - 1);
+    room.stack.outbox.ordering.reached.insert(NodeId(2), room.sequence - 1);
     room.happens(held.clone());
     assert_eq!(room.replies(), []);
-    room.stack.ordering.reached.insert(NodeId(2), room.sequence);
+    room.stack.outbox.ordering.reached.insert(NodeId(2), room.sequence);
     room.happens(held);
     assert_eq!(room.replies(), [Outcome::Ok(Bytes::from_static(b"held"))]);
 }
@@ -83,7 +83,7 @@ fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
         level: Level::Agreed,
         payload: Ordered::Install(install).encode(),
     };
-    room.stack.ordering.script.push_back(ordering::Output::Deliver(delivery));
+    room.stack.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
     room.stack.settle(NOW + ms(installed));
     room.call(1);
     room.stack.handle_timeout(NOW + ms(installed + waited));

@@ -16,7 +16,7 @@ fn furthest() -> Room {
     for (node, replicas) in [(1, second), (2, first), (3, Vec::new())] {
         room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
     }
-    room.stack.ordering.multicast.clear();
+    room.stack.outbox.ordering.multicast.clear();
     room
 }
 
@@ -33,7 +33,7 @@ fn synced(room: &Room) -> Vec<Member> {
 
 fn announced(room: &Room) -> Option<Announce> {
     let ordered = |payload| Ordered::decode(payload).expect("what it wrote");
-    room.stack.ordering.multicast.iter().map(ordered).find_map(|ordered| match ordered {
+    room.stack.outbox.ordering.multicast.iter().map(ordered).find_map(|ordered| match ordered {
         Ordered::Announce(announce) => Some(announce),
         _ => None,
     })
@@ -76,7 +76,7 @@ fn in_a_component_nothing_is_announced() {
     let mut room = Room::active(Vec::new());
     room.host();
     room.join(1);
-    room.stack.ordering.multicast.clear();
+    room.stack.outbox.ordering.multicast.clear();
     room.stack.abandon(NOW, log());
     assert_eq!(announced(&room), None);
 }
@@ -107,7 +107,7 @@ fn who_waits_here_is_sent_to_another_when_the_service_is_lost() {
     room.call(1);
     room.request(1, 1);
     let ordered = |room: &Room| {
-        let messages = room.stack.ordering.multicast.iter();
+        let messages = room.stack.outbox.ordering.multicast.iter();
         let messages = messages.map(|payload| Ordered::decode(payload).expect("what it wrote"));
         messages.filter(|message| matches!(message, Ordered::Request(_))).count()
     };

@@ -58,7 +58,7 @@ impl Room {
                 level: Level::Agreed,
                 payload: Ordered::Request(a_request(*number)).encode(),
             };
-            self.stack.ordering.script.push_back(ordering::Output::Deliver(delivery));
+            self.stack.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
         }
         self.stack.settle(NOW);
     }
@@ -95,7 +95,7 @@ fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
     assert_eq!(room.records(), []);
     room.hold_all();
     assert_eq!(room.records(), [], "all have the table, and not all have stored it");
-    room.stack.ordering.stored = (1..=3).map(|node| (NodeId(node), room.sequence)).collect();
+    room.stack.outbox.ordering.stored = (1..=3).map(|node| (NodeId(node), room.sequence)).collect();
     let ring = room.ring;
     room.happens(ordering::Output::Stored { ring });
     assert_eq!(room.records(), [LOST]);
@@ -143,7 +143,7 @@ fn a_state_is_given_to_the_store_when_all_that_led_to_it_is_there() {
         room.outputs().iter().filter(|output| is_snapshot(output)).count()
     };
     assert_eq!(snapshots(&mut room), 0, "the end is not on the disk");
-    let recorded = room.stack.disk.as_ref().expect("it has one").appended();
+    let recorded = room.stack.records.disk().expect("it has one").appended();
     room.stack.handle_persisted(NOW, recorded - 1);
     assert_eq!(snapshots(&mut room), 0);
     room.stack.handle_persisted(NOW, recorded);
@@ -214,8 +214,8 @@ fn a_later_state_stands_for_what_a_transfer_has_brought() {
     let transfer = room.transfer();
     room.request(2, 1);
     let told = Ordered::Synced(Synced { group: log(), transfer }).encode();
-    let says = |room: &Room| room.stack.ordering.multicast.contains(&told);
-    let recorded = room.stack.disk.as_ref().expect("it has one").appended();
+    let says = |room: &Room| room.stack.outbox.ordering.multicast.contains(&told);
+    let recorded = room.stack.records.disk().expect("it has one").appended();
     room.stack.handle_snapshot_stored(NOW, log(), 1);
     assert!(!says(&room), "what it had before it lost all");
     room.stack.handle_snapshot_stored(NOW, log(), recorded);

@@ -56,7 +56,7 @@ fn a_ballot_of_an_earlier_vote_counts_no_more() {
         room.deliver(node, ballot(since, None, 9, &[7]));
     }
     assert_eq!(
-        room.stack.tallies[&log()].base(),
+        room.stack.votes.base(log()).expect("it votes"),
         9,
         "both have told the same of the call, and nobody waits for more"
     );
@@ -68,11 +68,12 @@ fn what_is_told_names_its_vote() {
     let mut room = two_active();
     restyle(&mut room, Style::Voting);
     let since = room.sequence;
-    let ballots =
-        room.stack.ordering.multicast.iter().filter_map(|payload| match Ordered::decode(payload) {
+    let ballots = room.stack.outbox.ordering.multicast.iter().filter_map(|payload| {
+        match Ordered::decode(payload) {
             Ok(Ordered::Ballot(ballot)) => Some((ballot.since, ballot.opening)),
             _ => None,
-        });
+        }
+    });
     assert_eq!(ballots.collect::<Vec<_>>(), [(since, Some(0))]);
 }
 

@@ -1,0 +1,23 @@
+//! Parts of a node's machine: each owns its fields, and none sees another or the [`Stack`](crate::stack::Stack), which composes them.
+
+mod clients;
+mod hangs;
+mod outbox;
+mod outputs;
+mod progress;
+mod reads;
+mod records;
+mod rejoin;
+mod votes;
+mod watches;
+
+pub(crate) use clients::Clients;
+pub(crate) use hangs::Hangs;
+pub(crate) use outbox::Outbox;
+pub(crate) use outputs::Outputs;
+pub(crate) use progress::{Held, Progress};
+use reads::Reads;
+pub(crate) use records::Records;
+pub(crate) use rejoin::RejoinBackoff;
+pub(crate) use votes::Votes;
+use watches::Watches;
