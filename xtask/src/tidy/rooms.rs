@@ -14,6 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["api", "chronology"],
     &["bench", "callers", "faults", "keys", "quorum", "session", "stopwatch", "tally"],
     &["component", "directory", "replica"],
+    &["parts"],
     &["stack"],
 ];
 
