@@ -41,10 +41,10 @@ mod saving;
 mod shedding;
 mod status;
 mod storage;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod votes;
-mod watching;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -62,9 +62,7 @@ use crate::directory::Directory;
 use crate::faults::Faults;
 use crate::keys::Keys;
 use crate::ordering::{Level, Ordering, Ring};
-use crate::parts::{
-    Clients, Hangs, Held, Outbox, Outputs, Progress, Records, RejoinBackoff, Votes,
-};
+use crate::parts::{Clients, Hangs, Held, Outbox, Outputs, Progress, Records, Votes};
 use cold::ColdGroups;
 use hosted::Hosted;
 use journal::Journal;

@@ -2,11 +2,8 @@
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
-use wire::client::{
-    Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Target, Targets, Welcome,
-};
+use wire::client::{Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Welcome};
 use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_LOG, MAX_LOG_BYTES, MAX_SESSION_WINDOW};
 use wire::ordered::{self, Ordered, Style};
 use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION, Time};
@@ -64,7 +61,7 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    fn dismiss(&mut self, caller: Caller, reason: &str) {
+    pub(super) fn dismiss(&mut self, caller: Caller, reason: &str) {
         let farewell = Farewell { version: PROTOCOL_VERSION, reason: reason.into() };
         self.outputs.push(Output::Frame { caller, frame: Frame::Farewell(farewell) });
         self.outputs.push(Output::Close { caller });
@@ -86,62 +83,6 @@ impl<O: Ordering> Stack<O> {
             cluster: self.clients.cluster().into(),
         };
         self.outputs.push(Output::Frame { caller, frame: Frame::Welcome(welcome) });
-    }
-
-    fn bind(&mut self, caller: Caller, bind: Bind) {
-        let id = GroupId::of(&bind.name);
-        if !self.may_come(id) {
-            self.answer_bind(caller, id);
-        } else if !self.clients.callers.keep_bind(caller, bind.name) {
-            self.dismiss(caller, "too many clients wait for the cluster to form: try another node");
-        }
-    }
-
-    /// The group is not in the table, but may soon be: nothing is known of groups yet, a component
-    /// has just begun, or this node's own replica is on its way to be the first.
-    pub(super) fn may_come(&self, id: GroupId) -> bool {
-        let hosted = self.hosted.get(&id);
-        let forming = !self.membership.is_active() && !self.membership.is_minority();
-        let hosting =
-            hosted.is_some_and(|hosted| !hosted.departure.begun && !hosted.admission.refused);
-        let joining = self.membership.is_active() && (hosting || self.progress.awaits_joins());
-        self.directory.get(id).is_none() && (forming || joining)
-    }
-
-    /// Groups that were on their way have come, or never will.
-    pub(super) fn reconcile_unknown_groups(&mut self, now: Time) {
-        for call in self.clients.callers.all() {
-            if self.directory.get(call.0).is_none() {
-                self.route_parked(now, call);
-            }
-        }
-        let callers = self.nested_callers();
-        callers.into_iter().for_each(|caller| self.reconcile_nested(now, caller));
-        self.answer_binds();
-    }
-
-    fn answer_bind(&mut self, caller: Caller, group: GroupId) {
-        let targets = match self.directory.get(group) {
-            Some(known) => Some(self.targets(known)),
-            None if self.membership.is_active() => None,
-            // A minority cannot tell whether the group exists.
-            None => Some(Targets::default()),
-        };
-        let frame = Frame::Bound(Bound { group, targets });
-        self.outputs.push(Output::Frame { caller, frame });
-    }
-
-    pub(super) fn targets(&self, group: &Group) -> Targets {
-        let style = group.options.style;
-        let mut members: Vec<Member> = group.targets().collect();
-        if style.nearest_first() {
-            members.sort_by_key(|member| *member != self.me);
-        }
-        let nodes = members.into_iter().filter_map(|member| {
-            let address = self.membership.address(member.node)?;
-            Some(Target { node: member.node, address })
-        });
-        Targets { view: group.view, style, nodes: nodes.collect() }
     }
 
     pub(super) fn request(&mut self, now: Time, wall: Time, caller: Caller, mut request: Request) {
@@ -195,7 +136,7 @@ impl<O: Ordering> Stack<O> {
         self.reply_if_ready(call);
     }
 
-    fn route_parked(&mut self, now: Time, call: Call) {
+    pub(super) fn route_parked(&mut self, now: Time, call: Call) {
         if self.clients.callers.get(&call).is_some_and(|waiting| waiting.stage == Stage::Parked) {
             self.route(now, call);
         }
@@ -559,16 +500,6 @@ impl<O: Ordering> Stack<O> {
             self.decline(call, Outcome::NoReplica);
         }
         self.answer_binds();
-    }
-
-    fn answer_binds(&mut self) {
-        for (caller, name) in self.clients.callers.take_binds() {
-            let id = GroupId::of(&name);
-            // One that still has to wait had its place among them before.
-            if !self.may_come(id) || !self.clients.callers.keep_bind(caller, name) {
-                self.answer_bind(caller, id);
-            }
-        }
     }
 
     /// A view has changed: parked calls may have somewhere to go.
