@@ -2,7 +2,7 @@
 
 use engine::Quorum;
 use wire::limits::MAX_WAITING;
-use wire::ordered::Style;
+use wire::ordered::{GroupOptions, Style};
 
 use super::{GroupPlan, Options, World};
 use crate::cluster::{DiskPlan, PoisonPlan};
@@ -38,9 +38,12 @@ impl Options {
             !matches!(kind, FaultKind::Orphan | FaultKind::Flap | FaultKind::Ambush)
         });
         self.groups.iter_mut().for_each(|group| group.lies = None);
+        // Where there are disks the promise takes what has a state to be on them (seeds 2204 and 4232).
+        let durability = self.durability();
         if !self.groups.iter().any(GroupPlan::is_guarded) {
             let first = &mut self.groups[0];
-            (first.options.style, first.styles) = (Style::SemiActive, Vec::new());
+            first.options = GroupOptions { style: Style::SemiActive, durability, ..first.options };
+            first.styles.clear();
         }
         for group in &mut self.groups {
             // What a node keeps of a cold passive group is of no use in another style, and the other way about (docs, "Open").
