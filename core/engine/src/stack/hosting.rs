@@ -529,8 +529,13 @@ impl<O: Ordering> Stack<O> {
         let there = known.is_some_and(|group| group.knows(self.me));
         let done = |hosted: &Hosted| {
             let waits = hosted.replica.waits_for_others();
-            let at_rest = hosted.replica.is_drained() || !hosted.replica.has_state() || waits;
-            hosted.departure.begun && !hosted.admission.coming && !there && at_rest
+            let has_state = hosted.replica.has_state();
+            let at_rest = hosted.replica.is_drained() || !has_state || waits;
+            // What the disk gave back may be all that there is of the group: the first component's table has not said yet what it
+            // is worth (simulator world `poison`, seed 1079).
+            let counts = hosted.on_disk.recalled && has_state;
+            let goes = hosted.departure.begun && !hosted.admission.coming && !there;
+            goes && !counts && at_rest
         };
         if self.hosted.get(&id).is_some_and(done) {
             self.hosted.remove(&id);

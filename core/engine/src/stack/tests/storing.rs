@@ -25,6 +25,22 @@ fn disk_room() -> Room {
     room
 }
 
+/// Node 1 is back with what its disk has: the group had begun, and had taken these requests.
+fn back(requests: &[wire::ordered::Request]) -> Room {
+    let mut room = Room::new();
+    let nodes = (1..=3).map(NodeId).collect();
+    let mut config = Config::new(member(1), nodes, "test".into());
+    let kept = |kind, place, bytes| Kept { strand: Some(log()), kind: Some(kind), place, bytes };
+    let mut all = vec![kept(BEGUN, Place::default(), encode_style(Style::SemiActive))];
+    for (request, sequence) in requests.iter().zip(1..) {
+        let place = Place { epoch: 1, ring: ring(1), sequence };
+        all.push(kept(TAKEN, place, Ordered::Request(request.clone()).encode()));
+    }
+    config.storage = Some(Recovery::read(all).expect("it can be read"));
+    room.stack = Stack::new(config, Scripted::default(), NOW);
+    room
+}
+
 /// It has the only replica.
 fn alone() -> Room {
     let mut room = disk_room();
@@ -187,13 +203,7 @@ fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
 /// The simulator's seed 559 of the world `everything`: the book had moved the replica, and nobody hosted what the disk had.
 #[test]
 fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
-    let mut room = Room::new();
-    let nodes = (1..=3).map(NodeId).collect();
-    let mut config = Config::new(member(1), nodes, "test".into());
-    let (strand, kind, bytes) = (Some(log()), Some(BEGUN), encode_style(Style::SemiActive));
-    let begun = Kept { strand, kind, place: Place::default(), bytes };
-    config.storage = Some(Recovery::read([begun]).expect("it can be read"));
-    room.stack = Stack::new(config, Scripted::default(), NOW);
+    let mut room = back(&[]);
     room.configure(1);
     room.sleep();
     assert_eq!(room.stack.picture().brings, [log()]);
@@ -203,6 +213,25 @@ fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
     room.announce_with_disks();
     room.install(vec![entry(&[(2, true)], on_disk())]);
     assert_eq!(room.stack.picture().brings, [], "another has the state");
+}
+
+/// The simulator's world `poison`, seed 1079: a node whose disk failed at its start gave up what the disk had given back when its service had
+/// executed that, before anybody had been told. All disks were there, so the group began anew at a replica that was joining.
+#[test]
+fn who_leaves_before_its_first_component_brings_what_its_disk_has() {
+    let second = wire::ordered::Request { proven: 1, ..a_request(2) };
+    let mut room = back(&[a_request(1), second]);
+    room.stack.host(NOW, "log", on_disk()).expect("hosted");
+    room.stack.leave(NOW);
+    let first = room.executions()[0];
+    let reply = Executed::Reply(ServiceOutcome::Ok(Bytes::new()));
+    room.stack.handle_executed(NOW, log(), first, reply);
+    let place = Place { epoch: 1, ring: ring(1), sequence: 2 };
+    assert_eq!(room.stack.replicas_with_state(), [(log(), place)]);
+    room.configure(20);
+    room.announce_with_disks();
+    room.install(vec![entry(&[(2, true)], on_disk())]);
+    assert!(!room.stack.is_hosting(log()), "another has more");
 }
 
 /// The simulator's seed 613 of the world `decay`: there was no room for what the transfer had brought, and the replica never had it.
