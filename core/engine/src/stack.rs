@@ -258,6 +258,7 @@ impl<O: Ordering> Stack<O> {
             for group in groups {
                 self.begin_to_go(now, group);
                 if let Some(hosted) = self.hosted.get_mut(&group) {
+                    hosted.program.unbegun = false;
                     // Its state stays on the disk: when all nodes stop, nobody is to have left the group.
                     hosted.departure.stays = is_on_disk(hosted);
                 }

@@ -45,6 +45,8 @@ pub(super) struct Program {
     pub(super) journal: Option<Journal>,
     /// It has died, and what that leads to has no place in the order yet.
     pub(super) fallen: bool,
+    /// It died before the replica had the group's state, and the replica is not to go for another reason.
+    pub(super) unbegun: bool,
     /// It died, and how far it was.
     pub(super) died: Option<Died>,
 }

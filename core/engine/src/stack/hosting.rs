@@ -100,7 +100,7 @@ impl<O: Ordering> Stack<O> {
 
     fn go(&mut self, now: Time, group: GroupId, spares: bool) {
         if let Some(hosted) = self.hosted.get_mut(&group) {
-            hosted.departure.spares = spares;
+            (hosted.departure.spares, hosted.program.unbegun) = (spares, false);
             self.begin_to_go(now, group);
             self.drop_if_done(group);
             self.settle(now);
@@ -390,6 +390,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Brings this node's replica in line with what the table says of it.
     pub(super) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
+        self.begin_fallen(now, id);
         let group = self.directory.get(id);
         let state = group.and_then(|group| group.replica(self.me)).map(|r| r.state);
         let there = group.is_some();

@@ -201,8 +201,13 @@ impl<O: Ordering> Stack<O> {
         let whole = hosted.replica.has_log()
             || hosted.program.journal.as_ref().is_some_and(Journal::is_whole);
         let goes = hosted.departure.abandoned || hosted.departure.begun && !self.is_needed(group);
-        if !whole || !hosted.replica.has_state() || goes {
-            return self.abandon(now, group);
+        let has_state = hosted.replica.has_state();
+        if !whole || !has_state || goes {
+            self.abandon(now, group);
+            if let Some(hosted) = self.hosted.get_mut(&group) {
+                hosted.program.unbegun = !has_state && !goes && hosted.options.style.has_state();
+            }
+            return;
         }
         let died = self.reach(group, begun);
         self.with_replica(now, group, |replica, effects| replica.fall(effects));
@@ -219,6 +224,22 @@ impl<O: Ordering> Stack<O> {
             self.lose_unplaced(group);
         }
         self.settle(now);
+    }
+
+    /// By the table the group begins at a replica here whose program had died before: it begins with the next program. If it went, and
+    /// the group had been called before that had its place, nobody could begin it any more (simulator world `poison`, seed 1525).
+    pub(super) fn begin_fallen(&mut self, now: Time, group: GroupId) {
+        let Some(known) = self.directory.get(group) else { return };
+        let (last, begins) = (known.last, known.synced().any(|synced| synced == self.me));
+        let hosted = self.hosted.get_mut(&group);
+        let Some(hosted) = hosted.filter(|hosted| hosted.program.unbegun && begins) else { return };
+        (hosted.departure.abandoned, hosted.departure.begun) = (false, false);
+        (hosted.program.unbegun, hosted.program.fallen, hosted.taken) = (false, true, last);
+        self.reconcile_style(now, group);
+        self.with_replica(now, group, |replica, effects| {
+            replica.begin(effects);
+            replica.fall(effects);
+        });
     }
 
     /// Orders that services here have died, once on each ring. True if there were any.

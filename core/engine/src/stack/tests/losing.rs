@@ -1,8 +1,9 @@
 //! What goes with a replica: a state on which others are about to count, and calls that nobody else has.
 
-use wire::ordered::Style;
+use wire::ordered::{Died, Style};
 
 use super::*;
+use crate::api::Begun;
 
 /// Node 1 took one request more than node 2, and both say so in a new configuration.
 fn furthest() -> Room {
@@ -121,4 +122,28 @@ fn who_waits_here_is_sent_to_another_when_the_service_is_lost() {
     assert_eq!(ordered(&room), 1);
     room.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
     assert_eq!(ordered(&room), 1, "nobody waits here any more");
+}
+
+/// The simulator's world `poison`, seed 1525: the programs of a group that nobody had called died, one after the other. The last one's replica
+/// was the next to begin, was on its way out, and was called before it had gone.
+#[test]
+fn whose_program_dies_before_the_group_begins_here_begins_with_the_next() {
+    let mut room = Room::active(Vec::new());
+    room.join(2);
+    room.stack.host_program(NOW, "log", GroupOptions::default()).expect("hosted");
+    room.join(1);
+    room.stack.service_lost(NOW, log(), Begun::Nothing);
+    let died = Some(Died::default());
+    let leaves = LeaveGroup { group: log(), going: Going::ForGood, died };
+    room.deliver(2, Ordered::LeaveGroup(leaves.clone()));
+    room.join(3);
+    assert_eq!(synced(&room), [member(1)]);
+    room.request(3, 1);
+    room.deliver(1, Ordered::LeaveGroup(leaves));
+    assert_eq!(synced(&room), [member(1)]);
+    let outputs = room.outputs();
+    assert!(outputs.contains(&Output::Revive(log())));
+    let executes =
+        |output: &&Output| matches!(output, Output::Run { command: Command::Execute { .. }, .. });
+    assert_eq!(outputs.iter().filter(executes).count(), 1);
 }
