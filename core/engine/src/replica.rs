@@ -26,7 +26,7 @@ use wire::kept::{BEGUN, LOST};
 use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
-use wire::ordered::{Place, Poison, Request, Style, nested_window};
+use wire::ordered::{Poison, Request, Style, nested_window};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
@@ -62,40 +62,13 @@ pub(crate) struct Replica {
     planted: Planted,
     /// The group's, when all that waits is done.
     style: Style,
-    /// What its service was told, or began with.
-    told: Style,
     mode: Mode,
-    /// Of what waits, so much came from the disk.
-    recalled: usize,
-    /// The service has seen something since it was made.
-    used: bool,
-    /// The service runs, or is about to; and it was told to, and has not answered anything yet.
-    service_runs: bool,
-    starts: bool,
-    sessions: Sessions,
-    clock: Time,
-    executed: u64,
-    /// What handlers have asked since the group votes: each has a position, as an outcome has.
-    asks: u64,
-    /// What comes up to this position is not voted on.
-    votes_from: u64,
-    next_ticket: u64,
-    tasks: VecDeque<(Ticket, Task)>,
+    service: ServiceLink,
+    history: History,
     /// The leader, and the calls that may be executed.
     lead: Lead,
-    /// What the service may not be given yet.
-    gate: VecDeque<Gated>,
-    /// The last call of the history that the service was given.
-    released: u64,
-    /// The answer to what was tried here.
-    withheld: Option<Withheld>,
-    /// Calls that killed whoever executed them, the oldest first.
-    poisons: Vec<Poison>,
-    waiting: VecDeque<Waiting>,
-    /// Bytes of the updates among them.
-    waiting_bytes: usize,
-    /// Since when it is a passive group's primary, as it was told last. Nothing while groups do not act.
-    reigning: Option<Place>,
+    gate: Gate,
+    inbox: Inbox,
     /// What it has executed as a passive group's primary.
     primary: Primary,
     updates: Updates,
@@ -104,16 +77,76 @@ pub(crate) struct Replica {
     /// Of a checkpoint that is being ordered.
     checkpoint_pieces: Pieces,
     calls: Calls,
-    outgoing: Vec<Outgoing>,
+    transfers: Transfers,
+    ballots: Ballots,
+}
+
+/// The service, and what it was given.
+#[derive(Debug)]
+struct ServiceLink {
+    /// What it was told, or began with.
+    told: Style,
+    /// It has seen something since it was made.
+    used: bool,
+    /// It runs, or is about to; and it was told to, and has not answered anything yet.
+    runs: bool,
+    starts: bool,
+    next_ticket: u64,
+    tasks: VecDeque<(Ticket, Task)>,
     /// Bytes of the calls that are not ordered, and how many of them are reads.
     serving: usize,
     reading: usize,
+}
+
+/// What was executed.
+#[derive(Debug, Default)]
+struct History {
+    sessions: Sessions,
+    clock: Time,
+    executed: u64,
+    /// What handlers have asked since the group votes: each has a position, as an outcome has.
+    asks: u64,
+    /// What comes up to this position is not voted on.
+    votes_from: u64,
+    /// Calls that killed whoever executed them, the oldest first.
+    poisons: Vec<Poison>,
+}
+
+/// What the service may not be given yet, and its answers that may not be told.
+#[derive(Debug, Default)]
+struct Gate {
+    queue: VecDeque<Gated>,
+    /// The last call of the history that the service was given.
+    released: u64,
+    /// The answer to what was tried here.
+    withheld: Option<Withheld>,
+}
+
+/// What waits for a state or a place.
+#[derive(Debug, Default)]
+struct Inbox {
+    queue: VecDeque<Waiting>,
+    /// Bytes of the updates among them.
+    bytes: usize,
+    /// Of what waits, so much came from the disk.
+    recalled: usize,
+}
+
+/// States on their way.
+#[derive(Debug, Default)]
+struct Transfers {
+    outgoing: Vec<Outgoing>,
     /// Transfers that were begun here and are still wanted.
     given: Vec<ViewNumber>,
     /// The transfer that brings this replica its state, or has brought it.
-    transfer: Option<ViewNumber>,
+    incoming: Option<ViewNumber>,
+}
+
+/// What it tells in a voting group.
+#[derive(Debug, Default)]
+struct Ballots {
     /// Its outcomes are put to the vote.
-    votes: bool,
+    cast: bool,
     /// While it executes.
     voting: Option<Voting>,
     /// What was settled ahead of it when it ceased to vote.
@@ -122,62 +155,50 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn new(group: GroupId, style: Style, keeps: bool, planted: Planted) -> Replica {
-        let votes = style.votes();
+        let service = ServiceLink {
+            told: style,
+            used: false,
+            runs: !style.logs(),
+            starts: false,
+            next_ticket: 0,
+            tasks: VecDeque::new(),
+            serving: 0,
+            reading: 0,
+        };
         Replica {
             group,
             keeps,
             planted,
             style,
-            told: style,
             mode: Mode::Idle,
-            recalled: 0,
-            used: false,
-            service_runs: !style.logs(),
-            starts: false,
-            sessions: Sessions::default(),
-            clock: Time::ZERO,
-            executed: 0,
-            asks: 0,
-            votes_from: 0,
-            next_ticket: 0,
-            tasks: VecDeque::new(),
+            service,
+            history: History::default(),
             lead: Lead::default(),
-            gate: VecDeque::new(),
-            released: 0,
-            withheld: None,
-            poisons: Vec::new(),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            reigning: None,
+            gate: Gate::default(),
+            inbox: Inbox::default(),
             primary: Primary::default(),
             updates: Updates::default(),
             cold: style.logs().then(Cold::default),
             checkpoint_pieces: Pieces::default(),
             calls: Calls::default(),
-            outgoing: Vec::new(),
-            serving: 0,
-            reading: 0,
-            given: Vec::new(),
-            transfer: None,
-            votes,
-            voting: None,
-            verdicts: BTreeMap::new(),
+            transfers: Transfers::default(),
+            ballots: Ballots { cast: style.votes(), ..Ballots::default() },
         }
     }
 
     /// How many sessions it keeps. `None`: its service does not run.
     pub(crate) fn sessions(&self) -> Option<usize> {
-        self.runs().then(|| self.sessions.len())
+        self.runs().then(|| self.history.sessions.len())
     }
 
     /// The calls in its history. `None`: its service does not run.
     pub(crate) fn executed(&self) -> Option<u64> {
-        self.runs().then_some(self.executed)
+        self.runs().then_some(self.history.executed)
     }
 
     /// The service has answered everything.
     pub(crate) fn is_drained(&self) -> bool {
-        self.tasks.is_empty() && self.waiting.is_empty()
+        self.service.tasks.is_empty() && self.inbox.queue.is_empty()
     }
 
     /// The group's state is here, or this replica begins it.
@@ -195,12 +216,12 @@ impl Replica {
 
     /// The transfer that brings this replica its state, or has brought it.
     pub(crate) fn transfer(&self) -> Option<ViewNumber> {
-        self.transfer
+        self.transfers.incoming
     }
 
     /// What this replica knows of a call: nothing, that it is being executed, or its reply.
     pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
-        let known = self.sessions.known(client, number)?;
+        let known = self.history.sessions.known(client, number)?;
         let open = self.is_unsettled(client, number) || self.is_withheld(client, number);
         Some(known.filter(|_| !open))
     }
@@ -233,7 +254,7 @@ impl Replica {
         // One that was ahead has not gone over to it before.
         self.style = style;
         self.forget(effects);
-        self.transfer = Some(transfer);
+        self.transfers.incoming = Some(transfer);
         self.mode = Mode::Joining { transfer, bytes: Vec::new(), next: 0 };
         self.mark(LOST, effects);
     }
@@ -241,30 +262,30 @@ impl Replica {
     fn forget(&mut self, effects: &mut Vec<Effect>) {
         // Results of what was given to the service before find no task and are ignored.
         self.forget_handlers(effects);
-        self.tasks.clear();
-        self.waiting.clear();
-        self.waiting_bytes = 0;
+        self.service.tasks.clear();
+        self.inbox.queue.clear();
+        self.inbox.bytes = 0;
         self.primary.forget();
         (self.updates.taken, self.updates.clock) = (0, Time::ZERO);
         self.cold = self.style.logs().then(Cold::default);
         self.checkpoint_pieces = Pieces::default();
-        self.outgoing.clear();
-        self.recalled = 0;
-        self.serving = 0;
-        self.reading = 0;
-        self.given.clear();
-        self.transfer = None;
-        self.voting = None;
-        self.verdicts.clear();
-        self.votes = self.style.votes();
-        self.sessions = Sessions::default();
-        self.clock = Time::ZERO;
-        self.executed = 0;
-        self.poisons.clear();
+        self.transfers.outgoing.clear();
+        self.inbox.recalled = 0;
+        self.service.serving = 0;
+        self.service.reading = 0;
+        self.transfers.given.clear();
+        self.transfers.incoming = None;
+        self.ballots.voting = None;
+        self.ballots.verdicts.clear();
+        self.ballots.cast = self.style.votes();
+        self.history.sessions = Sessions::default();
+        self.history.clock = Time::ZERO;
+        self.history.executed = 0;
+        self.history.poisons.clear();
         self.lead.forget();
         self.close_gate(effects);
-        self.asks = 0;
-        self.votes_from = 0;
+        self.history.asks = 0;
+        self.history.votes_from = 0;
         self.renew_service(!self.style.logs(), effects);
         self.tell_style(self.style, effects);
     }
@@ -303,16 +324,16 @@ impl Replica {
 
     /// It is done when the replica executes again.
     fn wait_for(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {
-        if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
+        if self.inbox.queue.len() >= self.inbox.recalled + MAX_JOIN_BACKLOG {
             self.overflow(effects);
             match (&self.mode, waiting) {
                 (Mode::Live, waiting) => self.go_on_with(waiting, effects),
                 // There was another snapshot to be taken.
-                (Mode::Snapshotting, waiting) => self.waiting.push_back(waiting),
+                (Mode::Snapshotting, waiting) => self.inbox.queue.push_back(waiting),
                 _ => {}
             }
         } else {
-            self.waiting.push_back(waiting);
+            self.inbox.queue.push_back(waiting);
         }
     }
 
@@ -349,12 +370,12 @@ impl Replica {
 
     /// What its session says of a request, and what it asks, if a group calls.
     fn enter_session(&mut self, request: &Request) -> (Option<u64>, Decision) {
-        self.clock = self.clock.max(request.time);
+        self.history.clock = self.history.clock.max(request.time);
         let Request { client, number, unanswered, .. } = *request;
         let window = nested_window(MAX_SESSION_WINDOW, request.path().len());
         let asked = request.origin.is_some().then(|| asked_of(request));
         let told = (window, asked);
-        (asked, self.sessions.begin((client, number), unanswered, self.clock, told))
+        (asked, self.history.sessions.begin((client, number), unanswered, self.history.clock, told))
     }
 
     /// Gives the service a request, as soon as it may have it.
@@ -370,8 +391,8 @@ impl Replica {
             json: request.json,
             read: request.read,
             body: request.body,
-            now: self.clock,
-            seed: if own { self.next_ticket } else { request.seed },
+            now: self.history.clock,
+            seed: if own { self.service.next_ticket } else { request.seed },
             client: request.client,
             number: request.number,
         };
@@ -382,10 +403,10 @@ impl Replica {
     }
 
     fn give(&mut self, task: Task) -> Ticket {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.used = true;
-        self.tasks.push_back((ticket, task));
+        let ticket = Ticket(self.service.next_ticket);
+        self.service.next_ticket += 1;
+        self.service.used = true;
+        self.service.tasks.push_back((ticket, task));
         ticket
     }
 
@@ -401,11 +422,11 @@ impl Replica {
     }
 
     fn take_answer(&mut self, ticket: Ticket, executed: Executed, effects: &mut Vec<Effect>) {
-        if self.tasks.front().is_none_or(|(expected, _)| *expected != ticket) {
+        if self.service.tasks.front().is_none_or(|(expected, _)| *expected != ticket) {
             return; // given before the replica was told to forget
         }
-        let (_, task) = self.tasks.pop_front().expect("the front was looked at");
-        self.starts = false;
+        let (_, task) = self.service.tasks.pop_front().expect("the front was looked at");
+        self.service.starts = false;
         match (task, executed) {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {
                 let asked = self.finish_handler(ticket, (client, number), effects);
@@ -413,11 +434,11 @@ impl Replica {
                 self.go_on_recalling(effects);
             }
             (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
-                self.serving -= bytes;
+                self.service.serving -= bytes;
                 let asked = self.calls.finish(ticket).and_then(|finished| finished.asked);
                 let outcome = fitting(outcome);
                 self.count(client, number, effects);
-                let (client, number) = match self.tasks.back() {
+                let (client, number) = match self.service.tasks.back() {
                     Some((_, Task::Serve { client, number, .. }))
                         if self.planted.is(Bug::MixAnswers) =>
                     {
@@ -428,8 +449,8 @@ impl Replica {
                 answer(client, number, asked, outcome, effects);
             }
             (Task::Read { client, number, bytes }, Executed::Reply(outcome)) => {
-                self.serving -= bytes;
-                self.reading -= 1;
+                self.service.serving -= bytes;
+                self.service.reading -= 1;
                 let outcome = fitting(outcome);
                 self.settle_read(client, number, effects);
                 effects.push(Effect::Answer { client, number, outcome });
@@ -437,7 +458,7 @@ impl Replica {
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {
                 match result {
                     // Those who waited for it may be gone.
-                    Ok(_) if !self.given.contains(&transfer) => {}
+                    Ok(_) if !self.transfers.given.contains(&transfer) => {}
                     Ok(service) => self.offer(transfer, service, effects),
                     Err(reason) => self.not_given(transfer, &reason, effects),
                 }
@@ -482,13 +503,13 @@ impl Replica {
     /// Executes what waited, up to the next snapshot.
     fn go_on(&mut self, effects: &mut Vec<Effect>) {
         self.mode = Mode::Live;
-        while !self.waiting.is_empty() {
+        while !self.inbox.queue.is_empty() {
             if !self.may_be_given_more() {
                 self.mode = Mode::Recalling { head: None };
                 return;
             }
-            let Some(waiting) = self.waiting.pop_front() else { break };
-            self.recalled = self.recalled.saturating_sub(1);
+            let Some(waiting) = self.inbox.queue.pop_front() else { break };
+            self.inbox.recalled = self.inbox.recalled.saturating_sub(1);
             self.go_on_with(waiting, effects);
             if !matches!(self.mode, Mode::Live) {
                 return; // a snapshot is being taken, or it is out of step
@@ -499,8 +520,8 @@ impl Replica {
 
     /// What came back is given to the service piece by piece.
     fn may_be_given_more(&self) -> bool {
-        let much = self.has_many_ends() && !self.tasks.is_empty();
-        self.recalled == 0 || self.tasks.len() < RECALLED_AT_ONCE && !much
+        let much = self.has_many_ends() && !self.service.tasks.is_empty();
+        self.inbox.recalled == 0 || self.service.tasks.len() < RECALLED_AT_ONCE && !much
     }
 
     fn go_on_recalling(&mut self, effects: &mut Vec<Effect>) {
@@ -514,18 +535,18 @@ impl Replica {
             Waiting::Request(arrival) if self.cold.is_some() => self.log(arrival, effects),
             Waiting::Request(arrival) => self.apply(arrival, effects),
             Waiting::Checkpoint { number, bytes } => {
-                self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
+                self.inbox.bytes -= bytes.as_ref().map_or(0, Bytes::len);
                 self.store(number, bytes, effects);
             }
             Waiting::Read { request, execution } => self.give_read(request, execution, effects),
             Waiting::NestedEnd(end, sequence) => self.nested_end(end, sequence, effects),
             Waiting::Update { number, bytes } => {
-                self.waiting_bytes -= bytes.as_ref().map_or(0, Bytes::len);
+                self.inbox.bytes -= bytes.as_ref().map_or(0, Bytes::len);
                 self.take(number, bytes, effects);
             }
             Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
             // What came meanwhile is on the disk, and not in the state: the next record asks again (simulator seed 441 of the disks).
-            Waiting::Keep if self.waiting.iter().any(Waiting::is_logged) => {}
+            Waiting::Keep if self.inbox.queue.iter().any(Waiting::is_logged) => {}
             Waiting::Keep => self.take_to_keep(effects),
             Waiting::Style { style, alone } => self.take_style(style, alone, effects),
         }
@@ -533,18 +554,18 @@ impl Replica {
 
     /// What must hold whatever happened.
     pub(crate) fn check_invariants(&self) {
-        self.sessions.check_invariants();
+        self.history.sessions.check_invariants();
         self.calls.check_invariants();
-        let most = self.recalled + MAX_JOIN_BACKLOG + MAX_REPLICAS + MAX_SERVING;
-        assert!(self.waiting.len() <= most, "what waits is bounded");
-        assert!(self.reading <= MAX_SERVING, "reads are bounded");
-        assert!(self.serving <= MAX_SERVING_BYTES, "what is served is bounded");
+        let most = self.inbox.recalled + MAX_JOIN_BACKLOG + MAX_REPLICAS + MAX_SERVING;
+        assert!(self.inbox.queue.len() <= most, "what waits is bounded");
+        assert!(self.service.reading <= MAX_SERVING, "reads are bounded");
+        assert!(self.service.serving <= MAX_SERVING_BYTES, "what is served is bounded");
         if matches!(self.mode, Mode::Live | Mode::Idle) {
-            assert!(self.waiting.is_empty(), "a replica that executes keeps nothing waiting");
+            assert!(self.inbox.queue.is_empty(), "a replica that executes keeps nothing waiting");
         }
         self.primary.check_invariants();
         self.lead.check_invariants();
-        let given = self.executed + self.calls_given();
+        let given = self.history.executed + self.calls_given();
         assert_eq!(self.lead.last(), given, "calls that were given have numbers");
         self.check_style();
         self.check_cold();

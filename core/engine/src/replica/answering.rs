@@ -23,10 +23,10 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let outcome = fitting(outcome);
-        self.sessions.finish(place, client, number, outcome.clone());
+        self.history.sessions.finish(place, client, number, outcome.clone());
         self.count(client, number, effects);
         // A vote may be what it waits for besides.
-        if let Some(sequence) = self.lead.caution(self.executed) {
+        if let Some(sequence) = self.lead.caution(self.history.executed) {
             effects.push(Effect::Settled { client, number, sequence });
         }
         if self.vote(client, number, &outcome, effects) {
@@ -37,15 +37,15 @@ impl Replica {
 
     /// The history has one more call.
     pub(super) fn count(&mut self, client: ClientId, number: u64, effects: &mut Vec<Effect>) {
-        self.executed += 1;
-        if self.lead.last() < self.executed {
+        self.history.executed += 1;
+        if self.lead.last() < self.history.executed {
             self.lead.skip(1);
         }
-        let mut last = self.poisons.iter().rev().map(|poison| poison.number);
-        if last.find(|number| *number <= self.executed) == Some(self.executed) {
+        let mut last = self.history.poisons.iter().rev().map(|poison| poison.number);
+        if last.find(|number| *number <= self.history.executed) == Some(self.history.executed) {
             return; // nobody executes it
         }
-        let (group, position) = (self.group, self.executed);
+        let (group, position) = (self.group, self.history.executed);
         effects.push(Effect::Event(Event::Executed { group, client, number, position }));
     }
 

@@ -289,7 +289,7 @@ impl Replica {
     /// The handler that runs now calls another group.
     pub(crate) fn call(&mut self, now: Time, call: NestedCall, effects: &mut Vec<Effect>) {
         let ticket = call.ticket;
-        let runs = self.tasks.front().is_some_and(|(front, _)| *front == ticket);
+        let runs = self.service.tasks.front().is_some_and(|(front, _)| *front == ticket);
         let outcome = match self.calls.handlers.front_mut() {
             Some((first, handler)) if runs && *first == ticket && handler.open.is_none() => {
                 match open(self.group, self.planted, &mut self.calls.made, handler, now, call) {
@@ -311,7 +311,7 @@ impl Replica {
                     Err(error) => Err(error),
                 }
             }
-            _ if matches!(self.tasks.front(), Some((front, Task::Read { .. })) if *front == ticket) => {
+            _ if matches!(self.service.tasks.front(), Some((front, Task::Read { .. })) if *front == ticket) => {
                 Err(NestedError::Unable(READ))
             }
             // It was given before the replica was told to forget.
@@ -356,7 +356,7 @@ impl Replica {
     /// How this call ended, if that waits with the requests: for a state that is taken or comes, or behind what was there before
     /// in a log. Handlers may be given requests ahead of that, and one that asks must not wait for what comes later.
     fn end_that_waits(&self, child: Child) -> Option<(NestedEnd, u64)> {
-        self.waiting.iter().find_map(|waiting| match waiting {
+        self.inbox.queue.iter().find_map(|waiting| match waiting {
             Waiting::NestedEnd(end, sequence) if (end.client, end.number, end.call) == child => {
                 Some((end.clone(), *sequence))
             }
@@ -399,14 +399,14 @@ impl Replica {
 
     /// What its service is at. What gives or takes a whole state is not timed: how long that takes depends on its size.
     pub(crate) fn work(&self) -> Work {
-        if !self.service_runs {
+        if !self.service.runs {
             return Work::Off;
         }
         // Its program may have to start first.
-        if self.starts {
+        if self.service.starts {
             return Work::Nothing;
         }
-        match self.tasks.front() {
+        match self.service.tasks.front() {
             // It waits for another replica.
             Some((ticket, _)) if self.is_gated(*ticket) => Work::Nothing,
             Some((ticket, Task::Read { .. })) => Work::Runs(*ticket, Time::ZERO),
@@ -446,7 +446,7 @@ impl Replica {
         // Primaries begin anew with what they tell.
         (self.updates.pieces, self.checkpoint_pieces) = (Pieces::default(), Pieces::default());
         self.renumber_log();
-        for waiting in &mut self.waiting {
+        for waiting in &mut self.inbox.queue {
             if let Waiting::NestedEnd(_, sequence) = waiting {
                 *sequence = 0;
             }

@@ -219,7 +219,7 @@ impl Replica {
                 Decision::Running => {
                     effects.push(self.copy(client, call));
                     // Now there may be two who wait for its reply.
-                    let mut tasks = self.tasks.iter_mut().rev();
+                    let mut tasks = self.service.tasks.iter_mut().rev();
                     if let Some(to) = tasks.find_map(|(_, task)| task.told_elsewhere(client, call))
                     {
                         *to |= elsewhere;
@@ -239,7 +239,7 @@ impl Replica {
 
     /// The next request of the log, if the service may be given it.
     fn next_logged(&mut self) -> Option<(u64, Arrival)> {
-        let given = self.tasks.len();
+        let given = self.service.tasks.len();
         let cold = self.cold.as_mut()?;
         let (covered, logged, crowded) = (cold.covered(), cold.logged, cold.is_crowded());
         let running = cold.running.as_mut()?;
@@ -389,7 +389,7 @@ impl Replica {
 
     /// The first request of the log that the service has been given and not answered.
     fn first_under_way(&self) -> Option<u64> {
-        self.tasks.iter().find_map(|(_, task)| match task {
+        self.service.tasks.iter().find_map(|(_, task)| match task {
             Task::Logged { number, .. } => Some(*number),
             _ => None,
         })
@@ -415,7 +415,7 @@ impl Replica {
     fn stop_if_finished(&mut self, effects: &mut Vec<Effect>) {
         let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
         let over = running.and_then(|running| Some(running.next > running.until?));
-        if over != Some(true) || !self.tasks.is_empty() {
+        if over != Some(true) || !self.service.tasks.is_empty() {
             return;
         }
         if self.begins_log() {
@@ -430,7 +430,7 @@ impl Replica {
         self.cold.as_mut().expect("its group logs").running = None;
         self.tell_all(effects);
         self.forget_handlers(effects);
-        self.tasks.clear();
+        self.service.tasks.clear();
         // Ordered time too: who executes the log once more does so as it was.
         self.adopt(StateHead::default());
         self.close_gate(effects);
@@ -497,7 +497,7 @@ impl Replica {
             assert!(running.next > cold.covered(), "what is to be executed is in the log");
             assert!(running.next <= cold.logged + 1, "what is executed was ordered");
         } else {
-            assert!(self.tasks.is_empty(), "a service that does not run is given nothing");
+            assert!(self.service.tasks.is_empty(), "a service that does not run is given nothing");
         }
     }
 }

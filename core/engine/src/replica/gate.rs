@@ -52,18 +52,18 @@ impl Replica {
 
     fn pass(&mut self, gated: Gated, effects: &mut Vec<Effect>) {
         let goes = gated.call.is_none() && !self.waits_for_word(&gated.command);
-        if self.gate.is_empty() && goes {
+        if self.gate.queue.is_empty() && goes {
             return effects.push(Effect::Run(gated.command));
         }
-        self.gate.push_back(gated);
-        if self.gate.len() == 1 {
+        self.gate.queue.push_back(gated);
+        if self.gate.queue.len() == 1 {
             self.open_gate(effects);
         }
     }
 
     /// Gives the service what it may be given.
     pub(crate) fn open_gate(&mut self, effects: &mut Vec<Effect>) {
-        while let Some(Gated { command, call }) = self.gate.front() {
+        while let Some(Gated { command, call }) = self.gate.queue.front() {
             let Some((number, arrived)) = *call else {
                 if self.waits_for_word(command) {
                     return;
@@ -72,14 +72,14 @@ impl Replica {
                 continue;
             };
             if self.lead.poisoned.contains_key(&number) {
-                let turn = self.tasks.front().map(|(ticket, _)| *ticket);
+                let turn = self.service.tasks.front().map(|(ticket, _)| *ticket);
                 if turn.is_none() || turn != command.ticket() {
                     return; // what comes before it is answered first
                 }
                 self.answer_poisoned(number, effects);
                 continue;
             }
-            match self.lead.verdict(number, arrived, self.executed, self.planted) {
+            match self.lead.verdict(number, arrived, self.history.executed, self.planted) {
                 Verdict::Go => self.release(effects),
                 Verdict::Wait => return,
                 Verdict::Suspect(blame) => return self.suspect_next(number, blame, effects),
@@ -94,9 +94,9 @@ impl Replica {
     }
 
     fn release(&mut self, effects: &mut Vec<Effect>) {
-        let Some(Gated { command, call }) = self.gate.pop_front() else { return };
+        let Some(Gated { command, call }) = self.gate.queue.pop_front() else { return };
         if let Some((number, _)) = call {
-            self.released = number;
+            self.gate.released = number;
         }
         effects.push(Effect::Run(command));
     }
@@ -115,7 +115,7 @@ impl Replica {
 
     /// The call that is the next to pass.
     fn call_at_gate(&self) -> Option<(ClientId, u64)> {
-        match &self.gate.front()?.command {
+        match &self.gate.queue.front()?.command {
             Command::Execute { client, number, .. } => Some((*client, *number)),
             _ => None,
         }
@@ -124,23 +124,23 @@ impl Replica {
     /// Nothing that was given to the service counts any more, but for the group's style.
     pub(super) fn close_gate(&mut self, effects: &mut Vec<Effect>) {
         let style = |gated: &Gated| matches!(gated.command, Command::Style(_));
-        let style = self.gate.drain(..).rev().find(style).filter(|_| self.service_runs);
+        let style = self.gate.queue.drain(..).rev().find(style).filter(|_| self.service.runs);
         effects.extend(style.map(|gated| Effect::Run(gated.command)));
-        self.withheld = None;
-        self.lead.go_on_from(self.executed);
-        self.released = self.executed;
+        self.gate.withheld = None;
+        self.lead.go_on_from(self.history.executed);
+        self.gate.released = self.history.executed;
     }
 
     /// The first command that the service has not answered is kept back here.
     pub(super) fn is_gated(&self, ticket: Ticket) -> bool {
-        self.gate.front().is_some_and(|gated| gated.command.ticket() == Some(ticket))
+        self.gate.queue.front().is_some_and(|gated| gated.command.ticket() == Some(ticket))
     }
 
     /// The history has one more call, which the service here has executed: the order is told, where others wait for that.
     pub(super) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
-        if self.lead.tries(self.executed) {
+        if self.lead.tries(self.history.executed) {
             self.lead.speaks();
-            effects.push(Effect::Tell(self.executed));
+            effects.push(Effect::Tell(self.history.executed));
         } else {
             self.tell_successor(effects);
         }
@@ -155,8 +155,8 @@ impl Replica {
 
     /// The order is told how far this replica is, if it does not know.
     pub(super) fn tell_all(&self, effects: &mut Vec<Effect>) {
-        if self.executed > self.lead.told() {
-            effects.push(Effect::Tell(self.executed));
+        if self.history.executed > self.lead.told() {
+            effects.push(Effect::Tell(self.history.executed));
         }
     }
 
@@ -167,9 +167,9 @@ impl Replica {
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
-        if self.lead.tries(self.executed) && !self.planted.is(Bug::AnswerTrialEarly) {
-            let number = self.executed;
-            self.withheld = Some(Withheld { number, client, call, asked, outcome });
+        if self.lead.tries(self.history.executed) && !self.planted.is(Bug::AnswerTrialEarly) {
+            let number = self.history.executed;
+            self.gate.withheld = Some(Withheld { number, client, call, asked, outcome });
         } else {
             super::answer(client, call, asked, outcome, effects);
         }
@@ -177,7 +177,7 @@ impl Replica {
 
     /// A call that was executed, and is not to be answered yet.
     pub(super) fn is_withheld(&self, client: ClientId, call: u64) -> bool {
-        self.withheld.as_ref().is_some_and(|it| (it.client, it.call) == (client, call))
+        self.gate.withheld.as_ref().is_some_and(|it| (it.client, it.call) == (client, call))
     }
 
     /// A replica of the group has executed so many calls.
@@ -223,7 +223,7 @@ impl Replica {
     fn answer_withheld(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
         let told = self.lead.told();
         if let Some(Withheld { client, call, asked, outcome, .. }) =
-            self.withheld.take_if(|it| it.number <= told)
+            self.gate.withheld.take_if(|it| it.number <= told)
         {
             effects.push(Effect::Settled { client, number: call, sequence });
             super::answer(client, call, asked, outcome, effects);
@@ -261,7 +261,7 @@ impl Replica {
     pub(crate) fn led_by(&mut self, me: Member, synced: &[Member], effects: &mut Vec<Effect>) {
         self.lead.view(me, synced, self.first_unproven());
         self.answer_withheld(0, effects);
-        if self.withheld.is_some() {
+        if self.gate.withheld.is_some() {
             self.tell_all(effects); // what was handed in may be lost with its ring
         }
         self.tell_successor(effects);
@@ -281,14 +281,15 @@ impl Replica {
 
     /// How far its service is.
     pub(crate) fn reach(&self, begun: Begun) -> Died {
-        let (executed, given) = (self.executed, self.released.max(self.executed));
+        let (executed, given) =
+            (self.history.executed, self.gate.released.max(self.history.executed));
         let died = Died { executed, given, ahead: self.unanswered_ahead() };
         let before = match begun {
             Begun::Any => return died,
             Begun::Before(ticket) => ticket,
             Begun::Nothing => Ticket(0),
         };
-        let begun = self.tasks.iter().take_while(|(ticket, _)| *ticket < before);
+        let begun = self.service.tasks.iter().take_while(|(ticket, _)| *ticket < before);
         let (mut ordered, mut ahead) = (0, 0);
         for (_, task) in begun {
             ordered += u64::from(matches!(task, Task::Execute { .. } | Task::Logged { .. }));
@@ -301,9 +302,11 @@ impl Replica {
     /// A client asks here for a call that the group's leader has not executed for long: another tries the first of those that wait.
     /// `late`: so is who tries it meanwhile.
     pub(crate) fn take_over(&mut self, late: bool, effects: &mut Vec<Effect>) {
-        let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.front() else { return };
+        let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.queue.front() else {
+            return;
+        };
         let (number, arrived) = (*number, *arrived);
-        if self.executed + 1 == number && self.lead.may_take_over(number, arrived, late) {
+        if self.history.executed + 1 == number && self.lead.may_take_over(number, arrived, late) {
             let blame = self.lead.blame_of_silence(number, arrived, late);
             self.suspect_next(number, blame, effects);
         }
@@ -311,7 +314,7 @@ impl Replica {
 
     /// The call that waits until another replica has executed it, of a group in which one that is silent must not hold up the others.
     pub(crate) fn awaited(&self) -> Option<u64> {
-        let (number, _) = self.gate.front().filter(|_| self.votes)?.call?;
+        let (number, _) = self.gate.queue.front().filter(|_| self.ballots.cast)?.call?;
         let waits = !self.lead.leads() || self.lead.is_tried_elsewhere(number);
         waits.then_some(number)
     }
@@ -319,12 +322,12 @@ impl Replica {
     /// It leads, or did, and others do not know yet that it has executed so many calls.
     pub(crate) fn untold(&self) -> Option<u64> {
         let tells = self.lead.leads() || self.lead.is_awaited();
-        (tells && self.executed > self.lead.told()).then_some(self.executed)
+        (tells && self.history.executed > self.lead.told()).then_some(self.history.executed)
     }
 
     /// Its service executes what no other is known to have executed.
     pub(crate) fn runs_ahead(&self) -> bool {
-        self.released > self.executed && self.executed >= self.lead.proven()
+        self.gate.released > self.history.executed && self.history.executed >= self.lead.proven()
     }
 
     /// Calls that the order has told to be executed.
@@ -334,19 +337,19 @@ impl Replica {
 
     /// The calls that killed whoever executed them, the oldest first.
     pub(crate) fn poisons(&self) -> &[Poison] {
-        &self.poisons
+        &self.history.poisons
     }
 
     /// The call at the gate is answered without being executed, as everywhere.
     fn answer_poisoned(&mut self, number: u64, effects: &mut Vec<Effect>) {
         let nodes = self.lead.poisoned.get(&number).cloned().unwrap_or_default();
-        let Some(Gated { command, .. }) = self.gate.pop_front() else { return };
+        let Some(Gated { command, .. }) = self.gate.queue.pop_front() else { return };
         let Command::Execute { ticket, method, json, now, body, client, number: call, .. } =
             command
         else {
             return;
         };
-        self.released = number;
+        self.gate.released = number;
         let outcome = ServiceOutcome::Refused(Refusal::Poisoned, reason(&nodes));
         let size = body.len() as u64;
         let body = body[..body.len().min(MAX_POISON_BYTES)].to_vec();
@@ -359,52 +362,52 @@ impl Replica {
     pub(super) fn keep_poison(&mut self, poison: Poison, effects: &mut Vec<Effect>) {
         let (group, told) = (self.group, Box::new(poison.clone()));
         effects.push(Effect::Event(Event::Poisoned { group, poison: told }));
-        if self.poisons.len() >= MAX_POISONED {
-            self.poisons.remove(0);
+        if self.history.poisons.len() >= MAX_POISONED {
+            self.history.poisons.remove(0);
         }
         if !self.planted.is(Bug::ForgetPoison) {
-            self.poisons.push(poison);
+            self.history.poisons.push(poison);
         }
     }
 
     /// It keeps something back, and nobody will tell it that it need not: it has left its group.
     pub(crate) fn waits_for_others(&self) -> bool {
-        !self.gate.is_empty() && !self.lead.leads()
+        !self.gate.queue.is_empty() && !self.lead.leads()
     }
 
     /// Nothing is kept back from the service.
     pub(crate) fn has_followed(&self) -> bool {
-        self.gate.is_empty()
+        self.gate.queue.is_empty()
     }
 
     /// What it knows of who executes first, for whoever looks for a fault.
     pub(crate) fn lead_for_people(&self) -> String {
-        let first = self.gate.front().map(|gated| gated.call);
-        let votes = self.voting.as_ref().map(Voting::for_people).unwrap_or_default();
+        let first = self.gate.queue.front().map(|gated| gated.call);
+        let votes = self.ballots.voting.as_ref().map(Voting::for_people).unwrap_or_default();
         format!(
             "{} ({}), {}, {votes}executed {} of {}, gate {} from {first:?}, released {}, tasks {}, {} wait, {:?}",
             self.style,
-            self.told,
+            self.service.told,
             self.mode.name(),
-            self.executed,
+            self.history.executed,
             self.lead.last(),
-            self.gate.len(),
-            self.released,
-            self.tasks.len(),
-            self.waiting.len(),
+            self.gate.queue.len(),
+            self.gate.released,
+            self.service.tasks.len(),
+            self.inbox.queue.len(),
             self.lead
         )
     }
 
     /// When the first call arrived that nobody is known to have executed.
     fn first_unproven(&self) -> Option<u64> {
-        let waiting = self.waiting.iter().find_map(super::Waiting::arrived);
+        let waiting = self.inbox.queue.iter().find_map(super::Waiting::arrived);
         self.lead.first_unproven().or(waiting)
     }
 
     /// The tasks that count as calls of the history.
     pub(super) fn calls_given(&self) -> u64 {
-        let calls = self.tasks.iter().map(|(_, task)| match task {
+        let calls = self.service.tasks.iter().map(|(_, task)| match task {
             Task::Execute { .. } | Task::Logged { .. } => 1,
             Task::Apply { calls } => calls.len() as u64,
             _ => 0,

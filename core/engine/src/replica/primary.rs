@@ -28,6 +28,8 @@ use crate::style::Conduct;
 /// What the primary has executed, or is to execute, and is in no update yet that was delivered.
 #[derive(Debug, Default)]
 pub(super) struct Primary {
+    /// Since when it is a passive group's primary, as it was told last. Nothing while groups do not act.
+    pub(super) reigning: Option<Place>,
     /// Where this replica's time as primary began. `None`: it is not, or groups do not act.
     since: Option<Place>,
     /// Calls that may not be executed yet.
@@ -104,7 +106,7 @@ impl Replica {
     /// This replica is its passive group's primary since then, or is not. What was under way is ordered
     /// again: nobody takes an update of an earlier time.
     pub(crate) fn reign(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
-        self.reigning = since;
+        self.primary.reigning = since;
         self.launch_again(effects);
         if self.style.logs() {
             (self.primary.since, self.primary.arrivals) = (None, VecDeque::new());
@@ -133,7 +135,7 @@ impl Replica {
     /// The component is over: nothing more is executed, or told, until the next is installed.
     pub(crate) fn suspend(&mut self, effects: &mut Vec<Effect>) {
         if self.logs_now() {
-            self.reigning = None;
+            self.primary.reigning = None;
             self.suspend_cold(effects);
         } else {
             self.reign(None, effects);
@@ -180,12 +182,12 @@ impl Replica {
         match decision {
             Decision::Execute(_) => {
                 // More than the request says, if one that overtook it said more.
-                let unanswered = self.sessions.unanswered(client);
+                let unanswered = self.history.sessions.unanswered(client);
                 let poison = self.poison_ahead(&request).map(Box::new);
                 let outcome = poison.as_ref().map(|poison| {
                     ServiceOutcome::Refused(Refusal::Poisoned, reason(&poison.nodes))
                 });
-                let (time, reads, refused) = (self.clock, Vec::new(), poison.is_some());
+                let (time, reads, refused) = (self.history.clock, Vec::new(), poison.is_some());
                 let begun =
                     Begun { client, number, unanswered, time, asked, outcome, poison, reads };
                 self.primary.begun.push_back(begun);
@@ -217,7 +219,7 @@ impl Replica {
         if self.planted.is(Bug::RetryPoison) {
             return None;
         }
-        let (method, json, time) = (request.method, request.json, self.clock);
+        let (method, json, time) = (request.method, request.json, self.history.clock);
         let size = request.body.len() as u64;
         let body = request.body[..request.body.len().min(MAX_POISON_BYTES)].to_vec();
         Some(Poison { number: 0, client, call, method, json, time, nodes, size, body })
@@ -243,7 +245,7 @@ impl Replica {
     /// What is decided of a request that its session knows already, and what it asks.
     fn known_in_session(&self, request: &Request) -> Option<(Option<u64>, Decision)> {
         let asked = request.origin.is_some().then(|| asked_of(request));
-        let decision = self.sessions.decided((request.client, request.number), asked)?;
+        let decision = self.history.sessions.decided((request.client, request.number), asked)?;
         Some((asked, decision))
     }
 
@@ -292,7 +294,7 @@ impl Replica {
             }
         };
         let begun = self.primary.begun.iter().take(calls);
-        let clock = begun.clone().next_back().map_or(self.clock, |begun| begun.time);
+        let clock = begun.clone().next_back().map_or(self.history.clock, |begun| begun.time);
         let entry = |begun: &Begun| UpdateEntry {
             client: begun.client,
             number: begun.number,
@@ -313,7 +315,7 @@ impl Replica {
 
     /// What is kept of those of the first calls that are executed by nobody, with their numbers in the history.
     fn numbered_poisons(&self, calls: usize) -> Vec<Poison> {
-        let begun = (self.executed + 1..).zip(self.primary.begun.iter().take(calls));
+        let begun = (self.history.executed + 1..).zip(self.primary.begun.iter().take(calls));
         let poisoned = begun.filter_map(|(number, begun)| {
             Some(Poison { number, ..begun.poison.as_deref()?.clone() })
         });
@@ -358,7 +360,12 @@ impl Replica {
             let outcome = outcome.expect("it was executed");
             // As the others do, so that all have the same sessions when nothing is under way.
             let told = (unanswered, asked);
-            self.sessions.record((client, number), told, self.updates.clock, outcome.clone());
+            self.history.sessions.record(
+                (client, number),
+                told,
+                self.updates.clock,
+                outcome.clone(),
+            );
             self.lead.settle_ahead((client, number));
             self.count(client, number, effects);
             effects.push(Effect::Placed { client, number });

@@ -47,12 +47,12 @@ impl Replica {
         assert!(self.may_snapshot(), "it is asked first");
         if let Some(state) = self.logged_state() {
             effects.push(Effect::Keeping);
-            let (style, state) = (self.told, state.encode());
+            let (style, state) = (self.service.told, state.encode());
             return effects.push(Effect::Store { style, state, transfer: None });
         }
         if self.is_ahead() {
             self.mode = Mode::Draining;
-            return self.waiting.push_back(Waiting::Keep);
+            return self.inbox.queue.push_back(Waiting::Keep);
         }
         self.take_to_keep(effects);
     }
@@ -89,7 +89,7 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         self.mode = Mode::Recalling { head: None };
-        self.waiting.extend(behind);
+        self.inbox.queue.extend(behind);
         let Some(state) = state else {
             self.begin_to_vote(effects);
             return self.go_on(effects);
@@ -153,15 +153,15 @@ impl Replica {
     /// Its program has died. What it was given is given to the next one, if that is to go on from here.
     pub(crate) fn fall(&mut self, effects: &mut Vec<Effect>) {
         let has_log = self.has_log();
-        self.service_runs = false;
-        self.used = false;
+        self.service.runs = false;
+        self.service.used = false;
         if has_log {
             return self.stop(effects);
         }
         // A log that has not begun, or of which the service was just starting: what its node has kept counts.
         self.cold = None;
         self.forget_handlers(effects);
-        self.tasks.clear();
+        self.service.tasks.clear();
         self.close_gate(effects);
         self.primary.forget();
         self.mode = Mode::Fallen;
@@ -179,18 +179,18 @@ impl Replica {
         };
         let is_read = |waiting: &Waiting| matches!(waiting, Waiting::Read { .. });
         let mut behind: Vec<Waiting> =
-            core::mem::take(&mut self.waiting).into_iter().filter(is_read).collect();
-        let served = (self.serving, self.reading);
+            core::mem::take(&mut self.inbox.queue).into_iter().filter(is_read).collect();
+        let served = (self.service.serving, self.service.reading);
         let lead = core::mem::take(&mut self.lead);
         // What a log would have kept is executed as it was ordered.
-        let told = if self.told.logs() { Style::SemiActive } else { self.told };
-        self.told = begun.unwrap_or(told);
-        let style = core::mem::replace(&mut self.style, self.told);
-        if begun.is_some() || style != self.told {
+        let told = if self.service.told.logs() { Style::SemiActive } else { self.service.told };
+        self.service.told = begun.unwrap_or(told);
+        let style = core::mem::replace(&mut self.style, self.service.told);
+        if begun.is_some() || style != self.service.told {
             behind.push(Waiting::Style { style, alone: true });
         }
         self.forget(effects);
-        (self.serving, self.reading) = served;
+        (self.service.serving, self.service.reading) = served;
         self.lead = lead;
         self.lead.go_on_from(0);
         // Who died of what is known in this life.
@@ -207,7 +207,7 @@ impl Replica {
         let mut changes = changes.iter().peekable();
         for (place, payload) in log.iter().enumerate() {
             while let Some((_, style)) = changes.next_if(|(behind, _)| *behind <= place) {
-                self.waiting.push_back(Waiting::Style { style: *style, alone: true });
+                self.inbox.queue.push_back(Waiting::Style { style: *style, alone: true });
             }
             match Ordered::decode(payload) {
                 // When it was ordered nobody here knows: if the calls of its handler have not ended, they have all of their time again.
@@ -216,27 +216,29 @@ impl Replica {
                     self.lead.prove(proven, None);
                     let due = due(now, &request);
                     let arrival = Arrival { request, due, elsewhere: false, arrived };
-                    self.waiting.push_back(Waiting::Request(arrival));
+                    self.inbox.queue.push_back(Waiting::Request(arrival));
                 }
                 Ok(Ordered::PrimaryChunk(chunk)) if chunk.what == Told::Update => {
                     let (number, bytes) = (chunk.number, self.updates.pieces.put(&chunk));
                     if chunk.last {
-                        self.waiting_bytes += bytes.as_ref().map_or(0, Bytes::len);
-                        self.waiting.push_back(Waiting::Update { number, bytes });
+                        self.inbox.bytes += bytes.as_ref().map_or(0, Bytes::len);
+                        self.inbox.queue.push_back(Waiting::Update { number, bytes });
                     }
                 }
                 Ok(Ordered::PrimaryChunk(chunk)) => {
                     let (number, bytes) = (chunk.number, self.checkpoint_pieces.put(&chunk));
                     if chunk.last {
-                        self.waiting_bytes += bytes.as_ref().map_or(0, Bytes::len);
-                        self.waiting.push_back(Waiting::Checkpoint { number, bytes });
+                        self.inbox.bytes += bytes.as_ref().map_or(0, Bytes::len);
+                        self.inbox.queue.push_back(Waiting::Checkpoint { number, bytes });
                     }
                 }
                 Ok(Ordered::Restyle(Restyle { style, .. })) => {
                     self.style = style;
-                    self.waiting.push_back(Waiting::Style { style, alone: true });
+                    self.inbox.queue.push_back(Waiting::Style { style, alone: true });
                 }
-                Ok(Ordered::NestedEnd(end)) => self.waiting.push_back(Waiting::NestedEnd(end, 0)),
+                Ok(Ordered::NestedEnd(end)) => {
+                    self.inbox.queue.push_back(Waiting::NestedEnd(end, 0))
+                }
                 Ok(Ordered::Progress(Progress { executed, trial, .. })) => {
                     proven = executed.max(proven);
                     self.lead.progress(executed, trial.filter(|_| trials), None, 0);
@@ -251,8 +253,8 @@ impl Replica {
             }
         }
         for (_, style) in changes {
-            self.waiting.push_back(Waiting::Style { style: *style, alone: true });
+            self.inbox.queue.push_back(Waiting::Style { style: *style, alone: true });
         }
-        self.recalled = self.waiting.len();
+        self.inbox.recalled = self.inbox.queue.len();
     }
 }

@@ -22,11 +22,11 @@ use crate::tally::Verdict;
 impl Replica {
     /// The service runs from here on, from its initial state, or does not run.
     pub(super) fn renew_service(&mut self, runs: bool, effects: &mut Vec<Effect>) {
-        let used = core::mem::take(&mut self.used);
-        let ran = core::mem::replace(&mut self.service_runs, runs);
-        self.starts = runs && (self.starts || !ran);
+        let used = core::mem::take(&mut self.service.used);
+        let ran = core::mem::replace(&mut self.service.runs, runs);
+        self.service.starts = runs && (self.service.starts || !ran);
         let command = match (ran, runs) {
-            (false, true) => Command::Start(self.told),
+            (false, true) => Command::Start(self.service.told),
             (true, false) => Command::Stop,
             (true, true) if used => Command::Reset,
             (true, true) | (false, false) => return,
@@ -43,7 +43,7 @@ impl Replica {
     pub(crate) fn restyle(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
         match self.mode {
             Mode::Idle => {
-                self.votes = style.votes();
+                self.ballots.cast = style.votes();
                 self.cold = style.logs().then(Cold::default);
                 self.tell_style(style, effects);
                 self.renew_service(!style.logs(), effects);
@@ -55,7 +55,7 @@ impl Replica {
             | Mode::Restoring { .. }
             | Mode::Recalling { .. }
             | Mode::Launching { .. } => {
-                if self.waiting.len() >= self.recalled + MAX_JOIN_BACKLOG {
+                if self.inbox.queue.len() >= self.inbox.recalled + MAX_JOIN_BACKLOG {
                     self.overflow(effects);
                     return self.restyle(style, alone, effects);
                 }
@@ -63,7 +63,7 @@ impl Replica {
                 if !self.await_no_votes(alone, effects) {
                     return self.restyle(style, alone, effects);
                 }
-                self.waiting.push_back(Waiting::Style { style, alone });
+                self.inbox.queue.push_back(Waiting::Style { style, alone });
             }
         }
         self.style = style;
@@ -77,7 +77,7 @@ impl Replica {
 
     /// The style of the group where this replica's state is.
     pub(crate) fn style_so_far(&self) -> Style {
-        self.told
+        self.service.told
     }
 
     /// All that was ordered before has been given to the service.
@@ -86,21 +86,23 @@ impl Replica {
             return self.launch(style, alone, effects);
         }
         if self.planted.is(Bug::ForgetSessionsOfStyle) {
-            self.sessions = Sessions::default();
+            self.history.sessions = Sessions::default();
         }
-        let passive = (self.told.executes_on_arrival(), style.executes_on_arrival());
+        let passive = (self.service.told.executes_on_arrival(), style.executes_on_arrival());
         match passive {
-            (false, true) => self.updates.clock = self.clock,
+            (false, true) => self.updates.clock = self.history.clock,
             // What the primary was asked since, and did not execute, moved its own.
-            (true, false) if !self.planted.is(Bug::KeepOwnTime) => self.clock = self.updates.clock,
+            (true, false) if !self.planted.is(Bug::KeepOwnTime) => {
+                self.history.clock = self.updates.clock
+            }
             _ => {}
         }
         self.updates.pieces = Pieces::default();
         self.tell_style(style, effects);
-        let voted = core::mem::replace(&mut self.votes, style.votes());
-        match (voted, self.votes) {
+        let voted = core::mem::replace(&mut self.ballots.cast, style.votes());
+        match (voted, self.ballots.cast) {
             (false, true) => {
-                self.asks = 0;
+                self.history.asks = 0;
                 self.begin_to_vote(effects);
             }
             (true, false) => self.cease_to_vote(alone, effects),
@@ -114,32 +116,36 @@ impl Replica {
     /// A change of style has its place, and this replica is not there yet: its vote until then is not what the others count now.
     pub(super) fn style_will_change(&self) -> bool {
         matches!(self.mode, Mode::Launching { .. })
-            || self.waiting.iter().any(|waiting| matches!(waiting, Waiting::Style { .. }))
+            || self.inbox.queue.iter().any(|waiting| matches!(waiting, Waiting::Style { .. }))
     }
 
     /// Ordered time as all replicas have it.
     pub(super) fn common_clock(&self) -> Time {
-        if self.told.executes_on_arrival() { self.updates.clock } else { self.clock }
+        if self.service.told.executes_on_arrival() {
+            self.updates.clock
+        } else {
+            self.history.clock
+        }
     }
 
     /// Its service is told the group's style, behind what it has been given.
     pub(super) fn tell_style(&mut self, style: Style, effects: &mut Vec<Effect>) {
-        let differs = core::mem::replace(&mut self.told, style) != style;
+        let differs = core::mem::replace(&mut self.service.told, style) != style;
         // One that does not run is told when it begins.
-        if differs && self.service_runs && !self.planted.is(Bug::ServiceKeepsStyle) {
+        if differs && self.service.runs && !self.planted.is(Bug::ServiceKeepsStyle) {
             self.run(Command::Style(style), effects);
         }
     }
 
     /// The position of what this replica has to tell last: how many calls it has executed, and what their handlers have asked.
     pub(super) fn reached(&self) -> u64 {
-        self.executed + self.asks
+        self.history.executed + self.history.asks
     }
 
     /// The same with all that the service was given. Where a group begins to vote every replica counts the same, however far its
     /// service is: what is asked by handlers from before does not count.
     pub(super) fn position(&self) -> u64 {
-        let calls = self.tasks.iter().map(|(_, task)| match task {
+        let calls = self.service.tasks.iter().map(|(_, task)| match task {
             Task::Execute { .. } => 1,
             Task::Apply { calls } => calls.len() as u64,
             _ => 0,
@@ -159,11 +165,11 @@ impl Replica {
         if !self.await_no_votes(alone, effects) {
             return;
         }
-        let Some(voting) = self.voting.take() else { return };
-        self.verdicts = voting.ahead;
+        let Some(voting) = self.ballots.voting.take() else { return };
+        self.ballots.verdicts = voting.ahead;
         for (client, number) in voting.open.into_keys() {
-            if let Some(Some(outcome)) = self.sessions.known(client, number) {
-                let asked = self.sessions.asked(client, number);
+            if let Some(Some(outcome)) = self.history.sessions.known(client, number) {
+                let asked = self.history.sessions.asked(client, number);
                 answer(client, number, asked, outcome, effects);
             }
         }
@@ -177,7 +183,7 @@ impl Replica {
         told: Digest,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        match self.verdicts.remove(&position) {
+        match self.ballots.verdicts.remove(&position) {
             None => true,
             Some(Verdict::Agreed(agreed)) if agreed == told => true,
             Some(Verdict::Agreed(_)) => {

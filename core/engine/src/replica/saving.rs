@@ -27,20 +27,20 @@ impl Replica {
     pub(crate) fn save(&mut self, number: u64, effects: &mut Vec<Effect>) {
         assert!(self.has_state(), "it is asked first");
         let name = name_of(number);
-        self.given.push(name);
+        self.transfers.given.push(name);
         self.take_for(name, effects);
     }
 
     /// Whether this save is still under way here.
     pub(crate) fn is_saving(&self, number: u64) -> bool {
-        self.given.contains(&name_of(number))
+        self.transfers.given.contains(&name_of(number))
     }
 
     /// Nobody waits for this save any more.
     pub(crate) fn give_save_up(&mut self, number: u64) {
         let name = name_of(number);
-        self.given.retain(|given| *given != name);
-        self.waiting.retain(|waiting| !matches!(waiting, Waiting::Snapshot(of) if *of == name));
+        self.transfers.given.retain(|given| *given != name);
+        self.inbox.queue.retain(|waiting| !matches!(waiting, Waiting::Snapshot(of) if *of == name));
         self.keep_promises(|promised| promised != name);
     }
 
@@ -51,9 +51,9 @@ impl Replica {
         taken: Result<(Form, Bytes), String>,
         effects: &mut Vec<Effect>,
     ) {
-        let wanted = self.given.len();
-        self.given.retain(|given| *given != save);
-        if self.given.len() < wanted {
+        let wanted = self.transfers.given.len();
+        self.transfers.given.retain(|given| *given != save);
+        if self.transfers.given.len() < wanted {
             effects.push(Effect::Saved(taken));
         }
     }

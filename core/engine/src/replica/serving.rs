@@ -16,15 +16,17 @@ impl Replica {
     pub(crate) fn serve(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
         let asked = request.origin.is_some().then(|| asked_of(&request));
         let (client, number, bytes) = (request.client, request.number, request.body.len());
-        if self.tasks.len() >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
+        if self.service.tasks.len() >= MAX_SERVING
+            || self.service.serving + bytes > MAX_SERVING_BYTES
+        {
             return answer(client, number, asked, too_many(), effects);
         }
-        self.serving += bytes;
-        self.clock = self.clock.max(request.time);
+        self.service.serving += bytes;
+        self.history.clock = self.history.clock.max(request.time);
         let ticket = self.give(Task::Serve { client, number, bytes });
         self.calls.begin(ticket, &request, due(now, &request));
         let Request { method, json, read, body, seed, .. } = request;
-        let now = self.clock;
+        let now = self.history.clock;
         let command =
             Command::Execute { ticket, method, json, read, body, now, seed, client, number };
         self.run(command, effects);
@@ -39,7 +41,7 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let bytes = request.body.len();
-        if self.reading >= MAX_SERVING || self.serving + bytes > MAX_SERVING_BYTES {
+        if self.service.reading >= MAX_SERVING || self.service.serving + bytes > MAX_SERVING_BYTES {
             let Request { client, number, .. } = request;
             return effects.push(Effect::Answer { client, number, outcome: too_many() });
         }
@@ -54,7 +56,7 @@ impl Replica {
             | Mode::Recalling { .. }
             | Mode::Launching { .. } => {
                 self.begin_to_read(bytes);
-                self.waiting.push_back(Waiting::Read { request, execution });
+                self.inbox.queue.push_back(Waiting::Read { request, execution });
             }
             // Whoever has no state is given no reads.
             Mode::Idle | Mode::Joining { .. } | Mode::Restoring { .. } => {}
@@ -62,8 +64,8 @@ impl Replica {
     }
 
     fn begin_to_read(&mut self, bytes: usize) {
-        self.serving += bytes;
-        self.reading += 1;
+        self.service.serving += bytes;
+        self.service.reading += 1;
     }
 
     pub(super) fn give_read(
@@ -78,7 +80,7 @@ impl Replica {
             self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
         }
         // It is in nobody's history: ordered time does not go on by it.
-        let now = self.clock.max(time);
+        let now = self.history.clock.max(time);
         let command =
             Command::Execute { ticket, method, json, read, body, now, seed, client, number };
         self.run(command, effects);

@@ -214,7 +214,7 @@ fn a_backup_that_is_slow_counts_what_it_was_told_when_votes_begin() {
     else {
         panic!("{commands:?}");
     };
-    assert_eq!((replica.executed, replica.position()), (0, 1));
+    assert_eq!((replica.history.executed, replica.position()), (0, 1));
     replica.check_invariants();
 }
 
@@ -233,7 +233,7 @@ fn what_a_primary_heard_and_did_not_execute_leaves_ordered_time_as_it_is() {
     assert!(!replica.is_ahead());
     assert_eq!(replica.common_clock(), Time(9));
     replica.restyle(Style::Active, false, &mut effects);
-    assert_eq!((replica.clock, replica.common_clock()), (Time(9), Time(9)));
+    assert_eq!((replica.history.clock, replica.common_clock()), (Time(9), Time(9)));
 }
 
 /// How the first call of the handler of this call ended.

@@ -36,15 +36,15 @@ impl Replica {
     ) {
         let is_wanted =
             |transfer| is_save(transfer) || wanted.iter().any(|(wanted, _)| *wanted == transfer);
-        self.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
-        self.waiting.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
-        self.given.retain(|transfer| is_wanted(*transfer));
+        self.transfers.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
+        self.inbox.queue.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
+        self.transfers.given.retain(|transfer| is_wanted(*transfer));
         self.keep_promises(is_wanted);
         for (transfer, to) in wanted {
-            if self.given.contains(transfer) {
+            if self.transfers.given.contains(transfer) {
                 continue;
             }
-            self.given.push(*transfer);
+            self.transfers.given.push(*transfer);
             let (group, to) = (self.group, *to);
             effects.push(Effect::Event(Event::TransferStarted { group, to }));
             self.take_for(*transfer, effects);
@@ -57,14 +57,14 @@ impl Replica {
             Mode::Live if self.cold.is_some() => self.offer_log(transfer, effects),
             Mode::Live if self.is_ahead() => {
                 self.mode = Mode::Draining;
-                self.waiting.push_back(Waiting::Snapshot(transfer));
+                self.inbox.queue.push_back(Waiting::Snapshot(transfer));
             }
             Mode::Live => self.snapshot(transfer, effects),
             Mode::Draining
             | Mode::Snapshotting
             | Mode::Recalling { .. }
             | Mode::Launching { .. } => {
-                self.waiting.push_back(Waiting::Snapshot(transfer));
+                self.inbox.queue.push_back(Waiting::Snapshot(transfer));
             }
             _ => panic!("a donor has the state"),
         }
@@ -76,8 +76,8 @@ impl Replica {
             Task::Snapshot { transfer } => Some(*transfer),
             _ => None,
         };
-        let dropped = self.tasks.iter().find_map(of);
-        self.tasks.retain(|task| of(task).is_none());
+        let dropped = self.service.tasks.iter().find_map(of);
+        self.service.tasks.retain(|task| of(task).is_none());
         match dropped {
             Some(transfer) => self.not_given(transfer, reason, effects),
             None => effects.push(self.failed(reason)),
@@ -108,15 +108,15 @@ impl Replica {
 
     /// A chunk is delivered: the donor sends the next, the joiner keeps it.
     pub(crate) fn state_chunk(&mut self, now: Time, chunk: StateChunk, effects: &mut Vec<Effect>) {
-        let sent = self.outgoing.iter().position(|outgoing| {
+        let sent = self.transfers.outgoing.iter().position(|outgoing| {
             outgoing.transfer == chunk.transfer && outgoing.next == chunk.index
         });
         if let Some(i) = sent {
             if chunk.last {
-                self.outgoing.remove(i);
+                self.transfers.outgoing.remove(i);
             } else {
-                self.outgoing[i].next += 1;
-                effects.push(Effect::Order(self.chunk(&self.outgoing[i])));
+                self.transfers.outgoing[i].next += 1;
+                effects.push(Effect::Order(self.chunk(&self.transfers.outgoing[i])));
             }
             return;
         }
@@ -183,7 +183,7 @@ impl Replica {
         let group = self.group;
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
         effects.push(match self.keeps {
-            true => Effect::Store { style: self.told, state, transfer: Some(transfer) },
+            true => Effect::Store { style: self.service.told, state, transfer: Some(transfer) },
             false => Effect::Order(Ordered::Synced(Synced { group, transfer })),
         });
         self.go_on(effects);
@@ -221,35 +221,35 @@ impl Replica {
     pub(super) fn keep_taken(&mut self, service: Bytes, effects: &mut Vec<Effect>) {
         let mut head = self.head();
         if !self.keep_until_settled(Purpose::Keep, &mut head, &service) {
-            store_whole(self.told, head, service, effects);
+            store_whole(self.service.told, head, service, effects);
         }
     }
 
     fn head(&self) -> StateHead {
         let forgetful = self.planted.is(Bug::ForgetSessions);
-        let sessions = if forgetful { Vec::new() } else { self.sessions.export() };
+        let sessions = if forgetful { Vec::new() } else { self.history.sessions.export() };
         StateHead {
-            executed: self.executed,
-            asks: if self.planted.is(Bug::ForgetAsksOfState) { 0 } else { self.asks },
+            executed: self.history.executed,
+            asks: if self.planted.is(Bug::ForgetAsksOfState) { 0 } else { self.history.asks },
             updates: self.updates.taken,
             clock: self.common_clock(),
             sessions,
-            poisoned: self.poisons.clone(),
+            poisoned: self.history.poisons.clone(),
         }
     }
 
     /// What was kept beside the service's state goes on here.
     pub(super) fn adopt(&mut self, head: StateHead) {
-        self.executed = head.executed;
-        self.asks = head.asks;
+        self.history.executed = head.executed;
+        self.history.asks = head.asks;
         self.updates.taken = head.updates;
-        self.clock = head.clock;
+        self.history.clock = head.clock;
         self.updates.clock = head.clock;
-        self.sessions = Sessions::import(head.sessions);
-        self.poisons = head.poisoned;
-        self.lead.go_on_from(self.executed);
-        self.lead.prove_by_state(self.executed);
-        self.released = self.executed;
+        self.history.sessions = Sessions::import(head.sessions);
+        self.history.poisons = head.poisoned;
+        self.lead.go_on_from(self.history.executed);
+        self.lead.prove_by_state(self.history.executed);
+        self.gate.released = self.history.executed;
     }
 
     /// The most that a state may have on its way.
@@ -272,7 +272,7 @@ impl Replica {
         }
         let outgoing = Outgoing { transfer, state, next: 0 };
         effects.push(Effect::Order(self.chunk(&outgoing)));
-        self.outgoing.push(outgoing);
+        self.transfers.outgoing.push(outgoing);
     }
 
     fn chunk(&self, outgoing: &Outgoing) -> Ordered {

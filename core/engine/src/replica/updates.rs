@@ -120,14 +120,14 @@ impl Replica {
             | Waiting::Snapshot(_)
             | Waiting::Keep => 0,
         };
-        let full = self.waiting.len() >= MAX_JOIN_BACKLOG
-            || self.waiting_bytes + size > MAX_UPDATE_BACKLOG;
-        if full && !self.waiting.is_empty() {
+        let full = self.inbox.queue.len() >= MAX_JOIN_BACKLOG
+            || self.inbox.bytes + size > MAX_UPDATE_BACKLOG;
+        if full && !self.inbox.queue.is_empty() {
             self.overflow(effects);
             return Some(waiting);
         }
-        self.waiting_bytes += size;
-        self.waiting.push_back(waiting);
+        self.inbox.bytes += size;
+        self.inbox.queue.push_back(waiting);
         None
     }
 
@@ -149,8 +149,8 @@ impl Replica {
             Err(reason) => return self.out_of_step(reason, effects),
         };
         self.updates.taken = number;
-        self.clock = self.clock.max(head.clock);
-        self.updates.clock = self.clock;
+        self.history.clock = self.history.clock.max(head.clock);
+        self.updates.clock = self.history.clock;
         let mut calls = Vec::with_capacity(head.entries.len());
         for entry in head.entries {
             let (client, number) = (entry.client, entry.number);
@@ -158,7 +158,12 @@ impl Replica {
             calls.push((client, number));
             let asked = (entry.asked > 0).then_some(entry.asked);
             let told = (entry.unanswered, asked);
-            self.sessions.record((client, number), told, self.clock, outcome.clone());
+            self.history.sessions.record(
+                (client, number),
+                told,
+                self.history.clock,
+                outcome.clone(),
+            );
             self.lead.settle_ahead((client, number));
             effects.push(Effect::Placed { client, number });
             answer(client, number, asked, outcome, effects);

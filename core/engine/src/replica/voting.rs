@@ -175,10 +175,10 @@ pub(crate) fn digest(outcome: &ServiceOutcome) -> Digest {
 impl Replica {
     /// The replica has the state, and votes on what it is given from here on.
     pub(super) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
-        if self.votes && !self.style_will_change() {
+        if self.ballots.cast && !self.style_will_change() {
             // What it was given before is executed without a vote.
-            self.votes_from = self.position();
-            self.voting = Some(Voting::from(self.votes_from));
+            self.history.votes_from = self.position();
+            self.ballots.voting = Some(Voting::from(self.history.votes_from));
             self.open_votes(true, effects);
         }
     }
@@ -187,7 +187,7 @@ impl Replica {
     /// told of settled calls is void: who deviates has to leave by itself, and of one that is `alone` nobody can say so.
     pub(crate) fn open_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) {
         let silent = self.style_will_change();
-        let Some(voting) = self.voting.as_mut() else { return };
+        let Some(voting) = self.ballots.voting.as_mut() else { return };
         if voting.deviates && !alone {
             effects.push(Effect::Overflow);
             return self.idle(effects);
@@ -212,7 +212,7 @@ impl Replica {
 
     /// Its last ballot has its place in the order; an `opening` says from where on this replica votes.
     pub(crate) fn ballot_delivered(&mut self, opening: bool) {
-        if let Some(voting) = &mut self.voting {
+        if let Some(voting) = &mut self.ballots.voting {
             voting.in_flight = false;
             voting.opened |= opening;
         }
@@ -224,7 +224,7 @@ impl Replica {
         if self.style_will_change() {
             return None;
         }
-        let voting = self.voting.as_mut().filter(|voting| !voting.in_flight)?;
+        let voting = self.ballots.voting.as_mut().filter(|voting| !voting.in_flight)?;
         let last = voting.first - 1 + voting.cast.len() as u64;
         let upto = last.min(voting.settled + MAX_UNSETTLED).min(voting.told + MAX_BALLOT as u64);
         if upto <= voting.told {
@@ -247,8 +247,8 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) -> bool {
         let position = self.reached();
-        let Some(voting) = self.voting.as_mut() else {
-            return self.verdicts.is_empty()
+        let Some(voting) = self.ballots.voting.as_mut() else {
+            return self.ballots.verdicts.is_empty()
                 || self.judged_before((position, client, number), digest(outcome), effects);
         };
         if position < voting.first {
@@ -274,7 +274,7 @@ impl Replica {
     /// A call has its verdict.
     pub(crate) fn settled(&mut self, position: u64, verdict: Verdict, effects: &mut Vec<Effect>) {
         let is_next = |voting: &&mut Voting| voting.opened && position > voting.settled;
-        let Some(voting) = self.voting.as_mut().filter(is_next) else { return };
+        let Some(voting) = self.ballots.voting.as_mut().filter(is_next) else { return };
         voting.settled = position;
         match voting.digest(position) {
             None => {
@@ -288,8 +288,8 @@ impl Replica {
                 }
                 (Verdict::Agreed(_), Matter::Outcome(client, number)) => {
                     voting.open.remove(&(client, number));
-                    if let Some(Some(outcome)) = self.sessions.known(client, number) {
-                        let asked = self.sessions.asked(client, number);
+                    if let Some(Some(outcome)) = self.history.sessions.known(client, number) {
+                        let asked = self.history.sessions.asked(client, number);
                         answer(client, number, asked, outcome, effects);
                     }
                 }
@@ -317,21 +317,21 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let outcome = ServiceOutcome::Refused(Refusal::Split, SPLIT.into());
-        self.sessions.amend(client, number, outcome.clone());
-        for state in self.voting.iter_mut().flat_map(|voting| &mut voting.unsettled) {
+        self.history.sessions.amend(client, number, outcome.clone());
+        for state in self.ballots.voting.iter_mut().flat_map(|voting| &mut voting.unsettled) {
             let session = state.head.sessions.iter_mut().find(|session| session.client == client);
             let replies = session.into_iter().flat_map(|session| &mut session.replies);
             for (_, kept) in replies.filter(|(kept, _)| *kept == number) {
                 *kept = KeptReply::Refused(Refusal::Split, SPLIT.into());
             }
         }
-        let asked = self.sessions.asked(client, number);
+        let asked = self.history.sessions.asked(client, number);
         answer(client, number, asked, outcome, effects);
     }
 
     /// Nobody waits any more for votes on calls up to here.
     pub(crate) fn forget_votes(&mut self, upto: u64) {
-        let Some(voting) = &mut self.voting else { return };
+        let Some(voting) = &mut self.ballots.voting else { return };
         let upto = upto.min(voting.settled).min(voting.told);
         while voting.first <= upto && voting.cast.pop_front().is_some() {
             voting.first += 1;
@@ -341,7 +341,8 @@ impl Replica {
     /// This call was executed, and what others have is not known yet, or is something else: whoever asks for it again is not
     /// answered here.
     pub(super) fn is_unsettled(&self, client: ClientId, number: u64) -> bool {
-        let voting = self.voting.as_ref().filter(|_| !self.planted.is(Bug::AnswerBeforeVotes));
+        let voting =
+            self.ballots.voting.as_ref().filter(|_| !self.planted.is(Bug::AnswerBeforeVotes));
         voting.is_some_and(|voting| voting.open.contains_key(&(client, number)))
     }
 
@@ -355,7 +356,7 @@ impl Replica {
     ) -> bool {
         let position = self.reached();
         let planted = self.planted.is(Bug::GiveUnsettled);
-        let Some(voting) = self.voting.as_mut().filter(|_| !planted) else { return false };
+        let Some(voting) = self.ballots.voting.as_mut().filter(|_| !planted) else { return false };
         if voting.settled >= position && !voting.deviates {
             return false;
         }
@@ -365,7 +366,9 @@ impl Replica {
     }
 
     fn give_settled(&mut self, effects: &mut Vec<Effect>) {
-        let Some(voting) = self.voting.as_mut().filter(|voting| !voting.deviates) else { return };
+        let Some(voting) = self.ballots.voting.as_mut().filter(|voting| !voting.deviates) else {
+            return;
+        };
         let settled = voting.settled;
         let (ready, waiting) = core::mem::take(&mut voting.unsettled)
             .into_iter()
@@ -380,7 +383,7 @@ impl Replica {
         match purpose {
             // The group may have another style since it was taken (simulator seed 441 of the disks).
             Purpose::Keep => store_whole(Style::Voting, head, service, effects),
-            Purpose::Give(transfer) if self.given.contains(&transfer) => {
+            Purpose::Give(transfer) if self.transfers.given.contains(&transfer) => {
                 self.send_state(transfer, head, service, effects);
             }
             Purpose::Give(_) => {} // those who waited for it may be gone
@@ -390,6 +393,6 @@ impl Replica {
     /// A state waits to be settled before it is kept.
     pub(super) fn waits_to_keep(&self) -> bool {
         let waits = |state: &Unsettled| matches!(state.purpose, Purpose::Keep);
-        self.voting.as_ref().is_some_and(|voting| voting.unsettled.iter().any(waits))
+        self.ballots.voting.as_ref().is_some_and(|voting| voting.unsettled.iter().any(waits))
     }
 }

@@ -34,7 +34,7 @@ impl Replica {
             self.cold = Some(Cold::default());
             return self.stop(effects);
         }
-        let since = self.reigning;
+        let since = self.primary.reigning;
         let running = Running {
             since,
             next: 1,
@@ -124,7 +124,7 @@ impl Replica {
     /// How many wait until the log has been executed. All replicas wait alike, and whoever has no room for one comes anew: so nodes
     /// order no more of them long before that.
     pub(crate) fn launching(&self) -> Option<usize> {
-        matches!(self.mode, Mode::Launching { .. }).then_some(self.waiting.len())
+        matches!(self.mode, Mode::Launching { .. }).then_some(self.inbox.queue.len())
     }
 
     /// A service that could not take up its checkpoint is tried once more.
@@ -141,7 +141,7 @@ impl Replica {
         let Some(cold) = &self.cold else { return };
         let logged = cold.logged;
         let Some(running) = &cold.running else { return };
-        if running.next <= logged || !self.tasks.is_empty() {
+        if running.next <= logged || !self.service.tasks.is_empty() {
             return;
         }
         self.cold = None;

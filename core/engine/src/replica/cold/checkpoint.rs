@@ -31,12 +31,12 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let head = StateHead {
-            executed: self.executed,
+            executed: self.history.executed,
             asks: 0,
             updates: self.updates.taken,
-            clock: self.clock,
-            sessions: self.sessions.export(),
-            poisoned: self.poisons.clone(),
+            clock: self.history.clock,
+            sessions: self.history.sessions.export(),
+            poisoned: self.history.poisons.clone(),
         };
         let state =
             result.map(|service| ReplicaState { head, service }.encode()).and_then(|state| {

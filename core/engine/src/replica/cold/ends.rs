@@ -103,7 +103,7 @@ impl Replica {
 
     /// What a handler that runs now was told of this call, or would have been.
     pub(in crate::replica) fn end_in_log(&self, child: Child) -> Option<(NestedEnd, u64)> {
-        let (_, task) = self.tasks.front()?;
+        let (_, task) = self.service.tasks.front()?;
         let Task::Logged { number, .. } = task else { return None };
         self.cold.as_ref()?.ends.first(child, *number).cloned()
     }

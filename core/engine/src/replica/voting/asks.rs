@@ -45,14 +45,14 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) -> Mandate {
         let position = self.reached() + 1;
-        let before = position <= self.votes_from;
-        if before || (self.voting.is_none() && self.verdicts.is_empty()) {
+        let before = position <= self.history.votes_from;
+        if before || (self.ballots.voting.is_none() && self.ballots.verdicts.is_empty()) {
             return Mandate::Given;
         }
-        self.asks += 1;
+        self.history.asks += 1;
         let (digest, planted) = (digest_of_ask(ask), self.planted);
-        let ended = self.voting.is_none() || self.style_will_change();
-        let stands = match (&mut self.voting, self.verdicts.remove(&position)) {
+        let ended = self.ballots.voting.is_none() || self.style_will_change();
+        let stands = match (&mut self.ballots.voting, self.ballots.verdicts.remove(&position)) {
             (Some(voting), _) => voting.cast(position, digest, Matter::Ask(ask.child), planted),
             (None, Some(Verdict::Agreed(agreed))) if agreed != digest => Stands::Apart,
             (None, Some(Verdict::Split(_))) => Stands::Split,
@@ -66,7 +66,7 @@ impl Replica {
                 Mandate::Given // unless it goes it is alone
             }
             Stands::Open | Stands::Apart => {
-                let voting = self.voting.as_mut().expect("votes have not ended");
+                let voting = self.ballots.voting.as_mut().expect("votes have not ended");
                 voting.awaited = Some((ask.child, position));
                 Mandate::Awaited
             }
@@ -83,7 +83,7 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) -> bool {
         let planted = self.planted.is(Bug::AwaitOldMandate);
-        let Some(voting) = self.voting.as_mut().filter(|_| !planted) else { return true };
+        let Some(voting) = self.ballots.voting.as_mut().filter(|_| !planted) else { return true };
         if voting.deviates && !alone {
             effects.push(Effect::Overflow);
             self.idle(effects);
