@@ -12,24 +12,17 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wire::Random;
 
-use crate::cluster::{Cluster, Placement, Plan, Where, wall};
-use crate::hosts;
-use crate::style::By;
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Placement, Plan, Where, wall};
+use harness::hosts;
+use harness::objects::clients::{Book, Clients, Habit};
+use harness::objects::common_state;
+use harness::objects::evidence::{self, Finding, Tally, judge, leave};
+use harness::styles::By;
+use harness::{Experiment, Outcome, Run, machine, name};
 
-mod alike;
-pub mod clients;
-pub mod evidence;
 mod faults;
-pub mod objects;
 
-pub use alike::common_state;
-use clients::{Book, Clients, Habit};
-use evidence::{Finding, Tally, judge, leave};
 use faults::{Fault, Kind, Reach};
-
-/// The names of the groups end so: a child knows them by that.
-pub const OBJECTS: &str = "-objects";
 
 /// So many faults strike before the histories are checked and others begun.
 const ROUND: usize = 10;
@@ -74,14 +67,12 @@ pub struct Options {
     storage: PathBuf,
     #[command(flatten)]
     at: Where,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
-/// A run in its course.
-struct Run<'a> {
+/// A trial in its course.
+struct Trial<'a> {
     options: &'a Options,
+    run: &'a Run,
     style: By,
     cluster: Cluster,
     /// Until the end.
@@ -90,42 +81,45 @@ struct Run<'a> {
     struck: Vec<Fault>,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if options.nodes < 3 || options.replicas < 2 {
-        return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
-    }
-    if options.kinds.is_empty() && options.at.placement() == Placement::Loopback {
-        let missing = hosts::missing();
-        let why = missing
-            .map_or("--hosts was not given".into(), |missing| format!("hosts need {missing}"));
-        eprintln!("no cables are cut, only processes are struck: {why}");
-    }
-    let seed = options.seed.unwrap_or_else(wall);
-    eprintln!("on {}; seed {seed}", machine::description());
-    let (mut left, mut undecided) = (options.faults, Vec::new());
-    for (number, style) in options.style.iter().enumerate() {
-        let faults = left / (options.style.len() - number);
-        left -= faults;
-        let of_this = one(options, *style, faults, &kinds(options, *style)?, seed)?;
-        undecided.extend(of_this.into_iter().map(|history| format!("{style}: {history}")));
-    }
-    match undecided.first() {
-        None => Ok(()),
-        Some(first) => {
-            let count = undecided.len();
-            Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}").into())
+impl Experiment for Options {
+    const NAME: &'static str = "blackbox";
+    const ABOUT: &'static str =
+        "Faults strike real processes while clients record what they see: is it linearizable?";
+    const SMOKE: &'static str = "--style semi-active --faults 2 --kinds kill,stop --clients 2";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        if self.nodes < 3 || self.replicas < 2 {
+            return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
+        }
+        if self.kinds.is_empty() && self.at.placement() == Placement::Loopback {
+            let missing = hosts::missing();
+            let why = missing
+                .map_or("--hosts was not given".into(), |missing| format!("hosts need {missing}"));
+            eprintln!("no cables are cut, only processes are struck: {why}");
+        }
+        let seed = self.seed.unwrap_or_else(wall);
+        eprintln!("on {}; seed {seed}", machine::description());
+        let (mut left, mut undecided) = (self.faults, Vec::new());
+        for (number, style) in self.style.iter().enumerate() {
+            let faults = left / (self.style.len() - number);
+            left -= faults;
+            let of_this = one(self, run, *style, faults, seed)?;
+            undecided.extend(of_this.into_iter().map(|history| format!("{style}: {history}")));
+        }
+        match undecided.first() {
+            None => Ok(()),
+            Some(first) => {
+                let count = undecided.len();
+                Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}")
+                    .into())
+            }
         }
     }
 }
 
 /// A cluster and its faults. What cannot be judged is told.
-fn one(
-    options: &Options,
-    style: By,
-    faults: usize,
-    kinds: &[Kind],
-    seed: u64,
-) -> Outcome<Vec<String>> {
+fn one(options: &Options, run: &Run, style: By, faults: usize, seed: u64) -> Outcome<Vec<String>> {
+    let kinds = kinds(options, style)?;
     let plan = Plan {
         nodes: options.nodes,
         replicas: options.replicas.min(options.nodes),
@@ -140,14 +134,14 @@ fn one(
     let made = (0..options.clients).map(|_| cluster.connect()).collect::<Outcome<_>>()?;
     let clients = Some(Clients::start(made, style.objects()[0], Habit::default(), seed));
     let (tally, struck) = (Tally::default(), Vec::new());
-    let mut run = Run { options, style, cluster, clients, tally, struck };
+    let mut trial = Trial { options, run, style, cluster, clients, tally, struck };
     let began = Instant::now();
-    let found = run.faults(faults, kinds, seed, began).and_then(|()| run.finish()).err();
-    run.summarize(seed, began.elapsed(), found.is_some());
+    let found = trial.faults(faults, &kinds, seed, began).and_then(|()| trial.finish()).err();
+    trial.summarize(seed, began.elapsed(), found.is_some());
     if let Some(finding) = found {
-        return Err(run.report(seed, &finding)?.into());
+        return Err(trial.report(seed, &finding)?.into());
     }
-    Ok(run.tally.undecided)
+    Ok(trial.tally.undecided)
 }
 
 /// The kinds of fault that are drawn from for a group of this style.
@@ -165,12 +159,12 @@ fn kinds(options: &Options, style: By) -> Outcome<Vec<Kind>> {
             "`everybody` is more than a {style} group in memory bears: add --style on-disk"
         )
         .into()),
-        Some(kind) => Err(format!("`{}` needs --hosts", kind.name()).into()),
+        Some(kind) => Err(format!("`{}` needs --hosts", name(*kind)).into()),
         None => Ok(options.kinds.clone()),
     }
 }
 
-impl Run<'_> {
+impl Trial<'_> {
     /// All faults, with a verdict on what was seen every [`ROUND`].
     fn faults(
         &mut self,
@@ -217,19 +211,17 @@ impl Run<'_> {
             thread::sleep(Duration::from_millis(1));
         }
         let gap = clients.gap();
-        self.tally.gap(fault.kind, gap);
         self.cluster.take_events();
         let nodes: Vec<u32> = fault.nodes.iter().map(|node| node.0).collect();
-        let (kind, well) = (fault.kind.name(), well.as_secs_f64() * 1e3);
-        if self.options.json {
-            let line = json!({
-                "measure": "blackbox-fault", "number": number, "fault": kind, "nodes": nodes,
-                "span_ms": fault.span.as_millis() as u64, "gap_ms": gap, "well_ms": well,
-            });
-            println!("{line}");
-        } else {
-            println!("{number:5} {kind:<10} {nodes:?} gap {gap:.1} ms, well after {well:.0} ms");
-        }
+        let (kind, well) = (name(fault.kind), well.as_secs_f64() * 1e3);
+        self.tally.gap(&kind, gap);
+        let line = json!({
+            "measure": "blackbox-fault", "number": number, "fault": kind, "nodes": nodes,
+            "span_ms": fault.span.as_millis() as u64, "gap_ms": gap, "well_ms": well,
+        });
+        self.run.tell(&line, || {
+            format!("{number:5} {kind:<10} {nodes:?} gap {gap:.1} ms, well after {well:.0} ms")
+        });
         Ok(())
     }
 
@@ -253,29 +245,25 @@ impl Run<'_> {
 
     fn summarize(&self, seed: u64, took: Duration, broken: bool) {
         let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.tally;
-        if self.options.json {
-            let line = json!({
-                "peer": "steadfast", "measure": "blackbox", "style": self.style.name(), "seed": seed, "faults": self.struck.len(),
-                "seconds": took.as_secs_f64(), "answered": answered, "failed": failed,
-                "unknown": unknown, "objects": keys, "undecided": undecided.len(),
-                "violation": broken, "kinds": self.tally.json(),
-            });
-            println!("{line}");
-        } else {
-            println!(
-                "{}{}, {} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} of \
-                 unknown end; {keys} objects: {}",
+        let (style, struck) = (self.style, self.struck.len());
+        let line = json!({
+            "peer": "steadfast", "measure": "blackbox", "style": name(style), "seed": seed, "faults": struck,
+            "seconds": took.as_secs_f64(), "answered": answered, "failed": failed, "unknown": unknown,
+            "objects": keys, "undecided": undecided.len(), "violation": broken, "kinds": self.tally.json(),
+        });
+        self.run.tell(&line, || {
+            let verdict = evidence::verdict(broken);
+            format!(
+                "{}{style}, {struck} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} \
+                 of unknown end; {keys} objects: {verdict}",
                 self.tally.table(),
-                self.style.name(),
-                self.struck.len(),
-                if broken { "A PROMISE IS BROKEN" } else { "linearizable, replicas alike" },
-            );
-        }
+            )
+        });
     }
 
     /// Leaves what is known of a finding, and says where.
     fn report(&self, seed: u64, finding: &Finding) -> Outcome<String> {
-        let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style.name(), process::id());
+        let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style, process::id());
         let folder = self.options.out.clone().unwrap_or_else(|| std::env::temp_dir().join(place));
         let struck: Vec<String> = self.struck.iter().map(|fault| format!("{fault:?}")).collect();
         leave(&folder, finding, &struck, &self.cluster)?;
@@ -284,7 +272,7 @@ impl Run<'_> {
             "after {} faults of seed {seed} in a {} group:\n{text}\
              histories, faults and what the nodes told are in {}; docs/linearizability.md says how to read them",
             self.struck.len(),
-            self.style.name(),
+            self.style,
             folder.display()
         ))
     }

@@ -1,7 +1,7 @@
 //! Requests that kill the programs of a group's replicas, and the end of all programs or all nodes at once, while clients
 //! record what they see.
 //!
-//! A group of three replicas is served by programs. Its clients are those of the [black box](crate::blackbox), and so are its objects
+//! A group of three replicas is served by programs. Its clients are those of the black box, and so are its objects
 //! and its verdict. See docs/protocol/poison.md.
 
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use steadfast::{Durability, GroupOptions, Style};
 
-use crate::blackbox::objects::Death;
-use crate::cluster::wall;
-use crate::{Outcome, machine};
+use harness::cluster::wall;
+use harness::objects::Death;
+use harness::{Experiment, Outcome, Run, machine};
 
 mod backup;
 mod ends;
@@ -71,9 +71,6 @@ pub struct Options {
     /// Where nodes keep groups on disk: a folder of its own is made there and removed.
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     storage: PathBuf,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What is done to a group.
@@ -101,26 +98,36 @@ impl Mode {
     }
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if options.poisonous > options.calls / 2 {
-        return Err("--poisonous: at most half of --calls".into());
-    }
-    let seed = options.seed.unwrap_or_else(wall);
-    eprintln!("on {}; seed {seed}", machine::description());
-    let mut broken = Vec::new();
-    for mode in options.modes() {
-        for group in options.groups(mode) {
-            let mut stage = Stage::start(options, mode, group, seed)?;
-            let outcome = match mode {
-                Mode::Requests => requests::play(&mut stage),
-                Mode::AllPrograms(times) => ends::play(&mut stage, times, ends::programs),
-                Mode::AllNodes(times) => ends::play(&mut stage, times, ends::nodes),
-                Mode::Backup => backup::play(&mut stage),
-            };
-            broken.extend(stage.close(outcome)?);
+impl Experiment for Options {
+    const NAME: &'static str = "poison";
+    const ABOUT: &'static str = "Requests that kill the programs that execute them, and the end of all programs or nodes: is it linearizable?";
+    const SMOKE: &'static str =
+        "--style semi-active --durability memory --calls 300 --poisonous 2 --clients 2";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        if self.poisonous > self.calls / 2 {
+            return Err("--poisonous: at most half of --calls".into());
         }
+        let seed = self.seed.unwrap_or_else(wall);
+        eprintln!("on {}; seed {seed}", machine::description());
+        let mut broken = Vec::new();
+        for mode in self.modes() {
+            for group in self.groups(mode) {
+                let mut stage = Stage::start(self, mode, group, seed)?;
+                let outcome = match mode {
+                    // How long clients wait says nothing in the smallest size.
+                    Mode::Requests => {
+                        requests::play(&mut stage, (!run.smoke).then(|| self.longest_gap()))
+                    }
+                    Mode::AllPrograms(times) => ends::play(&mut stage, times, ends::programs),
+                    Mode::AllNodes(times) => ends::play(&mut stage, times, ends::nodes),
+                    Mode::Backup => backup::play(&mut stage),
+                };
+                broken.extend(stage.close(run, outcome)?);
+            }
+        }
+        if broken.is_empty() { Ok(()) } else { Err(broken.concat().into()) }
     }
-    if broken.is_empty() { Ok(()) } else { Err(broken.concat().into()) }
 }
 
 impl Options {

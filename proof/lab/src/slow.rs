@@ -10,9 +10,9 @@ use node::{EventKind, EventRecord, Status};
 use steadfast::NodeId;
 use steadfast::admin::Client as Admin;
 
-use crate::cluster::{Cluster, Plan, Where, wall};
-use crate::quota::ControlGroup;
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Plan, Where, wall};
+use harness::quota::ControlGroup;
+use harness::{Experiment, Outcome, Run};
 
 mod brake;
 mod findings;
@@ -20,7 +20,7 @@ mod load;
 mod sockets;
 
 use brake::{Brake, By};
-use findings::{Buffers, Findings, Told};
+use findings::{Buffers, Found, Told};
 use load::Load;
 use sockets::Waiting;
 
@@ -80,9 +80,6 @@ pub struct Options {
     patience: f64,
     #[command(flatten)]
     at: Where,
-    /// One JSON object instead of words.
-    #[arg(long)]
-    json: bool,
 }
 
 struct Stage<'a> {
@@ -95,51 +92,50 @@ struct Stage<'a> {
     events: Vec<EventRecord>,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    if options.nodes < 3 {
-        return Err("--nodes: those who keep up have to be a majority: 3 or more".into());
-    }
-    let by = match (options.by, ControlGroup::impossible()) {
-        (Some(By::Quota), Some(why)) => return Err(format!("--by quota: {why}").into()),
-        (Some(by), _) => by,
-        (None, None) => By::Quota,
-        (None, Some(why)) => {
-            eprintln!("by stops, for a quota cannot be set: {why}");
-            By::Stop
+impl Experiment for Options {
+    const NAME: &'static str = "slow";
+    const ABOUT: &'static str = "A node with too little processor time: what the others can send, its exclusion with the reason, its return";
+    const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 --token-timeout-ms 2000 --control 0 --seconds 0.3 --patience 100";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        if self.nodes < 3 {
+            return Err("--nodes: those who keep up have to be a majority: 3 or more".into());
         }
-    };
-    let plan = Plan {
-        nodes: options.nodes,
-        placement: options.at.placement(),
-        parking: !options.classic,
-        slow_share: options.slow_share,
-        token_timeout: options.token_timeout_ms.map(Duration::from_millis),
-        ..Plan::default()
-    };
-    let mut cluster = Cluster::start(plan)?;
-    cluster.wait_for_ring_without(None)?;
-    let load = Load::start(SENDER, cluster.admin(SENDER), options.size);
-    let victim = NodeId(options.nodes);
-    let waiting = Waiting::default();
-    let mut stage = Stage { options, cluster, load, waiting, victim, by, events: Vec::new() };
-    let found = stage.play();
-    let Stage { cluster, load, .. } = stage;
-    drop(cluster);
-    load.finish();
-    let found = found?;
-    if options.json {
-        eprintln!("on {machine}");
-        println!("{}", found.json(options));
-    } else {
-        println!("on {machine}");
-        found.print(options);
+        let by = match (self.by, ControlGroup::impossible()) {
+            (Some(By::Quota), Some(why)) => return Err(format!("--by quota: {why}").into()),
+            (Some(by), _) => by,
+            (None, None) => By::Quota,
+            (None, Some(why)) => {
+                eprintln!("by stops, for a quota cannot be set: {why}");
+                By::Stop
+            }
+        };
+        let mut cluster = Cluster::start(Plan {
+            nodes: self.nodes,
+            placement: self.at.placement(),
+            parking: !self.classic,
+            slow_share: self.slow_share,
+            token_timeout: self.token_timeout_ms.map(Duration::from_millis),
+            ..Plan::default()
+        })?;
+        cluster.wait_for_ring_without(None)?;
+        let load = Load::start(SENDER, cluster.admin(SENDER), self.size);
+        let (victim, waiting) = (NodeId(self.nodes), Waiting::default());
+        let mut stage =
+            Stage { options: self, cluster, load, waiting, victim, by, events: Vec::new() };
+        let found = stage.play();
+        let Stage { cluster, load, .. } = stage;
+        drop(cluster);
+        load.finish();
+        let found = found?;
+        run.begin("");
+        run.found(&found);
+        Ok(())
     }
-    Ok(())
 }
 
-impl Stage<'_> {
-    fn play(&mut self) -> Outcome<Findings> {
+impl<'a> Stage<'a> {
+    fn play(&mut self) -> Outcome<Found<'a>> {
         let Options { seconds, control, .. } = *self.options;
         let (slow, little) = match self.by {
             By::Stop => (25, 75),
@@ -180,7 +176,8 @@ impl Stage<'_> {
         let told = self.told(slow_at)?;
         self.watch_for(0.5)?;
         let again = self.measure(seconds)?;
-        Ok(Findings {
+        Ok(Found {
+            options: self.options,
             by: self.by,
             run,
             control,

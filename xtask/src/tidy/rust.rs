@@ -20,7 +20,8 @@ const NO_STD: &[&str] = &[
 ];
 
 /// Where the outside world is met.
-const PORCH: &[&str] = &["cli/", "io/", "proof/lab/", "steadfast/"];
+const PORCH: &[&str] =
+    &["cli/", "io/", "proof/harness/", "proof/lab/", "proof/papers/", "steadfast/"];
 
 /// Files that run the same way whenever and wherever they run: no clock, no order by hash.
 const PURE: &[&str] = &[
@@ -51,7 +52,10 @@ const LOOKUPS_ONLY: &[&str] = &["proof/sim/src/check/", "proof/sim/src/watch.rs"
 
 /// Files with unsafe code, and what for. The soundness reason stands beside the code.
 const UNSAFE_FILES: &[(&str, &str)] = &[
-    ("proof/lab/src/allocator.rs", "an allocator that counts, for the lab's program alone"),
+    (
+        "proof/harness/src/allocator.rs",
+        "an allocator that counts, for programs of experiments alone",
+    ),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
     ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
 ];

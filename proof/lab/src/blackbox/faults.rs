@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use steadfast::NodeId;
 use wire::Random;
 
-use crate::Outcome;
-use crate::cluster::Cluster;
-use crate::hosts::Way;
+use harness::Outcome;
+use harness::cluster::Cluster;
+use harness::hosts::Way;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -47,12 +47,6 @@ impl Kind {
     /// What needs hosts of their own.
     pub const OF_HOSTS: [Kind; 6] =
         [Kind::Cut, Kind::Deaf, Kind::Mute, Kind::Apart, Kind::ApartOut, Kind::ApartIn];
-
-    /// As it is spelt on the command line.
-    pub fn name(self) -> String {
-        use clap::ValueEnum;
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
 
     /// How often it is drawn: what takes long comes seldom.
     fn weight(self) -> u64 {

@@ -6,10 +6,10 @@ use steadfast::{Backup, NodeId};
 use wire::Time;
 
 use super::stage::{GROUP, NODES, Stage, plan, state};
-use crate::Outcome;
-use crate::blackbox::clients::{Book, Habit};
-use crate::blackbox::evidence::Finding;
-use crate::cluster::Cluster;
+use harness::Outcome;
+use harness::cluster::Cluster;
+use harness::objects::clients::{Book, Habit};
+use harness::objects::evidence::Finding;
 
 /// Calls that are answered before a state is saved, and before the group ends.
 const FLOW: u64 = 500;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use steadfast::NodeId;
 
 use super::stage::{NODES, Stage};
-use crate::Outcome;
-use crate::blackbox::clients::Habit;
-use crate::blackbox::evidence::Finding;
+use harness::Outcome;
+use harness::objects::clients::Habit;
+use harness::objects::evidence::Finding;
 
 /// After so many ends histories are judged, and others begun.
 const ROUND: usize = 10;

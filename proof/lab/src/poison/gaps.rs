@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wire::Time;
 
-use crate::blackbox::clients::Book;
-use crate::figures::{Summary, Times};
+use harness::figures::{Summary, Times};
+use harness::objects::clients::Book;
 
 /// Answers and poisonous calls of a run so far.
 pub struct Gaps {
@@ -72,7 +72,7 @@ mod tests {
     use history::models::RegisterCall;
 
     use super::*;
-    use crate::blackbox::clients::Poisonous;
+    use harness::objects::clients::Poisonous;
 
     /// A book in which a client is answered at these times.
     fn book(client: u32, answers: &[u64]) -> Book {

@@ -8,10 +8,10 @@ use steadfast::admin::Client as Admin;
 use steadfast::{NodeId, Style};
 
 use super::stage::{GROUP, NODES, PATIENCE, Stage};
-use crate::Outcome;
-use crate::blackbox::clients::Habit;
-use crate::blackbox::evidence::Finding;
-use crate::blackbox::objects::Death;
+use harness::Outcome;
+use harness::objects::Death;
+use harness::objects::clients::Habit;
+use harness::objects::evidence::Finding;
 
 /// After so many calls histories are judged, and others begun.
 const ROUND: u64 = 5_000;
@@ -25,11 +25,11 @@ const KILL_MS: (u64, u64) = (100, 900);
 /// Calls of a group that are listed as poisonous at most.
 const LISTED: u64 = 64;
 
-/// How the arguments of [`Ask::Die`](crate::blackbox::objects::Ask::Die) begin.
+/// How the arguments of [`Ask::Die`](harness::objects::Ask::Die) begin.
 const DEADLY: &[u8] = b"{\"Die\":";
 
 /// All calls, with a verdict every [`ROUND`].
-pub fn play(stage: &mut Stage<'_>) -> Result<(), Finding> {
+pub fn play(stage: &mut Stage<'_>, longest: Option<Duration>) -> Result<(), Finding> {
     let (calls, poisonous) = (stage.options.calls, draw(stage));
     let wanted = poisonous.len();
     stage.call(Habit { calls, poisonous, ..Habit::default() })?;
@@ -64,9 +64,8 @@ pub fn play(stage: &mut Stage<'_>) -> Result<(), Finding> {
         return Err(format!("{poisoned} of {wanted} poisonous calls ended as such").into());
     }
     check_list(stage)?;
-    let most = stage.options.longest_gap();
-    match stage.gaps.around_poison() {
-        Some(gap) if gap.p99 > most.as_secs_f64() * 1e6 => {
+    match (stage.gaps.around_poison(), longest) {
+        (Some(gap), Some(most)) if gap.p99 > most.as_secs_f64() * 1e6 => {
             let gap = gap.p99 / 1e3;
             Err(format!(
                 "the others' gap around poison is {gap:.1} ms at p99, at most {most:?} are allowed"

@@ -10,12 +10,12 @@ use wire::Random;
 
 use super::gaps::Gaps;
 use super::{Mode, Options};
-use crate::Outcome;
-use crate::blackbox::clients::{Book, Clients, Habit};
-use crate::blackbox::common_state;
-use crate::blackbox::evidence::{Finding, Tally, judge, leave};
-use crate::cluster::{Cluster, Plan};
-use crate::figures::Summary;
+use harness::cluster::{Cluster, Plan};
+use harness::figures::Summary;
+use harness::objects::clients::{Book, Clients, Habit};
+use harness::objects::common_state;
+use harness::objects::evidence::{Finding, Tally, judge, leave, verdict};
+use harness::{Outcome, Run};
 
 /// The group.
 pub const GROUP: &str = "objects";
@@ -191,7 +191,7 @@ impl Stage<'_> {
     }
 
     /// One line. If a promise is broken, what is known of it is left in a folder; the words name it.
-    pub fn close(self, outcome: Result<(), Finding>) -> Outcome<Option<String>> {
+    pub fn close(self, run: &Run, outcome: Result<(), Finding>) -> Outcome<Option<String>> {
         let finding = outcome.err().or_else(|| {
             let first = self.tally.undecided.first()?;
             let count = self.tally.undecided.len();
@@ -200,11 +200,8 @@ impl Stage<'_> {
             )
         });
         let around = self.gaps.around_poison();
-        if self.options.json {
-            println!("{}", self.json(finding.is_some(), around));
-        } else {
-            println!("{}", self.line(finding.is_some(), around));
-        }
+        let broken = finding.is_some();
+        run.tell(&self.json(broken, around), || self.line(broken, around));
         let Some(finding) = finding else { return Ok(None) };
         let name = self.name();
         let place = format!("steadfast-poison-{name}-{}-{}", self.seed, process::id());
@@ -230,7 +227,7 @@ impl Stage<'_> {
                 format!("{half:.1}/{most:.1}/{worst:.1}")
             })
         };
-        let verdict = if broken { "A PROMISE IS BROKEN" } else { "linearizable, replicas alike" };
+        let verdict = verdict(broken);
         format!(
             "{:<32} {answered} answered, {poisoned} poisoned, {} failed, {killed} programs killed, {ends} ends of all, {saves} saves, {:.0?}; \
              gap p50/p99/max ms around poison {}, of all calls {}; {keys} objects: {verdict}",

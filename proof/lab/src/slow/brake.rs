@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::Outcome;
-use crate::quota::ControlGroup;
+use harness::Outcome;
+use harness::quota::ControlGroup;
 
 /// How a process is made slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -10,7 +10,7 @@ use node::admin::Client as Admin;
 use node::bench::{Ask, Level, Pace, Until};
 use steadfast::NodeId;
 
-use crate::cluster::wall;
+use harness::cluster::wall;
 
 /// A benchmark that was ended by another configuration is asked for again after this long.
 const AGAIN: Duration = Duration::from_millis(20);
