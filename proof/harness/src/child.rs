@@ -71,17 +71,11 @@ pub enum Role {
 
 impl Role {
     /// A process of this experiment's own.
-    ///
-    /// # Errors
-    /// The orders have no JSON.
     pub fn own<E: Experiment>(orders: impl Serialize) -> Outcome<Role> {
         Ok(Role::Own { experiment: E::NAME.into(), orders: serde_json::to_value(orders)? })
     }
 
     /// The command that starts such a process.
-    ///
-    /// # Errors
-    /// The path of this program is not UTF-8.
     pub fn command(&self) -> Outcome<Vec<String>> {
         let program = env::current_exe()?.into_os_string().into_string();
         let program = program.map_err(|_| "the path of this program is not UTF-8")?;
@@ -98,9 +92,6 @@ pub struct Process {
 
 impl Process {
     /// Starts this program as `role`.
-    ///
-    /// # Errors
-    /// It cannot be started.
     pub fn start(role: &Role) -> Outcome<Process> {
         let command = role.command()?;
         let mut child = Command::new(&command[0])
@@ -118,9 +109,6 @@ impl Process {
     }
 
     /// The next line that it says; empty at its end.
-    ///
-    /// # Errors
-    /// It cannot be read, or another reads it.
     pub fn line(&mut self) -> Outcome<String> {
         let mut line = String::new();
         self.output.as_mut().ok_or("another reads what it says")?.read_line(&mut line)?;
@@ -133,9 +121,6 @@ impl Process {
     }
 
     /// Asks a node's process.
-    ///
-    /// # Errors
-    /// It takes no questions any more.
     pub fn ask(&mut self, question: &Question) -> Outcome<()> {
         let line = serde_json::to_string(question)? + "\n";
         Ok(self.input.as_mut().ok_or("its input has ended")?.write_all(line.as_bytes())?)
@@ -147,25 +132,16 @@ impl Process {
     }
 
     /// Kills it, and does not wait.
-    ///
-    /// # Errors
-    /// It cannot be signalled.
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()
     }
 
     /// Waits for its end.
-    ///
-    /// # Errors
-    /// As of [`Child::wait`].
     pub fn wait(&mut self) -> io::Result<()> {
         self.child.wait().map(drop)
     }
 
     /// It has ended.
-    ///
-    /// # Errors
-    /// As of [`Child::try_wait`].
     pub fn has_ended(&mut self) -> io::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
@@ -355,9 +331,6 @@ fn serve_objects(log: &PathBuf) -> Outcome<()> {
 }
 
 /// How the replicas of a group are hosted: its name says it, up to a dash.
-///
-/// # Errors
-/// No group is called so.
 pub fn hosted(group: &str) -> Outcome<HostOptions> {
     let how = group.split_once('-').map_or(group, |(how, _)| how);
     let (style, hold, execution) = match how {

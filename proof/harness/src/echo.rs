@@ -205,9 +205,6 @@ impl EchoProcess {
     }
 
     /// Starts a child that answers, and connects to it.
-    ///
-    /// # Errors
-    /// It does not start, or takes no connection.
     pub fn spawn(role: &Role, transport: Transport, waits: Waits) -> Outcome<EchoProcess> {
         let mut process = Process::start(role)?;
         let Line::Ready { ready } = serde_json::from_str(&process.line()?)? else {

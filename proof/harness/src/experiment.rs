@@ -27,15 +27,9 @@ pub trait Experiment: Args {
     }
 
     /// Measures, and tells.
-    ///
-    /// # Errors
-    /// It could not be measured, or a promise is broken.
     fn run(&self, run: &Run) -> Outcome<()>;
 
     /// Hosts a group whose service is of this experiment alone. False: its name is none of them.
-    ///
-    /// # Errors
-    /// The node refuses.
     fn host(_node: &Node, _group: &str) -> Outcome<bool> {
         Ok(false)
     }
@@ -46,9 +40,6 @@ pub trait Experiment: Args {
     }
 
     /// The life of a process of its own.
-    ///
-    /// # Errors
-    /// These orders are none, or cannot be followed.
     fn live(_orders: Value) -> Outcome<()> {
         Err("this experiment has no processes of its own".into())
     }

@@ -70,9 +70,6 @@ fn switches(thread: &fs::DirEntry) -> u64 {
 }
 
 /// Memory of a process that is in use, in KiB.
-///
-/// # Errors
-/// It has ended, or the kernel does not tell.
 pub fn resident_kib(process: u32) -> Outcome<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -50,11 +50,11 @@ impl Run {
         }
     }
 
-    /// A table with these columns. Each has a head, and which field of a row it shows, how: `field:>9.1` is right-aligned
-    /// in nine places with one digit behind the point. A field may be of an object within: `gap/p50`.
-    pub fn table(&self, columns: &'static [(&'static str, &'static str)]) -> Table {
-        let cells = columns.iter().map(|(head, field)| Cell::new(head, field)).collect();
-        let table = Table { cells, json: self.json };
+    /// A table with these columns, between commas. Each says which field of a row it shows, and how: `gap ms=gap/p50:9.1` has
+    /// the head `gap ms`, and the field `p50` of the field `gap` in nine places with one digit behind the point. With `<`
+    /// it is on the left. Without a head of its own the field is the head.
+    pub fn table(&self, columns: &'static str) -> Table {
+        let table = Table { cells: columns.split(',').map(Cell::new).collect(), json: self.json };
         if !self.json {
             table.line(|cell| cell.head.into());
         }
@@ -77,9 +77,12 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(head: &'static str, field: &str) -> Cell {
+    fn new(column: &'static str) -> Cell {
+        let column = column.trim();
+        let (head, field) = column.split_once('=').unwrap_or(("", column));
         let (path, format) = field.split_once(':').unwrap_or((field, ""));
-        let number = format.trim_start_matches(['<', '>']);
+        let head = if column.contains('=') { head } else { path };
+        let number = format.trim_start_matches('<');
         let (width, digits) = number.split_once('.').unwrap_or((number, ""));
         Cell {
             head,
@@ -126,9 +129,13 @@ impl Table {
     }
 
     fn line(&self, text: impl Fn(&Cell) -> String) {
-        let cells = self.cells.iter().map(|cell| {
+        let cells = self.cells.iter().enumerate().map(|(place, cell)| {
             let (text, width) = (text(cell), cell.width);
-            if cell.left { format!("{text:<width$}") } else { format!("{text:>width$}") }
+            match (cell.left, place) {
+                (true, 0) => format!("{text:<width$}"),
+                (true, _) => format!("  {text:<width$}"),
+                (false, _) => format!("{text:>width$}"),
+            }
         });
         println!("{}", cells.collect::<String>().trim_end());
     }
@@ -144,7 +151,7 @@ mod tests {
     fn a_column_shows_a_field_as_it_says() {
         let row =
             json!({ "name": "n1", "gap": { "p50": 1.25 }, "none": null, "all": [1, 2], "n": 7 });
-        let shown = |field| Cell::new("", field).text(&row);
+        let shown = |field| Cell::new(field).text(&row);
         assert_eq!(shown("name:<8"), "n1");
         assert_eq!(shown("gap/p50:9.1"), "1.2");
         assert_eq!(shown("n:9.1"), "7.0");
@@ -153,5 +160,7 @@ mod tests {
             ("7".into(), "-".into(), "-".into())
         );
         assert_eq!(shown("all"), "1 2");
+        let cell = Cell::new(" gap ms=gap/p50:9.1");
+        assert_eq!((cell.head, cell.path.as_str(), cell.width), ("gap ms", "/gap/p50", 9));
     }
 }

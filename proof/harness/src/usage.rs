@@ -80,9 +80,6 @@ impl Used {
 }
 
 /// What each of the first `nodes` nodes uses within this time.
-///
-/// # Errors
-/// One of them does not run.
 pub fn watch(cluster: &Cluster, nodes: u32, span: Duration) -> Outcome<Vec<Used>> {
     let ids: Vec<NodeId> = (1..=nodes).map(NodeId).collect();
     let all = || ids.iter().map(|id| Usage::of(cluster, *id)).collect::<Outcome<Vec<Usage>>>();

@@ -33,9 +33,6 @@ pub struct Wires {
 
 impl Wires {
     /// Between nodes at these addresses. A thread of each wire's own carries what comes, as long as the process lives.
-    ///
-    /// # Errors
-    /// There are no sockets.
     pub fn start(
         nodes: &[SocketAddr],
         carry: impl Fn(Wire) + Clone + Send + 'static,
@@ -57,9 +54,6 @@ impl Wires {
     }
 
     /// What one node takes for all nodes' addresses: its own is real.
-    ///
-    /// # Errors
-    /// A socket has no address.
     pub fn seen_by(&self, node: usize) -> Outcome<Vec<SocketAddr>> {
         let address = |other: usize| match other == node {
             true => Ok(self.nodes[node]),

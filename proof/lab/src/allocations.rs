@@ -80,12 +80,7 @@ impl Experiment for Options {
              idle cluster asks for; node 0 is the client",
             self.nodes, self.replicas, self.size
         ));
-        let table = run.table(&[
-            ("", "kind:<20"),
-            ("node", "node:6"),
-            ("allocations", "count:13.2"),
-            ("bytes", "bytes:10.0"),
-        ]);
+        let table = run.table("=kind:<20, node:6, allocations=count:13.2, bytes:10.0");
         let (settle, watched) = run.sized((SETTLE, IDLE), (SETTLE / 10, IDLE / 10));
         let body = Bytes::from(vec![7; self.size]);
         let idle = idle(&mut cluster, settle, watched)?;

@@ -44,17 +44,10 @@ impl Experiment for Options {
         let caller = Caller::start(cluster.connect()?, GROUP);
         caller.wait_steady(0)?;
         run.begin("");
-        let table = run.table(&[
-            ("port", "port:<8"),
-            ("inputs", "n:9"),
-            ("s", "seconds:8.1"),
-            ("refused", "refused:9"),
-            ("RSS then", "rss_then_kib:10"),
-            ("RSS now", "rss_now_kib:10"),
-            ("calls", "calls:9"),
-            ("failed", "failed_calls:9"),
-            ("gap ms", "gap_ms:10.1"),
-        ]);
+        let table = run.table(
+            "port:<8, inputs=n:9, s=seconds:8.1, refused:9, RSS then=rss_then_kib:10, \
+             RSS now=rss_now_kib:10, calls:9, failed=failed_calls:9, gap ms=gap_ms:10.1",
+        );
         let (mut grown, mut unheard) = (Vec::new(), Vec::new());
         for sweep in Sweep::all(&cluster, VICTIM, self.seed)? {
             let name = sweep.name();

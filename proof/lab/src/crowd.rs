@@ -59,15 +59,10 @@ impl Experiment for Options {
              replicas were there, or all calls answered",
             self.nodes, self.size, self.seconds
         ));
-        let table = run.table(&[
-            ("groups", "groups:8"),
-            ("sessions", "sessions:10"),
-            ("node", "node:6"),
-            ("memory MiB", "memory_mib:13.1"),
-            ("% of a core", "cpu_pct:16.3"),
-            ("datagrams/s", "datagrams_s:14.1"),
-            ("took s", "took_s:8.2"),
-        ]);
+        let table = run.table(
+            "groups:8, sessions:10, node:6, memory MiB=memory_mib:13.1, % of a core=cpu_pct:16.3, \
+             datagrams/s=datagrams_s:14.1, took s=took_s:8.2",
+        );
         let settle = run.sized(SETTLE, Duration::ZERO);
         let watch = |cluster: &Cluster, crowd: &Crowd| {
             thread::sleep(settle);

@@ -57,15 +57,10 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         run.begin(&format!("{} bytes a record; times in µs", self.size));
-        let table = run.table(&[
-            ("", "folder:<20"),
-            ("", "what:<6"),
-            ("p50", "p50_us:9.1"),
-            ("p99", "p99_us:9.1"),
-            ("ratio", "ratio_to_floor:7.2"),
-            ("records/s", "records_per_second:13.0"),
-            ("a sync", "records_per_sync:10.1"),
-        ]);
+        let table = run.table(
+            "=folder:<20, =what:<6, p50=p50_us:9.1, p99=p99_us:9.1, ratio=ratio_to_floor:7.2, \
+             records/s=records_per_second:13.0, a sync=records_per_sync:10.1",
+        );
         // In the smallest size the first folder says enough.
         for folder in &self.folder[..run.sized(self.folder.len(), 1)] {
             report(self, folder, &measure(self, folder)?, &table);

@@ -127,17 +127,11 @@ impl Experiment for Options {
             "{:?} of the primary's node of a {} group under 1,000 calls/s; times in ms",
             self.fault, self.style
         ));
-        let table = run.table(&[
-            ("fault", "number:6"),
-            ("node", "node:7"),
-            ("detected", "detected_ms:11.1"),
-            ("ring", "ring_ms:8.1"),
-            ("view", "view_ms:8.1"),
-            ("reply", "reply_ms:8.1"),
-            ("gap", "gap_ms:9.1"),
-            ("later", "later_gap_ms:9.1"),
-            ("on return", "return_gap_ms:13.1"),
-        ]);
+        let table = run.table(
+            "fault=number:6, node:7, detected=detected_ms:11.1, ring=ring_ms:8.1, \
+             view=view_ms:8.1, reply=reply_ms:8.1, gap=gap_ms:9.1, later=later_gap_ms:9.1, \
+             on return=return_gap_ms:13.1",
+        );
         let mut timelines = Vec::new();
         for number in 1..=self.kills {
             let timeline = strike(self, &mut cluster, &caller)?;

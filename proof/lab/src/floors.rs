@@ -251,14 +251,10 @@ fn acquainted() -> (Seal, Seal) {
 impl Options {
     fn report(&self, run: &Run, floors: &[Floor]) -> Outcome<()> {
         run.begin(&format!("{} bytes each way; times in µs", self.size));
-        let table = run.table(&[
-            ("", "floor:<22"),
-            ("n", "n:8"),
-            ("min", "min_us:9.2"),
-            ("p50", "p50_us:9.3"),
-            ("p99", "p99_us:9.2"),
-            ("p50 / TCP's", "ratio_to_tcp:13.4"),
-        ]);
+        let table = run.table(
+            "=floor:<22, n:8, min=min_us:9.2, p50=p50_us:9.3, p99=p99_us:9.2, \
+             p50 / TCP's=ratio_to_tcp:13.4",
+        );
         let summaries: Option<Vec<_>> = floors.iter().map(|floor| floor.times.summary()).collect();
         let summaries = summaries.ok_or("nothing was measured")?;
         for (floor, summary) in floors.iter().zip(&summaries) {

@@ -36,15 +36,10 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         run.begin("after a kill of the primary's node, median and worst, in ms");
-        let table = run.table(&[
-            ("nodes", "nodes:6"),
-            ("detected", "detected_ms:10.2"),
-            ("worst", "worst_detected_ms:9.2"),
-            ("ring", "ring_ms:9.2"),
-            ("worst", "worst_ring_ms:9.2"),
-            ("view", "view_ms:9.2"),
-            ("worst", "worst_view_ms:9.2"),
-        ]);
+        let table = run.table(
+            "nodes:6, detected=detected_ms:10.2, worst=worst_detected_ms:9.2, ring=ring_ms:9.2, \
+             worst=worst_ring_ms:9.2, view=view_ms:9.2, worst=worst_view_ms:9.2",
+        );
         for &nodes in &self.nodes {
             let placement = self.at.placement();
             let replicas = nodes.min(3);

@@ -39,14 +39,10 @@ impl Experiment for Options {
         thread::sleep(run.sized(SETTLE, Duration::ZERO));
         let used = usage::watch(&cluster, self.nodes, Duration::from_secs(self.seconds))?;
         run.begin(&format!("{} idle nodes watched for {} s", self.nodes, self.seconds));
-        let table = run.table(&[
-            ("node", "node:4"),
-            ("% of a core", "cpu_pct:14.3"),
-            ("woken/s", "woken_s:10.1"),
-            ("datagrams/s", "datagrams_s:13.1"),
-            ("memory MiB", "memory_mib:12.1"),
-            ("  of the woken, by thread", "woken_by_thread_s:<0"),
-        ]);
+        let table = run.table(
+            "node:4, % of a core=cpu_pct:14.3, woken/s=woken_s:10.1, datagrams/s=datagrams_s:13.1, \
+             memory MiB=memory_mib:12.1, woken/s by thread=woken_by_thread_s:<0",
+        );
         for used in used {
             let mut row = used.json();
             row["measure"] = json!("idle");

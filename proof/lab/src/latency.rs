@@ -266,21 +266,12 @@ impl Options {
              kept from sleeping; woken: wake-ups of threads a call, of all processes: of the client, of each node",
             self.nodes, self.replicas, self.size
         ));
-        let table = run.table(&[
-            ("", "title:<24"),
-            ("n", "n:8"),
-            ("min", "min_us:8.1"),
-            ("p50", "p50_us:8.1"),
-            ("p99", "p99_us:8.1"),
-            ("p99.9", "p999_us:9.1"),
-            ("max", "max_us:8.0"),
-            ("p50 / TCP's", "ratio_to_tcp:13.2"),
-            ("/ all's", "ratio_to_fan:8.2"),
-            ("sparse", "sparse_p50_us:9.1"),
-            ("awake", "sparse_awake_p50_us:9.1"),
-            ("woken", "woken_per_call:7.1"),
-            ("  each", "woken_each:<0"),
-        ]);
+        let table = run.table(
+            "=title:<24, n:8, min=min_us:8.1, p50=p50_us:8.1, p99=p99_us:8.1, p99.9=p999_us:9.1, \
+             max=max_us:8.0, p50 / TCP's=ratio_to_tcp:13.2, / all's=ratio_to_fan:8.2, \
+             sparse=sparse_p50_us:9.1, awake=sparse_awake_p50_us:9.1, woken=woken_per_call:7.1, \
+             each=woken_each:<0",
+        );
         for (kind, summary) in kinds.iter().zip(&summaries) {
             let mut line = summary.json(&kind.names);
             let ratio = |other: usize| (summary.p50 / summaries[other].p50 * 100.0).round() / 100.0;

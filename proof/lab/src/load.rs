@@ -109,15 +109,10 @@ impl Experiment for Options {
             "{} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times in µs",
             self.nodes, self.replicas, self.clients, self.size, self.seconds
         ));
-        let table = run.table(&[
-            ("", "title:<24"),
-            ("depth", "depth:7"),
-            ("calls/s", "calls_s:12.0"),
-            ("p50", "p50_us:9.1"),
-            ("p99", "p99_us:9.1"),
-            ("p99.9", "p999_us:9.1"),
-            ("max", "max_us:9.0"),
-        ]);
+        let table = run.table(
+            "=title:<24, depth:7, calls/s=calls_s:12.0, p50=p50_us:9.1, p99=p99_us:9.1, \
+             p99.9=p999_us:9.1, max=max_us:9.0",
+        );
         for _ in 0..self.rounds {
             for &depth in &self.depth {
                 let wanted =

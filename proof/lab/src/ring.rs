@@ -71,20 +71,10 @@ impl Experiment for Options {
              own delivery (full); send: waited to leave",
             self.nodes
         ));
-        let table = run.table(&[
-            ("ring", "ring:<8"),
-            ("pace", "pace:12"),
-            ("size", "size:7"),
-            ("senders", "senders:9"),
-            ("level", "level:8"),
-            ("msgs/s", "msgs_s:10.0"),
-            ("n", "n:9"),
-            ("lat p50", "p50_us:9"),
-            ("lat p99", "p99_us:9"),
-            ("max", "max_us:9"),
-            ("send p50", "send_p50_us:9"),
-            ("verified", "verified:10"),
-        ]);
+        let table = run.table(
+            "ring:<8, pace:12, size:7, senders:9, level:8, msgs/s=msgs_s:10.0, n:9, \
+             lat p50=p50_us:9, lat p99=p99_us:9, max=max_us:9, send p50=send_p50_us:9, verified:10",
+        );
         floor(self, &table)?;
         for variant in VARIANTS {
             measure(self, variant, &table)?;

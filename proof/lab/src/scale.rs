@@ -75,23 +75,13 @@ impl Experiment for Options {
             "one host is lost, {} times in each; medians and worst; looks in µs",
             self.losses
         ));
-        let table = run.table(&[
-            ("nodes", "nodes:6"),
-            ("groups", "groups:8"),
-            ("on host", "touched:9.0"),
-            ("ranked", "ranked:8.0"),
-            ("worst", "ranked_most:7.0"),
-            ("moved", "moved:7.0"),
-            ("worst", "moved_most:7.0"),
-            ("ordered B", "ordered_bytes:11.0"),
-            ("worst", "ordered_bytes_most:8.0"),
-            ("pushed B", "pushed_bytes:10.0"),
-            ("first look", "first_look_us:12.0"),
-            ("worst", "first_look_us_most:8.0"),
-            ("all looks", "all_looks_us:11.0"),
-            ("worst", "all_looks_us_most:8.0"),
-            ("idle look", "idle_look_us:11.0"),
-        ]);
+        let table = run.table(
+            "nodes:6, groups:8, on host=touched:9.0, ranked:8.0, worst=ranked_most:7.0, moved:7.0, \
+             worst=moved_most:7.0, ordered B=ordered_bytes:11.0, worst=ordered_bytes_most:8.0, \
+             pushed B=pushed_bytes:10.0, first look=first_look_us:12.0, \
+             worst=first_look_us_most:8.0, all looks=all_looks_us:11.0, \
+             worst=all_looks_us_most:8.0, idle look=idle_look_us:11.0",
+        );
         for &nodes in &self.nodes {
             if nodes < REPLICAS as u32 + 1 {
                 let least = REPLICAS + 1;

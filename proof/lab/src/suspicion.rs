@@ -207,7 +207,7 @@ impl Findings for Found {
             it("standstills"),
             it("longest_standstill_ms").as_f64().unwrap_or_default()
         );
-        let table = run.table(&[("ms", "at_ms:12"), ("  what", "what:<0")]);
+        let table = run.table("ms=at_ms:12, what:<0");
         it("time_line").as_array().into_iter().flatten().for_each(|told| table.row(told));
     }
 }

@@ -110,17 +110,10 @@ impl Experiment for Options {
              in ms after SIGKILL; a TCP stream carries {:.0} MB/s here, so a second and the state are {limit:.0} ms",
             bandwidth / 1e6
         ));
-        let table = run.table(&[
-            ("kill", "number:5"),
-            ("what", "killed:9"),
-            ("node", "node:7"),
-            ("primary", "primary:9"),
-            ("lost", "lost_ms:9.1"),
-            ("program there", "attached_ms:15.1"),
-            ("at", "at:4"),
-            ("whole", "whole_ms:9.1"),
-            ("gap", "gap_ms:9.1"),
-        ]);
+        let table = run.table(
+            "kill=number:5, what=killed:9, node:7, primary:9, lost=lost_ms:9.1, \
+             program there=attached_ms:15.1, at:4, whole=whole_ms:9.1, gap=gap_ms:9.1",
+        );
         let knobs = ManagerKnobs { on: true, ..ManagerKnobs::default() };
         let mut cluster = Cluster::start(Plan {
             nodes,

@@ -63,14 +63,10 @@ impl Experiment for Options {
             "{nodes} nodes, lease {lease_ms} ms, refreshed every {refresh_ms} ms; a dead member is listed for so many \
              ms after SIGKILL, {kills} times"
         ));
-        let table = run.table(&[
-            ("technique", "technique:20"),
-            ("min", "stale_min_ms:9.1"),
-            ("p50", "stale_p50_ms:9.1"),
-            ("p90", "stale_p90_ms:9.1"),
-            ("max", "stale_max_ms:9.1"),
-            ("all: datagrams/s", "datagrams_s:20.1"),
-        ]);
+        let table = run.table(
+            "technique:20, min=stale_min_ms:9.1, p50=stale_p50_ms:9.1, p90=stale_p90_ms:9.1, \
+             max=stale_max_ms:9.1, all: datagrams/s=datagrams_s:20.1",
+        );
         // Notification and lease are both in one of them.
         for (technique, replicas, name) in run.sized(ROWS, &ROWS[3..4]) {
             let settle = run.sized(SETTLE, Duration::ZERO);

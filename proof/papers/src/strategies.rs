@@ -119,17 +119,11 @@ impl Options {
              paper (FLARe 4.2, 4.4): {PAPER_MS} for static and proactive, more for reactive",
             self.kills
         ));
-        let table = run.table(&[
-            ("group", "group:<12"),
-            ("strategy", "strategy:<11"),
-            ("before", "before_ms:9.3"),
-            ("after", "after_ms:9.3"),
-            ("that call", "struck_p50_ms:12.2"),
-            ("p99", "struck_p99_ms:9.2"),
-            ("worst", "struck_worst_ms:9.2"),
-            ("paper", "paper_ms:8.1"),
-            ("failed", "failed_calls:8"),
-        ]);
+        let table = run.table(
+            "group:<12, strategy:<11, before=before_ms:9.3, after=after_ms:9.3, \
+             that call=struck_p50_ms:12.2, p99=struck_p99_ms:9.2, worst=struck_worst_ms:9.2, \
+             paper=paper_ms:8.1, failed=failed_calls:8",
+        );
         for ((group, place), times) in all {
             let (group, by) = (GROUPS[*group], self.strategy[*place]);
             let at = |values: &[f64], share| quantile(values.to_vec(), share).unwrap_or_default();

@@ -396,25 +396,14 @@ fn tell(run: &Run, study: &Study, lines: &[Value]) {
              than once"
         );
     }
-    let table = run.table(&[
-        ("ring", "point/way:<8"),
-        ("style", "style:<26"),
-        ("thinks", "thinks:10"),
-        ("serves", "serves:10"),
-        ("peak", "latency_us/peak:9.0"),
-        ("median", "latency_us/median:9.0"),
-        ("mean", "latency_us/mean:9.0"),
-        ("pred", "predicted/latency_us/mean:9.0"),
-        ("request", "client_delay_us/mean:9.0"),
-        ("pred", "predicted/client_delay_us/mean:9.0"),
-        ("reply", "server_delay_us/mean:9.0"),
-        ("pred", "predicted/server_delay_us/mean:9.0"),
-        ("place", "position:7.2"),
-        ("pred", "predicted/position:7.2"),
-        ("overhead", "overhead:10.2"),
-        ("copied", "copied_requests:9.3"),
-        ("", "copied_replies:7.3"),
-    ]);
+    let table = run.table(
+        "ring=point/way:<8, style:<26, thinks:10, serves:10, peak=latency_us/peak:9.0, \
+         median=latency_us/median:9.0, mean=latency_us/mean:9.0, \
+         pred=predicted/latency_us/mean:9.0, request=client_delay_us/mean:9.0, \
+         pred=predicted/client_delay_us/mean:9.0, reply=server_delay_us/mean:9.0, \
+         pred=predicted/server_delay_us/mean:9.0, place=position:7.2, pred=predicted/position:7.2, \
+         overhead:10.2, copied=copied_requests:9.3, =copied_replies:7.3",
+    );
     lines.iter().for_each(|line| table.row(line));
     if !run.json {
         equations(study);

@@ -102,18 +102,11 @@ impl Findings for Found<'_> {
         }
         println!("  its status: {}", self.status.as_deref().unwrap_or("nothing"));
         println!("buffers, at most, of their limits:");
-        let table = run.table(&[
-            ("", "node:6"),
-            ("messages", "messages/most:12"),
-            ("of", "messages/limit:10"),
-            ("bytes", "bytes/most:12"),
-            ("of", "bytes/limit:12"),
-            ("datagrams", "datagrams/most:12"),
-            ("of", "datagrams/limit:10"),
-            ("socket", "socket/0:12"),
-            ("of", "socket/1:12"),
-            ("dropped", "dropped:9"),
-        ]);
+        let table = run.table(
+            "=node:6, messages=messages/most:12, of=messages/limit:10, bytes=bytes/most:12, \
+             of=bytes/limit:12, datagrams=datagrams/most:12, of=datagrams/limit:10, \
+             socket=socket/0:12, of=socket/1:12, dropped:9",
+        );
         self.buffers.iter().for_each(|buffers| table.row(&json!(buffers)));
     }
 }

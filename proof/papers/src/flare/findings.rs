@@ -145,12 +145,9 @@ impl Found {
     }
 
     fn response(&self, course: &Course) -> Chart {
-        let lines = course.seen.iter().enumerate().map(|(colour, (client, seen))| Series {
-            name: (*client).into(),
-            colour,
-            dashed: false,
-            marked: false,
-            points: seen.made.iter().map(|made| (made.at, made.took)).collect(),
+        let lines = course.seen.iter().enumerate().map(|(colour, (client, seen))| {
+            let points = seen.made.iter().map(|made| (made.at, made.took));
+            Series::line(*client, colour, points.collect())
         });
         self.chart(course, "what clients see", "response time, ms", lines.collect())
     }
@@ -159,21 +156,14 @@ impl Found {
         let names = self.scene.processors.iter().enumerate();
         let lines = names.map(|(colour, name)| {
             let of = course.used.iter().filter(|(_, node, _)| node.0 as usize == colour + 1);
-            let points = of.map(|(at, _, used)| (*at, *used)).collect();
-            Series { name: (*name).into(), colour, dashed: false, marked: false, points }
+            Series::line(*name, colour, of.map(|(at, _, used)| (*at, *used)).collect())
         });
         self.chart(course, "processors", "used, percent", lines.collect())
     }
 
     fn chart(&self, course: &Course, what: &str, y: &str, series: Vec<Series>) -> Chart {
         let (strategy, at) = (name(course.strategy), course.failed);
-        Chart {
-            title: format!("{strategy}: {what}; fault after {at:.0} s"),
-            x: "time, s".into(),
-            y: y.into(),
-            x_to: None,
-            series,
-        }
+        Chart::new(format!("{strategy}: {what}; fault after {at:.0} s"), "time, s", y, series)
     }
 }
 

@@ -31,7 +31,7 @@ impl Found {
             json!({
                 "kind": calls.kind, "than": calls.than, "n": calls.pairs.len(), "kind_p50_ns": kind, "than_p50_ns": than,
                 "median_ns": it.median, "low_ns": it.low, "high_ns": it.high, "mean_ns": it.mean,
-                "private_kib": self.more(calls.kind, calls.than), "what": format!("  {what}"),
+                "private_kib": self.more(calls.kind, calls.than), "what": what,
             })
         });
         pairs.collect()
@@ -68,17 +68,11 @@ impl Findings for Found {
             "on {}; {turns} calls of {SIZE} bytes of each of two clients in turns, to one stateless replica",
             self.machine
         );
-        let table = run.table(&[
-            ("client", "kind:10"),
-            ("than", "than:11"),
-            ("its p50, ns", "kind_p50_ns:13.0"),
-            ("than's", "than_p50_ns:9.0"),
-            ("longer by", "median_ns:11.0"),
-            ("95 %: from", "low_ns:12.0"),
-            ("to", "high_ns:8.0"),
-            ("mean", "mean_ns:8.0"),
-            ("  what it is of", "what:<0"),
-        ]);
+        let table = run.table(
+            "client=kind:10, than:11, its p50, ns=kind_p50_ns:13.0, than's=than_p50_ns:9.0, \
+             longer by=median_ns:11.0, 95 %: from=low_ns:12.0, to=high_ns:8.0, mean=mean_ns:8.0, \
+             what it is of=what:<0",
+        );
         self.pairs().iter().for_each(|pair| table.row(pair));
         for (kind, memory) in Kind::ALL.iter().zip(&self.memory) {
             let Memory { resident, private } = memory;

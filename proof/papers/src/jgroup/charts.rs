@@ -35,22 +35,16 @@ pub fn all(courses: &[Course]) -> Vec<(String, Chart)> {
 /// Response time by the servers that have returned, which are those that clients do not know without an update.
 fn response(way: Way, runs: &[&Course]) -> Chart {
     let lines = runs.iter().enumerate().map(|(colour, course)| {
-        let means = course.phases.iter().map(|span| course.steady(*span).mean_ms);
-        Series {
-            name: format!("{} clients", course.clients),
-            colour,
-            dashed: false,
-            marked: true,
-            points: means.enumerate().map(|(returned, mean)| (returned as f64, mean)).collect(),
-        }
+        let means = course.phases.iter().map(|span| course.steady(*span).mean_ms).enumerate();
+        let points = means.map(|(returned, mean)| (returned as f64, mean)).collect();
+        Series::line(format!("{} clients", course.clients), colour, points).marked()
     });
-    Chart {
-        title: format!("{}: calls after servers crashed and returned", learns(way)),
-        x: "servers of four that have returned".into(),
-        y: "mean response time, ms".into(),
-        x_to: None,
-        series: lines.collect(),
-    }
+    Chart::new(
+        format!("{}: calls after servers crashed and returned", learns(way)),
+        "servers of four that have returned",
+        "mean response time, ms",
+        lines.collect(),
+    )
 }
 
 fn learns(way: Way) -> &'static str {
@@ -80,8 +74,8 @@ fn around(course: &Course, fault: &Fault) -> Chart {
     let mean =
         |took: Vec<f64>| (!took.is_empty()).then(|| took.iter().sum::<f64>() / took.len() as f64);
     let series = vec![
-        curve("mean", 0, each(&mean)),
-        curve("95th percentile", 4, each(&|took| quantile(took, 0.95))),
+        Series::line("mean", 0, each(&mean)),
+        Series::line("95th percentile", 4, each(&|took| quantile(took, 0.95))),
     ];
     chart(course, fault, span, "how long calls took", "response time, ms", series)
 }
@@ -94,7 +88,7 @@ fn servers(course: &Course, fault: &Fault) -> Chart {
     let series = servers.map(|server| {
         let bins = bins(course, span, |made| made.by.0 == server);
         let rate = bins.into_iter().map(|(at, took)| (at, took.len() as f64 * 1e6 / BIN as f64));
-        curve(&format!("server {server}"), server as usize - 1, rate.collect())
+        Series::line(format!("server {server}"), server as usize - 1, rate.collect())
     });
     let series = series.collect();
     chart(course, fault, span, "calls by the server that answered", "calls/s", series)
@@ -114,10 +108,6 @@ fn bins(course: &Course, span: Span, wanted: impl Fn(&Made) -> bool) -> Vec<(f64
     bins
 }
 
-fn curve(name: &str, colour: usize, points: Vec<(f64, f64)>) -> Series {
-    Series { name: name.into(), colour, dashed: false, marked: false, points }
-}
-
 /// With a dashed line where the server crashed, and one where it had returned.
 fn chart(
     course: &Course,
@@ -130,15 +120,11 @@ fn chart(
     let most = series.iter().flat_map(|it| &it.points).map(|(_, y)| *y).fold(0.0, f64::max);
     let moment = |name: &str, colour, at: u64| {
         let x = (at - span.from) as f64 / 1e6;
-        Series { dashed: true, ..curve(name, colour, vec![(x, 0.0), (x, most)]) }
+        Series::line(name, colour, vec![(x, 0.0), (x, most)]).dashed()
     };
     series.push(moment("server 1 crashes", 6, fault.crashed));
     series.push(moment("it is back", 5, fault.returned));
-    Chart {
-        title: format!("{}, {} clients: {what}", learns(course.way), course.clients),
-        x: "time, s".into(),
-        y: y.into(),
-        x_to: Some((span.to - span.from) as f64 / 1e6),
-        series,
-    }
+    let title = format!("{}, {} clients: {what}", learns(course.way), course.clients);
+    let x_to = Some((span.to - span.from) as f64 / 1e6);
+    Chart { x_to, ..Chart::new(title, "time, s", y, series) }
 }

@@ -45,81 +45,81 @@ fn everybody() -> [Speakers; 4] {
 
 /// A line through one figure of each point, by the server time.
 fn by_service<'a>(
-    name: String,
+    name: impl Into<String>,
     colour: usize,
-    dashed: bool,
     points: impl Iterator<Item = &'a Pair>,
     figure: impl Fn(&'a Pair) -> Option<f64>,
 ) -> Series {
     let points = points.filter_map(|pair| Some((pair.0.point.service.mean_us, figure(pair)?)));
-    Series { name, colour, dashed, marked: !dashed, points: points.collect() }
+    Series::line(name, colour, points.collect())
 }
 
-fn curve(name: String, colour: usize, dashed: bool, density: &Density) -> Series {
-    Series { name, colour, dashed, marked: false, points: density.curve().collect() }
+fn curve(name: impl Into<String>, colour: usize, density: &Density) -> Series {
+    Series::line(name, colour, density.curve().collect())
 }
 
-fn chart(title: &str, x: &str, y: &str, series: Vec<Series>) -> Chart {
-    Chart { title: title.into(), x: x.into(), y: y.into(), x_to: None, series }
+/// What is drawn of both ways of the token: the server at 2, and active; with a number for its colour.
+fn ways() -> impl Iterator<Item = (usize, Way, Speakers)> {
+    let both = |way| [(way, Speakers::SemiActive(2)), (way, Speakers::Active)];
+    let all = [both(Way::Classic), both(Way::Parked)].into_iter().flatten();
+    all.enumerate().map(|(colour, (way, speakers))| (colour, way, speakers))
+}
+
+fn name_of(way: Way, speakers: Speakers) -> String {
+    format!("{way:?}: {}", speakers.style()).to_lowercase()
 }
 
 const LATENCY: &str = "latency of a call, µs";
 const SERVICE: &str = "server time, µs";
 const DENSITY: &str = "probability density, 1/µs";
+const PEAK: &str = "Where the density of the latency has its peak";
 
 fn density(study: &Study) -> Chart {
     let first = |speakers| served(study, Way::Classic, speakers).next();
     let series = everybody().into_iter().filter_map(|speakers| {
-        Some(curve(speakers.name(), colour(speakers), false, &first(speakers)?.0.latency))
+        Some(curve(speakers.name(), colour(speakers), &first(speakers)?.0.latency))
     });
-    chart(
-        "The token always circulates; nobody thinks, nobody serves",
-        LATENCY,
-        DENSITY,
-        series.collect(),
-    )
+    let title = "The token always circulates; nobody thinks, nobody serves";
+    Chart::new(title, LATENCY, DENSITY, series.collect())
 }
 
 fn parked(study: &Study) -> Chart {
-    let mut series = Vec::new();
-    for (way, first) in [(Way::Classic, 0), (Way::Parked, 2)] {
-        for (place, speakers) in [Speakers::SemiActive(2), Speakers::Active].into_iter().enumerate()
-        {
-            if let Some((measured, _)) = served(study, way, speakers).next() {
-                let name = format!("{way:?}: {}", speakers.style()).to_lowercase();
-                series.push(curve(name, first + place, false, &measured.latency));
-            }
-        }
-    }
-    chart("What parking is worth; nobody thinks, nobody serves", LATENCY, DENSITY, series)
+    let series = ways().filter_map(|(colour, way, speakers)| {
+        let (measured, _) = served(study, way, speakers).next()?;
+        Some(curve(name_of(way, speakers), colour, &measured.latency))
+    });
+    let title = "What parking is worth; nobody thinks, nobody serves";
+    Chart::new(title, LATENCY, DENSITY, series.collect())
 }
 
 fn random(study: &Study) -> Chart {
-    let mut series = Vec::new();
     let random = study.points.iter().filter(|(measured, _)| {
         measured.point.think.kind == Kind::Exponential && measured.point.way == Way::Classic
     });
-    let longest =
-        random.clone().map(|(measured, _)| measured.point.think.mean_us).fold(0.0, f64::max);
-    let mut to = 0.0_f64;
-    for (measured, predicted) in
-        random.filter(|(measured, _)| measured.point.think.mean_us == longest)
-    {
+    let mean = |measured: &Measured| measured.point.think.mean_us;
+    let longest = random.clone().map(|(measured, _)| mean(measured)).fold(0.0, f64::max);
+    let (mut series, mut to) = (Vec::new(), 0.0_f64);
+    for (measured, predicted) in random.filter(|(measured, _)| mean(measured) == longest) {
         let (name, colour) = (measured.point.speakers.name(), colour(measured.point.speakers));
-        series.push(curve(name.clone(), colour, false, &measured.latency));
+        let predicted = predicted.as_ref().map(|predicted| {
+            curve(format!("{name}, by the equations"), colour, &predicted.latency).dashed()
+        });
         to = measured.latency.curve().map(|(at, _)| at).fold(to, f64::max);
-        if let Some(predicted) = predicted {
-            series.push(curve(
-                format!("{name}, by the equations"),
-                colour,
-                true,
-                &predicted.latency,
-            ));
-        }
+        series.push(curve(name, colour, &measured.latency));
+        series.extend(predicted);
     }
     let title =
         format!("The token always circulates; exponential think time, {longest:.0} µs on average");
-    Chart { x_to: (to > 0.0).then_some(to), ..chart(&title, LATENCY, DENSITY, series) }
+    Chart { x_to: (to > 0.0).then_some(to), ..Chart::new(title, LATENCY, DENSITY, series) }
+}
+
+/// A line for each of the parked ring's two.
+fn both_parked(study: &Study, figure: impl Fn(&Pair) -> Option<f64>) -> Vec<Series> {
+    let line = |(speakers, colour): (Speakers, usize)| {
+        let name = format!("parked, {}", speakers.style());
+        by_service(name, colour, served(study, Way::Parked, speakers), &figure).marked()
+    };
+    [(Speakers::SemiActive(2), 4), (Speakers::Active, 5)].map(line).into()
 }
 
 fn latency(study: &Study) -> Chart {
@@ -127,69 +127,43 @@ fn latency(study: &Study) -> Chart {
     for speakers in everybody() {
         let points = || served(study, Way::Classic, speakers);
         let (name, colour) = (speakers.name(), colour(speakers));
-        series
-            .push(by_service(name.clone(), colour, false, points(), |pair| pair.0.latency.peak()));
         let predicted = |pair: &Pair| pair.1.as_ref()?.latency.mean();
-        series.push(by_service(format!("{name}, (7)"), colour, true, points(), predicted));
+        let predicted = by_service(format!("{name}, (7)"), colour, points(), predicted).dashed();
+        series.push(by_service(name, colour, points(), |pair| pair.0.latency.peak()).marked());
+        series.push(predicted);
     }
-    for (speakers, colour) in [(Speakers::SemiActive(2), 4), (Speakers::Active, 5)] {
-        let points = served(study, Way::Parked, speakers);
-        let name = format!("parked, {}", speakers.style());
-        series.push(by_service(name, colour, false, points, |pair| pair.0.latency.peak()));
-    }
-    let series = series.into_iter().filter(|series| !series.points.is_empty());
-    chart("Where the density of the latency has its peak", SERVICE, "peak, µs", series.collect())
+    series.extend(both_parked(study, |pair| pair.0.latency.peak()));
+    series.retain(|series| !series.points.is_empty());
+    Chart::new(PEAK, SERVICE, "peak, µs", series)
 }
 
 fn delays(study: &Study) -> Chart {
+    type Delay = fn(&Pair) -> Option<f64>;
+    let sides: [(&str, Delay, Delay); 2] = [
+        ("request", |pair| pair.0.client_delay.mean(), |pair| pair.1.as_ref()?.client_delay.mean()),
+        ("reply", |pair| pair.0.server_delay.mean(), |pair| pair.1.as_ref()?.server_delay.mean()),
+    ];
     let mut series = Vec::new();
     for (speakers, first) in [(Speakers::SemiActive(2), 0), (Speakers::Active, 2)] {
         let points = || served(study, Way::Classic, speakers);
-        let style = speakers.style();
-        type Delay = fn(&Pair) -> Option<f64>;
-        let sides: [(&str, Delay, Delay); 2] = [
-            (
-                "request",
-                |pair| pair.0.client_delay.mean(),
-                |pair| pair.1.as_ref()?.client_delay.mean(),
-            ),
-            (
-                "reply",
-                |pair| pair.0.server_delay.mean(),
-                |pair| pair.1.as_ref()?.server_delay.mean(),
-            ),
-        ];
         for (place, (side, measured, predicted)) in sides.into_iter().enumerate() {
-            let name = format!("{style}, {side}");
-            series.push(by_service(name.clone(), first + place, false, points(), measured));
-            series.push(by_service(
-                format!("{name}, (2), (3)"),
-                first + place,
-                true,
-                points(),
-                predicted,
-            ));
+            let (name, colour) = (format!("{}, {side}", speakers.style()), first + place);
+            let predicted = by_service(format!("{name}, (2), (3)"), colour, points(), predicted);
+            series.push(by_service(name, colour, points(), measured).marked());
+            series.push(predicted.dashed());
         }
     }
-    chart(
-        "How long messages wait for the token, the server at 2",
-        SERVICE,
-        "mean send delay, µs",
-        series,
-    )
+    let title = "How long messages wait for the token, the server at 2";
+    Chart::new(title, SERVICE, "mean send delay, µs", series)
 }
 
 fn place(study: &Study) -> Chart {
     let points = || served(study, Way::Classic, Speakers::Active);
-    let measured = by_service("active".into(), 3, false, points(), |pair| Some(pair.0.position()));
+    let measured = by_service("active", 3, points(), |pair| Some(pair.0.position())).marked();
     let predicted = |pair: &Pair| Some(pair.1.as_ref()?.position);
-    let predicted = by_service("by the equations".into(), 3, true, points(), predicted);
-    chart(
-        "Whose reply goes out first",
-        SERVICE,
-        "mean place on the ring",
-        vec![measured, predicted],
-    )
+    let predicted = by_service("by the equations", 3, points(), predicted).dashed();
+    let series = vec![measured, predicted];
+    Chart::new("Whose reply goes out first", SERVICE, "mean place on the ring", series)
 }
 
 fn overhead(study: &Study) -> Chart {
@@ -197,66 +171,37 @@ fn overhead(study: &Study) -> Chart {
         let alone = study.alone(&pair.0.point.service)?;
         Some((pair.0.latency.median()? / alone - 1.0) * 100.0)
     };
-    let mut series: Vec<Series> = everybody()
-        .map(|speakers| {
-            let points = served(study, Way::Classic, speakers);
-            by_service(speakers.name(), colour(speakers), false, points, over)
-        })
-        .into();
-    for (speakers, colour) in [(Speakers::SemiActive(2), 4), (Speakers::Active, 5)] {
-        let points = served(study, Way::Parked, speakers);
-        series.push(by_service(
-            format!("parked, {}", speakers.style()),
-            colour,
-            false,
-            points,
-            over,
-        ));
-    }
-    chart("Above a call of a stateless replica by a client outside", SERVICE, "overhead, %", series)
+    let line = |speakers: Speakers| {
+        let points = served(study, Way::Classic, speakers);
+        by_service(speakers.name(), colour(speakers), points, over).marked()
+    };
+    let mut series = Vec::from(everybody().map(line));
+    series.extend(both_parked(study, over));
+    let title = "Above a call of a stateless replica by a client outside";
+    Chart::new(title, SERVICE, "overhead, %", series)
 }
 
 fn think(study: &Study) -> Chart {
     let mut series = Vec::new();
-    for (way, first) in [(Way::Classic, 0), (Way::Parked, 2)] {
-        for (place, speakers) in [Speakers::SemiActive(2), Speakers::Active].into_iter().enumerate()
-        {
-            let points = || {
-                study.points.iter().filter(move |(measured, _)| {
-                    let point = &measured.point;
-                    let fixed =
-                        point.think.kind == Kind::Fixed && point.service.kind == Kind::Fixed;
-                    let same = point.way == way && point.speakers == speakers;
-                    fixed && same && point.service.mean_us == 0.0
-                })
-            };
-            let line = |figure: fn(&Pair) -> Option<f64>| {
-                points()
-                    .filter_map(|pair| Some((pair.0.point.think.mean_us, figure(pair)?)))
-                    .collect()
-            };
-            let name = format!("{way:?}: {}", speakers.style()).to_lowercase();
-            let colour = first + place;
-            let measured = line(|pair| pair.0.latency.peak());
-            series.push(Series {
-                name: name.clone(),
-                colour,
-                dashed: false,
-                marked: true,
-                points: measured,
-            });
-            let predicted: Vec<(f64, f64)> = line(|pair| pair.1.as_ref()?.latency.mean());
-            if !predicted.is_empty() {
-                let name = format!("{name}, (6)");
-                series.push(Series {
-                    name,
-                    colour,
-                    dashed: true,
-                    marked: false,
-                    points: predicted,
-                });
-            }
+    for (colour, way, speakers) in ways() {
+        let points = || {
+            study.points.iter().filter(move |(measured, _)| {
+                let point = &measured.point;
+                let fixed = point.think.kind == Kind::Fixed && point.service.kind == Kind::Fixed;
+                let same = point.way == way && point.speakers == speakers;
+                fixed && same && point.service.mean_us == 0.0
+            })
+        };
+        let line = |figure: fn(&Pair) -> Option<f64>| {
+            let at = |pair: &Pair| Some((pair.0.point.think.mean_us, figure(pair)?));
+            points().filter_map(at).collect::<Vec<_>>()
+        };
+        let name = name_of(way, speakers);
+        let predicted = line(|pair| pair.1.as_ref()?.latency.mean());
+        series.push(Series::line(&*name, colour, line(|pair| pair.0.latency.peak())).marked());
+        if !predicted.is_empty() {
+            series.push(Series::line(format!("{name}, (6)"), colour, predicted).dashed());
         }
     }
-    chart("Where the density of the latency has its peak", "think time, µs", "peak, µs", series)
+    Chart::new(PEAK, "think time, µs", "peak, µs", series)
 }
