@@ -135,7 +135,8 @@ impl Caller {
         })
     }
 
-    /// The longest time between two good replies, the second of which was within this span, in milliseconds.
+    /// The longest time between two good replies, the second of which was within this span, in
+    /// milliseconds.
     pub fn gap(&self, span: impl RangeBounds<u64>) -> Option<f64> {
         self.with(|log| {
             let pairs = log.replies.windows(2).filter(|pair| span.contains(&pair[1]));

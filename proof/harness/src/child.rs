@@ -15,7 +15,7 @@ use serde_json::Value;
 use steadfast::{Durability, Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, Style};
 
 use crate::allocator::{Allocated, allocated};
-use crate::echo::{self, Echo, Transport, Waits};
+use crate::echo::{self, Counted, Echo, Transport, Waits};
 use crate::objects::Objects;
 use crate::{Entry, Experiment, Outcome, fan, machine, objects};
 
@@ -240,7 +240,7 @@ fn host(node: &Node, groups: &[String], experiments: &[Entry]) -> Outcome<()> {
         if group.ends_with(objects::SUFFIX) {
             node.host(group, options, Objects::default)?;
         } else {
-            node.host(group, options, Echo::default)?;
+            node.host(group, options, Counted::<Echo>::default)?;
         }
     }
     Ok(())

@@ -13,16 +13,23 @@ use crate::child::{Line, Process, Role};
 /// The one method of the echo service.
 pub const ECHO: MethodId = MethodId::of("echo");
 
-/// Gives back what it gets. Its state is how often it did.
-#[derive(Default)]
-pub struct Echo {
-    calls: u64,
+/// What a service does with a call, whose state is how often it did.
+pub trait Handler {
+    /// Answers a call.
+    fn handle(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome;
 }
 
-impl Service for Echo {
-    fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+/// The service of a handler: it counts.
+#[derive(Default)]
+pub struct Counted<H> {
+    calls: u64,
+    handler: H,
+}
+
+impl<H: Handler + Send> Service for Counted<H> {
+    fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         self.calls += 1;
-        ServiceOutcome::Ok(Bytes::copy_from_slice(call.body))
+        self.handler.handle(context, call)
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, String> {
@@ -33,6 +40,16 @@ impl Service for Echo {
         let state = state.try_into().map_err(|_| format!("{} bytes are no count", state.len()))?;
         self.calls = u64::from_le_bytes(state);
         Ok(())
+    }
+}
+
+/// Gives back what it gets.
+#[derive(Default)]
+pub struct Echo;
+
+impl Handler for Echo {
+    fn handle(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+        ServiceOutcome::Ok(Bytes::copy_from_slice(call.body))
     }
 }
 
@@ -92,8 +109,8 @@ impl Write for Patient {
     }
 }
 
-/// Answers messages of `size` bytes, datagrams by their first `answer` bytes, until the other side is gone; `ready` is told
-/// the address.
+/// Answers messages of `size` bytes, datagrams by their first `answer` bytes, until the other side
+/// is gone; `ready` is told the address.
 pub fn serve(
     transport: Transport,
     size: usize,
@@ -116,7 +133,8 @@ pub fn serve(
     }
 }
 
-/// Gives back messages of `size` bytes from one connection, each after `first` was done, until it ends.
+/// Gives back messages of `size` bytes from one connection, each after `first` was done, until it
+/// ends.
 pub fn answer_tcp(
     size: usize,
     waits: Waits,

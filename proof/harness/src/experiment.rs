@@ -18,7 +18,8 @@ pub trait Experiment: Args {
     const NAME: &'static str;
     /// One line for whoever looks for it.
     const ABOUT: &'static str;
-    /// The options with which it is as small as it can be: `--smoke` puts them before those that are given.
+    /// The options with which it is as small as it can be: `--smoke` puts them before those that
+    /// are given.
     const SMOKE: &'static str;
 
     /// Why this machine does not permit it, if so.

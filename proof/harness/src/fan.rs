@@ -1,5 +1,6 @@
-//! The floor of a message that all have to hold before its sender goes on: a datagram to each of several processes and
-//! the answers of all, alone and behind a TCP round trip of whoever asked for it.
+//! The floor of a message that all have to hold before its sender goes on: a datagram to each of
+//! several processes and the answers of all, alone and behind a TCP round trip of whoever asked for
+//! it.
 
 use std::net::SocketAddr;
 

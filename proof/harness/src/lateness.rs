@@ -1,6 +1,7 @@
-//! How late the machine itself is: one thread on each processor, more urgent than any other, that sleeps for some
-//! milliseconds and looks how much later than that it is woken. What it sees late nobody could have done in time: a
-//! processor that the hypervisor took away, an interrupt that lasted.
+//! How late the machine itself is: one thread on each processor, more urgent than any other, that
+//! sleeps for some milliseconds and looks how much later than that it is woken. What it sees late
+//! nobody could have done in time: a processor that the hypervisor took away, an interrupt that
+//! lasted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

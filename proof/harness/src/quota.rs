@@ -1,5 +1,5 @@
-//! Control groups of this lab's own, that share out processor time: a quota of one processor, as `CPUQuota=` of systemd and the limits of
-//! containers set it.
+//! Control groups of this lab's own, that share out processor time: a quota of one processor, as
+//! `CPUQuota=` of systemd and the limits of containers set it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use crate::Outcome;
 
 /// A control group beside nothing that others use. It is removed when it is dropped.
 pub struct ControlGroup {
-    /// The group in each hierarchy that has a part in it, with the one above. The first sets the quota, the last counts what was used.
+    /// The group in each hierarchy that has a part in it, with the one above. The first sets the
+    /// quota, the last counts what was used.
     folders: Vec<Folder>,
     /// Of version 2.
     unified: bool,
@@ -111,8 +112,8 @@ impl Drop for ControlGroup {
     }
 }
 
-/// Where control groups for processor time are made, and whether they are of version 2: in version 1 quota and use may be
-/// in two hierarchies.
+/// Where control groups for processor time are made, and whether they are of version 2: in version
+/// 1 quota and use may be in two hierarchies.
 fn parents() -> Outcome<(Vec<PathBuf>, bool)> {
     let own = fs::read_to_string("/proc/self/cgroup")?;
     let mounts = fs::read_to_string("/proc/self/mounts")?;

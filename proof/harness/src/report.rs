@@ -22,7 +22,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Says on what it runs, and these words. In JSON that goes to standard error, without the words.
+    /// Says on what it runs, and these words. In JSON that goes to standard error, without the
+    /// words.
     pub fn begin(&self, words: &str) {
         let machine = machine::description();
         match (self.json, words) {
@@ -50,9 +51,10 @@ impl Run {
         }
     }
 
-    /// A table with these columns, between commas. Each says which field of a row it shows, and how: `gap ms=gap/p50:9.1` has
-    /// the head `gap ms`, and the field `p50` of the field `gap` in nine places with one digit behind the point. With `<`
-    /// it is on the left. Without a head of its own the field is the head.
+    /// A table with these columns, between commas. Each says which field of a row it shows, and
+    /// how: `gap ms=gap/p50:9.1` has the head `gap ms`, and the field `p50` of the field `gap` in
+    /// nine places with one digit behind the point. With `<` it is on the left. Without a head of
+    /// its own the field is the head.
     pub fn table(&self, columns: &'static str) -> Table {
         let table = Table { cells: columns.split(',').map(Cell::new).collect(), json: self.json };
         if !self.json {

@@ -6,7 +6,8 @@ use clap::ValueEnum;
 
 use crate::name;
 
-/// The styles in which a group has a state, and a primary or entries that others succeed. In memory, if it does not say otherwise.
+/// The styles in which a group has a state, and a primary or entries that others succeed. In
+/// memory, if it does not say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the styles are documented where they are defined")]
 pub enum By {

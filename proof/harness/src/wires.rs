@@ -1,4 +1,5 @@
-//! Wires between the nodes of a cluster, on which something of an experiment's own is done to every datagram.
+//! Wires between the nodes of a cluster, on which something of an experiment's own is done to every
+//! datagram.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -25,14 +26,16 @@ impl Wire {
     }
 }
 
-/// All of them: node i takes `sockets[i][j]` for node j, and node j takes `sockets[j][i]` for node i.
+/// All of them: node i takes `sockets[i][j]` for node j, and node j takes `sockets[j][i]` for node
+/// i.
 pub struct Wires {
     nodes: Vec<SocketAddr>,
     sockets: Vec<Vec<Arc<UdpSocket>>>,
 }
 
 impl Wires {
-    /// Between nodes at these addresses. A thread of each wire's own carries what comes, as long as the process lives.
+    /// Between nodes at these addresses. A thread of each wire's own carries what comes, as long as
+    /// the process lives.
     pub fn start(
         nodes: &[SocketAddr],
         carry: impl Fn(Wire) + Clone + Send + 'static,

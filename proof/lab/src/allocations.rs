@@ -1,8 +1,8 @@
 //! What a call, and a message of the ring, ask of the memory of every process on their way, in
 //! steady state.
 //!
-//! The processes are this program, whose allocator counts. What a cluster asks for while nobody calls
-//! is measured first, and taken off.
+//! The processes are this program, whose allocator counts. What a cluster asks for while nobody
+//! calls is measured first, and taken off.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,7 +52,8 @@ struct Snapshot {
 impl Snapshot {
     fn take(cluster: &mut Cluster) -> Outcome<Snapshot> {
         let nodes = cluster.allocated()?;
-        // This process last: what it takes to ask the nodes is not counted to what is measured next.
+        // This process last: what it takes to ask the nodes is not counted to what is measured
+        // next.
         let processes = [vec![allocated()], nodes].concat();
         Ok(Snapshot { at: Instant::now(), processes })
     }

@@ -80,8 +80,8 @@ impl Experiment for Options {
     }
 }
 
-/// One sweep. Returns how much the node's memory grew, in KiB, after a first tenth of the inputs (those fill buffers that
-/// stay), and how many the node counted as refused.
+/// One sweep. Returns how much the node's memory grew, in KiB, after a first tenth of the inputs
+/// (those fill buffers that stay), and how many the node counted as refused.
 fn feed(
     options: &Options,
     cluster: &Cluster,

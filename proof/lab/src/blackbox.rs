@@ -1,12 +1,13 @@
-//! Whether clients of real processes see one object that never fails, whatever befalls the processes.
+//! Whether clients of real processes see one object that never fails, whatever befalls the
+//! processes.
 //!
-//! Clients call a group's registers and logs all the time and note what they see; faults strike, one after the other, and after each one
-//! all must be well again in bounded time. What the clients saw is checked to be linearizable round by round, with no look
-//! inside the nodes; at the end all replicas must have the same state. See docs/linearizability.md.
+//! Clients call a group's registers and logs all the time and note what they see; faults strike,
+//! one after the other, and after each one all must be well again in bounded time. What the clients
+//! saw is checked to be linearizable round by round, with no look inside the nodes; at the end all
+//! replicas must have the same state. See docs/linearizability.md.
 
 use std::path::PathBuf;
 use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,9 +15,9 @@ use wire::Random;
 
 use harness::cluster::{Cluster, Placement, Plan, Where, wall};
 use harness::hosts;
-use harness::objects::clients::{Book, Clients, Habit};
-use harness::objects::common_state;
-use harness::objects::evidence::{self, Finding, Tally, judge, leave};
+use harness::objects::clients::Habit;
+use harness::objects::evidence::{self, Finding, Tally};
+use harness::objects::{Subject, Trial};
 use harness::styles::By;
 use harness::{Experiment, Outcome, Run, machine, name};
 
@@ -30,12 +31,10 @@ const ROUND: usize = 10;
 /// Calls that must be answered after a fault before the next strikes.
 const AFTERWARDS: u64 = 20;
 
-/// Within this they are, and replicas are alike.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The styles of the group, one after the other: each has a cluster of its own, and its share of the faults.
+    /// The styles of the group, one after the other: each has a cluster of its own, and its share
+    /// of the faults.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = By::ALL)]
     style: Vec<By>,
     /// How many faults strike.
@@ -50,7 +49,8 @@ pub struct Options {
     /// Clients that call all the time.
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// Decides faults, calls and pauses; drawn and told if it is not given. What the processes make of it differs.
+    /// Decides faults, calls and pauses; drawn and told if it is not given. What the processes make
+    /// of it differs.
     #[arg(long)]
     seed: Option<u64>,
     /// Node processes.
@@ -69,16 +69,13 @@ pub struct Options {
     at: Where,
 }
 
-/// A trial in its course.
-struct Trial<'a> {
+/// A run in its course.
+struct Course<'a> {
     options: &'a Options,
     run: &'a Run,
     style: By,
-    cluster: Cluster,
-    /// Until the end.
-    clients: Option<Clients>,
-    tally: Tally,
-    struck: Vec<Fault>,
+    trial: Trial,
+    struck: usize,
 }
 
 impl Experiment for Options {
@@ -131,17 +128,18 @@ fn one(options: &Options, run: &Run, style: By, faults: usize, seed: u64) -> Out
     };
     let mut cluster = Cluster::start(plan)?;
     cluster.wait_until_well()?;
-    let made = (0..options.clients).map(|_| cluster.connect()).collect::<Outcome<_>>()?;
-    let clients = Some(Clients::start(made, style.objects()[0], Habit::default(), seed));
-    let (tally, struck) = (Tally::default(), Vec::new());
-    let mut trial = Trial { options, run, style, cluster, clients, tally, struck };
-    let began = Instant::now();
-    let found = trial.faults(faults, &kinds, seed, began).and_then(|()| trial.finish()).err();
-    trial.summarize(seed, began.elapsed(), found.is_some());
+    let alone = style.runs_at_the_primary_alone();
+    let replicas = options.replicas.min(options.nodes);
+    let subject = Subject { group: style.objects()[0], replicas, alone };
+    let mut trial = Trial::new(cluster, subject);
+    trial.call(options.clients, Habit::default(), seed)?;
+    let mut course = Course { options, run, style, trial, struck: 0 };
+    let found = course.faults(faults, &kinds, seed).and_then(|()| course.finish()).err();
+    course.summarize(seed, found.is_some());
     if let Some(finding) = found {
-        return Err(trial.report(seed, &finding)?.into());
+        return Err(course.report(seed, &finding)?.into());
     }
-    Ok(trial.tally.undecided)
+    Ok(course.trial.tally.undecided)
 }
 
 /// The kinds of fault that are drawn from for a group of this style.
@@ -164,57 +162,40 @@ fn kinds(options: &Options, style: By) -> Outcome<Vec<Kind>> {
     }
 }
 
-impl Trial<'_> {
+impl Course<'_> {
     /// All faults, with a verdict on what was seen every [`ROUND`].
-    fn faults(
-        &mut self,
-        faults: usize,
-        kinds: &[Kind],
-        seed: u64,
-        began: Instant,
-    ) -> Result<(), Finding> {
-        let Options { seconds, nodes, replicas, .. } = *self.options;
-        let reach = Reach { nodes, replicas: replicas.min(nodes) };
+    fn faults(&mut self, faults: usize, kinds: &[Kind], seed: u64) -> Result<(), Finding> {
+        let Options { seconds, nodes, .. } = *self.options;
+        let reach = Reach { nodes, replicas: self.trial.subject.replicas };
         let mut random = Random::new(seed);
         for number in 1..=faults {
-            if seconds.is_some_and(|most| began.elapsed() > Duration::from_secs(most)) {
+            if seconds.is_some_and(|most| self.trial.took() > Duration::from_secs(most)) {
                 break;
             }
             self.strike(number, reach.draw(kinds, &mut random))?;
             if number % ROUND == 0 {
-                let reader = self.cluster.connect()?;
-                let book = self.clients()?.close_round(reader)?;
-                self.judge(book)?;
+                let book = self.trial.close_round()?;
+                self.trial.judge(book, None)?;
             }
         }
         Ok(())
     }
 
-    fn clients(&mut self) -> Outcome<&mut Clients> {
-        Ok(self.clients.as_mut().ok_or("the clients have ended")?)
-    }
-
     /// One fault, until all is well again.
     fn strike(&mut self, number: usize, fault: Fault) -> Result<(), Finding> {
-        self.clients()?.forget_gap();
-        self.struck.push(fault.clone());
+        self.trial.clients()?.forget_gap();
+        self.trial.note(&format!("{fault:?}"));
+        self.struck += 1;
         let began = Instant::now();
-        fault.strike(&mut self.cluster)?;
-        self.cluster.wait_until_well()?;
+        fault.strike(&mut self.trial.cluster)?;
+        self.trial.cluster.wait_until_well()?;
         let well = began.elapsed();
-        let clients = self.clients()?;
-        let (wanted, deadline) = (clients.good() + AFTERWARDS, Instant::now() + PATIENCE);
-        while clients.good() < wanted {
-            if Instant::now() > deadline {
-                return Err(format!("no {AFTERWARDS} calls were answered in {PATIENCE:?}").into());
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        let gap = clients.gap();
-        self.cluster.take_events();
+        self.trial.wait_for_answers(AFTERWARDS)?;
+        let gap = self.trial.clients()?.gap();
+        self.trial.cluster.take_events();
         let nodes: Vec<u32> = fault.nodes.iter().map(|node| node.0).collect();
         let (kind, well) = (name(fault.kind), well.as_secs_f64() * 1e3);
-        self.tally.gap(&kind, gap);
+        self.trial.tally.gap(&kind, gap);
         let line = json!({
             "measure": "blackbox-fault", "number": number, "fault": kind, "nodes": nodes,
             "span_ms": fault.span.as_millis() as u64, "gap_ms": gap, "well_ms": well,
@@ -225,38 +206,29 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn judge(&mut self, book: Book) -> Result<(), Finding> {
-        match judge(&book, &mut self.tally) {
-            None => Ok(()),
-            Some(text) => Err(Finding { text, book: Some(Box::new(book)) }),
-        }
-    }
-
     /// The last round, and whether all replicas are alike.
     fn finish(&mut self) -> Result<(), Finding> {
-        let clients = self.clients.take().ok_or("the clients have ended")?;
-        let book = clients.finish(self.cluster.connect()?)?;
-        self.judge(book)?;
-        let replicas = self.options.replicas.min(self.options.nodes);
-        let alone = self.style.runs_at_the_primary_alone();
-        common_state(&self.cluster, self.style.objects()[0], replicas, alone)?;
+        let book = self.trial.finish()?;
+        self.trial.judge(book, None)?;
+        self.trial.subject.state(&self.trial.cluster)?;
         Ok(())
     }
 
-    fn summarize(&self, seed: u64, took: Duration, broken: bool) {
-        let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.tally;
-        let (style, struck) = (self.style, self.struck.len());
+    fn summarize(&self, seed: u64, broken: bool) {
+        let took = self.trial.took();
+        let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.trial.tally;
+        let (style, struck) = (self.style, self.struck);
         let line = json!({
             "peer": "steadfast", "measure": "blackbox", "style": name(style), "seed": seed, "faults": struck,
             "seconds": took.as_secs_f64(), "answered": answered, "failed": failed, "unknown": unknown,
-            "objects": keys, "undecided": undecided.len(), "violation": broken, "kinds": self.tally.json(),
+            "objects": keys, "undecided": undecided.len(), "violation": broken, "kinds": self.trial.tally.json(),
         });
         self.run.tell(&line, || {
             let verdict = evidence::verdict(broken);
             format!(
                 "{}{style}, {struck} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} \
                  of unknown end; {keys} objects: {verdict}",
-                self.tally.table(),
+                self.trial.tally.table(),
             )
         });
     }
@@ -265,13 +237,12 @@ impl Trial<'_> {
     fn report(&self, seed: u64, finding: &Finding) -> Outcome<String> {
         let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style, process::id());
         let folder = self.options.out.clone().unwrap_or_else(|| std::env::temp_dir().join(place));
-        let struck: Vec<String> = self.struck.iter().map(|fault| format!("{fault:?}")).collect();
-        leave(&folder, finding, &struck, &self.cluster)?;
+        self.trial.leave(&folder, finding)?;
         let text = &finding.text;
         Ok(format!(
             "after {} faults of seed {seed} in a {} group:\n{text}\
              histories, faults and what the nodes told are in {}; docs/linearizability.md says how to read them",
-            self.struck.len(),
+            self.struck,
             self.style,
             folder.display()
         ))

@@ -1,7 +1,8 @@
 //! What a crowd costs: a node that has thousands of groups and sessions.
 //!
-//! Three times the cluster is looked at while nobody calls: with one group and no session, with all groups, and when every client
-//! has made its call and gone. A session outlives its connection, as it must: its client may come back with a retry.
+//! Three times the cluster is looked at while nobody calls: with one group and no session, with all
+//! groups, and when every client has made its call and gone. A session outlives its connection, as
+//! it must: its client may come back with a retry.
 
 use std::net::SocketAddr;
 use std::thread;

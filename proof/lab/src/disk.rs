@@ -1,4 +1,5 @@
-//! What it costs to have something on the disk: a bare write and sync, and the store's append, on each folder in turns.
+//! What it costs to have something on the disk: a bare write and sync, and the store's append, on
+//! each folder in turns.
 //!
 //! Both write to files of written zeros, so that neither pays for the file system's own books.
 

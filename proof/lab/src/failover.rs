@@ -48,18 +48,22 @@ enum Fault {
     Kill,
     /// SIGSTOP: nothing is closed and nothing answers, as when a host dies.
     Stop,
-    /// Nothing: the primary is moved to the next replica by `steadfast move`, and its node lives on.
+    /// Nothing: the primary is moved to the next replica by `steadfast move`, and its node lives
+    /// on.
     Move,
-    /// All cables of its host are cut: the process runs on alone. Puts each node on a host of its own.
+    /// All cables of its host are cut: the process runs on alone. Puts each node on a host of its
+    /// own.
     Cut,
 }
 
 /// What happened when, in milliseconds after the fault.
 struct Timeline {
     node: NodeId,
-    /// The longest time between two good replies, from the fault until [`AROUND`] more under the new view.
+    /// The longest time between two good replies, from the fault until [`AROUND`] more under the
+    /// new view.
     gap: f64,
-    /// From there until calls are steady: what the fault does later, and what the machine does without one.
+    /// From there until calls are steady: what the fault does later, and what the machine does
+    /// without one.
     later_gap: f64,
     /// The same while the node comes back and gets the state.
     return_gap: f64,

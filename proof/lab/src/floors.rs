@@ -23,7 +23,8 @@ const BLOCK: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Wake-ups after a pause in one turn.
 const PAUSES: usize = 5;
-/// System calls, and pieces that are sealed, in a row: one alone is shorter than a look at the clock.
+/// System calls, and pieces that are sealed, in a row: one alone is shorter than a look at the
+/// clock.
 const ROW: u32 = 100;
 const KIB: usize = 1024;
 /// Which of the rows all others are told as multiples of: TCP between two processors.

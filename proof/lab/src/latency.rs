@@ -3,14 +3,14 @@
 //! All kinds take turns in small blocks, so that whatever the machine does meanwhile strikes all
 //! of them, and their ratio means something on any machine.
 //!
-//! Most of a round trip is the waking of the other side's processor. The scheduler may put both sides of
-//! an echo on one processor, where nobody has to be woken; a cluster of five processes and a client
-//! cannot be put so. So the echoes are measured both ways: left to the scheduler, and with one
-//! processor for each side, which is what a call is compared with.
+//! Most of a round trip is the waking of the other side's processor. The scheduler may put both
+//! sides of an echo on one processor, where nobody has to be woken; a cluster of five processes and
+//! a client cannot be put so. So the echoes are measured both ways: left to the scheduler, and with
+//! one processor for each side, which is what a call is compared with.
 //!
-//! A reply that all nodes have to be heard for first has another floor: from a bare client by TCP to a process that sends
-//! a datagram to as many others, waits for the answers of all, and answers. All of them are processes that sleep while
-//! they wait, placed by the scheduler, as the nodes are.
+//! A reply that all nodes have to be heard for first has another floor: from a bare client by TCP
+//! to a process that sends a datagram to as many others, waits for the answers of all, and answers.
+//! All of them are processes that sleep while they wait, placed by the scheduler, as the nodes are.
 
 use std::path::PathBuf;
 use std::process;
@@ -56,18 +56,20 @@ pub struct Options {
     /// Further calls of each kind, each after a pause of 200 ms: sparse traffic.
     #[arg(long, default_value_t = 0)]
     sparse: usize,
-    /// The calls of sparse traffic also while the host's idle processors are kept awake within so many
-    /// microseconds, 0: they do not sleep (as `[realtime] wake_within_us`).
+    /// The calls of sparse traffic also while the host's idle processors are kept awake within so
+    /// many microseconds, 0: they do not sleep (as `[realtime] wake_within_us`).
     #[arg(long, value_name = "US", requires = "sparse", conflicts_with = "awake")]
     wake_within: Option<u32>,
-    /// The host's processors are kept awake all the time: every node has `[realtime] wake_within_us = 0`.
+    /// The host's processors are kept awake all the time: every node has `[realtime] wake_within_us
+    /// = 0`.
     #[arg(long)]
     awake: bool,
     /// Measures a second cluster in turns, whose clients talk TLS (`tls`), and whose datagrams are
     /// sealed too (`all`).
     #[arg(long, value_enum, default_value_t = Protect::None)]
     protect: Protect,
-    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
+    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there
+    /// and removed.
     #[arg(long, value_name = "FOLDER")]
     storage: Option<PathBuf>,
     #[command(flatten)]

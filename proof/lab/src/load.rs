@@ -1,7 +1,7 @@
 //! How many calls a second a group answers when many clients call at once.
 //!
-//! All clients are tasks of one thread of this process, as a server that calls on behalf of many users would be. Each keeps `depth`
-//! calls under way and asks anew as soon as one is answered.
+//! All clients are tasks of one thread of this process, as a server that calls on behalf of many
+//! users would be. Each keeps `depth` calls under way and asks anew as soon as one is answered.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -65,7 +65,8 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
-    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
+    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there
+    /// and removed.
     #[arg(long, value_name = "FOLDER")]
     storage: Option<PathBuf>,
     #[command(flatten)]
@@ -164,7 +165,8 @@ fn measure(
     Ok(times.summary().ok_or("no call was answered")?)
 }
 
-/// Calls until the time is over. One that fails ends the experiment: nothing here gives a reason to.
+/// Calls until the time is over. One that fails ends the experiment: nothing here gives a reason
+/// to.
 async fn call(client: AsyncClient, meter: Rc<Meter>) -> Outcome<()> {
     loop {
         let start = Instant::now();

@@ -1,8 +1,8 @@
-//! Requests that kill the programs of a group's replicas, and the end of all programs or all nodes at once, while clients
-//! record what they see.
+//! Requests that kill the programs of a group's replicas, and the end of all programs or all nodes
+//! at once, while clients record what they see.
 //!
-//! A group of three replicas is served by programs. Its clients are those of the black box, and so are its objects
-//! and its verdict. See docs/protocol/poison.md.
+//! A group of three replicas is served by programs. Its clients are those of the black box, and so
+//! are its objects and its verdict. See docs/protocol/poison.md.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,10 +26,12 @@ use stage::Stage;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The styles of the group, one after the other, each with a cluster of its own; all that have a state if none is named.
+    /// The styles of the group, one after the other, each with a cluster of its own; all that have
+    /// a state if none is named.
     #[arg(long, value_delimiter = ',', value_parser = named::<Style>)]
     style: Vec<Style>,
-    /// Where the group is kept: memory or disk; both if nothing is named, where the style permits it.
+    /// Where the group is kept: memory or disk; both if nothing is named, where the style permits
+    /// it.
     #[arg(long, value_delimiter = ',', value_parser = named::<Durability>)]
     durability: Vec<Durability>,
     /// Calls of all clients together.
@@ -47,13 +49,16 @@ pub struct Options {
     /// Instead of poisonous calls, all programs are killed at once so often while calls flow.
     #[arg(long, value_name = "N")]
     all_programs: Option<usize>,
-    /// Instead of poisonous calls, all nodes are killed at once so often while calls flow (groups on disk alone).
+    /// Instead of poisonous calls, all nodes are killed at once so often while calls flow (groups
+    /// on disk alone).
     #[arg(long, value_name = "N")]
     all_nodes: Option<usize>,
-    /// Instead of poisonous calls, the state is saved while calls flow, and the group ends and goes on with it, here and in a new cluster.
+    /// Instead of poisonous calls, the state is saved while calls flow, and the group ends and goes
+    /// on with it, here and in a new cluster.
     #[arg(long)]
     backup: bool,
-    /// At the 99th percentile other clients wait no longer than this for their next answer around a poisonous call.
+    /// At the 99th percentile other clients wait no longer than this for their next answer around a
+    /// poisonous call.
     #[arg(long, default_value_t = 50)]
     gap_ms: u64,
     /// Clients that call all the time.
@@ -62,7 +67,8 @@ pub struct Options {
     /// A client pauses no longer than this between calls, in microseconds.
     #[arg(long, default_value_t = 500)]
     pause: u64,
-    /// Decides calls, pauses and what is killed; drawn and told if it is not given. What the processes make of it differs.
+    /// Decides calls, pauses and what is killed; drawn and told if it is not given. What the
+    /// processes make of it differs.
     #[arg(long)]
     seed: Option<u64>,
     /// Where histories and logs are left if something is wrong: a folder for each style there.

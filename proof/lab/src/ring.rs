@@ -1,8 +1,9 @@
-//! The ring itself, without clients or services: `steadfast bench ring` over a matrix of sizes, senders,
-//! levels and paces, with a token that parks and with one that always circulates as in the paper.
+//! The ring itself, without clients or services: `steadfast bench ring` over a matrix of sizes,
+//! senders, levels and paces, with a token that parks and with one that always circulates as in the
+//! paper.
 //!
-//! One cluster runs at a time: an idle classic ring alone keeps a processor busy. The floor, a UDP round trip
-//! between two processors, is measured before, between and after.
+//! One cluster runs at a time: an idle classic ring alone keeps a processor busy. The floor, a UDP
+//! round trip between two processors, is measured before, between and after.
 
 use std::time::Duration;
 

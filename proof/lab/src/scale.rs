@@ -1,6 +1,8 @@
-//! What the loss of one host costs the manager: its own time, and the bytes that are told, by the number of hosts and groups.
+//! What the loss of one host costs the manager: its own time, and the bytes that are told, by the
+//! number of hosts and groups.
 //!
-//! The pure machine alone, with the whole cluster as its picture: a real one has at most [`wire::limits::MAX_NODES`] nodes.
+//! The pure machine alone, with the whole cluster as its picture: a real one has at most
+//! [`wire::limits::MAX_NODES`] nodes.
 
 use std::time::{Duration, Instant};
 

@@ -19,12 +19,13 @@ const GROUP: &str = "thread";
 const NODES: u32 = 4;
 const REPLICAS: u32 = 3;
 
-/// The longest gap of a client, in milliseconds: the detection bound of default settings, several times, because a test machine may
-/// be busy. It tells "calls go on" from "they do not"; how quickly is measured by benchmarks.
+/// The longest gap of a client, in milliseconds: the detection bound of default settings, several
+/// times, because a test machine may be busy. It tells "calls go on" from "they do not"; how
+/// quickly is measured by benchmarks.
 const LONGEST_GAP: f64 = 1_000.0;
 
-/// Rings that may be installed because of a host that is heard or hears in one direction only: whoever
-/// is lost again and again is held off, so they do not grow with the time that it lasts.
+/// Rings that may be installed because of a host that is heard or hears in one direction only:
+/// whoever is lost again and again is held off, so they do not grow with the time that it lasts.
 const ONE_WAY_RINGS: usize = 10;
 
 /// Replicas that are behind catch up within this.

@@ -1,5 +1,6 @@
-//! One node of a loaded ring gets too little processor time: what the others can still send, how soon it is
-//! excluded, what everybody is told, and how it comes back. docs/protocol/ring.md, "Slow receivers".
+//! One node of a loaded ring gets too little processor time: what the others can still send, how
+//! soon it is excluded, what everybody is told, and how it comes back. docs/protocol/ring.md, "Slow
+//! receivers".
 //!
 //! First, as a control, the node is a little slow, and has to stay.
 
@@ -48,10 +49,12 @@ pub struct Options {
     /// How it is made slow. By default a quota, or stops where this process may set none.
     #[arg(long, value_enum)]
     by: Option<By>,
-    /// Percent of the time for which the slow node may run. By default 25 with stops, and 10 with a quota.
+    /// Percent of the time for which the slow node may run. By default 25 with stops, and 10 with a
+    /// quota.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
     run: Option<u32>,
-    /// The same for the control, in which it is a little slow and has to stay. By default 75 and 60.
+    /// The same for the control, in which it is a little slow and has to stay. By default 75 and
+    /// 60.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
     control_run: Option<u32>,
     /// Seconds of the control; 0 leaves it out.
@@ -95,7 +98,7 @@ struct Stage<'a> {
 impl Experiment for Options {
     const NAME: &'static str = "slow";
     const ABOUT: &'static str = "A node with too little processor time: what the others can send, its exclusion with the reason, its return";
-    const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 --token-timeout-ms 2000 --control 0 --seconds 0.3 --patience 100";
+    const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 --token-timeout-ms 1000 --control 0 --seconds 0.3 --patience 100";
 
     fn run(&self, run: &Run) -> Outcome<()> {
         if self.nodes < 3 {
@@ -253,8 +256,8 @@ impl<'a> Stage<'a> {
         Ok(self.load.rate(from, wall()))
     }
 
-    /// Waits until all but the victim, and it too if so many are wanted, are in a ring of so many. Tells when the last
-    /// of them was, of those that came to it after `since`.
+    /// Waits until all but the victim, and it too if so many are wanted, are in a ring of so many.
+    /// Tells when the last of them was, of those that came to it after `since`.
     fn wait_for_ring(&mut self, wanted: usize, since: u64) -> Outcome<u64> {
         let patience = Duration::from_secs_f64(self.options.patience);
         let began = Instant::now();

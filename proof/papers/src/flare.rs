@@ -1,5 +1,5 @@
-//! The experiments of `flare.txt`, sections 4.2 and 4.3: processors with backups fail, and clients go where there is room, or where a list
-//! written beforehand sends them.
+//! The experiments of `flare.txt`, sections 4.2 and 4.3: processors with backups fail, and clients
+//! go where there is room, or where a list written beforehand sends them.
 //!
 //! Each of the paper's processors is a node process with a quota of processor time of its own.
 
@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use steadfast::{ManagerKnobs, NodeId};
 
 use harness::cluster::{Cluster, Plan, wall};
+use harness::echo::Counted;
 use harness::quota::ControlGroup;
 use harness::{Experiment, Outcome, Run, name};
 
@@ -73,7 +74,8 @@ enum Which {
 pub enum Strategy {
     /// The order in which replicas were deployed.
     Static,
-    /// By what hosts have to do, told before anything fails; ranked by the paper's Algorithm 1, which looks at one lost host at a time.
+    /// By what hosts have to do, told before anything fails; ranked by the paper's Algorithm 1,
+    /// which looks at one lost host at a time.
     Paper,
     /// The same, ranked so that the loss of two hosts overloads no third.
     Proactive,
@@ -115,7 +117,7 @@ impl Experiment for Options {
 
     fn host(node: &Node, group: &str) -> Outcome<bool> {
         let Some(options) = server::hosted(group) else { return Ok(false) };
-        node.host(group, options, Taker::default)?;
+        node.host(group, options, Counted::<Taker>::default)?;
         Ok(true)
     }
 }
@@ -184,7 +186,8 @@ fn play(options: &Options, scene: &'static Scene, strategy: Strategy) -> Outcome
     Ok(Course { strategy, seen, used, failed: since(failed), told })
 }
 
-/// Quick enough that a busy host shows within a second, and slow enough for calls that come once a second.
+/// Quick enough that a busy host shows within a second, and slow enough for calls that come once a
+/// second.
 fn knobs(strategy: Strategy) -> ManagerKnobs {
     let ms = wire::Duration::from_millis;
     ManagerKnobs {

@@ -1,8 +1,10 @@
-//! What a client's targets cost while nothing fails (`flare.txt`, section 4.5, figures 6b and 6c): a call, and the memory of a client's process.
+//! What a client's targets cost while nothing fails (`flare.txt`, section 4.5, figures 6b and 6c):
+//! a call, and the memory of a client's process.
 //!
-//! There are three kinds of clients: one with everything (proactive, three targets), the same client with one fixed target, and a bare one: a
-//! socket and frames, with neither deadline nor second target. Two at a time call in turns, so that whatever the machine does meanwhile
-//! strikes both.
+//! There are three kinds of clients: one with everything (proactive, three targets), the same
+//! client with one fixed target, and a bare one: a socket and frames, with neither deadline nor
+//! second target. Two at a time call in turns, so that whatever the machine does meanwhile strikes
+//! both.
 
 use std::net::SocketAddr;
 
@@ -29,7 +31,8 @@ const ALONE: &str = "stateless-alone";
 
 const NODES: u32 = 3;
 
-/// What is set beside what: the targets alone; all that the client is; and two of one kind, whose difference is what can be told apart here.
+/// What is set beside what: the targets alone; all that the client is; and two of one kind, whose
+/// difference is what can be told apart here.
 const PAIRS: [(Kind, Kind, &str); 3] = [
     (Kind::Proactive, Kind::Static, "targets that are kept up to date"),
     (Kind::Proactive, Kind::Bare, "all that the client is"),
@@ -57,7 +60,8 @@ pub enum Kind {
     Bare,
     /// A client that has one target, and learns of no other.
     Static,
-    /// A client by default: three targets, of which two are connected, and servers that tell of newer ones.
+    /// A client by default: three targets, of which two are connected, and servers that tell of
+    /// newer ones.
     Proactive,
 }
 

@@ -1,5 +1,6 @@
-//! The experiments of `jgroup-arm.txt`, figures 2, 9 and 10: clients that call any of four servers, of which one after the other crashes and
-//! returns where no client knew it; what that costs depends on how clients learn of it.
+//! The experiments of `jgroup-arm.txt`, figures 2, 9 and 10: clients that call any of four servers,
+//! of which one after the other crashes and returns where no client knew it; what that costs
+//! depends on how clients learn of it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -48,25 +49,30 @@ share this machine's processors with the clients, and it is said.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Clients, each with a connection to every server that it knows and one call under way; several: one run each.
+    /// Clients, each with a connection to every server that it knows and one call under way;
+    /// several: one run each.
     #[arg(long, value_delimiter = ',', default_values_t = [7, 14, 28, 42, 56, 70])]
     clients: Vec<usize>,
     /// Only this way to learn of returned servers; several: one after the other. All by default.
     #[arg(long, value_enum, value_name = "WAY")]
     way: Vec<Way>,
-    /// Milliseconds between two periodic refreshes; the paper's were 15,000. What the paper says of them is scaled by as much.
+    /// Milliseconds between two periodic refreshes; the paper's were 15,000. What the paper says of
+    /// them is scaled by as much.
     #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u64).range(1..))]
     period_ms: u64,
-    /// Milliseconds for which throughput and response times are measured before the first crash and after each return.
+    /// Milliseconds for which throughput and response times are measured before the first crash and
+    /// after each return.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     phase_ms: u64,
-    /// Percent of one of this machine's processors that each server has; 0: servers and clients share all.
+    /// Percent of one of this machine's processors that each server has; 0: servers and clients
+    /// share all.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=100))]
     processor: u32,
     /// The span of the quota, in milliseconds: in each a server may use its part.
     #[arg(long, default_value_t = 10)]
     slice_ms: u64,
-    /// A folder for jgroup.json and the charts; and for what the nodes told, if something goes wrong.
+    /// A folder for jgroup.json and the charts; and for what the nodes told, if something goes
+    /// wrong.
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -182,7 +188,8 @@ impl Experiment for Options {
     }
 }
 
-/// One run: new clients, which know all servers; then one server after the other crashes and returns.
+/// One run: new clients, which know all servers; then one server after the other crashes and
+/// returns.
 fn play(options: &Options, cluster: &mut Cluster, way: Way, clients: usize) -> Outcome<Course> {
     let began = wall();
     let crowd = Crowd::start(&cluster.clients(), way, clients, options.period(), began)?;
@@ -206,7 +213,8 @@ fn play(options: &Options, cluster: &mut Cluster, way: Way, clients: usize) -> O
     Ok(Course { way, clients, phases, faults, seen: crowd.finish()? })
 }
 
-/// A server is killed, and started again once the others have a view without it, at an address that nobody knew.
+/// A server is killed, and started again once the others have a view without it, at an address that
+/// nobody knew.
 fn crash_and_return(cluster: &mut Cluster, victim: NodeId, began: u64) -> Outcome<Fault> {
     let since = |time: u64| time.saturating_sub(began) / 1_000;
     let address = cluster.client(victim).ok_or("this node takes no clients")?;

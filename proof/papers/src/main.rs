@@ -1,4 +1,5 @@
-//! Repeats the experiments of the papers with real processes on this machine, beside the papers' own figures.
+//! Repeats the experiments of the papers with real processes on this machine, beside the papers'
+//! own figures.
 
 mod flare;
 mod interceptor;

@@ -1,4 +1,5 @@
-//! How long a deployed group has fewer replicas than are wanted, when hosts and programs are killed at random and nobody helps (`jgroup-arm.txt`, sections 2 and 6).
+//! How long a deployed group has fewer replicas than are wanted, when hosts and programs are killed
+//! at random and nobody helps (`jgroup-arm.txt`, sections 2 and 6).
 
 mod ledger;
 

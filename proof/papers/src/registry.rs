@@ -1,4 +1,5 @@
-//! How long a dead member stays in the registry, and what keeping it true costs, by each technique (`jgroup-arm.txt`, section 4).
+//! How long a dead member stays in the registry, and what keeping it true costs, by each technique
+//! (`jgroup-arm.txt`, section 4).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -83,7 +84,8 @@ impl Experiment for Options {
     }
 }
 
-/// A cluster under one technique: how long each killed member stayed, and the datagrams a second of all nodes while nothing happened.
+/// A cluster under one technique: how long each killed member stayed, and the datagrams a second of
+/// all nodes while nothing happened.
 fn measure(
     options: &Options,
     technique: Option<Technique>,

@@ -1,5 +1,5 @@
-//! FLARe 4.4, figure 6a: a client calls, the server is killed in the middle, and what that call takes longer depends on the
-//! client's strategy.
+//! FLARe 4.4, figure 6a: a client calls, the server is killed in the middle, and what that call
+//! takes longer depends on the client's strategy.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,8 @@ const KILLED_IN: usize = 5_001;
 /// Far longer than any fail-over.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// What the paper's clients saw, in milliseconds: "10.2 milliseconds" for static and proactive (4.2); for reactive it has a plot alone, above them.
+/// What the paper's clients saw, in milliseconds: "10.2 milliseconds" for static and proactive
+/// (4.2); for reactive it has a plot alone, above them.
 const PAPER_MS: f64 = 10.2;
 
 /// The groups that are called: stateless, and semi-active.

@@ -1,4 +1,5 @@
-//! The latency study, as small as it can be, over real nodes. Of times nothing is demanded but what cannot be otherwise.
+//! The latency study, as small as it can be, over real nodes. Of times nothing is demanded but what
+//! cannot be otherwise.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -26,7 +27,8 @@ fn every_point_is_measured_and_set_beside_the_equations() {
     let told = String::from_utf8(output.stdout).expect("JSON");
     let points: Vec<Value> =
         told.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    // Two server times, one think time and eight random ones: at four places, then where the token parks.
+    // Two server times, one think time and eight random ones: at four places, then where the token
+    // parks.
     assert_eq!(points.len(), (2 * 4 + 2 + 8) + (2 * 2 + 2 + 8));
     for told in &points {
         let point = &told["point"];
@@ -34,7 +36,8 @@ fn every_point_is_measured_and_set_beside_the_equations() {
         if point["service"]["kind"] == "fixed" {
             // Half of a microsecond may be lost where times become whole numbers.
             let service = figure(&point["service"]["mean_us"]);
-            // Where all replicas speak, one that is ahead has the call ordered before the replica that is measured asks.
+            // Where all replicas speak, one that is ahead has the call ordered before the replica
+            // that is measured asks.
             let alone = point["speakers"] != "active";
             let latency = figure(&told["latency_us"]["median"]);
             assert!(!alone || latency >= service - 0.5, "{told}");

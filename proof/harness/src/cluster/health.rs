@@ -20,8 +20,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const ANSWER: Duration = Duration::from_secs(5);
 
 impl Cluster {
-    /// Waits until all nodes, in the lives that they have now, say that they are in one ring with the quorum, and that every group
-    /// has all its replicas with the state.
+    /// Waits until all nodes, in the lives that they have now, say that they are in one ring with
+    /// the quorum, and that every group has all its replicas with the state.
     pub fn wait_until_well(&mut self) -> Outcome<()> {
         let deadline = Instant::now() + PATIENCE;
         while let Some(missing) = self.missing() {
@@ -112,7 +112,8 @@ impl Cluster {
         self.folder.path().join(format!("node-{}.jsonl", id.0))
     }
 
-    /// Leaves what the nodes told in a folder, one file for each, one JSON object a line, and what their programs said.
+    /// Leaves what the nodes told in a folder, one file for each, one JSON object a line, and what
+    /// their programs said.
     pub fn copy_logs(&self, folder: &Path) -> Outcome<()> {
         let nodes = (1..=self.plan.nodes).map(NodeId);
         for path in nodes.flat_map(|id| [self.log_path(id), self.program_log(id)]) {

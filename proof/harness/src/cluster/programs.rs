@@ -18,8 +18,8 @@ use crate::child::Role;
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Cluster {
-    /// Every node that is to have replicas runs their programs, as `steadfast run` has it do. All at once: a group on disk may need
-    /// the disks of several before one serves.
+    /// Every node that is to have replicas runs their programs, as `steadfast run` has it do. All
+    /// at once: a group on disk may need the disks of several before one serves.
     pub fn run_programs(&mut self) -> Outcome<()> {
         let options = self.plan.programs.ok_or("the nodes serve these groups themselves")?;
         let nodes = (1..=self.plan.replicas).map(NodeId);
@@ -68,7 +68,8 @@ impl Cluster {
         Ok(victims.len())
     }
 
-    /// Stops the programs of a group at all nodes; returns when no node knows a replica of it any more.
+    /// Stops the programs of a group at all nodes; returns when no node knows a replica of it any
+    /// more.
     pub fn stop_programs(&self, group: &str) -> Outcome<()> {
         for id in (1..=self.plan.replicas).map(NodeId) {
             Admin::connect(self.admin(id))?.stop_program(group)?;

@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often they are looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The state that the replicas on the first `replicas` nodes have. Where the primary's service alone runs (`alone`), each
-/// becomes primary for that.
+/// The state that the replicas on the first `replicas` nodes have. Where the primary's service
+/// alone runs (`alone`), each becomes primary for that.
 pub fn common_state(
     cluster: &Cluster,
     group: &str,

@@ -196,8 +196,8 @@ impl Clients {
         self.shared.longest.load(Ordering::Relaxed).max(since) as f64 / 1e6
     }
 
-    /// All go on to other keys; what they saw of the round's is told, and what `client`, a new one, finds in the
-    /// objects at its end.
+    /// All go on to other keys; what they saw of the round's is told, and what `client`, a new one,
+    /// finds in the objects at its end.
     pub fn close_round(&mut self, client: Client) -> Outcome<Book> {
         let base = self.shared.base.fetch_add(KEYS, Ordering::SeqCst);
         let mut all = Book::default();
@@ -329,7 +329,8 @@ impl Caller {
         }
     }
 
-    /// A call that appends an entry and whose handler dies then: noted as an append that must leave no trace.
+    /// A call that appends an entry and whose handler dies then: noted as an append that must leave
+    /// no trace.
     fn poison(&mut self, key: u64, entry: u64, death: Death, deadline: Duration) {
         let asked = self.shared.now();
         let handle = self.book.logs.invoke(self.lane, asked, LogCall::Append(key, entry));

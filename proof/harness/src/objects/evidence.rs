@@ -29,7 +29,7 @@ pub struct Tally {
 }
 
 /// What is wrong with a round, if anything.
-pub fn judge(book: &Book, tally: &mut Tally) -> Option<String> {
+pub(super) fn judge(book: &Book, tally: &mut Tally) -> Option<String> {
     if let Some(nonsense) = &book.nonsense {
         return Some(format!("{nonsense}\n"));
     }
@@ -99,7 +99,7 @@ impl<T: std::fmt::Display> From<T> for Finding {
 }
 
 /// Leaves the histories of a round, the faults so far and what the nodes told in a folder.
-pub fn leave(
+pub(super) fn leave(
     folder: &Path,
     finding: &Finding,
     faults: &[String],

@@ -24,7 +24,8 @@ pub enum Kind {
     Pincer,
     /// Each node in turn leaves as it should, and starts again.
     Rolling,
-    /// All processes are killed at once, and start again together. Only groups on disk are to bear it.
+    /// All processes are killed at once, and start again together. Only groups on disk are to bear
+    /// it.
     Everybody,
     /// All cables of a host are cut.
     Cut,
@@ -74,8 +75,8 @@ pub struct Fault {
 }
 
 impl Reach {
-    /// Draws a fault. A minority of the nodes may lose their lives at once, and of the replicas so many that half
-    /// of them are left (docs/protocol/group.md, "What is beyond the promise").
+    /// Draws a fault. A minority of the nodes may lose their lives at once, and of the replicas so
+    /// many that half of them are left (docs/protocol/group.md, "What is beyond the promise").
     pub fn draw(self, kinds: &[Kind], random: &mut Random) -> Fault {
         let total: u64 = kinds.iter().map(|kind| kind.weight()).sum();
         let mut drawn = random.below(total);

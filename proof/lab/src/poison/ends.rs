@@ -44,8 +44,8 @@ pub fn programs(stage: &mut Stage<'_>, all: &[NodeId]) -> Outcome<()> {
 
 /// All nodes end, and their programs with them. They start again, and run the programs.
 pub fn nodes(stage: &mut Stage<'_>, all: &[NodeId]) -> Outcome<()> {
-    stage.note("all nodes are killed");
-    let cluster = &mut stage.cluster;
+    stage.trial.note("all nodes are killed");
+    let cluster = &mut stage.trial.cluster;
     cluster.kill_at_once(all)?;
     all.iter().try_for_each(|id| cluster.start_node(*id))?;
     cluster.wait_for_ring_without(None)?;

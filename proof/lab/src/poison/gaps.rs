@@ -10,7 +10,8 @@ use harness::objects::clients::Book;
 
 /// Answers and poisonous calls of a run so far.
 pub struct Gaps {
-    /// Those with a lower number call all the time; others look at the objects at the end of a round.
+    /// Those with a lower number call all the time; others look at the objects at the end of a
+    /// round.
     clients: u32,
     /// When each client was answered, in order.
     answers: BTreeMap<u32, Vec<Time>>,

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use steadfast::admin::Client as Admin;
 use steadfast::{NodeId, Style};
 
-use super::stage::{GROUP, NODES, PATIENCE, Stage};
+use super::stage::{GROUP, NODES, Stage};
 use harness::Outcome;
-use harness::objects::Death;
 use harness::objects::clients::Habit;
 use harness::objects::evidence::Finding;
+use harness::objects::{Death, PATIENCE};
 
 /// After so many calls histories are judged, and others begun.
 const ROUND: u64 = 5_000;
@@ -36,7 +36,7 @@ pub fn play(stage: &mut Stage<'_>, longest: Option<Duration>) -> Result<(), Find
     let (mut judged, mut kill) = (0, Instant::now());
     let mut last = (0, Instant::now());
     loop {
-        let clients = stage.clients()?;
+        let clients = stage.trial.clients()?;
         let (asked, good) = (clients.asked(), clients.good());
         if asked == calls {
             break;
@@ -87,13 +87,14 @@ fn draw(stage: &mut Stage<'_>) -> BTreeMap<u64, Death> {
     drawn
 }
 
-/// Every node lists the last of these calls, and no other; of a cold passive group the primary's does, which is the last here.
+/// Every node lists the last of these calls, and no other; of a cold passive group the primary's
+/// does, which is the last here.
 fn check_list(stage: &Stage<'_>) -> Outcome<()> {
     let wanted = stage.options.poisonous.min(LISTED);
     let deadly: String = DEADLY.iter().map(|byte| format!("{byte:02x}")).collect();
     let first = if stage.group.style == Style::ColdPassive { NODES } else { 1 };
     for id in (first..=NODES).map(NodeId) {
-        let calls = Admin::connect(stage.cluster.admin(id))?.poisoned(GROUP)?.calls;
+        let calls = Admin::connect(stage.trial.cluster.admin(id))?.poisoned(GROUP)?.calls;
         if calls.len() as u64 != wanted {
             let listed = calls.len();
             return Err(format!("{id} lists {listed} poisonous calls, not {wanted}").into());

@@ -25,7 +25,8 @@ pub struct Buffers {
     pub messages: Fill,
     pub bytes: Fill,
     pub datagrams: Fill,
-    /// Bytes that waited in one socket of the ring, the kernel's bookkeeping included: at most, and the limit.
+    /// Bytes that waited in one socket of the ring, the kernel's bookkeeping included: at most, and
+    /// the limit.
     pub socket: [u64; 2],
     /// Datagrams that found no room there.
     pub dropped: u64,

@@ -71,8 +71,8 @@ impl Load {
         Load { shared, thread: Some(thread::spawn(send)) }
     }
 
-    /// Messages a second between two times, as far as they are known: over less than that where a benchmark
-    /// began or ended within.
+    /// Messages a second between two times, as far as they are known: over less than that where a
+    /// benchmark began or ended within.
     pub fn rate(&self, from: u64, to: u64) -> Option<f64> {
         let course = self.shared.course.lock().unwrap_or_else(PoisonError::into_inner);
         let within: Vec<_> = course.iter().filter(|(at, _)| (from..=to).contains(at)).collect();

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 
 use steadfast::NodeId;
 
-/// For each node the most bytes that waited in one of its sockets, and the datagrams that they had no room for.
+/// For each node the most bytes that waited in one of its sockets, and the datagrams that they had
+/// no room for.
 #[derive(Default)]
 pub struct Waiting(BTreeMap<NodeId, (u64, u64)>);
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use steadfast::NodeId;
 
@@ -12,7 +13,8 @@ use super::scene::Scene;
 use harness::chart::{Chart, Series};
 use harness::{Findings, Outcome, Run, name};
 
-/// After a fault, and after a client has begun, so much is left out of what is called steady: monitors measure over a second.
+/// After a fault, and after a client has begun, so much is left out of what is called steady:
+/// monitors measure over a second.
 const SETTLES: f64 = 4.0;
 
 /// One run.
@@ -37,9 +39,10 @@ pub struct Found {
 }
 
 /// Percentiles of some calls, in milliseconds.
+#[derive(Clone, Copy, Serialize)]
 struct Part {
-    p50: f64,
-    p95: f64,
+    p50_ms: f64,
+    p95_ms: f64,
 }
 
 impl Course {
@@ -51,18 +54,19 @@ impl Course {
         took.sort_by(f64::total_cmp);
         let last = took.len().checked_sub(1)?;
         let at = |share: f64| took[(last as f64 * share) as usize];
-        Some(Part { p50: at(0.5), p95: at(0.95) })
+        Some(Part { p50_ms: at(0.5), p95_ms: at(0.95) })
     }
 
     /// The longest call around the fault, beyond what is usual before: detection and fail-over.
     fn delay(&self, client: &str) -> Option<f64> {
-        let usual = self.part(client, self.failed / 2.0, self.failed - 1.0)?.p50;
+        let usual = self.part(client, self.failed / 2.0, self.failed - 1.0)?.p50_ms;
         let (_, seen) = self.seen.iter().find(|(name, _)| *name == client)?;
         let near = seen.made.iter().filter(|it| (it.at - self.failed).abs() < 1.5);
         near.map(|made| made.took).max_by(f64::total_cmp).map(|most| most - usual)
     }
 
-    /// When a host was seen to have too much to do after the fault, and when a primary was moved for it.
+    /// When a host was seen to have too much to do after the fault, and when a primary was moved
+    /// for it.
     fn relief(&self) -> Option<(f64, f64)> {
         let after = self.told.iter().filter(|(at, _)| *at > self.failed);
         let mut crossed = None;
@@ -76,14 +80,15 @@ impl Course {
         None
     }
 
-    /// After how many seconds the last second was over in which half of the calls took longer than nineteen of twenty did before the fault.
+    /// After how many seconds the last second was over in which half of the calls took longer than
+    /// nineteen of twenty did before the fault.
     fn back(&self, client: &str, (from, to): (f64, f64)) -> Option<f64> {
-        let usual = self.part(client, from, to)?.p95;
+        let usual = self.part(client, from, to)?.p95_ms;
         let (_, seen) = self.seen.iter().find(|(name, _)| *name == client)?;
         let end = seen.made.last()?.at - self.failed;
         let is_slow = |second: &f64| {
             let begin = self.failed + second;
-            self.part(client, begin, begin + 1.0).is_some_and(|part| part.p50 > usual)
+            self.part(client, begin, begin + 1.0).is_some_and(|part| part.p50_ms > usual)
         };
         let mut slow = (0..end.max(0.0) as u32).map(f64::from).filter(is_slow);
         Some(slow.next_back().map_or(0.0, |second| second + 1.0))
@@ -102,7 +107,8 @@ impl Course {
 }
 
 impl Found {
-    /// What is compared: from when the last client has settled up to the fault, and from when that has settled to the end.
+    /// What is compared: from when the last client has settled up to the fault, and from when that
+    /// has settled to the end.
     fn spans(&self, course: &Course) -> [(f64, f64); 2] {
         let last = self.scene.servers.iter().map(|it| it.from).fold(0.0, f64::max);
         [(last * self.seconds + SETTLES, course.failed), (course.failed + SETTLES, self.seconds)]
@@ -122,17 +128,42 @@ impl Found {
         struck.map(|it| it.client)
     }
 
-    /// How many times lower a client's response time is after the fault where targets are told by load.
+    /// How many times lower a client's response time is after the fault where targets are told by
+    /// load.
     fn ratio(&self, client: &str) -> Option<f64> {
         let of = |strategy| {
             let course = self.courses.iter().find(|it| it.strategy == strategy)?;
             let [_, (from, to)] = self.spans(course);
-            Some(course.part(client, from, to)?.p50)
+            Some(course.part(client, from, to)?.p50_ms)
         };
         Some(of(Strategy::Static)? / of(Strategy::Proactive)?)
     }
 
-    /// Writes flare.json, and for each run what clients saw and what processors did, as the paper draws it.
+    /// A run for programs.
+    fn course(&self, course: &Course) -> Value {
+        let [before, after] = self.spans(course);
+        let clients = course.seen.iter().map(|(client, seen)| {
+            let part = |(from, to)| course.part(client, from, to);
+            let (old, new) = (part(before), part(after));
+            let change = old.zip(new).map(|(old, new)| 100.0 * (new.p50_ms / old.p50_ms - 1.0));
+            json!({
+                "client": client, "before": old, "after": new, "change_pct": change,
+                "paper": self.paper(course, client), "calls": seen.made.len(),
+                "delay_ms": course.delay(client), "back_s": course.back(client, before), "failed": seen.failed,
+            })
+        });
+        let processors = self.scene.processors.iter().enumerate().map(|(place, name)| {
+            let used = |(from, to)| course.used(NodeId(place as u32 + 1), from, to);
+            json!({ "processor": name, "before_pct": used(before), "after_pct": used(after) })
+        });
+        json!({
+            "strategy": name(course.strategy), "failed_s": course.failed, "relief_s": course.relief(), "told": course.told,
+            "clients": clients.collect::<Vec<_>>(), "processors": processors.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Writes flare.json, and for each run what clients saw and what processors did, as the paper
+    /// draws it.
     pub fn write(&self, out: &Path) -> Outcome<()> {
         fs::create_dir_all(out)?;
         fs::write(out.join("flare.json"), serde_json::to_string_pretty(&self.json())? + "\n")?;
@@ -168,40 +199,24 @@ impl Found {
 }
 
 impl Findings for Found {
-    fn print(&self, _: &Run) {
+    fn print(&self, run: &Run) {
         println!(
             "{}; {} s, each processor {} % of one of this machine's; milliseconds:",
             self.scene.source, self.seconds, self.processor
         );
         for course in &self.courses {
-            let [before, after] = self.spans(course);
+            let [before, _] = self.spans(course);
             println!("\n{}", name(course.strategy));
-            println!(
-                "{:>8} {:>20} {:>20} {:>9}   the paper",
-                "", "before p50 / p95", "after p50 / p95", "change"
+            let told = self.course(course);
+            let table = run.table(
+                "=client:8, before p50=before/p50_ms:12.1, p95=before/p95_ms:8.1, \
+                 after p50=after/p50_ms:12.1, p95=after/p95_ms:8.1, change %=change_pct:10.0, \
+                 the paper=paper:<0",
             );
-            for (client, _) in &course.seen {
-                let parts = [before, after].map(|(from, to)| course.part(client, from, to));
-                let cell = |part: &Option<Part>| {
-                    part.as_ref().map_or("-".into(), |it| format!("{:.1} / {:.1}", it.p50, it.p95))
-                };
-                let change = parts[0].as_ref().zip(parts[1].as_ref());
-                let change =
-                    change.map_or(0.0, |(before, after)| 100.0 * (after.p50 / before.p50 - 1.0));
-                println!(
-                    "{client:>8} {:>20} {:>20} {change:>+7.0} %   {}",
-                    cell(&parts[0]),
-                    cell(&parts[1]),
-                    self.paper(course, client)
-                );
-            }
-            for (place, name) in self.scene.processors.iter().enumerate() {
-                let node = NodeId(place as u32 + 1);
-                let used = [before, after].map(|(from, to)| course.used(node, from, to));
-                let cell =
-                    |used: Option<f64>| used.map_or("-".into(), |used| format!("{used:.0} %"));
-                println!("{name:>8} {:>20} {:>20}", cell(used[0]), cell(used[1]));
-            }
+            told["clients"].as_array().into_iter().flatten().for_each(|it| table.row(it));
+            let table =
+                run.table("=processor:8, used before %=before_pct:20.0, after=after_pct:20.0");
+            told["processors"].as_array().into_iter().flatten().for_each(|it| table.row(it));
             let delays = self
                 .struck()
                 .filter_map(|client| Some(format!("{client} {:.1}", course.delay(client)?)));
@@ -233,29 +248,9 @@ impl Findings for Found {
     }
 
     fn json(&self) -> Value {
-        let courses = self.courses.iter().map(|course| {
-            let [before, after] = self.spans(course);
-            let clients = course.seen.iter().map(|(client, seen)| {
-                let part = |(from, to)| {
-                    course.part(client, from, to).map(|it| json!({ "p50_ms": it.p50, "p95_ms": it.p95 }))
-                };
-                json!({
-                    "client": client, "before": part(before), "after": part(after), "calls": seen.made.len(),
-                    "delay_ms": course.delay(client), "back_s": course.back(client, before), "failed": seen.failed,
-                })
-            });
-            let processors = self.scene.processors.iter().enumerate().map(|(place, name)| {
-                let used = |(from, to)| course.used(NodeId(place as u32 + 1), from, to);
-                json!({ "processor": name, "before_pct": used(before), "after_pct": used(after) })
-            });
-            json!({
-                "strategy": name(course.strategy), "failed_s": course.failed, "relief_s": course.relief(), "told": course.told,
-                "clients": clients.collect::<Vec<_>>(), "processors": processors.collect::<Vec<_>>(),
-            })
-        });
         json!({
             "peer": "steadfast", "measure": "flare", "source": self.scene.source, "seconds": self.seconds,
-            "processor_pct": self.processor, "courses": courses.collect::<Vec<_>>(),
+            "processor_pct": self.processor, "courses": self.courses.iter().map(|course| self.course(course)).collect::<Vec<_>>(),
             "cl2_static_over_proactive": self.ratio("CL-2"),
         })
     }

@@ -1,4 +1,5 @@
-//! Who serves where, and what it takes: tables 1 and 2 of `flare.txt`, section 4, and figures 2 and 4 as far as the text tells them.
+//! Who serves where, and what it takes: tables 1 and 2 of `flare.txt`, section 4, and figures 2 and
+//! 4 as far as the text tells them.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ pub struct Server {
     pub rate: u32,
     /// Percent of a processor that they take.
     pub uses: u32,
-    /// The processors, counted from 1, that have a replica, the primary's first; without a manager the next is the first target.
+    /// The processors, counted from 1, that have a replica, the primary's first; without a manager
+    /// the next is the first target.
     pub on: &'static [u32],
     /// When the client begins, in parts of the experiment.
     pub from: f64,
@@ -30,9 +32,10 @@ impl Server {
         self.period() * self.uses * processor / 10_000
     }
 
-    /// How much its replicas give way to others of their processor, rate-monotonic: who is called more often runs first. A quota
-    /// of processor time binds only ordinary threads, so these are their `nice`. No two of a processor have weights less
-    /// than three times apart; those on whom the paper's figures depend, 10 and 5 calls a second, 18 times (820 and 45).
+    /// How much its replicas give way to others of their processor, rate-monotonic: who is called
+    /// more often runs first. A quota of processor time binds only ordinary threads, so these are
+    /// their `nice`. No two of a processor have weights less than three times apart; those on whom
+    /// the paper's figures depend, 10 and 5 calls a second, 18 times (820 and 45).
     pub fn nice(&self) -> i8 {
         match self.rate {
             10.. => 1,

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use harness::echo::Handler;
 use rustix::process::setpriority_process;
 use rustix::time::{ClockId, clock_gettime};
 use steadfast::{
-    Call, Context, Execution, GroupOptions, HostOptions, MethodId, Service, ServiceOutcome, Style,
+    Call, Context, Execution, GroupOptions, HostOptions, MethodId, ServiceOutcome, Style,
 };
 
 /// The one method: take this much processor time.
 pub const TAKE: MethodId = MethodId::of("take");
 
-/// How such a group is replicated, if one is called so: as in the paper, the primary alone executes.
+/// How such a group is replicated, if one is called so: as in the paper, the primary alone
+/// executes.
 pub fn hosted(group: &str) -> Option<HostOptions> {
     group.strip_prefix("flare/")?;
     let group = GroupOptions { style: Style::WarmPassive, ..GroupOptions::default() };
@@ -27,38 +29,27 @@ pub fn order(work: Duration, nice: i8) -> Bytes {
     body.into()
 }
 
-/// Takes processor time. Its state is how often.
+/// Takes processor time.
 #[derive(Default)]
 pub struct Taker {
-    calls: u64,
     /// Of the thread that it runs on.
     nice: Option<i8>,
 }
 
-impl Service for Taker {
-    fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+impl Handler for Taker {
+    fn handle(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
         let (Some(work), Some(&[nice])) = (call.body.first_chunk(), call.body.get(8..)) else {
             return ServiceOutcome::Error(Bytes::from_static(b"nine bytes are wanted"));
         };
         let nice = i8::from_le_bytes([nice]);
         if self.nice != Some(nice) {
-            // On Linux it is the thread's alone. Where it may not be changed all have the same weight.
+            // On Linux it is the thread's alone. Where it may not be changed all have the same
+            // weight.
             let _ = setpriority_process(None, nice.into());
             self.nice = Some(nice);
         }
         take(Duration::from_micros(u64::from_le_bytes(*work)));
-        self.calls += 1;
         ServiceOutcome::Ok(Bytes::new())
-    }
-
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
-        Ok(self.calls.to_le_bytes().to_vec())
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let state = state.try_into().map_err(|_| format!("{} bytes are no count", state.len()))?;
-        self.calls = u64::from_le_bytes(state);
-        Ok(())
     }
 }
 

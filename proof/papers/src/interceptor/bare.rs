@@ -1,4 +1,5 @@
-//! A client without a session: it asks one node for a group once, sends requests, and waits for their replies in `read(2)`.
+//! A client without a session: it asks one node for a group once, sends requests, and waits for
+//! their replies in `read(2)`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

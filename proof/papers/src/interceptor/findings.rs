@@ -69,7 +69,7 @@ impl Findings for Found {
             self.machine
         );
         let table = run.table(
-            "client=kind:10, than:11, its p50, ns=kind_p50_ns:13.0, than's=than_p50_ns:9.0, \
+            "client=kind:10, than:11, its p50 ns=kind_p50_ns:14.0, than's=than_p50_ns:9.0, \
              longer by=median_ns:11.0, 95 %: from=low_ns:12.0, to=high_ns:8.0, mean=mean_ns:8.0, \
              what it is of=what:<0",
         );

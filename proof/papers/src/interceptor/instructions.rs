@@ -1,14 +1,15 @@
-//! Instructions that the client's machine takes for a call: by the processor's counters where there are some (`perf`), else by a simulated
-//! processor (`valgrind`).
+//! Instructions that the client's machine takes for a call: by the processor's counters where there
+//! are some (`perf`), else by a simulated processor (`valgrind`).
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use harness::Outcome;
 use harness::child::Role;
 
 use super::{Kind, Options, Orders};
 
-/// A way to count: what is put before the program, and what is told on standard error of the instructions.
+/// A way to count: what is put before the program, and what is told on standard error of the
+/// instructions.
 struct Counter {
     name: &'static str,
     before: &'static [&'static str],
@@ -28,7 +29,8 @@ const COUNTERS: [Counter; 2] = [
     },
 ];
 
-/// `1234,,instructions:u,...`, or `<not supported>,,instructions:u,...` where there are no counters.
+/// `1234,,instructions:u,...`, or `<not supported>,,instructions:u,...` where there are no
+/// counters.
 fn by_perf(told: &str) -> Option<u64> {
     told.lines().find(|line| line.contains("instructions"))?.split(',').next()?.parse().ok()
 }
@@ -46,8 +48,8 @@ pub struct Counted {
     pub proactive: f64,
 }
 
-/// By two runs of so many calls: their difference leaves out what a process needs to begin and end. `None` where neither way is
-/// there.
+/// By two runs of so many calls: their difference leaves out what a process needs to begin and end.
+/// `None` where neither way is there.
 pub fn measure(calls: [u64; 2]) -> Outcome<Option<Counted>> {
     for counter in &COUNTERS {
         let Some(fixed) = a_call(counter, Kind::Static, calls)? else { continue };
@@ -57,17 +59,27 @@ pub fn measure(calls: [u64; 2]) -> Outcome<Option<Counted>> {
     Ok(None)
 }
 
+/// Both runs at once: instructions are the same however busy the machine is.
 fn a_call(counter: &Counter, kind: Kind, calls: [u64; 2]) -> Outcome<Option<f64>> {
-    let mut counts = [0; 2];
-    for (calls, counted) in calls.into_iter().zip(&mut counts) {
+    let mut running = Vec::new();
+    for calls in calls {
         let command = Role::own::<Options>(Orders::Step(kind, calls))?.command()?;
-        let run = Command::new(counter.before[0]).args(&counter.before[1..]).args(command).output();
+        let run = Command::new(counter.before[0])
+            .args(&counter.before[1..])
+            .args(command)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn();
         // It may not be installed.
         let Ok(run) = run else { return Ok(None) };
-        let count = (counter.read)(&String::from_utf8_lossy(&run.stderr));
-        let Some(count) = count.filter(|_| run.status.success()) else { return Ok(None) };
-        *counted = count;
+        running.push(run);
     }
+    let ended = running.into_iter().map(Child::wait_with_output).collect::<Result<Vec<_>, _>>()?;
+    let counts = ended.iter().map(|run| {
+        let count = (counter.read)(&String::from_utf8_lossy(&run.stderr));
+        count.filter(|_| run.status.success())
+    });
+    let Some(counts) = counts.collect::<Option<Vec<u64>>>() else { return Ok(None) };
     let more = counts[1].saturating_sub(counts[0]);
     Ok(Some(more as f64 / (calls[1] - calls[0]) as f64))
 }

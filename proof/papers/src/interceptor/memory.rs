@@ -12,6 +12,7 @@ use super::{ALONE, Kind, Options, Orders, SIZE};
 use harness::Outcome;
 use harness::child::{Process, Role};
 use harness::echo::ECHO;
+use harness::figures::median_and_worst;
 
 /// Calls before it is looked at: whatever grows with them has grown.
 const CALLS: usize = 2_000;
@@ -59,9 +60,8 @@ pub fn measure(processes: u64, nodes: &[SocketAddr]) -> Outcome<[Memory; 3]> {
     }
     Ok(found.map(|all| {
         let middle = |of: fn(&Memory) -> u64| {
-            let mut all: Vec<u64> = all.iter().map(of).collect();
-            all.sort_unstable();
-            all[all.len() / 2]
+            let all = all.iter().map(|memory| of(memory) as f64).collect();
+            median_and_worst(all).unwrap_or_default().0 as u64
         };
         Memory { resident: middle(|it| it.resident), private: middle(|it| it.private) }
     }))

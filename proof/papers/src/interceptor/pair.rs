@@ -1,4 +1,5 @@
-//! Calls of two kinds of clients in turns, to one server: what a call takes, and by how much it differs from the same turn's of the other kind.
+//! Calls of two kinds of clients in turns, to one server: what a call takes, and by how much it
+//! differs from the same turn's of the other kind.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use super::bare::Bare;
 use super::{ALONE, Kind, SIZE};
 use harness::Outcome;
 use harness::echo::ECHO;
+use harness::figures::median_and_worst;
 
 /// Each pair of kinds is called by so many pairs of clients.
 const ROUNDS: u64 = 20;
@@ -48,7 +50,8 @@ impl Caller {
     }
 }
 
-/// So many turns of these two, in rounds with clients anew: where one's memory and connection happen to be is of that client, not of its kind.
+/// So many turns of these two, in rounds with clients anew: where one's memory and connection
+/// happen to be is of that client, not of its kind.
 pub fn measure(
     turns: u64,
     warm: u64,
@@ -63,7 +66,8 @@ pub fn measure(
     Ok(Calls { kind, than, pairs })
 }
 
-/// Who calls first is drawn in each turn: the next finds the server and its processor as the one before has left them.
+/// Who calls first is drawn in each turn: the next finds the server and its processor as the one
+/// before has left them.
 fn round(
     (warm, turns): (u64, u64),
     nodes: &[SocketAddr],
@@ -107,9 +111,8 @@ impl Calls {
     /// What a call of each takes in the middle, in nanoseconds.
     pub fn medians(&self) -> [f64; 2] {
         let of = |took: fn(&(u64, u64)) -> u64| {
-            let mut took: Vec<u64> = self.pairs.iter().map(took).collect();
-            took.sort_unstable();
-            took.get(took.len() / 2).copied().unwrap_or(0) as f64
+            let took = self.pairs.iter().map(|pair| took(pair) as f64).collect();
+            median_and_worst(took).unwrap_or_default().0
         };
         [of(|pair| pair.0), of(|pair| pair.1)]
     }

@@ -1,4 +1,5 @@
-//! The client's machine alone, without sockets: what a call's steps take where nothing but they is measured.
+//! The client's machine alone, without sockets: what a call's steps take where nothing but they is
+//! measured.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use wire::{ClientId, GroupId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
 use super::{Kind, NODES, SIZE};
 use harness::echo::ECHO;
+use harness::figures::median_and_worst;
 
 /// What passes between two steps, in nanoseconds of the machine's time.
 const STEP: u64 = 20_000;
@@ -123,10 +125,7 @@ pub fn measure(calls: u64) -> Taken {
             }
         }
     }
-    let [fixed, proactive] = taken.map(|mut blocks| {
-        blocks.sort_by(f64::total_cmp);
-        blocks[blocks.len() / 2]
-    });
+    let [fixed, proactive] = taken.map(|blocks| median_and_worst(blocks).unwrap_or_default().0);
     Taken { fixed, proactive }
 }
 

@@ -1,4 +1,5 @@
-//! The clients: processes with some threads each, of which every one is a client that calls as fast as it is answered, and notes what it sees.
+//! The clients: processes with some threads each, of which every one is a client that calls as fast
+//! as it is answered, and notes what it sees.
 
 use std::io::{Read, Write, stdin, stdout};
 use std::net::SocketAddr;
@@ -29,7 +30,8 @@ pub const PROCESSES: usize = 7;
 /// Far longer than any fail-over.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What a process of clients says when each of them has been answered, and then, when it is told to end, in JSON: a [`Seen`] of each.
+/// What a process of clients says when each of them has been answered, and then, when it is told to
+/// end, in JSON: a [`Seen`] of each.
 const CALLING: &str = "calling";
 
 /// Gives back what it gets, with its node's number in front.

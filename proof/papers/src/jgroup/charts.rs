@@ -1,4 +1,5 @@
-//! The runs as charts: figure 2 of each way to learn, and of one number of clients the time around the first crash, as figures 9 and 10.
+//! The runs as charts: figure 2 of each way to learn, and of one number of clients the time around
+//! the first crash, as figures 9 and 10.
 
 use super::Way;
 use super::callers::Made;
@@ -32,7 +33,8 @@ pub fn all(courses: &[Course]) -> Vec<(String, Chart)> {
     charts
 }
 
-/// Response time by the servers that have returned, which are those that clients do not know without an update.
+/// Response time by the servers that have returned, which are those that clients do not know
+/// without an update.
 fn response(way: Way, runs: &[&Course]) -> Chart {
     let lines = runs.iter().enumerate().map(|(colour, course)| {
         let means = course.phases.iter().map(|span| course.steady(*span).mean_ms).enumerate();
@@ -94,7 +96,8 @@ fn servers(course: &Course, fault: &Fault) -> Chart {
     chart(course, fault, span, "calls by the server that answered", "calls/s", series)
 }
 
-/// For each bin of a span: its middle in seconds from the span's beginning, and the milliseconds of the calls that ended in it.
+/// For each bin of a span: its middle in seconds from the span's beginning, and the milliseconds of
+/// the calls that ended in it.
 fn bins(course: &Course, span: Span, wanted: impl Fn(&Made) -> bool) -> Vec<(f64, Vec<f64>)> {
     let count = (span.to - span.from) / BIN;
     let middle = |bin: u64| ((bin * BIN + BIN / 2) as f64 / 1e6, Vec::new());

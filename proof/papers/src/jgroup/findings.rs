@@ -13,7 +13,8 @@ use super::{SERVERS, Way, charts};
 use harness::figures::quantile;
 use harness::{Findings, Outcome, Run, name};
 
-/// What the paper's clients saw, in milliseconds (section 6): until a call that meets the crash goes elsewhere, and from the new view until they know it.
+/// What the paper's clients saw, in milliseconds (section 6): until a call that meets the crash
+/// goes elsewhere, and from the new view until they know it.
 const PAPER_FAIL_OVER: f64 = 631.8;
 const PAPER_VIEW: f64 = 52.0;
 const PAPER_PERIODIC: f64 = 8_160.0;
@@ -79,11 +80,6 @@ impl Delays {
         quantile(self.0.clone(), share)
     }
 
-    fn text(&self) -> String {
-        let figure = |share| self.at(share).map_or("-".into(), |ms| format!("{ms:.2}"));
-        format!("{:>9}{:>9}{:>9}", figure(0.5), figure(0.99), figure(1.0))
-    }
-
     fn json(&self) -> Value {
         let (p50, p99, max) = (self.at(0.5), self.at(0.99), self.at(1.0));
         json!({ "n": self.0.len(), "p50_ms": p50, "p99_ms": p99, "max_ms": max })
@@ -113,8 +109,8 @@ impl Course {
         }
     }
 
-    /// Fail-over latency (section 3.2): from a call's beginning, or the crash if that was later, until the call went to another server. Of each client's
-    /// first such call.
+    /// Fail-over latency (section 3.2): from a call's beginning, or the crash if that was later,
+    /// until the call went to another server. Of each client's first such call.
     fn fail_over(&self) -> Delays {
         let first = |fault: &Fault, seen: &Seen| {
             let within = fault.crashed..fault.returned;
@@ -129,7 +125,8 @@ impl Course {
         Delays(each.filter_map(|(fault, seen)| first(fault, seen)).collect())
     }
 
-    /// Client update time (section 3.2): from the view with the returned server until a client knows it. And how many times a client never did.
+    /// Client update time (section 3.2): from the view with the returned server until a client
+    /// knows it. And how many times a client never did.
     fn update(&self) -> (Delays, usize) {
         let known = |fault: &Fault, seen: &Seen| {
             let at = seen.views.iter().find(|(_, view)| *view >= fault.view)?.0;
@@ -193,7 +190,7 @@ impl Found {
 }
 
 impl Findings for Found {
-    fn print(&self, _: &Run) {
+    fn print(&self, run: &Run) {
         let processor = match self.processor {
             Some(percent) => format!("each with {percent} % of a processor"),
             None => "on this machine's processors with the clients".into(),
@@ -211,20 +208,17 @@ impl Findings for Found {
                 continue;
             }
             println!("\n{}: {}", name(way), self.paper(way));
-            println!(
-                "{:>7} {:^32} {:^32} {:^17} {:^27} {:^27}",
-                "",
-                "calls/s after 0 to 3 returns",
-                "mean ms of a call",
-                "% at server 4",
-                "fail-over, ms",
-                "client update, ms"
+            let table = run.table(
+                "clients:7, calls/s=phases/0/calls_s:9.0, 1 back=phases/1/calls_s:7.0, \
+                 2 back=phases/2/calls_s:7.0, 3 back=phases/3/calls_s:7.0, \
+                 mean ms=phases/0/mean_ms:9.3, 1 back=phases/1/mean_ms:7.3, \
+                 2 back=phases/2/mean_ms:7.3, 3 back=phases/3/mean_ms:7.3, \
+                 % at server 4=phases/0/share_pct/3:14.0, last=phases/3/share_pct/3:5.0, \
+                 fail-over ms=fail_over/p50_ms:13.2, p99=fail_over/p99_ms:8.2, \
+                 max=fail_over/max_ms:8.2, update ms=update/p50_ms:11.2, p99=update/p99_ms:9.2, \
+                 max=update/max_ms:9.2, never=never_updated:6",
             );
-            println!(
-                "{:>7} {:>32} {:>32} {:>17} {:>9}{:>9}{:>9} {:>9}{:>9}{:>9}{:>7}",
-                "clients", "", "", "first, last", "p50", "p99", "max", "p50", "p99", "max", "never"
-            );
-            runs().for_each(line);
+            runs().for_each(|course| table.row(&course.json()));
         }
     }
 
@@ -238,25 +232,6 @@ impl Findings for Found {
     }
 }
 
-/// One run as a line.
-fn line(course: &Course) {
-    let phases: Vec<Steady> = course.phases.iter().map(|span| course.steady(*span)).collect();
-    let all = |figure: fn(&Steady) -> f64, digits: usize| -> String {
-        phases.iter().map(|it| format!("{:8.digits$}", figure(it))).collect()
-    };
-    let last = |it: Option<&Steady>| it.and_then(|it| it.shares.last().copied()).unwrap_or(0.0);
-    let shares = format!("{:.0}, {:.0}", last(phases.first()), last(phases.last()));
-    let (update, never) = course.update();
-    println!(
-        "{:>7} {} {} {shares:>17} {} {}{never:>7}",
-        course.clients,
-        all(|it| it.rate, 0),
-        all(|it| it.mean_ms, 3),
-        course.fail_over().text(),
-        update.text(),
-    );
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +243,8 @@ mod tests {
         Made { at, took, by: NodeId(by) }
     }
 
-    /// A server crashes at 1 ms and is back at 9 ms. One client's call meets that, the other's does not, and it hears of the return never.
+    /// A server crashes at 1 ms and is back at 9 ms. One client's call meets that, the other's does
+    /// not, and it hears of the return never.
     fn course() -> Course {
         let fault = Fault {
             victim: NodeId(1),

@@ -1,4 +1,5 @@
-//! A service that notices at once what is lost or executed twice, with a state as large as is wanted.
+//! A service that notices at once what is lost or executed twice, with a state as large as is
+//! wanted.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! Cables between the nodes, on which every datagram is under way for a given time: on one machine a pass of the token
-//! would else be as short as waking a process, and be held up by whatever else runs there.
+//! Cables between the nodes, on which every datagram is under way for a given time: on one machine
+//! a pass of the token would else be as short as waking a process, and be held up by whatever else
+//! runs there.
 
 use std::collections::VecDeque;
 use std::io;

@@ -5,8 +5,8 @@ use wire::histogram::Times;
 /// Peaks are told apart where they are this many bins from each other, or more.
 const SMOOTHING: [f64; 5] = [1.0, 2.0, 3.0, 2.0, 1.0];
 
-/// The density is computed up to this quantile: a few calls that a busy machine held up would else make bins that
-/// hold everything.
+/// The density is computed up to this quantile: a few calls that a busy machine held up would else
+/// make bins that hold everything.
 const SHARE: f64 = 0.98;
 
 /// A bin is never narrower than the paper's resolution, in microseconds.

@@ -1,8 +1,9 @@
-//! The latency of a call between groups on a ring whose token always circulates: equations (1) to (7) of W. Zhao, L. E. Moser,
-//! P. M. Melliar-Smith: *End-to-End Latency Analysis and Evaluation of a Fault-Tolerant CORBA Infrastructure*, section 4.2.
+//! The latency of a call between groups on a ring whose token always circulates: equations (1) to
+//! (7) of W. Zhao, L. E. Moser, P. M. Melliar-Smith: *End-to-End Latency Analysis and Evaluation of
+//! a Fault-Tolerant CORBA Infrastructure*, section 4.2.
 //!
-//! All times are in microseconds. A *step* is one pass of the token; whoever is `k` steps away from a node gets the token
-//! `k` passes after it.
+//! All times are in microseconds. A *step* is one pass of the token; whoever is `k` steps away from
+//! a node gets the token `k` passes after it.
 
 use wire::Random;
 
@@ -22,8 +23,8 @@ pub struct Ring {
 /// The four parts of a call's latency that are not the messages themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
-    /// From when the reply is delivered at the client's node until the client goes on, and from when the client calls until its
-    /// request is handed to the ring: T_cproc.
+    /// From when the reply is delivered at the client's node until the client goes on, and from
+    /// when the client calls until its request is handed to the ring: T_cproc.
     pub client: f64,
     /// The same at the server, and the time that it serves: T_sproc.
     pub server: f64,
@@ -45,8 +46,8 @@ impl Ring {
         client + server + client_delay + server_delay + 2.0 * self.message
     }
 
-    /// Equation (5): `whole` is i + j, how many whole rotations both sides wait, each with so many messages that are not the
-    /// call's own.
+    /// Equation (5): `whole` is i + j, how many whole rotations both sides wait, each with so many
+    /// messages that are not the call's own.
     pub fn latency_of_rotations(&self, whole: f64, extra: f64, think: f64) -> f64 {
         let rest = f64::from(self.nodes) * self.pass - think;
         whole * self.rotation(extra) + 2.0 * self.message + rest
@@ -66,8 +67,9 @@ impl Ring {
     }
 }
 
-/// Equations (2) and (3): how many whole rotations it takes besides (i, or j), and the send delay of whoever is `steps` away from where the
-/// token was last, and has something to send after `busy`.
+/// Equations (2) and (3): how many whole rotations it takes besides (i, or j), and the send delay
+/// of whoever is `steps` away from where the token was last, and has something to send after
+/// `busy`.
 pub fn send_delay(ring: &Ring, rotation: f64, steps: u32, busy: f64) -> (u32, f64) {
     let first = f64::from(steps) * ring.pass;
     let whole = ((busy - first) / rotation).ceil().max(0.0);
@@ -77,7 +79,8 @@ pub fn send_delay(ring: &Ring, rotation: f64, steps: u32, busy: f64) -> (u32, f6
 /// Who calls whom, and how busy both are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
-    /// The places on the ring of those who may send the request: one that is semi-active, all that are active.
+    /// The places on the ring of those who may send the request: one that is semi-active, all that
+    /// are active.
     pub clients: Vec<u32>,
     /// The same of the reply.
     pub servers: Vec<u32>,
@@ -105,8 +108,9 @@ pub struct Predicted {
 }
 
 impl Conversation {
-    /// So many calls one after the other: each begins where the token was used by the one before. Of several who may
-    /// send, the one to whom the token comes first does ("automatic selection", end of section 4.2).
+    /// So many calls one after the other: each begins where the token was used by the one before.
+    /// Of several who may send, the one to whom the token comes first does ("automatic selection",
+    /// end of section 4.2).
     pub fn calls(&self, ring: &Ring, count: usize, random: &mut Random) -> Vec<Predicted> {
         let rotation = ring.rotation(0.0);
         let first = |from: u32, among: &[u32], busy: f64| {
@@ -242,7 +246,8 @@ mod tests {
             // It misses the token only where that is at the client: one pass more, at most.
             assert!(best.parts.server_delay <= 2.0 * PAPER.pass);
         }
-        // Whoever sends moves on by a place with each pass that the server is busier, and is back after a rotation.
+        // Whoever sends moves on by a place with each pass that the server is busier, and is back
+        // after a rotation.
         let senders: Vec<u32> =
             [0.0, 50.0, 100.0, 205.0, 255.0].map(|service| last(&active(service)).sender).to_vec();
         assert_eq!(senders, [1, 2, 3, 1, 2]);

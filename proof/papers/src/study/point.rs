@@ -173,7 +173,8 @@ fn mean_place(places: impl Iterator<Item = (u32, u64)>) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// What the equations need to know, measured once for a ring. All are medians: a few calls that were held up do not move them.
+/// What the equations need to know, measured once for a ring. All are medians: a few calls that
+/// were held up do not move them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Calibration {
     /// A rotation in which nothing is sent.
@@ -182,8 +183,9 @@ pub struct Calibration {
     pub pass: f64,
     /// T_m: what a message adds to a rotation.
     pub message: f64,
-    /// How much longer than that it takes until a message is delivered elsewhere. Where senders share a medium, as in the paper, the
-    /// token waits for the message's end; on other networks both are under way at the same time.
+    /// How much longer than that it takes until a message is delivered elsewhere. Where senders
+    /// share a medium, as in the paper, the token waits for the message's end; on other networks
+    /// both are under way at the same time.
     pub flight: f64,
     /// What handlers that do nothing take: two hand-overs between threads.
     pub handler: f64,
@@ -245,7 +247,8 @@ impl Prediction {
         let pass = measured.idle.median()? / f64::from(nodes);
         let ring = Ring { nodes, pass, message: known.message };
         let Point { speakers, think, service, .. } = measured.point;
-        // As in the paper, how long somebody was busy is measured: sleeps last longer than they should.
+        // As in the paper, how long somebody was busy is measured: sleeps last longer than they
+        // should.
         let beyond = measured.think.median()? - think.median();
         let server = known.processing(measured.services.median()? - service.median());
         let (clients, servers) = match speakers {

@@ -1,7 +1,7 @@
 //! The two groups of the study: one that thinks and calls, one that serves.
 //!
-//! Times are slept, not computed (decision 0037). What was measured is no part of a replica's state: each process keeps what its own
-//! replicas have seen, and tells it when it is asked.
+//! Times are slept, not computed (decision 0037). What was measured is no part of a replica's
+//! state: each process keeps what its own replicas have seen, and tells it when it is asked.
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use harness::echo::Handler;
 use rustix::thread::set_current_timer_slack;
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    Call, Context, Execution, GroupOptions, Hold, HostOptions, MethodId, Service, ServiceOutcome,
-    Style,
+    Call, Context, Execution, GroupOptions, Hold, HostOptions, MethodId, ServiceOutcome, Style,
 };
 use wire::client::Refusal;
 
@@ -109,7 +109,8 @@ fn sleep(microseconds: f64) {
         static EXACT: Cell<bool> = const { Cell::new(false) };
     }
     if !EXACT.replace(true) {
-        // Without it the kernel may add 50 µs: then times are a little longer, and the measurement says so.
+        // Without it the kernel may add 50 µs: then times are a little longer, and the measurement
+        // says so.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
     }
     if microseconds > 0.0 {
@@ -121,20 +122,12 @@ fn micros(since: Instant) -> f64 {
     since.elapsed().as_nanos() as f64 / 1_000.0
 }
 
-/// A count is all the state that both have.
-fn restored(state: &[u8]) -> Result<u64, String> {
-    let state = state.try_into().map_err(|_| format!("{} bytes are no count", state.len()))?;
-    Ok(u64::from_le_bytes(state))
-}
-
 /// Thinks and calls, as often as it is told.
 #[derive(Default)]
-pub struct Caller {
-    calls: u64,
-}
+pub struct Caller;
 
 impl Caller {
-    fn make(&mut self, context: &Context, task: &Task) -> Result<(), String> {
+    fn make(context: &Context, task: &Task) -> Result<(), String> {
         let mut random = context.random();
         let mut made = Vec::with_capacity(task.calls.into());
         let mut back: Option<Instant> = None;
@@ -150,7 +143,6 @@ impl Caller {
             if reply.map_err(|error| error.to_string())? != body {
                 return Err("the reply is another".into());
             }
-            self.calls += 1;
             made.push(Made { series: task.series, think, latency });
         }
         CALLS.lock().unwrap_or_else(PoisonError::into_inner).extend(made);
@@ -158,50 +150,29 @@ impl Caller {
     }
 }
 
-impl Service for Caller {
-    fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
+impl Handler for Caller {
+    fn handle(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         let Ok(task) = serde_json::from_slice(call.body) else {
             return ServiceOutcome::Refused(Refusal::BadArguments, "no task".into());
         };
-        match self.make(context, &task) {
+        match Caller::make(context, &task) {
             Ok(()) => ServiceOutcome::Ok(Bytes::new()),
             Err(error) => ServiceOutcome::Error(error.into()),
         }
-    }
-
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
-        Ok(self.calls.to_le_bytes().to_vec())
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        self.calls = restored(state)?;
-        Ok(())
     }
 }
 
 /// Serves as long as a request says, and gives it back.
 #[derive(Default)]
-pub struct Callee {
-    calls: u64,
-}
+pub struct Callee;
 
-impl Service for Callee {
-    fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+impl Handler for Callee {
+    fn handle(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
         let Some((service, _)) = call.body.split_first_chunk::<8>() else {
             return ServiceOutcome::Refused(Refusal::BadArguments, "no time".into());
         };
         sleep(f64::from_le_bytes(*service));
-        self.calls += 1;
         ServiceOutcome::Ok(Bytes::copy_from_slice(call.body))
-    }
-
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
-        Ok(self.calls.to_le_bytes().to_vec())
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        self.calls = restored(state)?;
-        Ok(())
     }
 }
 
@@ -230,8 +201,7 @@ mod tests {
         let body = request(2_000.0, 100);
         let context = Context::new(wire::Time(1), 1, steadfast::ClientId(1), 1);
         let start = Instant::now();
-        let outcome =
-            Callee::default().call(&context, Call { method: SERVE, json: false, body: &body });
+        let outcome = Callee.handle(&context, Call { method: SERVE, json: false, body: &body });
         assert!(start.elapsed() >= Duration::from_millis(2));
         assert_eq!(outcome, ServiceOutcome::Ok(body));
     }
