@@ -56,7 +56,11 @@ impl ControlGroup {
     pub fn limit(&self, percent: u32, slice: Duration) -> Outcome<()> {
         let (period, quota) = (slice.as_micros(), slice.as_micros() * u128::from(percent) / 100);
         if quota < 1_000 {
-            return Err("the kernel grants no quota below 1 ms a period: a longer one, or a larger part of a processor".into());
+            return Err(
+                "the kernel grants no quota below 1 ms a period: a longer one, or a larger \
+                 part of a processor"
+                    .into(),
+            );
         }
         let path = &self.limits().path;
         if self.unified {

@@ -73,8 +73,8 @@ impl Used {
     /// The fields of a row.
     pub fn json(&self) -> Value {
         json!({
-            "peer": "steadfast", "node": self.node.0, "cpu_pct": self.percent, "datagrams_s": self.datagrams,
-            "memory_mib": self.memory_kib as f64 / 1024.0,
+            "peer": "steadfast", "node": self.node.0, "cpu_pct": self.percent,
+            "datagrams_s": self.datagrams, "memory_mib": self.memory_kib as f64 / 1024.0,
         })
     }
 }

@@ -77,8 +77,8 @@ impl Experiment for Options {
         })?;
         let client = cluster.connect()?;
         run.begin(&format!(
-            "{} nodes, {} replicas, {} bytes each way; allocations and bytes for each call or message, less what an \
-             idle cluster asks for; node 0 is the client",
+            "{} nodes, {} replicas, {} bytes each way; allocations and bytes for each call or \
+             message, less what an idle cluster asks for; node 0 is the client",
             self.nodes, self.replicas, self.size
         ));
         let table = run.table("=kind:<20, node:6, allocations=count:13.2, bytes:10.0");

@@ -219,15 +219,16 @@ impl Course<'_> {
         let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.trial.tally;
         let (style, struck) = (self.style, self.struck);
         let line = json!({
-            "peer": "steadfast", "measure": "blackbox", "style": name(style), "seed": seed, "faults": struck,
-            "seconds": took.as_secs_f64(), "answered": answered, "failed": failed, "unknown": unknown,
-            "objects": keys, "undecided": undecided.len(), "violation": broken, "kinds": self.trial.tally.json(),
+            "peer": "steadfast", "measure": "blackbox", "style": name(style), "seed": seed,
+            "faults": struck, "seconds": took.as_secs_f64(), "answered": answered,
+            "failed": failed, "unknown": unknown, "objects": keys, "undecided": undecided.len(),
+            "violation": broken, "kinds": self.trial.tally.json(),
         });
         self.run.tell(&line, || {
             let verdict = evidence::verdict(broken);
             format!(
-                "{}{style}, {struck} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} \
-                 of unknown end; {keys} objects: {verdict}",
+                "{}{style}, {struck} faults in {took:.0?}: {answered} calls answered, {failed} \
+                 not executed, {unknown} of unknown end; {keys} objects: {verdict}",
                 self.trial.tally.table(),
             )
         });
@@ -241,7 +242,8 @@ impl Course<'_> {
         let text = &finding.text;
         Ok(format!(
             "after {} faults of seed {seed} in a {} group:\n{text}\
-             histories, faults and what the nodes told are in {}; docs/linearizability.md says how to read them",
+             histories, faults and what the nodes told are in {}; docs/linearizability.md says \
+             how to read them",
             self.struck,
             self.style,
             folder.display()

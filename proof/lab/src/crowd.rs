@@ -56,8 +56,8 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         run.begin(&format!(
-            "{} nodes with a replica of every group, {} bytes each way; each watched for {} s; took: until all \
-             replicas were there, or all calls answered",
+            "{} nodes with a replica of every group, {} bytes each way; each watched for {} s; \
+             took: until all replicas were there, or all calls answered",
             self.nodes, self.size, self.seconds
         ));
         let table = run.table(

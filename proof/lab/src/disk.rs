@@ -53,7 +53,8 @@ struct Figures {
 
 impl Experiment for Options {
     const NAME: &'static str = "disk";
-    const ABOUT: &'static str = "A record on the disk: the store's append beside a bare write and sync, lone and many at a time";
+    const ABOUT: &'static str = "A record on the disk: the store's append beside a bare write and \
+         sync, lone and many at a time";
     const SMOKE: &'static str = "--rounds 50 --seconds 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

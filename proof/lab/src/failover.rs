@@ -228,8 +228,9 @@ fn summarize(options: &Options, run: &Run, timelines: &[Timeline], failed: &[Str
     });
     run.tell(&line, || {
         format!(
-            "gap of the client over {count} faults: median {gap:.1} ms, p99 {p99:.1} ms, worst {worst:.1} ms; later, \
-             without a fault, p99 {later:.1} ms; worst while a node returns {worst_return:.1} ms; {failed} calls failed"
+            "gap of the client over {count} faults: median {gap:.1} ms, p99 {p99:.1} ms, worst \
+             {worst:.1} ms; later, without a fault, p99 {later:.1} ms; worst while a node returns \
+             {worst_return:.1} ms; {failed} calls failed"
         )
     });
 }

@@ -263,9 +263,10 @@ impl Options {
         let summaries = summaries.ok_or("nothing was measured")?;
         let kept = if self.awake { "; processors are kept awake" } else { "" };
         run.begin(&format!(
-            "calls are placed by the scheduler{kept}\n{} nodes, {} replicas, {} bytes each way, one client; times in \
-             µs; all: TCP, UDP to all others; sparse: p50 after a pause of 200 ms; awake: the same while processors are \
-             kept from sleeping; woken: wake-ups of threads a call, of all processes: of the client, of each node",
+            "calls are placed by the scheduler{kept}\n{} nodes, {} replicas, {} bytes each way, \
+             one client; times in µs; all: TCP, UDP to all others; sparse: p50 after a pause of \
+             200 ms; awake: the same while processors are kept from sleeping; woken: wake-ups of \
+             threads a call, of all processes: of the client, of each node",
             self.nodes, self.replicas, self.size
         ));
         let table = run.table(

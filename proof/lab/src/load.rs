@@ -107,7 +107,8 @@ impl Experiment for Options {
             ..Plan::default()
         })?;
         run.begin(&format!(
-            "{} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times in µs",
+            "{} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times \
+             in µs",
             self.nodes, self.replicas, self.clients, self.size, self.seconds
         ));
         let table = run.table(
@@ -123,8 +124,9 @@ impl Experiment for Options {
                     let summary = measure(self, cluster.clients(), group, depth)?;
                     table.row(&summary.json(&json!({
                         "peer": "steadfast", "measure": "load", "title": title, "group": group,
-                        "k": self.replicas, "nodes": self.nodes, "clients": self.clients, "depth": depth,
-                        "size": self.size, "calls_s": (summary.n as f64 / self.seconds as f64).round(),
+                        "k": self.replicas, "nodes": self.nodes, "clients": self.clients,
+                        "depth": depth, "size": self.size,
+                        "calls_s": (summary.n as f64 / self.seconds as f64).round(),
                     })));
                 }
             }

@@ -126,7 +126,8 @@ impl Found {
         let refused = refused.map(|(reason, count)| format!("refused   {count:9}  {reason}\n"));
         let lines: String = sent.chain(refused).collect();
         format!(
-            "{lines}{:.1} s; meanwhile {} calls answered, {} failed\n{} view changes, suspicions or lost tokens",
+            "{lines}{:.1} s; meanwhile {} calls answered, {} failed\n{} view changes, suspicions \
+             or lost tokens",
             self.seconds,
             self.calls,
             self.failed.len(),

@@ -106,7 +106,8 @@ impl Mode {
 
 impl Experiment for Options {
     const NAME: &'static str = "poison";
-    const ABOUT: &'static str = "Requests that kill the programs that execute them, and the end of all programs or nodes: is it linearizable?";
+    const ABOUT: &'static str = "Requests that kill the programs that execute them, and the end \
+         of all programs or nodes: is it linearizable?";
     const SMOKE: &'static str =
         "--style semi-active --durability memory --calls 300 --poisonous 2 --clients 2";
 

@@ -60,7 +60,8 @@ const VARIANTS: [Variant; 2] =
 
 impl Experiment for Options {
     const NAME: &'static str = "ring";
-    const ABOUT: &'static str = "The ring itself: latency and throughput by size, senders, level and pace, parked and classic";
+    const ABOUT: &'static str = "The ring itself: latency and throughput by size, senders, level \
+         and pace, parked and classic";
     const SMOKE: &'static str = "--nodes 3 --senders 1 --size 64 --seconds 0.1";
 
     fn run(&self, run: &Run) -> Outcome<()> {
@@ -68,8 +69,8 @@ impl Experiment for Options {
             return Err(format!("--senders: 1 to {} of the nodes can send", self.nodes).into());
         }
         run.begin(&format!(
-            "{} node processes, placed by the scheduler; times in µs; latency until all have it (pace one), until \
-             own delivery (full); send: waited to leave",
+            "{} node processes, placed by the scheduler; times in µs; latency until all have it \
+             (pace one), until own delivery (full); send: waited to leave",
             self.nodes
         ));
         let table = run.table(

@@ -69,7 +69,8 @@ struct World {
 
 impl Experiment for Options {
     const NAME: &'static str = "scale";
-    const ABOUT: &'static str = "What one host's loss costs the manager, by the number of nodes and groups: its time, and bytes told";
+    const ABOUT: &'static str = "What one host's loss costs the manager, by the number of nodes \
+         and groups: its time, and bytes told";
     const SMOKE: &'static str = "--nodes 10 --losses 2";
 
     fn run(&self, run: &Run) -> Outcome<()> {
@@ -124,8 +125,9 @@ impl Options {
             "nodes": nodes, "groups": u64::from(nodes) * self.groups, "losses": losses.len(),
             "touched": of(|loss| loss.touched)?.0, "ranked": ranked.0, "ranked_most": ranked.1,
             "moved": moved.0, "moved_most": moved.1, "ordered_bytes": ordered.0,
-            "ordered_bytes_most": ordered.1, "pushed_bytes": pushed.0, "pushed_bytes_most": pushed.1,
-            "first_look_us": first.p50, "first_look_us_most": first.max, "all_looks_us": whole.p50,
+            "ordered_bytes_most": ordered.1, "pushed_bytes": pushed.0,
+            "pushed_bytes_most": pushed.1, "first_look_us": first.p50,
+            "first_look_us_most": first.max, "all_looks_us": whole.p50,
             "all_looks_us_most": whole.max, "idle_look_us": idle.as_nanos() as f64 / 1e3,
         }))
     }

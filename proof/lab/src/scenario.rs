@@ -69,7 +69,8 @@ impl Scenario {
 
 impl Experiment for Options {
     const NAME: &'static str = "hosts";
-    const ABOUT: &'static str = "Cut cables, deaf and mute hosts, random loss, two networks: checked on real sockets in network namespaces";
+    const ABOUT: &'static str = "Cut cables, deaf and mute hosts, random loss, two networks: \
+         checked on real sockets in network namespaces";
     const SMOKE: &'static str = "cut";
 
     fn impossible(&self) -> Option<String> {

@@ -32,13 +32,13 @@ const SENDER: NodeId = NodeId(1);
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast-lab slow                          a quota of processor time if this process may set one, else stops
+  steadfast-lab slow                          a quota of processor time, or stops
   steadfast-lab slow --by stop --run 25       stopped for 7.5 ms of every 10
-  steadfast-lab slow --hosts --classic        each node in a network namespace; the token always circulates
+  steadfast-lab slow --hosts --classic        each on a host of its own; the token circulates
   steadfast-lab slow --run 60 --slow-share 20      a little slow, where little is granted
 
-A quota counts all threads of the node and is of one processor: how slow a node is that gets it depends on what its
-load costs. With stops it runs that share of the time, whatever it does.";
+A quota counts all threads of the node and is of one processor: how slow a node is that gets it
+depends on what its load costs. With stops it runs that share of the time, whatever it does.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -97,8 +97,10 @@ struct Stage<'a> {
 
 impl Experiment for Options {
     const NAME: &'static str = "slow";
-    const ABOUT: &'static str = "A node with too little processor time: what the others can send, its exclusion with the reason, its return";
-    const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 --token-timeout-ms 1000 --control 0 --seconds 0.3 --patience 100";
+    const ABOUT: &'static str = "A node with too little processor time: what the others can send, \
+         its exclusion with the reason, its return";
+    const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 \
+         --token-timeout-ms 1000 --control 0 --seconds 0.3 --patience 100";
 
     fn run(&self, run: &Run) -> Outcome<()> {
         if self.nodes < 3 {
@@ -216,7 +218,8 @@ impl<'a> Stage<'a> {
                 EventKind::TokenLost { .. } | EventKind::Silent { .. } => {
                     let node = event.node;
                     return Err(format!(
-                        "{node} took a node for dead ({:?}): this machine is busy, raise --token-timeout-ms",
+                        "{node} took a node for dead ({:?}): this machine is busy, raise \
+                         --token-timeout-ms",
                         event.kind
                     )
                     .into());
@@ -279,8 +282,8 @@ impl<'a> Stage<'a> {
             }
             if began.elapsed() > patience {
                 return Err(format!(
-                    "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or is more granted \
-                     than it takes (--slow-share)?"
+                    "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or \
+                     is more granted than it takes (--slow-share)?"
                 )
                 .into());
             }

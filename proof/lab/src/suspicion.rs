@@ -177,7 +177,8 @@ impl Findings for Found {
     fn print(&self, run: &Run) {
         let it = |field: &str| &self.0[field];
         println!(
-            "{} nodes for {} s beside {} processes that never sleep, {} of 1,000 datagrams lost, priority {}",
+            "{} nodes for {} s beside {} processes that never sleep, {} of 1,000 datagrams lost, \
+             priority {}",
             it("nodes"),
             it("seconds"),
             it("spinners"),
@@ -185,7 +186,8 @@ impl Findings for Found {
             it("priority")
         );
         println!(
-            "false: {} tokens given up, {} nodes held to be silent, {} configurations (each told by every member of it)",
+            "false: {} tokens given up, {} nodes held to be silent, {} configurations (each told \
+             by every member of it)",
             it("tokens_lost"),
             it("silent"),
             it("configurations")
@@ -202,7 +204,8 @@ impl Findings for Found {
             it("worst_gap_ms").as_f64().unwrap_or_default()
         );
         println!(
-            "a processor stood still for {} ms or more {} times, the longest for {:.1} ms; in order:",
+            "a processor stood still for {} ms or more {} times, the longest for {:.1} ms; in \
+             order:",
             LATE.as_millis(),
             it("standstills"),
             it("longest_standstill_ms").as_f64().unwrap_or_default()

@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const EXAMPLES: &str = "\
 Examples:
   steadfast-papers flare                              section 4.2: static beside proactive
-  steadfast-papers flare --scene together             section 4.3: two processors fail at once; the paper's ranking beside ours
+  steadfast-papers flare --scene together             section 4.3: two fail at once
   steadfast-papers flare --seconds 300 --out target/flare   as long as in the paper, with charts
 
 Needs control groups that set quotas of processor time (root, as a rule).";
@@ -83,7 +83,8 @@ pub enum Strategy {
 
 impl Experiment for Options {
     const NAME: &'static str = "flare";
-    const ABOUT: &'static str = "FLARe's experiments: processors fail, and clients go where there is room, or where a list written beforehand sends them";
+    const ABOUT: &'static str = "FLARe's experiments: processors fail, and clients go where there \
+         is room, or where a list written beforehand sends them";
     const SMOKE: &'static str = "--seconds 4 --strategy proactive";
 
     fn impossible(&self) -> Option<String> {

@@ -39,12 +39,13 @@ const SETTLE: Duration = Duration::from_millis(300);
 const EXAMPLES: &str = "\
 Examples:
   steadfast-papers jgroup                                     all of it: some four minutes
-  steadfast-papers jgroup --processor 0 --clients 7 --way view --way push   fail-over and update times, where servers are not slowed down
-  steadfast-papers jgroup --clients 56 --period-ms 15000      figures 9 and 10 with the paper's period
+  steadfast-papers jgroup --processor 0 --clients 7 --way view   where servers are not slowed down
+  steadfast-papers jgroup --clients 56 --period-ms 15000      the paper's period
   steadfast-papers jgroup --out target/jgroup                 with jgroup.json and charts
 
-Each server is a processor of its own: a quota of processor time, by control groups (root, as a rule). Where they may not be made, servers
-share this machine's processors with the clients, and it is said.";
+Each server is a processor of its own: a quota of processor time, by control groups (root, as a
+rule). Where they may not be made, servers share this machine's processors with the clients, and
+it is said.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -118,7 +119,8 @@ impl Options {
 
 impl Experiment for Options {
     const NAME: &'static str = "jgroup";
-    const ABOUT: &'static str = "Jgroup's experiments: 7 to 70 clients of four servers that crash and return, by how clients learn of it";
+    const ABOUT: &'static str = "Jgroup's experiments: 7 to 70 clients of four servers that crash \
+         and return, by how clients learn of it";
     const SMOKE: &'static str = "--clients 7 --way push --period-ms 300 --phase-ms 200";
 
     fn run(&self, run: &Run) -> Outcome<()> {

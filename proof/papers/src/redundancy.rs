@@ -96,7 +96,8 @@ struct Orders {
 
 impl Experiment for Options {
     const NAME: &'static str = "redundancy";
-    const ABOUT: &'static str = "How long a deployed group has too few replicas, when nodes and programs are killed at random and nobody helps";
+    const ABOUT: &'static str = "How long a deployed group has too few replicas, when nodes and \
+         programs are killed at random and nobody helps";
     const SMOKE: &'static str = "--kills 1 --nodes 4 --state 64";
 
     fn run(&self, run: &Run) -> Outcome<()> {
@@ -107,8 +108,9 @@ impl Experiment for Options {
         let bandwidth = bandwidth()?;
         let limit = 1_000.0 + 1e3 * (state << 10) as f64 / bandwidth;
         run.begin(&format!(
-            "{replicas} of {nodes} nodes have a replica with a state of {state} KiB, under {WRITERS},000 calls/s; times \
-             in ms after SIGKILL; a TCP stream carries {:.0} MB/s here, so a second and the state are {limit:.0} ms",
+            "{replicas} of {nodes} nodes have a replica with a state of {state} KiB, under \
+             {WRITERS},000 calls/s; times in ms after SIGKILL; a TCP stream carries {:.0} MB/s \
+             here, so a second and the state are {limit:.0} ms",
             bandwidth / 1e6
         ));
         let table = run.table(
@@ -313,8 +315,8 @@ fn alike(cluster: &mut Cluster, options: &Options) -> Outcome<bool> {
 fn show(number: usize, recovery: &Recovery, table: &Table) {
     let Recovery { kind, node, primary, lost, attached, whole, gap } = recovery;
     table.row(&json!({
-        "peer": "steadfast", "measure": "recovery", "number": number, "killed": name(*kind), "node": node.0,
-        "primary": primary, "lost_ms": lost, "whole_ms": whole, "gap_ms": gap,
+        "peer": "steadfast", "measure": "recovery", "number": number, "killed": name(*kind),
+        "node": node.0, "primary": primary, "lost_ms": lost, "whole_ms": whole, "gap_ms": gap,
         "attached_ms": attached.map(|(_, time)| time), "at": attached.map(|(at, _)| at.0),
     }));
 }
@@ -336,15 +338,17 @@ fn summarize(
         let (gap, worst_gap) = median_and_worst(gaps).unwrap_or_default();
         let (count, what) = (of.len(), name(kind));
         let line = json!({
-            "peer": "steadfast", "measure": "redundancy", "killed": what, "n": count, "state_kib": options.state,
-            "nodes": options.nodes, "k": options.replicas, "whole_ms": median, "p99_whole_ms": p99,
-            "worst_whole_ms": worst, "limit_ms": limit, "late": late, "gap_ms": gap, "worst_gap_ms": worst_gap,
-            "answered": answered, "failed_calls": failed,
+            "peer": "steadfast", "measure": "redundancy", "killed": what, "n": count,
+            "state_kib": options.state, "nodes": options.nodes, "k": options.replicas,
+            "whole_ms": median, "p99_whole_ms": p99, "worst_whole_ms": worst, "limit_ms": limit,
+            "late": late, "gap_ms": gap, "worst_gap_ms": worst_gap, "answered": answered,
+            "failed_calls": failed,
         });
         run.tell(&line, || {
             format!(
-                "{what} killed {count} times: all replicas again after a median of {median:.0} ms, p99 {p99:.0}, worst \
-                 {worst:.0}; {late} later than {limit:.0} ms; gap of the clients median {gap:.1} ms, worst {worst_gap:.1} ms"
+                "{what} killed {count} times: all replicas again after a median of {median:.0} \
+                 ms, p99 {p99:.0}, worst {worst:.0}; {late} later than {limit:.0} ms; gap of the \
+                 clients median {gap:.1} ms, worst {worst_gap:.1} ms"
             )
         });
     }

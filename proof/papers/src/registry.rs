@@ -55,14 +55,15 @@ const ROWS: &[(Option<Technique>, u32, &str)] = &[
 
 impl Experiment for Options {
     const NAME: &'static str = "registry";
-    const ABOUT: &'static str = "How long a dead member stays in the registry, by notification, lease and both, and their traffic";
+    const ABOUT: &'static str = "How long a dead member stays in the registry, by notification, \
+         lease and both, and their traffic";
     const SMOKE: &'static str = "--kills 1 --nodes 4 --seconds 1 --lease-ms 500 --refresh-ms 150";
 
     fn run(&self, run: &Run) -> Outcome<()> {
         let Options { lease_ms, refresh_ms, nodes, kills, .. } = *self;
         run.begin(&format!(
-            "{nodes} nodes, lease {lease_ms} ms, refreshed every {refresh_ms} ms; a dead member is listed for so many \
-             ms after SIGKILL, {kills} times"
+            "{nodes} nodes, lease {lease_ms} ms, refreshed every {refresh_ms} ms; a dead member \
+             is listed for so many ms after SIGKILL, {kills} times"
         ));
         let table = run.table(
             "technique:20, min=stale_min_ms:9.1, p50=stale_p50_ms:9.1, p90=stale_p90_ms:9.1, \
@@ -76,8 +77,9 @@ impl Experiment for Options {
             table.row(&json!({
                 "peer": "steadfast", "measure": "registry", "technique": name, "replicas": replicas,
                 "nodes": nodes, "lease_ms": lease_ms, "refresh_ms": refresh_ms,
-                "kills": stale.len(), "stale_min_ms": at(0.0), "stale_p50_ms": at(0.5), "stale_p90_ms": at(0.9),
-                "stale_max_ms": at(1.0), "stale_ms": stale, "datagrams_s": datagrams,
+                "kills": stale.len(), "stale_min_ms": at(0.0), "stale_p50_ms": at(0.5),
+                "stale_p90_ms": at(0.9), "stale_max_ms": at(1.0), "stale_ms": stale,
+                "datagrams_s": datagrams,
             }));
         }
         Ok(())

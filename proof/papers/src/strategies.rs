@@ -32,7 +32,7 @@ const GROUPS: &[&str] = &["stateless", "thread"];
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Only this strategy; several: in turns. All by default.
-    #[arg(long, value_enum, value_name = "STRATEGY", default_values_t = [By::Static, By::Reactive, By::Proactive])]
+    #[arg(long, value_enum, value_name = "STRATEGY", default_values_t = By::ALL)]
     strategy: Vec<By>,
     /// How often the node that answers is killed, by each strategy in each group.
     #[arg(long, default_value_t = 20)]
@@ -56,6 +56,8 @@ enum By {
 }
 
 impl By {
+    const ALL: [By; 3] = [By::Static, By::Reactive, By::Proactive];
+
     fn strategy(self) -> Strategy {
         match self {
             By::Static => Strategy::Static,
@@ -116,8 +118,9 @@ impl Options {
         all: &BTreeMap<(usize, usize), Times>,
     ) {
         run.begin(&format!(
-            "{calls} calls in a row of 64 bytes, the node that answers killed in call {killed}, {} times each; ms; the \
-             paper (FLARe 4.2, 4.4): {PAPER_MS} for static and proactive, more for reactive",
+            "{calls} calls in a row of 64 bytes, the node that answers killed in call {killed}, \
+             {} times each; ms; the paper (FLARe 4.2, 4.4): {PAPER_MS} for static and proactive, \
+             more for reactive",
             self.kills
         ));
         let table = run.table(
@@ -130,11 +133,14 @@ impl Options {
             let at = |values: &[f64], share| quantile(values.to_vec(), share).unwrap_or_default();
             let struck = |share| at(&times.struck, share);
             table.row(&json!({
-                "peer": "steadfast", "measure": "strategy", "strategy": name(by), "n": times.struck.len(),
+                "peer": "steadfast", "measure": "strategy", "strategy": name(by),
+                "n": times.struck.len(),
                 "group": if group == "thread" { "semi-active" } else { group },
                 "before_ms": at(&times.before, 0.5), "after_ms": at(&times.after, 0.5),
-                "struck_p50_ms": struck(0.5), "struck_p99_ms": struck(0.99), "struck_worst_ms": struck(1.0),
-                "paper_ms": (by != By::Reactive).then_some(PAPER_MS), "failed_calls": times.failed.len(),
+                "struck_p50_ms": struck(0.5), "struck_p99_ms": struck(0.99),
+                "struck_worst_ms": struck(1.0),
+                "paper_ms": (by != By::Reactive).then_some(PAPER_MS),
+                "failed_calls": times.failed.len(),
             }));
         }
     }

@@ -159,7 +159,8 @@ impl Study {
 
 impl Experiment for Options {
     const NAME: &'static str = "study";
-    const ABOUT: &'static str = "The latency study of the FT-CORBA paper: groups that call groups, measured beside its equations (1) to (7)";
+    const ABOUT: &'static str = "The latency study of the FT-CORBA paper: groups that call \
+         groups, measured beside its equations (1) to (7)";
     const SMOKE: &'static str = "--calls 20 --services 0";
 
     fn run(&self, run: &Run) -> Outcome<()> {
@@ -177,8 +178,8 @@ impl Experiment for Options {
             fs::create_dir_all(out)?;
             let whole = json!({
                 "machine": machine, "afterwards": load, "nodes": NODES, "replicas": REPLICAS,
-                "size": self.size, "calls": grid.calls, "delay_us": self.delay_us, "calibration": study.calibration,
-                "unreplicated": study.alone, "points": lines,
+                "size": self.size, "calls": grid.calls, "delay_us": self.delay_us,
+                "calibration": study.calibration, "unreplicated": study.alone, "points": lines,
             });
             fs::write(out.join("study.json"), serde_json::to_string_pretty(&whole)? + "\n")?;
             for (name, chart) in charts::all(&study) {
@@ -212,7 +213,8 @@ fn measure(options: &Options, grid: &Grid) -> Outcome<Study> {
     let rotation = calibration.idle_rotation;
     let Calibration { pass, message, flight, handler, .. } = calibration;
     eprintln!(
-        "an idle rotation takes {rotation:.0} µs, a pass {pass:.0}; a message adds {message:.0}, and is {flight:.0} longer under way; handlers take {handler:.0}"
+        "an idle rotation takes {rotation:.0} µs, a pass {pass:.0}; a message adds {message:.0}, \
+         and is {flight:.0} longer under way; handlers take {handler:.0}"
     );
     let (classic, parked) =
         (grid.points(Way::Classic, rotation), grid.points(Way::Parked, rotation));
@@ -407,9 +409,9 @@ impl Bench {
 fn tell(run: &Run, study: &Study, lines: &[Value]) {
     if !run.json {
         println!(
-            "times in µs; pred: by the equations, mean; delays: mean, until request and reply are sent; place: of who \
-             sent the reply; overhead: above a call that nobody orders; copied: share of requests and replies sent more \
-             than once"
+            "times in µs; pred: by the equations, mean; delays: mean, until request and reply are \
+             sent; place: of who sent the reply; overhead: above a call that nobody orders; \
+             copied: share of requests and replies sent more than once"
         );
     }
     let table = run.table(

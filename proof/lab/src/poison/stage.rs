@@ -161,7 +161,8 @@ impl Stage<'_> {
         self.trial.leave(&folder, &finding)?;
         let (seed, text, folder) = (self.seed, &finding.text, folder.display());
         Ok(Some(format!(
-            "{name}, seed {seed}: {text}what was seen, done and told is in {folder}; docs/linearizability.md says how to read it\n"
+            "{name}, seed {seed}: {text}what was seen, done and told is in {folder}; \
+             docs/linearizability.md says how to read it\n"
         )))
     }
 
@@ -181,8 +182,9 @@ impl Stage<'_> {
         };
         let verdict = verdict(broken);
         format!(
-            "{:<32} {answered} answered, {poisoned} poisoned, {} failed, {killed} programs killed, {ends} ends of all, {saves} saves, {:.0?}; \
-             gap p50/p99/max ms around poison {}, of all calls {}; {keys} objects: {verdict}",
+            "{:<32} {answered} answered, {poisoned} poisoned, {} failed, {killed} programs \
+             killed, {ends} ends of all, {saves} saves, {:.0?}; gap p50/p99/max ms around poison \
+             {}, of all calls {}; {keys} objects: {verdict}",
             self.name(),
             failed.len(),
             self.trial.took(),
@@ -194,13 +196,20 @@ impl Stage<'_> {
     fn json(&self, broken: bool, around: Option<Summary>) -> Value {
         let Counts { poisoned, failed, killed, ends, saves } = &self.counts;
         let ms = |gap: Option<Summary>| {
-            gap.map(|it| json!({ "n": it.n, "p50_ms": it.p50 / 1e3, "p99_ms": it.p99 / 1e3, "max_ms": it.max / 1e3 }))
+            gap.map(|it| {
+                json!({
+                    "n": it.n, "p50_ms": it.p50 / 1e3, "p99_ms": it.p99 / 1e3,
+                    "max_ms": it.max / 1e3,
+                })
+            })
         };
         json!({
-            "peer": "steadfast", "measure": "poison", "mode": self.mode.name(), "style": self.group.style,
-            "durability": self.group.durability, "seed": self.seed, "answered": self.trial.tally.ends.0, "poisoned": poisoned,
-            "failed": failed.len(), "programs_killed": killed, "ends": ends, "saves": saves, "seconds": self.trial.took().as_secs_f64(),
-            "gap_around_poison": ms(around), "gap": ms(self.gaps.all()), "objects": self.trial.tally.keys, "violation": broken,
+            "peer": "steadfast", "measure": "poison", "mode": self.mode.name(),
+            "style": self.group.style, "durability": self.group.durability, "seed": self.seed,
+            "answered": self.trial.tally.ends.0, "poisoned": poisoned, "failed": failed.len(),
+            "programs_killed": killed, "ends": ends, "saves": saves,
+            "seconds": self.trial.took().as_secs_f64(), "gap_around_poison": ms(around),
+            "gap": ms(self.gaps.all()), "objects": self.trial.tally.keys, "violation": broken,
         })
     }
 }

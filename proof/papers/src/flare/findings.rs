@@ -149,7 +149,8 @@ impl Found {
             json!({
                 "client": client, "before": old, "after": new, "change_pct": change,
                 "paper": self.paper(course, client), "calls": seen.made.len(),
-                "delay_ms": course.delay(client), "back_s": course.back(client, before), "failed": seen.failed,
+                "delay_ms": course.delay(client), "back_s": course.back(client, before),
+                "failed": seen.failed,
             })
         });
         let processors = self.scene.processors.iter().enumerate().map(|(place, name)| {
@@ -157,7 +158,8 @@ impl Found {
             json!({ "processor": name, "before_pct": used(before), "after_pct": used(after) })
         });
         json!({
-            "strategy": name(course.strategy), "failed_s": course.failed, "relief_s": course.relief(), "told": course.told,
+            "strategy": name(course.strategy), "failed_s": course.failed,
+            "relief_s": course.relief(), "told": course.told,
             "clients": clients.collect::<Vec<_>>(), "processors": processors.collect::<Vec<_>>(),
         })
     }
@@ -228,7 +230,8 @@ impl Findings for Found {
             if let Some((crossed, decided)) = course.relief() {
                 let ms = |span: f64| span * 1e3;
                 println!(
-                    "overload: seen {:.0} ms after the fault, and a primary moved {:.1} ms after that (the paper: within 500)",
+                    "overload: seen {:.0} ms after the fault, and a primary moved {:.1} ms after \
+                     that (the paper: within 500)",
                     ms(crossed - course.failed),
                     ms(decided - crossed)
                 );
@@ -249,8 +252,9 @@ impl Findings for Found {
 
     fn json(&self) -> Value {
         json!({
-            "peer": "steadfast", "measure": "flare", "source": self.scene.source, "seconds": self.seconds,
-            "processor_pct": self.processor, "courses": self.courses.iter().map(|course| self.course(course)).collect::<Vec<_>>(),
+            "peer": "steadfast", "measure": "flare", "source": self.scene.source,
+            "seconds": self.seconds, "processor_pct": self.processor,
+            "courses": self.courses.iter().map(|course| self.course(course)).collect::<Vec<_>>(),
             "cl2_static_over_proactive": self.ratio("CL-2"),
         })
     }

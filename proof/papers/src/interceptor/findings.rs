@@ -29,8 +29,9 @@ impl Found {
         let pairs = self.calls.iter().zip(PAIRS).map(|(calls, (.., what))| {
             let (it, [kind, than]) = (calls.difference(), calls.medians());
             json!({
-                "kind": calls.kind, "than": calls.than, "n": calls.pairs.len(), "kind_p50_ns": kind, "than_p50_ns": than,
-                "median_ns": it.median, "low_ns": it.low, "high_ns": it.high, "mean_ns": it.mean,
+                "kind": calls.kind, "than": calls.than, "n": calls.pairs.len(),
+                "kind_p50_ns": kind, "than_p50_ns": than, "median_ns": it.median,
+                "low_ns": it.low, "high_ns": it.high, "mean_ns": it.mean,
                 "private_kib": self.more(calls.kind, calls.than), "what": what,
             })
         });
@@ -40,16 +41,19 @@ impl Found {
     fn print_steps(&self) {
         let Taken { fixed, proactive } = self.steps;
         println!(
-            "the client's machine alone, ns a call: static {fixed:.0}, proactive {proactive:.0} ({:+.0})",
+            "the client's machine alone, ns a call: static {fixed:.0}, proactive {proactive:.0} \
+             ({:+.0})",
             proactive - fixed
         );
         match &self.instructions {
             Some(Counted { by, fixed, proactive }) => println!(
-                "its instructions a call: static {fixed:.0}, proactive {proactive:.0} ({:+.0}), by {by}",
+                "its instructions a call: static {fixed:.0}, proactive {proactive:.0} ({:+.0}), \
+                 by {by}",
                 proactive - fixed
             ),
             None => println!(
-                "its instructions a call: not to be counted here: perf has no counters, or is missing, and valgrind is"
+                "its instructions a call: not to be counted here: perf has no counters, or is \
+                 missing, and valgrind is"
             ),
         }
     }
@@ -65,7 +69,8 @@ impl Findings for Found {
     fn print(&self, run: &Run) {
         let turns = self.calls.first().map_or(0, |calls| calls.pairs.len());
         println!(
-            "on {}; {turns} calls of {SIZE} bytes of each of two clients in turns, to one stateless replica",
+            "on {}; {turns} calls of {SIZE} bytes of each of two clients in turns, to one \
+             stateless replica",
             self.machine
         );
         let table = run.table(
@@ -88,13 +93,17 @@ impl Findings for Found {
         );
         self.print_steps();
         println!(
-            "the paper (figures 6b, 6c): {PAPER_CALL} us a call, {PAPER_MEMORY} MB a process; ours is to be at most 1 us and 1 MiB"
+            "the paper (figures 6b, 6c): {PAPER_CALL} us a call, {PAPER_MEMORY} MB a process; \
+             ours is to be at most 1 us and 1 MiB"
         );
     }
 
     fn json(&self) -> Value {
         let memory = Kind::ALL.iter().zip(&self.memory).map(|(kind, memory)| {
-            json!({ "kind": kind.name(), "resident_kib": memory.resident, "private_kib": memory.private })
+            json!({
+                "kind": kind.name(), "resident_kib": memory.resident,
+                "private_kib": memory.private,
+            })
         });
         let instructions = self
             .instructions

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn what_the_kernel_tells_is_understood() {
-        let rollup = "5581e4e7e000-7ffd ---p 00000000 00:00 0  [rollup]\nRss:  4100 kB\nPss:  900 kB\n\
+        let rollup = "5581e4e7e000-7ffd ---p 00000000 00:00 0  [rollup]\nRss:  4100 kB\nPss:  900 \
+             kB\n\
                       Private_Clean:  12 kB\nPrivate_Dirty:  500 kB\n";
         assert_eq!(parse(rollup), Some(Memory { resident: 4_100, private: 512 }));
         assert_eq!(parse("Rss: 1 kB\n"), None);

@@ -141,18 +141,23 @@ impl Course {
     fn json(&self) -> Value {
         let phases = self.phases.iter().map(|span| {
             let it = self.steady(*span);
-            json!({ "calls_s": it.rate, "mean_ms": it.mean_ms, "p99_ms": it.p99_ms, "share_pct": it.shares })
+            json!({
+                "calls_s": it.rate, "mean_ms": it.mean_ms, "p99_ms": it.p99_ms,
+                "share_pct": it.shares,
+            })
         });
         let faults = self.faults.iter().map(|it| {
             json!({
-                "node": it.victim.0, "crashed_s": it.crashed as f64 / 1e6, "without_s": it.shrunk as f64 / 1e6,
-                "returned_s": it.returned as f64 / 1e6, "view": it.view,
+                "node": it.victim.0, "crashed_s": it.crashed as f64 / 1e6,
+                "without_s": it.shrunk as f64 / 1e6, "returned_s": it.returned as f64 / 1e6,
+                "view": it.view,
             })
         });
         let (update, never) = self.update();
         json!({
-            "way": name(self.way), "clients": self.clients, "phases": phases.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>(),
-            "fail_over": self.fail_over().json(), "update": update.json(), "never_updated": never,
+            "way": name(self.way), "clients": self.clients, "phases": phases.collect::<Vec<_>>(),
+            "faults": faults.collect::<Vec<_>>(), "fail_over": self.fail_over().json(),
+            "update": update.json(), "never_updated": never,
             "failed": self.seen.iter().map(|seen| seen.failed.len()).sum::<usize>(),
         })
     }
@@ -168,13 +173,20 @@ impl Found {
     /// What the paper has of this.
     fn paper(&self, way: Way) -> String {
         match way {
-            Way::None => "clients never know a returned server. The paper (figure 2): calls take the longer the fewer servers a client knows, and the more clients there are".into(),
+            Way::None => "clients never know a returned server. The paper (figure 2): calls take \
+                 the longer the fewer servers a client knows, and the more clients there \
+                 are"
+            .into(),
             Way::Periodic => format!(
-                "clients ask. The paper (figure 10): updated after 8.16 s of 15 s, here {:.0} ms of {}",
+                "clients ask. The paper (figure 10): updated after 8.16 s of 15 s, here {:.0} ms \
+                 of {}",
                 PAPER_PERIODIC / self.factor,
                 self.period.as_millis()
             ),
-            Way::View => format!("replies bring newer views. The paper (figure 9): fail-over {PAPER_FAIL_OVER} ms, updated after {PAPER_VIEW} ms"),
+            Way::View => format!(
+                "replies bring newer views. The paper (figure 9): fail-over \
+                 {PAPER_FAIL_OVER} ms, updated after {PAPER_VIEW} ms"
+            ),
             Way::Push => "servers tell newer views besides; not in the paper".into(),
         }
     }
@@ -197,7 +209,8 @@ impl Findings for Found {
         };
         println!("on {}", self.machine);
         println!(
-            "{SERVERS} servers, {processor}; {SIZE} bytes each way; servers 1 to {} crash and return one after the other; refreshed each {:.1} s, the paper's 15 s divided by {:.1}",
+            "{SERVERS} servers, {processor}; {SIZE} bytes each way; servers 1 to {} crash and \
+             return one after the other; refreshed each {:.1} s, the paper's 15 s divided by {:.1}",
             SERVERS - 1,
             self.period.as_secs_f64(),
             self.factor
@@ -224,9 +237,11 @@ impl Findings for Found {
 
     fn json(&self) -> Value {
         json!({
-            "peer": "steadfast", "measure": "jgroup", "machine": self.machine, "processor_pct": self.processor, "size": SIZE,
+            "peer": "steadfast", "measure": "jgroup", "machine": self.machine,
+            "processor_pct": self.processor, "size": SIZE,
             "period_ms": self.period.as_millis() as u64, "factor": self.factor,
-            "paper": { "fail_over_ms": PAPER_FAIL_OVER, "view_update_ms": PAPER_VIEW, "periodic_update_ms": PAPER_PERIODIC, "period_ms": 15_000 },
+            "paper": { "fail_over_ms": PAPER_FAIL_OVER, "view_update_ms": PAPER_VIEW,
+            "periodic_update_ms": PAPER_PERIODIC, "period_ms": 15_000 },
             "courses": self.courses.iter().map(Course::json).collect::<Vec<_>>(),
         })
     }

@@ -27,9 +27,9 @@ pub fn start(nodes: &[SocketAddr], delay: Duration) -> Outcome<Wires> {
 
 /// One direction of a cable.
 fn carry(wire: &Wire, delay: Duration) {
-    // If it sleeps in `recv` it is late: it waits by `poll`, which has an end.
+    // Where it slept in `recv` it would be late for what is under way: `poll` has an end.
     wire.taken.set_nonblocking(true).expect("a socket can be made so");
-    // Refused only where prctl is filtered out: all datagrams are then some 50 µs longer under way.
+    // Refused only where prctl is filtered out: all datagrams are then some 50 µs longer on it.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let mut under_way: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     let mut room = [0; ROOM];
