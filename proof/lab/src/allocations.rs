@@ -69,12 +69,8 @@ impl Experiment for Options {
     const SMOKE: &'static str = "--calls 50 --messages 50 --nodes 3";
 
     fn run(&self, run: &Run) -> Outcome<()> {
-        let mut cluster = Cluster::start(Plan {
-            nodes: self.nodes,
-            replicas: self.replicas,
-            groups: &["agreed", "inline", "thread"],
-            ..Plan::default()
-        })?;
+        let mut cluster =
+            Cluster::start(Plan::of(self.nodes, self.replicas, &["agreed", "inline", "thread"]))?;
         let client = cluster.connect()?;
         run.begin(&format!(
             "{} nodes, {} replicas, {} bytes each way; allocations and bytes for each call or \

@@ -39,7 +39,7 @@ impl Experiment for Options {
     const SMOKE: &'static str = "--count 200";
 
     fn run(&self, run: &Run) -> Outcome<()> {
-        let plan = Plan { nodes: 3, replicas: 3, groups: &[GROUP], ..Plan::default() };
+        let plan = Plan::of(3, 3, &[GROUP]);
         let mut cluster = Cluster::start(plan)?;
         let caller = Caller::start(cluster.connect()?, GROUP);
         caller.wait_steady(0)?;

@@ -118,13 +118,10 @@ impl Experiment for Options {
 fn one(options: &Options, run: &Run, style: By, faults: usize, seed: u64) -> Outcome<Vec<String>> {
     let kinds = kinds(options, style)?;
     let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.replicas.min(options.nodes),
-        groups: style.objects(),
         placement: options.at.placement(),
         storage: style.is_on_disk().then(|| options.storage.clone()),
         keep_logs: true,
-        ..Plan::default()
+        ..Plan::of(options.nodes, options.replicas.min(options.nodes), style.objects())
     };
     let mut cluster = Cluster::start(plan)?;
     cluster.wait_until_well()?;

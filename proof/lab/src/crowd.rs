@@ -108,12 +108,7 @@ fn names(options: &Options, count: u64) -> &'static [&'static str] {
 /// A cluster with so many groups, and how long it took until all had their replicas.
 fn start(options: &Options, groups: u64) -> Outcome<(Cluster, Duration)> {
     let began = Instant::now();
-    let cluster = Cluster::start(Plan {
-        nodes: options.nodes,
-        replicas: options.nodes,
-        groups: names(options, groups),
-        ..Plan::default()
-    })?;
+    let cluster = Cluster::start(Plan::of(options.nodes, options.nodes, names(options, groups)))?;
     Ok((cluster, began.elapsed()))
 }
 

@@ -118,12 +118,9 @@ impl Experiment for Options {
             (_, placement) => placement,
         };
         let mut cluster = Cluster::start(Plan {
-            nodes: self.nodes,
-            replicas: self.replicas,
-            groups: self.style.echo(),
             placement,
             storage: self.style.is_on_disk().then(|| self.storage.clone()),
-            ..Plan::default()
+            ..Plan::of(self.nodes, self.replicas, self.style.echo())
         })?;
         let caller = Caller::start(cluster.connect()?, self.style.echo()[0]);
         caller.wait_steady(0)?;

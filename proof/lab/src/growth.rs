@@ -43,7 +43,7 @@ impl Experiment for Options {
         for &nodes in &self.nodes {
             let placement = self.at.placement();
             let replicas = nodes.min(3);
-            let plan = Plan { nodes, replicas, groups: &[GROUP], placement, ..Plan::default() };
+            let plan = Plan { placement, ..Plan::of(nodes, replicas, &[GROUP]) };
             let mut cluster = Cluster::start(plan)?;
             let changes: Vec<Change> =
                 (0..self.kills).map(|_| kill(&mut cluster)).collect::<Outcome<_>>()?;

@@ -30,11 +30,8 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         let cluster = Cluster::start(Plan {
-            nodes: self.nodes,
-            replicas: self.nodes.min(3),
-            groups: &["inline"],
             placement: self.at.placement(),
-            ..Plan::default()
+            ..Plan::of(self.nodes, self.nodes.min(3), &["inline"])
         })?;
         thread::sleep(run.sized(SETTLE, Duration::ZERO));
         let used = usage::watch(&cluster, self.nodes, Duration::from_secs(self.seconds))?;

@@ -189,13 +189,10 @@ impl Experiment for Options {
             );
         }
         let plan = Plan {
-            nodes: self.nodes,
-            replicas: self.replicas,
-            groups: &NAMES[..kept],
             placement: self.at.placement(),
             awake: self.awake,
             storage: self.storage.clone(),
-            ..Plan::default()
+            ..Plan::of(self.nodes, self.replicas, &NAMES[..kept])
         };
         let (_cluster, processes, client) = start(plan.clone())?;
         let protected = match self.protect {

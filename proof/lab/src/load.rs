@@ -99,12 +99,9 @@ impl Experiment for Options {
             .into());
         }
         let cluster = Cluster::start(Plan {
-            nodes: self.nodes,
-            replicas: self.replicas,
-            groups: &NAMES[..kept],
             placement: self.at.placement(),
             storage: self.storage.clone(),
-            ..Plan::default()
+            ..Plan::of(self.nodes, self.replicas, &NAMES[..kept])
         })?;
         run.begin(&format!(
             "{} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times \

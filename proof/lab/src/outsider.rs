@@ -60,13 +60,7 @@ impl Experiment for Options {
     const SMOKE: &'static str = "--count 2000";
 
     fn run(&self, run: &Run) -> Outcome<()> {
-        let plan = Plan {
-            nodes: NODES,
-            replicas: NODES,
-            groups: &[GROUP],
-            protect: Protect::All,
-            ..Plan::default()
-        };
+        let plan = Plan { protect: Protect::All, ..Plan::of(NODES, NODES, &[GROUP]) };
         let (mut cluster, relay) = Cluster::start_behind(plan, Relay::start, Relay::seen_by)?;
         let caller = Caller::start(cluster.connect()?, GROUP);
         caller.wait_steady(0)?;

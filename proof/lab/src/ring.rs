@@ -108,13 +108,10 @@ fn floor(options: &Options, table: &Table) -> Outcome<()> {
 
 fn measure(options: &Options, variant: Variant, table: &Table) -> Outcome<()> {
     let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.nodes,
-        groups: &["inline"],
         protect: options.protect,
         placement: options.at.placement(),
         parking: variant.parking,
-        ..Plan::default()
+        ..Plan::of(options.nodes, options.nodes, &["inline"])
     };
     let cluster = Cluster::start(plan)?;
     let mut node = Admin::connect(cluster.admin(NodeId(1)))?;

@@ -111,13 +111,7 @@ struct Stage {
 impl Stage {
     fn new(links: usize, longest: f64) -> Outcome<Stage> {
         let placement = Placement::Hosts { links };
-        let plan = Plan {
-            nodes: NODES,
-            replicas: REPLICAS,
-            groups: &[GROUP],
-            placement,
-            ..Plan::default()
-        };
+        let plan = Plan { placement, ..Plan::of(NODES, REPLICAS, &[GROUP]) };
         let mut cluster = Cluster::start(plan)?;
         cluster.wait_for_ring_without(None)?;
         let caller = Caller::start(cluster.connect()?, GROUP);

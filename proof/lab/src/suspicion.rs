@@ -100,12 +100,9 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         let mut cluster = Cluster::start(Plan {
-            nodes: self.nodes,
-            replicas: self.nodes.min(3),
-            groups: &[GROUP],
             placement: self.at.placement(),
             priority: self.priority,
-            ..Plan::default()
+            ..Plan::of(self.nodes, self.nodes.min(3), &[GROUP])
         })?;
         cluster.wait_for_ring_without(None)?;
         let loss = if self.at.hosts { self.loss } else { 0 };

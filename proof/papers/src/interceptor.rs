@@ -116,13 +116,7 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         let machine = machine::description();
-        let cluster = Cluster::start(Plan {
-            nodes: NODES,
-            replicas: NODES,
-            groups: &[GROUP],
-            alone: &[ALONE],
-            ..Plan::default()
-        })?;
+        let cluster = Cluster::start(Plan { alone: &[ALONE], ..Plan::of(NODES, NODES, &[GROUP]) })?;
         // All calls go to one server: the first, which has the other group alone.
         let first = NodeId(1);
         if cluster.view(GROUP).primary != Some(first) {

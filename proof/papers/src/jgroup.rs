@@ -140,12 +140,9 @@ impl Experiment for Options {
             fs::create_dir_all(out)?;
         }
         let mut cluster = Cluster::start(Plan {
-            nodes: SERVERS,
-            replicas: SERVERS,
-            groups: &[GROUP],
             processor,
             keep_logs: self.out.is_some(),
-            ..Plan::default()
+            ..Plan::of(SERVERS, SERVERS, &[GROUP])
         })?;
         let ways = if self.way.is_empty() { &Way::ALL[..] } else { &self.way };
         let mut courses = Vec::new();

@@ -97,12 +97,9 @@ fn measure(
     let (lease_ms, refresh_ms) = (options.lease_ms, options.refresh_ms);
     let terms = Terms { technique: technique.unwrap_or_default(), lease_ms, refresh_ms };
     let plan = Plan {
-        nodes: options.nodes,
-        replicas,
-        groups: &[GROUP],
         placement: options.at.placement(),
         registry: Some(RegistryKnobs { on: true, groups: technique, terms }),
-        ..Plan::default()
+        ..Plan::of(options.nodes, replicas, &[GROUP])
     };
     let mut cluster = Cluster::start(plan)?;
     let mut stale = Vec::new();

@@ -86,11 +86,8 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         let mut cluster = Cluster::start(Plan {
-            nodes: self.nodes,
-            replicas: self.replicas,
-            groups: GROUPS,
             placement: self.at.placement(),
-            ..Plan::default()
+            ..Plan::of(self.nodes, self.replicas, GROUPS)
         })?;
         let plan = run.sized((CALLS, KILLED_IN), (CALLS / 50, KILLED_IN / 50));
         let mut all: BTreeMap<(usize, usize), Times> = BTreeMap::new();

@@ -23,6 +23,9 @@ const NO_STD: &[&str] = &[
 const PORCH: &[&str] =
     &["cli/", "io/", "proof/harness/", "proof/lab/", "proof/papers/", "steadfast/"];
 
+/// Programs of experiments, of which none knows another.
+const EXPERIMENTS: &[&str] = &["proof/lab/src/", "proof/papers/src/"];
+
 /// Files that run the same way whenever and wherever they run: no clock, no order by hash.
 const PURE: &[&str] = &[
     "io/client/src/attempts",
@@ -133,6 +136,11 @@ pub fn clocks(tree: &Tree) -> Vec<Finding> {
     words(tree, &["Instant::now", "SystemTime"], outside, "time comes in from the porch")
 }
 
+pub fn experiments(tree: &Tree) -> Vec<Finding> {
+    let message = "an experiment sees the harness and itself; what two need goes down there";
+    words(tree, &["crate::"], |path| within(path, EXPERIMENTS), message)
+}
+
 pub fn random_order(tree: &Tree) -> Vec<Finding> {
     let pure = |path: &str| within(path, PURE) && !within(path, LOOKUPS_ONLY);
     let message = "its order differs from run to run, take the BTree one";
@@ -227,6 +235,13 @@ mod tests {
         assert_eq!(count(clocks, "io/client/src/task.rs", text), 0);
         assert_eq!(count(clocks, "io/node/src/a.rs", text), 0);
         assert_eq!(count(clocks, "core/ring/src/a.rs", "// SystemTime is not for us"), 0);
+    }
+
+    #[test]
+    fn experiments_do_not_see_each_other() {
+        let text = "use crate::load::Meter;";
+        assert_eq!(count(experiments, "proof/papers/src/flare.rs", text), 1);
+        assert_eq!(count(experiments, "proof/harness/src/echo.rs", text), 0);
     }
 
     #[test]

@@ -53,6 +53,13 @@ pub struct Plan {
     pub keep_logs: bool,
 }
 
+impl Plan {
+    /// So many nodes, of which the first have replicas of these groups.
+    pub fn of(nodes: u32, replicas: u32, groups: &'static [&'static str]) -> Plan {
+        Plan { nodes, replicas, groups, ..Plan::default() }
+    }
+}
+
 impl Default for Plan {
     fn default() -> Self {
         Plan {

@@ -31,13 +31,10 @@ const DEADLINES_MS: &[u64] = &[20_000];
 pub fn plan(options: &Options, group: GroupOptions) -> Plan {
     let on_disk = group.durability == Durability::Disk;
     Plan {
-        nodes: NODES,
-        replicas: NODES,
-        groups: &[GROUP],
         programs: Some(group),
         storage: on_disk.then(|| options.storage.clone()),
         keep_logs: true,
-        ..Plan::default()
+        ..Plan::of(NODES, NODES, &[GROUP])
     }
 }
 
