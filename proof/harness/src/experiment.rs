@@ -12,12 +12,10 @@ use crate::{Outcome, Run, child, smoke};
 /// The exit status of an experiment that this machine does not permit, as test suites have it.
 pub(crate) const SKIPPED: u8 = 77;
 
-/// An experiment, with its options.
+/// An experiment: its options, whose own documentation is the line for whoever looks for it.
 pub trait Experiment: Args {
     /// As it is called on the command line.
     const NAME: &'static str;
-    /// One line for whoever looks for it.
-    const ABOUT: &'static str;
     /// The options with which it is as small as it can be: `--smoke` puts them before those that
     /// are given.
     const SMOKE: &'static str;
@@ -50,7 +48,6 @@ pub trait Experiment: Args {
 #[derive(Clone, Copy)]
 pub struct Entry {
     pub(crate) name: &'static str,
-    about: &'static str,
     smoke: &'static str,
     arguments: fn(Command) -> Command,
     run: fn(&ArgMatches, &Run) -> Outcome<Option<String>>,
@@ -64,7 +61,6 @@ impl Entry {
     pub const fn of<E: Experiment>() -> Entry {
         Entry {
             name: E::NAME,
-            about: E::ABOUT,
             smoke: E::SMOKE,
             arguments: E::augment_args,
             run: run::<E>,
@@ -75,7 +71,7 @@ impl Entry {
     }
 
     fn command(&self) -> Command {
-        (self.arguments)(Command::new(self.name).args_override_self(true)).about(self.about)
+        (self.arguments)(Command::new(self.name).args_override_self(true))
     }
 }
 

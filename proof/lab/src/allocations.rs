@@ -24,6 +24,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// How long the idle cluster is watched.
 const IDLE: Duration = Duration::from_secs(2);
 
+/// Memory that a call and a message ask for, in every process on their way.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Calls of each kind.
@@ -64,8 +65,6 @@ type Idle = Vec<(f64, f64)>;
 
 impl Experiment for Options {
     const NAME: &'static str = "allocations";
-    const ABOUT: &'static str =
-        "Memory that a call and a message ask for, in every process on their way";
     const SMOKE: &'static str = "--calls 50 --messages 50 --nodes 3";
 
     fn run(&self, run: &Run) -> Outcome<()> {

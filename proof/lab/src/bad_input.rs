@@ -22,6 +22,7 @@ const VICTIM: NodeId = NodeId(1);
 /// would be a tenth of this.
 const MAX_GROWTH_KIB: u64 = 1_024;
 
+/// Truncated and mutated bytes at every port of a node while a client calls.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Inputs at each of the three ports.
@@ -34,8 +35,6 @@ pub struct Options {
 
 impl Experiment for Options {
     const NAME: &'static str = "badinput";
-    const ABOUT: &'static str =
-        "Truncated and mutated bytes at every port of a node while a client calls";
     const SMOKE: &'static str = "--count 200";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -31,6 +31,7 @@ const ROUND: usize = 10;
 /// Calls that must be answered after a fault before the next strikes.
 const AFTERWARDS: u64 = 20;
 
+/// Faults strike real processes while clients record what they see: is it linearizable?
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The styles of the group, one after the other: each has a cluster of its own, and its share
@@ -80,8 +81,6 @@ struct Course<'a> {
 
 impl Experiment for Options {
     const NAME: &'static str = "blackbox";
-    const ABOUT: &'static str =
-        "Faults strike real processes while clients record what they see: is it linearizable?";
     const SMOKE: &'static str = "--style semi-active --faults 2 --kinds kill,stop --clients 2";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -25,6 +25,7 @@ const AT_ONCE: usize = 64;
 const SETTLE: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(20);
 
+/// What thousands of sessions and groups cost a node: memory, and CPU while nobody calls.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Groups, each with a replica at every node.
@@ -50,8 +51,6 @@ pub struct Options {
 
 impl Experiment for Options {
     const NAME: &'static str = "crowd";
-    const ABOUT: &'static str =
-        "What thousands of sessions and groups cost a node: memory, and CPU while nobody calls";
     const SMOKE: &'static str = "--groups 20 --sessions 50 --seconds 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

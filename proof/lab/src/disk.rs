@@ -22,6 +22,7 @@ use harness::{Experiment, Outcome, Run, Table};
 /// Appends of one kind before it is the next one's turn.
 const TURN: usize = 50;
 
+/// A record on the disk: the store's append beside a bare write and sync, lone and many at a time.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Where to write; a folder of its own is made there and removed. May be given several times.
@@ -53,8 +54,6 @@ struct Figures {
 
 impl Experiment for Options {
     const NAME: &'static str = "disk";
-    const ABOUT: &'static str = "A record on the disk: the store's append beside a bare write and \
-         sync, lone and many at a time";
     const SMOKE: &'static str = "--rounds 50 --seconds 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

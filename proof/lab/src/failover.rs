@@ -18,6 +18,7 @@ use harness::{Experiment, Outcome, Run, Table, name};
 /// The replies after a fault that count as those around it: 20 ms of them.
 const AROUND: usize = 20;
 
+/// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How often the primary's node is struck.
@@ -108,8 +109,6 @@ fn timeline(
 
 impl Experiment for Options {
     const NAME: &'static str = "failover";
-    const ABOUT: &'static str =
-        "The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped";
     const SMOKE: &'static str = "--kills 1 --nodes 3";
 
     fn run(&self, run: &Run) -> Outcome<()> {

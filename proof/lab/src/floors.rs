@@ -30,6 +30,7 @@ const KIB: usize = 1024;
 /// Which of the rows all others are told as multiples of: TCP between two processors.
 const UNIT: usize = 1;
 
+/// The floors of this machine: round trips, wake-ups, a system call, AES-GCM.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Round trips of each kind that are measured.
@@ -58,8 +59,6 @@ impl Floor {
 
 impl Experiment for Options {
     const NAME: &'static str = "machine";
-    const ABOUT: &'static str =
-        "The floors of this machine: round trips, wake-ups, a system call, AES-GCM";
     const SMOKE: &'static str = "--rounds 100";
 
     fn impossible(&self) -> Option<String> {

@@ -10,6 +10,7 @@ use harness::{Experiment, Outcome, Run};
 
 const GROUP: &str = "thread";
 
+/// The time of a view change after one crash, by the number of nodes.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Sizes of clusters, each started anew.
@@ -31,7 +32,6 @@ struct Change {
 
 impl Experiment for Options {
     const NAME: &'static str = "growth";
-    const ABOUT: &'static str = "The time of a view change after one crash, by the number of nodes";
     const SMOKE: &'static str = "--nodes 3 --kills 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

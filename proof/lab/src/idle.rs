@@ -10,6 +10,7 @@ use serde_json::json;
 /// After the start: what belongs to it is over by then.
 const SETTLE: Duration = Duration::from_secs(2);
 
+/// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Node processes.
@@ -24,8 +25,6 @@ pub struct Options {
 
 impl Experiment for Options {
     const NAME: &'static str = "idle";
-    const ABOUT: &'static str =
-        "CPU, wake-ups, datagrams and memory of a cluster that nobody calls";
     const SMOKE: &'static str = "--nodes 3 --seconds 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

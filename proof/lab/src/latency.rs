@@ -39,6 +39,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// The pause before a call of sparse traffic.
 const SPARSE: Duration = Duration::from_millis(200);
 
+/// Latency of a call of each style at each level, in turns with UDP and TCP echoes.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Calls of each kind that are measured.
@@ -177,8 +178,6 @@ const NAMES: [&str; GROUPS.len()] = {
 
 impl Experiment for Options {
     const NAME: &'static str = "latency";
-    const ABOUT: &'static str =
-        "Latency of a call of each style at each level, in turns with UDP and TCP echoes";
     const SMOKE: &'static str = "--calls 10 --nodes 3";
 
     fn run(&self, run: &Run) -> Outcome<()> {

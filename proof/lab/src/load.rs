@@ -38,6 +38,7 @@ const GROUPS: [(&str, &str); 7] = [
 const NAMES: [&str; GROUPS.len()] =
     ["stateless", "active", "agreed", "inline", "safe", "thread", "disk"];
 
+/// How many calls a second a group answers when many clients call at once.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Clients, each with a connection and a session of its own.
@@ -85,8 +86,6 @@ struct Meter {
 
 impl Experiment for Options {
     const NAME: &'static str = "load";
-    const ABOUT: &'static str =
-        "How many calls a second a group answers when many clients call at once";
     const SMOKE: &'static str = "--clients 4 --depth 4 --seconds 1 --group inline,stateless";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -37,6 +37,7 @@ const KINDS: [&str; 8] = [
     "noise",
 ];
 
+/// A million datagrams of somebody without the cluster key, who owns the network.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Datagrams of the outsider.
@@ -55,8 +56,6 @@ pub struct Options {
 
 impl Experiment for Options {
     const NAME: &'static str = "outsider";
-    const ABOUT: &'static str =
-        "A million datagrams of somebody without the cluster key, who owns the network";
     const SMOKE: &'static str = "--count 2000";
 
     fn run(&self, run: &Run) -> Outcome<()> {

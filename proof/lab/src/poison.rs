@@ -24,6 +24,8 @@ mod stage;
 
 use stage::Stage;
 
+/// Requests that kill the programs that execute them, and the end of all programs or nodes: is it
+/// linearizable?
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The styles of the group, one after the other, each with a cluster of its own; all that have
@@ -106,8 +108,6 @@ impl Mode {
 
 impl Experiment for Options {
     const NAME: &'static str = "poison";
-    const ABOUT: &'static str = "Requests that kill the programs that execute them, and the end \
-         of all programs or nodes: is it linearizable?";
     const SMOKE: &'static str =
         "--style semi-active --durability memory --calls 300 --poisonous 2 --clients 2";
 

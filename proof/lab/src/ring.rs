@@ -24,6 +24,7 @@ const ROUNDS: usize = 3_000;
 /// A node answers, or tells how far it is, well within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Node processes.
@@ -60,8 +61,6 @@ const VARIANTS: [Variant; 2] =
 
 impl Experiment for Options {
     const NAME: &'static str = "ring";
-    const ABOUT: &'static str = "The ring itself: latency and throughput by size, senders, level \
-         and pace, parked and classic";
     const SMOKE: &'static str = "--nodes 3 --senders 1 --size 64 --seconds 0.1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

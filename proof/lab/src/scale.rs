@@ -24,6 +24,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// After so many looks without an end the manager is said to find none.
 const PATIENCE: usize = 100;
 
+/// What one host's loss costs the manager, by the number of nodes and groups: its time, and bytes
+/// told.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Sizes of clusters.
@@ -69,8 +71,6 @@ struct World {
 
 impl Experiment for Options {
     const NAME: &'static str = "scale";
-    const ABOUT: &'static str = "What one host's loss costs the manager, by the number of nodes \
-         and groups: its time, and bytes told";
     const SMOKE: &'static str = "--nodes 10 --losses 2";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -31,6 +31,8 @@ const ONE_WAY_RINGS: usize = 10;
 /// Replicas that are behind catch up within this.
 const CATCH_UP: Duration = Duration::from_secs(10);
 
+/// Cut cables, deaf and mute hosts, random loss, two networks: checked on real sockets in network
+/// namespaces.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Which; all of them if none is named.
@@ -69,8 +71,6 @@ impl Scenario {
 
 impl Experiment for Options {
     const NAME: &'static str = "hosts";
-    const ABOUT: &'static str = "Cut cables, deaf and mute hosts, random loss, two networks: \
-         checked on real sockets in network namespaces";
     const SMOKE: &'static str = "cut";
 
     fn impossible(&self) -> Option<String> {

@@ -40,6 +40,8 @@ Examples:
 A quota counts all threads of the node and is of one processor: how slow a node is that gets it
 depends on what its load costs. With stops it runs that share of the time, whatever it does.";
 
+/// A node with too little processor time: what the others can send, its exclusion with the reason,
+/// its return.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -97,8 +99,6 @@ struct Stage<'a> {
 
 impl Experiment for Options {
     const NAME: &'static str = "slow";
-    const ABOUT: &'static str = "A node with too little processor time: what the others can send, \
-         its exclusion with the reason, its return";
     const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 \
          --token-timeout-ms 1000 --control 0 --seconds 0.3 --patience 100";
 

@@ -19,6 +19,7 @@ use harness::{Experiment, Findings, Outcome, Run};
 
 const GROUP: &str = "thread";
 
+/// Whether nodes are suspected wrongly while other programs take all processors.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How long to watch, in seconds.
@@ -94,8 +95,6 @@ impl TimeLine {
 
 impl Experiment for Options {
     const NAME: &'static str = "suspicion";
-    const ABOUT: &'static str =
-        "Whether nodes are suspected wrongly while other programs take all processors";
     const SMOKE: &'static str = "--seconds 1 --nodes 3 --spinners 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -37,6 +37,8 @@ Examples:
 
 Needs control groups that set quotas of processor time (root, as a rule).";
 
+/// FLARe's experiments: processors fail, and clients go where there is room, or where a list
+/// written beforehand sends them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -83,8 +85,6 @@ pub enum Strategy {
 
 impl Experiment for Options {
     const NAME: &'static str = "flare";
-    const ABOUT: &'static str = "FLARe's experiments: processors fail, and clients go where there \
-         is room, or where a list written beforehand sends them";
     const SMOKE: &'static str = "--seconds 4 --strategy proactive";
 
     fn impossible(&self) -> Option<String> {

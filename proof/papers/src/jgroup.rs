@@ -47,6 +47,8 @@ Each server is a processor of its own: a quota of processor time, by control gro
 rule). Where they may not be made, servers share this machine's processors with the clients, and
 it is said.";
 
+/// Jgroup's experiments: 7 to 70 clients of four servers that crash and return, by how clients
+/// learn of it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -119,8 +121,6 @@ impl Options {
 
 impl Experiment for Options {
     const NAME: &'static str = "jgroup";
-    const ABOUT: &'static str = "Jgroup's experiments: 7 to 70 clients of four servers that crash \
-         and return, by how clients learn of it";
     const SMOKE: &'static str = "--clients 7 --way push --period-ms 300 --phase-ms 200";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -37,6 +37,8 @@ const PAUSE_MS: u64 = 500;
 /// How long a call may take: longer than any fail-over.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long a deployed group has too few replicas, when nodes and programs are killed at random and
+/// nobody helps.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How often something is killed.
@@ -96,8 +98,6 @@ struct Orders {
 
 impl Experiment for Options {
     const NAME: &'static str = "redundancy";
-    const ABOUT: &'static str = "How long a deployed group has too few replicas, when nodes and \
-         programs are killed at random and nobody helps";
     const SMOKE: &'static str = "--kills 1 --nodes 4 --state 64";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -23,6 +23,8 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a dead member stays in the registry, by notification, lease and both, and their
+/// traffic.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How often a node with a replica is killed, by each technique.
@@ -55,8 +57,6 @@ const ROWS: &[(Option<Technique>, u32, &str)] = &[
 
 impl Experiment for Options {
     const NAME: &'static str = "registry";
-    const ABOUT: &'static str = "How long a dead member stays in the registry, by notification, \
-         lease and both, and their traffic";
     const SMOKE: &'static str = "--kills 1 --nodes 4 --seconds 1 --lease-ms 500 --refresh-ms 150";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -29,6 +29,7 @@ const PAPER_MS: f64 = 10.2;
 /// The groups that are called: stateless, and semi-active.
 const GROUPS: &[&str] = &["stateless", "thread"];
 
+/// FLARe 4.4: what the call in which the server dies takes longer, by the client's strategy.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Only this strategy; several: in turns. All by default.
@@ -80,8 +81,6 @@ struct Times {
 
 impl Experiment for Options {
     const NAME: &'static str = "strategies";
-    const ABOUT: &'static str =
-        "FLARe 4.4: what the call in which the server dies takes longer, by the client's strategy";
     const SMOKE: &'static str = "--kills 1 --nodes 3 --strategy proactive";
 
     fn run(&self, run: &Run) -> Outcome<()> {

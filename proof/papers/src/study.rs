@@ -52,6 +52,8 @@ const DEADLINE: Duration = Duration::from_secs(50);
 /// So often a point is measured if the ring changes meanwhile.
 const ATTEMPTS: usize = 3;
 
+/// The latency study of the FT-CORBA paper: groups that call groups, measured beside its equations
+/// (1) to (7).
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// All points of the study, with 10,000 calls each: most of an hour.
@@ -159,8 +161,6 @@ impl Study {
 
 impl Experiment for Options {
     const NAME: &'static str = "study";
-    const ABOUT: &'static str = "The latency study of the FT-CORBA paper: groups that call \
-         groups, measured beside its equations (1) to (7)";
     const SMOKE: &'static str = "--calls 20 --services 0";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -62,7 +62,7 @@ pub fn measure(calls: [u64; 2]) -> Outcome<Option<Counted>> {
 /// Both runs at once: instructions are the same however busy the machine is.
 fn a_call(counter: &Counter, kind: Kind, calls: [u64; 2]) -> Outcome<Option<f64>> {
     let mut running = Vec::new();
-    for calls in calls {
+    for calls in calls.into_iter().filter(|calls| *calls > 0) {
         let command = Role::own::<Options>(Orders::Step(kind, calls))?.command()?;
         let run = Command::new(counter.before[0])
             .args(&counter.before[1..])
@@ -80,7 +80,9 @@ fn a_call(counter: &Counter, kind: Kind, calls: [u64; 2]) -> Outcome<Option<f64>
         count.filter(|_| run.status.success())
     });
     let Some(counts) = counts.collect::<Option<Vec<u64>>>() else { return Ok(None) };
-    let more = counts[1].saturating_sub(counts[0]);
+    let [.., most] = counts[..] else { return Ok(None) };
+    // A run of no calls is not made, and taken for nothing.
+    let more = most.saturating_sub(if counts.len() > 1 { counts[0] } else { 0 });
     Ok(Some(more as f64 / (calls[1] - calls[0]) as f64))
 }
 
