@@ -54,6 +54,7 @@ const RULES: &[(&str, Rule)] = &[
     ("pure crates are no_std", rust::no_std),
     ("files are short", rust::length),
     ("only the porch reads clocks", rust::clocks),
+    ("experiments do not see each other", rust::experiments),
     ("nothing pure iterates in a random order", rust::random_order),
     ("tests and simulation do not sleep", rust::sleeps),
     ("nothing is left undone", rust::leftovers),

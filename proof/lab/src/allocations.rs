@@ -1,8 +1,8 @@
 //! What a call, and a message of the ring, ask of the memory of every process on their way, in
 //! steady state.
 //!
-//! The processes are this program, whose allocator counts. What a cluster asks for while nobody calls
-//! is measured first, and taken off.
+//! The processes are this program, whose allocator counts. What a cluster asks for while nobody
+//! calls is measured first, and taken off.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use node::bench::{Ask, Level, Pace, Until};
 use serde_json::json;
 use steadfast::{Client, NodeId};
 
-use crate::allocator::{Allocated, allocated};
-use crate::cluster::{Cluster, Plan};
-use crate::echo::ECHO;
-use crate::{Outcome, machine};
+use harness::allocator::{Allocated, allocated};
+use harness::cluster::{Cluster, Plan};
+use harness::echo::ECHO;
+use harness::{Experiment, Outcome, Run, Table};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 /// After the start, and between measures: what belongs to what was before is over by then.
@@ -24,6 +24,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// How long the idle cluster is watched.
 const IDLE: Duration = Duration::from_secs(2);
 
+/// Memory that a call and a message ask for, in every process on their way.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Calls of each kind.
@@ -41,9 +42,6 @@ pub struct Options {
     /// Replicas of each group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What each process had asked for at a moment: this one first, then the nodes.
@@ -55,7 +53,8 @@ struct Snapshot {
 impl Snapshot {
     fn take(cluster: &mut Cluster) -> Outcome<Snapshot> {
         let nodes = cluster.allocated()?;
-        // This process last: what it takes to ask the nodes is not counted to what is measured next.
+        // This process last: what it takes to ask the nodes is not counted to what is measured
+        // next.
         let processes = [vec![allocated()], nodes].concat();
         Ok(Snapshot { at: Instant::now(), processes })
     }
@@ -64,44 +63,77 @@ impl Snapshot {
 /// What is asked for each second while nobody calls: by process, count and bytes.
 type Idle = Vec<(f64, f64)>;
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.replicas,
-        groups: &["agreed", "inline", "thread"],
-        ..Plan::default()
-    };
-    let mut cluster = Cluster::start(plan)?;
-    let client = cluster.connect()?;
-    head(options);
-    let body = Bytes::from(vec![7; options.size]);
-    let idle = idle(&mut cluster)?;
-    let kinds =
-        [("call, agreed", "agreed"), ("call, majority", "inline"), ("on a thread", "thread")];
-    for (title, group) in kinds {
-        // Caches, buffers and connections find their size.
-        call(&client, group, &body, options.calls / 10 + 1)?;
-        thread::sleep(SETTLE);
-        let before = Snapshot::take(&mut cluster)?;
-        call(&client, group, &body, options.calls)?;
-        let after = Snapshot::take(&mut cluster)?;
-        report(options, title, &idle, (&before, &after), options.calls.into());
+impl Experiment for Options {
+    const NAME: &'static str = "allocations";
+    const SMOKE: &'static str = "--calls 50 --messages 50 --nodes 3";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        let mut cluster =
+            Cluster::start(Plan::of(self.nodes, self.replicas, &["agreed", "inline", "thread"]))?;
+        let client = cluster.connect()?;
+        run.begin(&format!(
+            "{} nodes, {} replicas, {} bytes each way; allocations and bytes for each call or \
+             message, less what an idle cluster asks for; node 0 is the client",
+            self.nodes, self.replicas, self.size
+        ));
+        let table = run.table("=kind:<20, node:6, allocations=count:13.2, bytes:10.0");
+        let (settle, watched) = run.sized((SETTLE, IDLE), (SETTLE / 10, IDLE / 10));
+        let body = Bytes::from(vec![7; self.size]);
+        let idle = idle(&mut cluster, settle, watched)?;
+        for (title, group) in KINDS {
+            // Caches, buffers and connections find their size.
+            call(&client, group, &body, self.calls / 10 + 1)?;
+            thread::sleep(settle);
+            let before = Snapshot::take(&mut cluster)?;
+            call(&client, group, &body, self.calls)?;
+            let after = Snapshot::take(&mut cluster)?;
+            self.tell(&table, title, &idle, (&before, &after), self.calls.into());
+        }
+        for (title, pace) in
+            [("message, lone", Pace::Window(1)), ("message, full pace", Pace::Full)]
+        {
+            bench(&cluster, self, pace, self.messages / 10 + 1)?;
+            thread::sleep(settle);
+            let before = Snapshot::take(&mut cluster)?;
+            let messages = bench(&cluster, self, pace, self.messages)?;
+            let after = Snapshot::take(&mut cluster)?;
+            self.tell(&table, title, &idle, (&before, &after), messages);
+        }
+        Ok(())
     }
-    for (title, pace) in [("message, lone", Pace::Window(1)), ("message, full pace", Pace::Full)] {
-        bench(&cluster, options, pace, options.messages / 10 + 1)?;
-        thread::sleep(SETTLE);
-        let before = Snapshot::take(&mut cluster)?;
-        let messages = bench(&cluster, options, pace, options.messages)?;
-        let after = Snapshot::take(&mut cluster)?;
-        report(options, title, &idle, (&before, &after), messages);
-    }
-    Ok(())
 }
 
-fn idle(cluster: &mut Cluster) -> Outcome<Idle> {
-    thread::sleep(SETTLE);
+impl Options {
+    fn tell(
+        &self,
+        table: &Table,
+        title: &str,
+        idle: &Idle,
+        (before, after): (&Snapshot, &Snapshot),
+        times: u64,
+    ) {
+        let seconds = (after.at - before.at).as_secs_f64();
+        let pairs = after.processes.iter().zip(&before.processes).zip(idle);
+        for (node, ((after, before), (count, bytes))) in pairs.enumerate() {
+            let more = *after - *before;
+            let less = |all: u64, idle: f64| (all as f64 - idle * seconds).max(0.0) / times as f64;
+            let (count, bytes) = (less(more.count, *count), less(more.bytes, *bytes));
+            table.row(&json!({
+                "peer": "steadfast", "measure": "allocations", "kind": title, "node": node,
+                "size": self.size, "count": (count * 100.0).round() / 100.0, "bytes": bytes.round(),
+            }));
+        }
+    }
+}
+
+/// The calls: title, group.
+const KINDS: [(&str, &str); 3] =
+    [("call, agreed", "agreed"), ("call, majority", "inline"), ("on a thread", "thread")];
+
+fn idle(cluster: &mut Cluster, settle: Duration, watched: Duration) -> Outcome<Idle> {
+    thread::sleep(settle);
     let before = Snapshot::take(cluster)?;
-    thread::sleep(IDLE);
+    thread::sleep(watched);
     let after = Snapshot::take(cluster)?;
     let seconds = (after.at - before.at).as_secs_f64();
     let rate = |(after, before): (&Allocated, &Allocated)| {
@@ -137,51 +169,4 @@ fn bench(cluster: &Cluster, options: &Options, pace: Pace, count: u64) -> Outcom
         return Err(format!("lost, corrupt or in another order: {outcome:?}").into());
     }
     Ok(count)
-}
-
-fn head(options: &Options) {
-    let machine = machine::description();
-    if options.json {
-        eprintln!("on {machine}");
-        return;
-    }
-    println!("on {machine}");
-    println!(
-        "{} nodes, {} replicas, {} bytes each way; allocations (bytes) for each call or message, less \
-         what an idle cluster asks for",
-        options.nodes, options.replicas, options.size
-    );
-    print!("{:20}{:>16}", "", "client");
-    (1..=options.nodes).for_each(|id| print!("{:>16}", NodeId(id).to_string()));
-    println!();
-}
-
-fn report(
-    options: &Options,
-    title: &str,
-    idle: &Idle,
-    (before, after): (&Snapshot, &Snapshot),
-    times: u64,
-) {
-    let seconds = (after.at - before.at).as_secs_f64();
-    let each = |((after, before), (count, bytes)): ((&Allocated, &Allocated), &(f64, f64))| {
-        let more = *after - *before;
-        let less = |all: u64, idle: f64| (all as f64 - idle * seconds).max(0.0) / times as f64;
-        (less(more.count, *count), less(more.bytes, *bytes))
-    };
-    let processes = after.processes.iter().zip(&before.processes).zip(idle).map(each);
-    if options.json {
-        for (place, (count, bytes)) in processes.enumerate() {
-            // The client is counted as node 0.
-            let line = json!({
-                "peer": "steadfast", "measure": "allocations", "kind": title, "node": place,
-                "size": options.size, "count": (count * 100.0).round() / 100.0, "bytes": bytes.round(),
-            });
-            println!("{line}");
-        }
-    } else {
-        print!("{title:20}");
-        processes.for_each(|(count, bytes)| print!("{:>16}", format!("{count:.2} ({bytes:.0})")));
-        println!();
-    }
 }

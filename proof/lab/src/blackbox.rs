@@ -1,35 +1,29 @@
-//! Whether clients of real processes see one object that never fails, whatever befalls the processes.
+//! Whether clients of real processes see one object that never fails, whatever befalls the
+//! processes.
 //!
-//! Clients call a group's registers and logs all the time and note what they see; faults strike, one after the other, and after each one
-//! all must be well again in bounded time. What the clients saw is checked to be linearizable round by round, with no look
-//! inside the nodes; at the end all replicas must have the same state. See docs/linearizability.md.
+//! Clients call a group's registers and logs all the time and note what they see; faults strike,
+//! one after the other, and after each one all must be well again in bounded time. What the clients
+//! saw is checked to be linearizable round by round, with no look inside the nodes; at the end all
+//! replicas must have the same state. See docs/linearizability.md.
 
 use std::path::PathBuf;
 use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use wire::Random;
 
-use crate::cluster::{Cluster, Placement, Plan, Where, wall};
-use crate::hosts;
-use crate::style::By;
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Placement, Plan, Where, wall};
+use harness::hosts;
+use harness::objects::clients::Habit;
+use harness::objects::evidence::{self, Finding, Tally};
+use harness::objects::{Subject, Trial};
+use harness::styles::By;
+use harness::{Experiment, Outcome, Run, machine, name};
 
-mod alike;
-pub mod clients;
-pub mod evidence;
 mod faults;
-pub mod objects;
 
-pub use alike::common_state;
-use clients::{Book, Clients, Habit};
-use evidence::{Finding, Tally, judge, leave};
 use faults::{Fault, Kind, Reach};
-
-/// The names of the groups end so: a child knows them by that.
-pub const OBJECTS: &str = "-objects";
 
 /// So many faults strike before the histories are checked and others begun.
 const ROUND: usize = 10;
@@ -37,12 +31,11 @@ const ROUND: usize = 10;
 /// Calls that must be answered after a fault before the next strikes.
 const AFTERWARDS: u64 = 20;
 
-/// Within this they are, and replicas are alike.
-const PATIENCE: Duration = Duration::from_secs(20);
-
+/// Faults strike real processes while clients record what they see: is it linearizable?
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The styles of the group, one after the other: each has a cluster of its own, and its share of the faults.
+    /// The styles of the group, one after the other: each has a cluster of its own, and its share
+    /// of the faults.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = By::ALL)]
     style: Vec<By>,
     /// How many faults strike.
@@ -57,7 +50,8 @@ pub struct Options {
     /// Clients that call all the time.
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// Decides faults, calls and pauses; drawn and told if it is not given. What the processes make of it differs.
+    /// Decides faults, calls and pauses; drawn and told if it is not given. What the processes make
+    /// of it differs.
     #[arg(long)]
     seed: Option<u64>,
     /// Node processes.
@@ -74,80 +68,74 @@ pub struct Options {
     storage: PathBuf,
     #[command(flatten)]
     at: Where,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// A run in its course.
-struct Run<'a> {
+struct Course<'a> {
     options: &'a Options,
+    run: &'a Run,
     style: By,
-    cluster: Cluster,
-    /// Until the end.
-    clients: Option<Clients>,
-    tally: Tally,
-    struck: Vec<Fault>,
+    trial: Trial,
+    struck: usize,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if options.nodes < 3 || options.replicas < 2 {
-        return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
-    }
-    if options.kinds.is_empty() && options.at.placement() == Placement::Loopback {
-        let missing = hosts::missing();
-        let why = missing
-            .map_or("--hosts was not given".into(), |missing| format!("hosts need {missing}"));
-        eprintln!("no cables are cut, only processes are struck: {why}");
-    }
-    let seed = options.seed.unwrap_or_else(wall);
-    eprintln!("on {}; seed {seed}", machine::description());
-    let (mut left, mut undecided) = (options.faults, Vec::new());
-    for (number, style) in options.style.iter().enumerate() {
-        let faults = left / (options.style.len() - number);
-        left -= faults;
-        let of_this = one(options, *style, faults, &kinds(options, *style)?, seed)?;
-        undecided.extend(of_this.into_iter().map(|history| format!("{style}: {history}")));
-    }
-    match undecided.first() {
-        None => Ok(()),
-        Some(first) => {
-            let count = undecided.len();
-            Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}").into())
+impl Experiment for Options {
+    const NAME: &'static str = "blackbox";
+    const SMOKE: &'static str = "--style semi-active --faults 2 --kinds kill,stop --clients 2";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        if self.nodes < 3 || self.replicas < 2 {
+            return Err("with fewer than 3 nodes or 2 replicas no fault leaves a majority".into());
+        }
+        if self.kinds.is_empty() && self.at.placement() == Placement::Loopback {
+            let missing = hosts::missing();
+            let why = missing
+                .map_or("--hosts was not given".into(), |missing| format!("hosts need {missing}"));
+            eprintln!("no cables are cut, only processes are struck: {why}");
+        }
+        let seed = self.seed.unwrap_or_else(wall);
+        eprintln!("on {}; seed {seed}", machine::description());
+        let (mut left, mut undecided) = (self.faults, Vec::new());
+        for (number, style) in self.style.iter().enumerate() {
+            let faults = left / (self.style.len() - number);
+            left -= faults;
+            let of_this = one(self, run, *style, faults, seed)?;
+            undecided.extend(of_this.into_iter().map(|history| format!("{style}: {history}")));
+        }
+        match undecided.first() {
+            None => Ok(()),
+            Some(first) => {
+                let count = undecided.len();
+                Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}")
+                    .into())
+            }
         }
     }
 }
 
 /// A cluster and its faults. What cannot be judged is told.
-fn one(
-    options: &Options,
-    style: By,
-    faults: usize,
-    kinds: &[Kind],
-    seed: u64,
-) -> Outcome<Vec<String>> {
+fn one(options: &Options, run: &Run, style: By, faults: usize, seed: u64) -> Outcome<Vec<String>> {
+    let kinds = kinds(options, style)?;
     let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.replicas.min(options.nodes),
-        groups: style.objects(),
         placement: options.at.placement(),
         storage: style.is_on_disk().then(|| options.storage.clone()),
         keep_logs: true,
-        ..Plan::default()
+        ..Plan::of(options.nodes, options.replicas.min(options.nodes), style.objects())
     };
     let mut cluster = Cluster::start(plan)?;
     cluster.wait_until_well()?;
-    let made = (0..options.clients).map(|_| cluster.connect()).collect::<Outcome<_>>()?;
-    let clients = Some(Clients::start(made, style.objects()[0], Habit::default(), seed));
-    let (tally, struck) = (Tally::default(), Vec::new());
-    let mut run = Run { options, style, cluster, clients, tally, struck };
-    let began = Instant::now();
-    let found = run.faults(faults, kinds, seed, began).and_then(|()| run.finish()).err();
-    run.summarize(seed, began.elapsed(), found.is_some());
+    let alone = style.runs_at_the_primary_alone();
+    let replicas = options.replicas.min(options.nodes);
+    let subject = Subject { group: style.objects()[0], replicas, alone };
+    let mut trial = Trial::new(cluster, subject);
+    trial.call(options.clients, Habit::default(), seed)?;
+    let mut course = Course { options, run, style, trial, struck: 0 };
+    let found = course.faults(faults, &kinds, seed).and_then(|()| course.finish()).err();
+    course.summarize(seed, found.is_some());
     if let Some(finding) = found {
-        return Err(run.report(seed, &finding)?.into());
+        return Err(course.report(seed, &finding)?.into());
     }
-    Ok(run.tally.undecided)
+    Ok(course.trial.tally.undecided)
 }
 
 /// The kinds of fault that are drawn from for a group of this style.
@@ -165,126 +153,95 @@ fn kinds(options: &Options, style: By) -> Outcome<Vec<Kind>> {
             "`everybody` is more than a {style} group in memory bears: add --style on-disk"
         )
         .into()),
-        Some(kind) => Err(format!("`{}` needs --hosts", kind.name()).into()),
+        Some(kind) => Err(format!("`{}` needs --hosts", name(*kind)).into()),
         None => Ok(options.kinds.clone()),
     }
 }
 
-impl Run<'_> {
+impl Course<'_> {
     /// All faults, with a verdict on what was seen every [`ROUND`].
-    fn faults(
-        &mut self,
-        faults: usize,
-        kinds: &[Kind],
-        seed: u64,
-        began: Instant,
-    ) -> Result<(), Finding> {
-        let Options { seconds, nodes, replicas, .. } = *self.options;
-        let reach = Reach { nodes, replicas: replicas.min(nodes) };
+    fn faults(&mut self, faults: usize, kinds: &[Kind], seed: u64) -> Result<(), Finding> {
+        let Options { seconds, nodes, .. } = *self.options;
+        let reach = Reach { nodes, replicas: self.trial.subject.replicas };
         let mut random = Random::new(seed);
         for number in 1..=faults {
-            if seconds.is_some_and(|most| began.elapsed() > Duration::from_secs(most)) {
+            if seconds.is_some_and(|most| self.trial.took() > Duration::from_secs(most)) {
                 break;
             }
             self.strike(number, reach.draw(kinds, &mut random))?;
             if number % ROUND == 0 {
-                let reader = self.cluster.connect()?;
-                let book = self.clients()?.close_round(reader)?;
-                self.judge(book)?;
+                let book = self.trial.close_round()?;
+                self.trial.judge(book, None)?;
             }
         }
         Ok(())
-    }
-
-    fn clients(&mut self) -> Outcome<&mut Clients> {
-        Ok(self.clients.as_mut().ok_or("the clients have ended")?)
     }
 
     /// One fault, until all is well again.
     fn strike(&mut self, number: usize, fault: Fault) -> Result<(), Finding> {
-        self.clients()?.forget_gap();
-        self.struck.push(fault.clone());
+        self.trial.clients()?.forget_gap();
+        self.trial.note(&format!("{fault:?}"));
+        self.struck += 1;
         let began = Instant::now();
-        fault.strike(&mut self.cluster)?;
-        self.cluster.wait_until_well()?;
+        fault.strike(&mut self.trial.cluster)?;
+        self.trial.cluster.wait_until_well()?;
         let well = began.elapsed();
-        let clients = self.clients()?;
-        let (wanted, deadline) = (clients.good() + AFTERWARDS, Instant::now() + PATIENCE);
-        while clients.good() < wanted {
-            if Instant::now() > deadline {
-                return Err(format!("no {AFTERWARDS} calls were answered in {PATIENCE:?}").into());
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        let gap = clients.gap();
-        self.tally.gap(fault.kind, gap);
-        self.cluster.take_events();
+        self.trial.wait_for_answers(AFTERWARDS)?;
+        let gap = self.trial.clients()?.gap();
+        self.trial.cluster.take_events();
         let nodes: Vec<u32> = fault.nodes.iter().map(|node| node.0).collect();
-        let (kind, well) = (fault.kind.name(), well.as_secs_f64() * 1e3);
-        if self.options.json {
-            let line = json!({
-                "measure": "blackbox-fault", "number": number, "fault": kind, "nodes": nodes,
-                "span_ms": fault.span.as_millis() as u64, "gap_ms": gap, "well_ms": well,
-            });
-            println!("{line}");
-        } else {
-            println!("{number:5} {kind:<10} {nodes:?} gap {gap:.1} ms, well after {well:.0} ms");
-        }
+        let (kind, well) = (name(fault.kind), well.as_secs_f64() * 1e3);
+        self.trial.tally.gap(&kind, gap);
+        let line = json!({
+            "measure": "blackbox-fault", "number": number, "fault": kind, "nodes": nodes,
+            "span_ms": fault.span.as_millis() as u64, "gap_ms": gap, "well_ms": well,
+        });
+        self.run.tell(&line, || {
+            format!("{number:5} {kind:<10} {nodes:?} gap {gap:.1} ms, well after {well:.0} ms")
+        });
         Ok(())
-    }
-
-    fn judge(&mut self, book: Book) -> Result<(), Finding> {
-        match judge(&book, &mut self.tally) {
-            None => Ok(()),
-            Some(text) => Err(Finding { text, book: Some(Box::new(book)) }),
-        }
     }
 
     /// The last round, and whether all replicas are alike.
     fn finish(&mut self) -> Result<(), Finding> {
-        let clients = self.clients.take().ok_or("the clients have ended")?;
-        let book = clients.finish(self.cluster.connect()?)?;
-        self.judge(book)?;
-        let replicas = self.options.replicas.min(self.options.nodes);
-        let alone = self.style.runs_at_the_primary_alone();
-        common_state(&self.cluster, self.style.objects()[0], replicas, alone)?;
+        let book = self.trial.finish()?;
+        self.trial.judge(book, None)?;
+        self.trial.subject.state(&self.trial.cluster)?;
         Ok(())
     }
 
-    fn summarize(&self, seed: u64, took: Duration, broken: bool) {
-        let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.tally;
-        if self.options.json {
-            let line = json!({
-                "peer": "steadfast", "measure": "blackbox", "style": self.style.name(), "seed": seed, "faults": self.struck.len(),
-                "seconds": took.as_secs_f64(), "answered": answered, "failed": failed,
-                "unknown": unknown, "objects": keys, "undecided": undecided.len(),
-                "violation": broken, "kinds": self.tally.json(),
-            });
-            println!("{line}");
-        } else {
-            println!(
-                "{}{}, {} faults in {took:.0?}: {answered} calls answered, {failed} not executed, {unknown} of \
-                 unknown end; {keys} objects: {}",
-                self.tally.table(),
-                self.style.name(),
-                self.struck.len(),
-                if broken { "A PROMISE IS BROKEN" } else { "linearizable, replicas alike" },
-            );
-        }
+    fn summarize(&self, seed: u64, broken: bool) {
+        let took = self.trial.took();
+        let Tally { ends: (answered, failed, unknown), keys, ref undecided, .. } = self.trial.tally;
+        let (style, struck) = (self.style, self.struck);
+        let line = json!({
+            "peer": "steadfast", "measure": "blackbox", "style": name(style), "seed": seed,
+            "faults": struck, "seconds": took.as_secs_f64(), "answered": answered,
+            "failed": failed, "unknown": unknown, "objects": keys, "undecided": undecided.len(),
+            "violation": broken, "kinds": self.trial.tally.json(),
+        });
+        self.run.tell(&line, || {
+            let verdict = evidence::verdict(broken);
+            format!(
+                "{}{style}, {struck} faults in {took:.0?}: {answered} calls answered, {failed} \
+                 not executed, {unknown} of unknown end; {keys} objects: {verdict}",
+                self.trial.tally.table(),
+            )
+        });
     }
 
     /// Leaves what is known of a finding, and says where.
     fn report(&self, seed: u64, finding: &Finding) -> Outcome<String> {
-        let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style.name(), process::id());
+        let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style, process::id());
         let folder = self.options.out.clone().unwrap_or_else(|| std::env::temp_dir().join(place));
-        let struck: Vec<String> = self.struck.iter().map(|fault| format!("{fault:?}")).collect();
-        leave(&folder, finding, &struck, &self.cluster)?;
+        self.trial.leave(&folder, finding)?;
         let text = &finding.text;
         Ok(format!(
             "after {} faults of seed {seed} in a {} group:\n{text}\
-             histories, faults and what the nodes told are in {}; docs/linearizability.md says how to read them",
-            self.struck.len(),
-            self.style.name(),
+             histories, faults and what the nodes told are in {}; docs/linearizability.md says \
+             how to read them",
+            self.struck,
+            self.style,
             folder.display()
         ))
     }

@@ -1,7 +1,8 @@
 //! What a crowd costs: a node that has thousands of groups and sessions.
 //!
-//! Three times the cluster is looked at while nobody calls: with one group and no session, with all groups, and when every client
-//! has made its call and gone. A session outlives its connection, as it must: its client may come back with a retry.
+//! Three times the cluster is looked at while nobody calls: with one group and no session, with all
+//! groups, and when every client has made its call and gone. A session outlives its connection, as
+//! it must: its client may come back with a retry.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -9,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::json;
-use steadfast::{AsyncClient, NodeId};
+use steadfast::AsyncClient;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use crate::cluster::{Cluster, Plan};
-use crate::echo::ECHO;
-use crate::idle::{Usage, usage};
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Plan};
+use harness::echo::ECHO;
+use harness::usage::{self, Used};
+use harness::{Experiment, Outcome, Run, Table};
 
 /// Clients that are connected at a time.
 const AT_ONCE: usize = 64;
@@ -24,6 +25,7 @@ const AT_ONCE: usize = 64;
 const SETTLE: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(20);
 
+/// What thousands of sessions and groups cost a node: memory, and CPU while nobody calls.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Groups, each with a replica at every node.
@@ -45,45 +47,45 @@ pub struct Options {
     /// How long to watch each time, in seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if options.json {
-        eprintln!("on {}", machine::description());
-    } else {
-        println!(
-            "on {}; {} nodes with a replica of every group, {} bytes each way; each watched for {} s; took: \
-             until all replicas were there, or all calls answered",
-            machine::description(),
-            options.nodes,
-            options.size,
-            options.seconds
+impl Experiment for Options {
+    const NAME: &'static str = "crowd";
+    const SMOKE: &'static str = "--groups 20 --sessions 50 --seconds 1";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        run.begin(&format!(
+            "{} nodes with a replica of every group, {} bytes each way; each watched for {} s; \
+             took: until all replicas were there, or all calls answered",
+            self.nodes, self.size, self.seconds
+        ));
+        let table = run.table(
+            "groups:8, sessions:10, node:6, memory MiB=memory_mib:13.1, % of a core=cpu_pct:16.3, \
+             datagrams/s=datagrams_s:14.1, took s=took_s:8.2",
         );
-        println!(
-            "{:>8}{:>10}{:>6}{:>13}{:>16}{:>14}{:>8}",
-            "groups", "sessions", "node", "memory MiB", "% of a core", "datagrams/s", "took s"
-        );
-    }
-    let one = start(options, 1)?;
-    watch(options, &one.0, &Crowd { groups: 1, sessions: 0, took: one.1 })?;
-    drop(one);
-    let (cluster, took) = start(options, options.groups)?;
-    let crowd = Crowd { groups: options.groups, sessions: 0, took };
-    let none = watch(options, &cluster, &crowd)?;
-    let began = Instant::now();
-    call_all(options, &cluster.clients())?;
-    let crowd = Crowd { sessions: options.sessions, took: began.elapsed(), ..crowd };
-    let some = watch(options, &cluster, &crowd)?;
-    if !options.json {
+        let settle = run.sized(SETTLE, Duration::ZERO);
+        let watch = |cluster: &Cluster, crowd: &Crowd| {
+            thread::sleep(settle);
+            watch(self, cluster, crowd, &table)
+        };
+        let one = start(self, 1)?;
+        watch(&one.0, &Crowd { groups: 1, sessions: 0, took: one.1 })?;
+        drop(one);
+        let (cluster, took) = start(self, self.groups)?;
+        let crowd = Crowd { groups: self.groups, sessions: 0, took };
+        let none = watch(&cluster, &crowd)?;
+        let began = Instant::now();
+        call_all(self, &cluster.clients())?;
+        let crowd = Crowd { sessions: self.sessions, took: began.elapsed(), ..crowd };
+        let some = watch(&cluster, &crowd)?;
         let more =
-            |(before, after): (&Usage, &Usage)| after.memory_kib.saturating_sub(before.memory_kib);
+            |(before, after): (&Used, &Used)| after.memory_kib.saturating_sub(before.memory_kib);
         let most = none.iter().zip(&some).map(more).max().unwrap_or(0) << 10;
-        println!("{} bytes a session at the most", most / options.sessions.max(1));
+        let bytes = most / self.sessions.max(1);
+        let line = json!({ "measure": "crowd-session", "bytes": bytes });
+        run.tell(&line, || format!("{bytes} bytes a session at the most"));
+        Ok(())
     }
-    Ok(())
 }
 
 /// What there is while a cluster is watched.
@@ -105,12 +107,7 @@ fn names(options: &Options, count: u64) -> &'static [&'static str] {
 /// A cluster with so many groups, and how long it took until all had their replicas.
 fn start(options: &Options, groups: u64) -> Outcome<(Cluster, Duration)> {
     let began = Instant::now();
-    let cluster = Cluster::start(Plan {
-        nodes: options.nodes,
-        replicas: options.nodes,
-        groups: names(options, groups),
-        ..Plan::default()
-    })?;
+    let cluster = Cluster::start(Plan::of(options.nodes, options.nodes, names(options, groups)))?;
     Ok((cluster, began.elapsed()))
 }
 
@@ -143,35 +140,19 @@ async fn call(nodes: Vec<SocketAddr>, group: &str, body: Bytes) -> Result<(), St
     reply.map(drop).map_err(|error| format!("{group}: {error}"))
 }
 
-/// Looks at all nodes for a while, tells what was seen, and returns what was used at the end.
-fn watch(options: &Options, cluster: &Cluster, crowd: &Crowd) -> Outcome<Vec<Usage>> {
-    thread::sleep(SETTLE);
-    let ids: Vec<NodeId> = (1..=options.nodes).map(NodeId).collect();
-    let all = || ids.iter().map(|id| usage(cluster, *id)).collect::<Outcome<Vec<Usage>>>();
-    let (before, start) = (all()?, Instant::now());
-    thread::sleep(Duration::from_secs(options.seconds));
-    let (seconds, after) = (start.elapsed().as_secs_f64(), all()?);
-    for ((id, before), after) in ids.iter().zip(&before).zip(&after) {
-        let percent = (after.ran - before.ran) as f64 / 1e7 / seconds;
-        let datagrams = (after.datagrams - before.datagrams) as f64 / seconds;
-        let memory = after.memory_kib as f64 / 1024.0;
-        let Crowd { groups, sessions, took } = crowd;
-        if options.json {
-            println!(
-                "{}",
-                json!({
-                    "peer": "steadfast", "measure": "crowd", "node": id.0, "nodes": options.nodes, "groups": groups,
-                    "sessions": sessions, "threads": options.threads, "size": options.size, "memory_mib": memory,
-                    "cpu_pct": percent, "datagrams_s": datagrams, "took_s": took.as_secs_f64(),
-                })
-            );
-        } else {
-            println!(
-                "{groups:8}{sessions:10}{:>6}{memory:13.1}{percent:16.3}{datagrams:14.1}{:8.2}",
-                id.to_string(),
-                took.as_secs_f64()
-            );
-        }
+/// Looks at all nodes for a while, tells what was seen, and returns it.
+fn watch(options: &Options, cluster: &Cluster, crowd: &Crowd, table: &Table) -> Outcome<Vec<Used>> {
+    let all = usage::watch(cluster, options.nodes, Duration::from_secs(options.seconds))?;
+    for used in &all {
+        let mut row = used.json();
+        row["measure"] = json!("crowd");
+        row["nodes"] = json!(options.nodes);
+        row["groups"] = json!(crowd.groups);
+        row["sessions"] = json!(crowd.sessions);
+        row["threads"] = json!(options.threads);
+        row["size"] = json!(options.size);
+        row["took_s"] = json!(crowd.took.as_secs_f64());
+        table.row(&row);
     }
-    Ok(after)
+    Ok(all)
 }

@@ -1,4 +1,5 @@
-//! What it costs to have something on the disk: a bare write and sync, and the store's append, on each folder in turns.
+//! What it costs to have something on the disk: a bare write and sync, and the store's append, on
+//! each folder in turns.
 //!
 //! Both write to files of written zeros, so that neither pays for the file system's own books.
 
@@ -15,12 +16,13 @@ use store::{Owner, Record, RecordId, Strand};
 use wire::ordered::Place;
 use wire::{ClusterId, GroupId, NodeId};
 
-use crate::figures::{Summary, Times};
-use crate::{Outcome, machine};
+use harness::figures::{Summary, Times};
+use harness::{Experiment, Outcome, Run, Table};
 
 /// Appends of one kind before it is the next one's turn.
 const TURN: usize = 50;
 
+/// A record on the disk: the store's append beside a bare write and sync, lone and many at a time.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Where to write; a folder of its own is made there and removed. May be given several times.
@@ -38,9 +40,6 @@ pub struct Options {
     /// How long many are under way.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// One JSON object a folder instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What was measured on one folder.
@@ -53,24 +52,22 @@ struct Figures {
     shared: f64,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    match options.json {
-        true => eprintln!("on {machine}"),
-        false => println!("on {machine}; {} bytes a record; times in µs", options.size),
-    }
-    let heads = ["floor p50", "p99", "store p50", "p99", "ratio"];
-    if !options.json {
-        println!(
-            "{:24}{:>11}{:>9}{:>11}{:>9}{:>7}{:>13}{:>10}",
-            "", heads[0], heads[1], heads[2], heads[3], heads[4], "records/s", "a sync"
+impl Experiment for Options {
+    const NAME: &'static str = "disk";
+    const SMOKE: &'static str = "--rounds 50 --seconds 1";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        run.begin(&format!("{} bytes a record; times in µs", self.size));
+        let table = run.table(
+            "=folder:<20, =what:<6, p50=p50_us:9.1, p99=p99_us:9.1, ratio=ratio_to_floor:7.2, \
+             records/s=records_per_second:13.0, a sync=records_per_sync:10.1",
         );
+        // In the smallest size the first folder says enough.
+        for folder in &self.folder[..run.sized(self.folder.len(), 1)] {
+            report(self, folder, &measure(self, folder)?, &table);
+        }
+        Ok(())
     }
-    for folder in &options.folder {
-        let figures = measure(options, folder)?;
-        report(options, folder, &figures);
-    }
-    Ok(())
 }
 
 fn measure(options: &Options, folder: &Path) -> Outcome<Figures> {
@@ -92,17 +89,11 @@ fn measure(options: &Options, folder: &Path) -> Outcome<Figures> {
             0 => (&mut cold.0, &mut cold.1),
             _ => (&mut floor, &mut appended),
         };
-        for _ in 0..TURN {
-            let start = Instant::now();
-            bare.write()?;
-            times.0.push(start.elapsed());
-        }
-        for _ in 0..TURN {
-            let start = Instant::now();
+        times.0.measure(TURN, || bare.write())?;
+        times.1.measure(TURN, || {
             let id = store.append(record.clone())?;
-            store.wait(id)?;
-            times.1.push(start.elapsed());
-        }
+            Ok(store.wait(id)?)
+        })?;
     }
     let (rate, shared) = pipelined(options, &mut store, &record)?;
     store.close()?;
@@ -153,29 +144,17 @@ impl Bare {
     }
 }
 
-fn report(options: &Options, folder: &Path, figures: &Figures) {
+fn report(options: &Options, folder: &Path, figures: &Figures, table: &Table) {
     let Figures { floor, store, rate, shared } = figures;
-    let ratio = store.p50 / floor.p50;
-    if options.json {
-        let rounded = |figure: f64| (figure * 100.0).round() / 100.0;
-        let of = |summary: &Summary, what: &str| {
-            summary.json(&json!({ "measure": "disk", "what": what, "folder": folder }))
-        };
-        println!("{}", of(floor, "floor"));
-        let mut line = of(store, "store");
-        line["ratio_to_floor"] = json!(rounded(ratio));
-        line["pipelined"] = json!(options.pipelined);
-        line["records_per_second"] = json!(rate.round());
-        line["records_per_sync"] = json!(rounded(*shared));
-        println!("{line}");
-    } else {
-        println!(
-            "{:24}{:11.1}{:9.1}{:11.1}{:9.1}{ratio:7.2}{rate:13.0}{shared:10.1}",
-            folder.display(),
-            floor.p50,
-            floor.p99,
-            store.p50,
-            store.p99
-        );
-    }
+    let rounded = |figure: f64| (figure * 100.0).round() / 100.0;
+    let of = |summary: &Summary, what: &str| {
+        summary.json(&json!({ "measure": "disk", "what": what, "folder": folder }))
+    };
+    table.row(&of(floor, "floor"));
+    let mut line = of(store, "store");
+    line["ratio_to_floor"] = json!(rounded(store.p50 / floor.p50));
+    line["pipelined"] = json!(options.pipelined);
+    line["records_per_second"] = json!(rate.round());
+    line["records_per_sync"] = json!(rounded(*shared));
+    table.row(&line);
 }

@@ -1,25 +1,24 @@
 //! The gap that a client sees when the node of the primary goes.
 
-mod strategies;
-
 use std::path::PathBuf;
 
 use node::{EventKind, EventRecord};
 use rustix::process::Signal;
 use serde_json::json;
+use steadfast::NodeId;
 use steadfast::admin::Client as Admin;
-use steadfast::{Client, NodeId};
 
-use crate::caller::Caller;
-use crate::cluster::{Cluster, Placement, Plan, Where, wall};
-use crate::figures::{median_and_worst, quantile};
-use crate::hosts::Way;
-use crate::style::By;
-use crate::{Outcome, machine};
+use harness::caller::Caller;
+use harness::cluster::{Cluster, Placement, Plan, Where, wall};
+use harness::figures::{median_and_worst, quantile};
+use harness::hosts::Way;
+use harness::styles::By;
+use harness::{Experiment, Outcome, Run, Table, name};
 
 /// The replies after a fault that count as those around it: 20 ms of them.
 const AROUND: usize = 20;
 
+/// The longest gap that a client at 1 kHz sees when the primary's node is killed or stopped.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How often the primary's node is struck.
@@ -31,10 +30,6 @@ pub struct Options {
     /// How the group is replicated.
     #[arg(long, value_enum, default_value_t = By::SemiActive)]
     style: By,
-    /// Instead of that: 10,000 calls of a client with this strategy, the node that answers killed in call 5,001, in a stateless and in a semi-active
-    /// group, beside the figures of FLARe 4.4. Several: in turns.
-    #[arg(long, value_enum, value_name = "STRATEGY")]
-    strategy: Vec<strategies::By>,
     /// Node processes.
     #[arg(long, default_value_t = 5)]
     nodes: u32,
@@ -46,9 +41,6 @@ pub struct Options {
     storage: PathBuf,
     #[command(flatten)]
     at: Where,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -57,18 +49,22 @@ enum Fault {
     Kill,
     /// SIGSTOP: nothing is closed and nothing answers, as when a host dies.
     Stop,
-    /// Nothing: the primary is moved to the next replica by `steadfast move`, and its node lives on.
+    /// Nothing: the primary is moved to the next replica by `steadfast move`, and its node lives
+    /// on.
     Move,
-    /// All cables of its host are cut: the process runs on alone. Puts each node on a host of its own.
+    /// All cables of its host are cut: the process runs on alone. Puts each node on a host of its
+    /// own.
     Cut,
 }
 
 /// What happened when, in milliseconds after the fault.
 struct Timeline {
     node: NodeId,
-    /// The longest time between two good replies, from the fault until [`AROUND`] more under the new view.
+    /// The longest time between two good replies, from the fault until [`AROUND`] more under the
+    /// new view.
     gap: f64,
-    /// From there until calls are steady: what the fault does later, and what the machine does without one.
+    /// From there until calls are steady: what the fault does later, and what the machine does
+    /// without one.
     later_gap: f64,
     /// The same while the node comes back and gets the state.
     return_gap: f64,
@@ -111,48 +107,41 @@ fn timeline(
     })
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if !options.strategy.is_empty() {
-        return strategies::run(options);
-    }
-    let machine = machine::description();
-    let placement = match (options.fault, options.at.placement()) {
-        (Fault::Cut, Placement::Loopback) => Placement::Hosts { links: 1 },
-        (_, placement) => placement,
-    };
-    let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.replicas,
-        groups: options.style.echo(),
-        placement,
-        storage: options.style.is_on_disk().then(|| options.storage.clone()),
-        ..Plan::default()
-    };
-    let mut cluster = Cluster::start(plan)?;
-    let caller = Caller::start(Client::connect(cluster.clients())?, options.style.echo()[0]);
-    caller.wait_steady(0)?;
-    if options.json {
-        eprintln!("on {machine}");
-    } else {
-        println!(
-            "on {machine}; {:?} of the primary's node of a {} group under 1,000 calls/s; times in ms",
-            options.fault,
-            options.style.name()
+impl Experiment for Options {
+    const NAME: &'static str = "failover";
+    const SMOKE: &'static str = "--kills 1 --nodes 3";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        let placement = match (self.fault, self.at.placement()) {
+            (Fault::Cut, Placement::Loopback) => Placement::Hosts { links: 1 },
+            (_, placement) => placement,
+        };
+        let mut cluster = Cluster::start(Plan {
+            placement,
+            storage: self.style.is_on_disk().then(|| self.storage.clone()),
+            ..Plan::of(self.nodes, self.replicas, self.style.echo())
+        })?;
+        let caller = Caller::start(cluster.connect()?, self.style.echo()[0]);
+        caller.wait_steady(0)?;
+        run.begin(&format!(
+            "{:?} of the primary's node of a {} group under 1,000 calls/s; times in ms",
+            self.fault, self.style
+        ));
+        let table = run.table(
+            "fault=number:6, node:7, detected=detected_ms:11.1, ring=ring_ms:8.1, \
+             view=view_ms:8.1, reply=reply_ms:8.1, gap=gap_ms:9.1, later=later_gap_ms:9.1, \
+             on return=return_gap_ms:13.1",
         );
-        println!(
-            "{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>9}{:>13}",
-            "fault", "node", "detected", "ring", "view", "reply", "gap", "later", "on return"
-        );
+        let mut timelines = Vec::new();
+        for number in 1..=self.kills {
+            let timeline = strike(self, &mut cluster, &caller)?;
+            show(self, number, &timeline, &table);
+            timelines.push(timeline);
+        }
+        let failed = caller.failed();
+        summarize(self, run, &timelines, &failed);
+        if failed.is_empty() { Ok(()) } else { Err(format!("calls failed: {}", failed[0]).into()) }
     }
-    let mut timelines = Vec::new();
-    for number in 1..=options.kills {
-        let timeline = strike(options, &mut cluster, &caller)?;
-        show(options, number, &timeline);
-        timelines.push(timeline);
-    }
-    let failed = caller.failed();
-    summarize(options, &timelines, &failed);
-    if failed.is_empty() { Ok(()) } else { Err(format!("calls failed: {}", failed[0]).into()) }
 }
 
 /// One fault, from a whole cluster to a whole cluster.
@@ -200,32 +189,17 @@ fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<
     Ok(timeline)
 }
 
-fn show(options: &Options, number: usize, timeline: &Timeline) {
+fn show(options: &Options, number: usize, timeline: &Timeline, table: &Table) {
     let Timeline { node, gap, later_gap, return_gap, detected, ring, view, reply } = timeline;
-    if options.json {
-        println!(
-            "{}",
-            json!({
-                "peer": "steadfast", "measure": "fault", "fault": format!("{:?}", options.fault).to_lowercase(),
-                "number": number, "node": node.0, "detected_ms": detected, "ring_ms": ring,
-                "view_ms": view, "reply_ms": reply, "gap_ms": gap, "later_gap_ms": later_gap,
-                "return_gap_ms": return_gap,
-            })
-        );
-    } else {
-        let tell = |time: &Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.1}"));
-        println!(
-            "{number:6}{:>7}{:>11}{:>8}{:>8}{:>8}{gap:9.1}{later_gap:9.1}{return_gap:13.1}",
-            node.to_string(),
-            tell(detected),
-            tell(ring),
-            tell(view),
-            tell(reply)
-        );
-    }
+    table.row(&json!({
+        "peer": "steadfast", "measure": "fault", "fault": name(options.fault),
+        "number": number, "node": node.0, "detected_ms": detected, "ring_ms": ring,
+        "view_ms": view, "reply_ms": reply, "gap_ms": gap, "later_gap_ms": later_gap,
+        "return_gap_ms": return_gap,
+    }));
 }
 
-fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
+fn summarize(options: &Options, run: &Run, timelines: &[Timeline], failed: &[String]) {
     let middle = |figure: fn(&Timeline) -> Option<f64>| {
         median_and_worst(timelines.iter().filter_map(figure).collect())
     };
@@ -236,28 +210,23 @@ fn summarize(options: &Options, timelines: &[Timeline], failed: &[String]) {
     let (p99, later) = (p99(|timeline| timeline.gap), p99(|timeline| timeline.later_gap));
     let (_, worst_return) = middle(|timeline| Some(timeline.return_gap)).unwrap_or_default();
     let median = |figure| middle(figure).map(|(median, _)| median);
-    if options.json {
-        println!(
-            "{}",
-            json!({
-                "peer": "steadfast", "measure": "blackout", "style": options.style.name(),
-                "fault": format!("{:?}", options.fault).to_lowercase(),
-                "k": options.replicas, "nodes": options.nodes, "n": timelines.len(),
-                "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "p99_later_gap_ms": later,
-                "worst_return_gap_ms": worst_return,
-                "detected_ms": median(|timeline| timeline.detected),
-                "ring_ms": median(|timeline| timeline.ring),
-                "view_ms": median(|timeline| timeline.view),
-                "reply_ms": median(|timeline| timeline.reply),
-                "failed_calls": failed.len(),
-            })
-        );
-    } else {
-        println!(
-            "gap of the client over {} faults: median {gap:.1} ms, p99 {p99:.1} ms, worst {worst:.1} ms; \
-             later, without a fault, p99 {later:.1} ms; worst while a node returns {worst_return:.1} ms; {} calls failed",
-            timelines.len(),
-            failed.len()
-        );
-    }
+    let (count, failed) = (timelines.len(), failed.len());
+    let line = json!({
+        "peer": "steadfast", "measure": "blackout", "style": name(options.style),
+        "fault": name(options.fault), "k": options.replicas, "nodes": options.nodes, "n": count,
+        "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "p99_later_gap_ms": later,
+        "worst_return_gap_ms": worst_return,
+        "detected_ms": median(|timeline| timeline.detected),
+        "ring_ms": median(|timeline| timeline.ring),
+        "view_ms": median(|timeline| timeline.view),
+        "reply_ms": median(|timeline| timeline.reply),
+        "failed_calls": failed,
+    });
+    run.tell(&line, || {
+        format!(
+            "gap of the client over {count} faults: median {gap:.1} ms, p99 {p99:.1} ms, worst \
+             {worst:.1} ms; later, without a fault, p99 {later:.1} ms; worst while a node returns \
+             {worst_return:.1} ms; {failed} calls failed"
+        )
+    });
 }

@@ -13,9 +13,9 @@ use seal::{ClusterKey, Config, Envelope, Keys, OVERHEAD, Seal};
 use serde_json::json;
 use wire::{ClusterId, Incarnation, Member, NodeId, Secret, Time};
 
-use crate::echo::{EchoProcess, Transport, Waits};
-use crate::figures::Times;
-use crate::{Outcome, machine};
+use harness::echo::{EchoProcess, Transport, Waits};
+use harness::figures::Times;
+use harness::{Experiment, Outcome, Run, machine};
 
 /// Rounds of one kind before it is the next one's turn.
 const BLOCK: usize = 100;
@@ -23,12 +23,14 @@ const BLOCK: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Wake-ups after a pause in one turn.
 const PAUSES: usize = 5;
-/// System calls, and pieces that are sealed, in a row: one alone is shorter than a look at the clock.
+/// System calls, and pieces that are sealed, in a row: one alone is shorter than a look at the
+/// clock.
 const ROW: u32 = 100;
 const KIB: usize = 1024;
 /// Which of the rows all others are told as multiples of: TCP between two processors.
 const UNIT: usize = 1;
 
+/// The floors of this machine: round trips, wake-ups, a system call, AES-GCM.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Round trips of each kind that are measured.
@@ -37,9 +39,6 @@ pub struct Options {
     /// Bytes each way.
     #[arg(long, default_value_t = 1024)]
     size: usize,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Measures a block, and adds its times.
@@ -58,61 +57,60 @@ impl Floor {
     }
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    let cores = machine::two_cores()?;
-    let (own, other) = cores.ok_or("this needs two processors")?;
-    let echo = |transport, core, waits| -> Outcome<_> {
-        let size = options.size;
-        let mut echo = EchoProcess::start(transport, size, Some(core), waits)?;
-        Ok(move |times: &mut Times| {
-            let mut round = echo.rounds(size);
-            machine::while_on(own, || block(times, &mut round))?
-        })
-    };
-    let sleeper = Arc::new(Sleeper::start(other)?);
-    let awake = sleeper.clone();
-    let mut floors = vec![
-        Floor::new("UDP, two cores", echo(Transport::Udp, other, Waits::Asleep)?),
-        Floor::new("TCP, two cores", echo(Transport::Tcp, other, Waits::Asleep)?),
-        Floor::new("UDP, one core", echo(Transport::Udp, own, Waits::Asleep)?),
-        Floor::new("TCP, one core", echo(Transport::Tcp, own, Waits::Asleep)?),
-        Floor::new("UDP, spinning", echo(Transport::Udp, other, Waits::Awake)?),
-        Floor::new("TCP, spinning", echo(Transport::Tcp, other, Waits::Awake)?),
-        Floor::new("wake-up of a core", move |times| {
-            machine::while_on(own, || awake.wake(BLOCK, Duration::ZERO, times))?
-        }),
-        Floor::new("the same after 5 ms", move |times| {
-            machine::while_on(own, || sleeper.wake(PAUSES, PAUSE, times))?
-        }),
-        Floor::new("system call", |times| {
-            row(times, || {
-                black_box(rustix::process::getppid());
-            });
-            Ok(())
-        }),
-    ];
-    let [seal, open] = sealing();
-    floors.push(seal);
-    floors.push(open);
-    for turn in 0..=options.rounds.div_ceil(BLOCK) {
-        for floor in &mut floors {
-            // The first turn finds cold caches and connections that are not made yet.
-            let mut warm = Times::default();
-            let times = if turn == 0 { &mut warm } else { &mut floor.times };
-            (floor.turn)(times)?;
-        }
-    }
-    report(options, &machine, &floors)
-}
+impl Experiment for Options {
+    const NAME: &'static str = "machine";
+    const SMOKE: &'static str = "--rounds 100";
 
-fn block(times: &mut Times, round: &mut dyn FnMut() -> Outcome<()>) -> Outcome<()> {
-    for _ in 0..BLOCK {
-        let start = Instant::now();
-        round()?;
-        times.push(start.elapsed());
+    fn impossible(&self) -> Option<String> {
+        let cores = machine::two_cores().ok().flatten();
+        cores.is_none().then(|| "this needs two processors".into())
     }
-    Ok(())
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        let (own, other) = machine::two_cores()?.ok_or("this needs two processors")?;
+        let echo = |transport, core, waits| -> Outcome<_> {
+            let size = self.size;
+            let mut echo = EchoProcess::start(transport, size, Some(core), waits)?;
+            Ok(move |times: &mut Times| {
+                let mut round = echo.rounds(size);
+                machine::while_on(own, || times.measure(BLOCK, &mut round))?
+            })
+        };
+        let sleeper = Arc::new(Sleeper::start(other)?);
+        let awake = sleeper.clone();
+        let mut floors = vec![
+            Floor::new("UDP, two cores", echo(Transport::Udp, other, Waits::Asleep)?),
+            Floor::new("TCP, two cores", echo(Transport::Tcp, other, Waits::Asleep)?),
+            Floor::new("UDP, one core", echo(Transport::Udp, own, Waits::Asleep)?),
+            Floor::new("TCP, one core", echo(Transport::Tcp, own, Waits::Asleep)?),
+            Floor::new("UDP, spinning", echo(Transport::Udp, other, Waits::Awake)?),
+            Floor::new("TCP, spinning", echo(Transport::Tcp, other, Waits::Awake)?),
+            Floor::new("wake-up of a core", move |times| {
+                machine::while_on(own, || awake.wake(BLOCK, Duration::ZERO, times))?
+            }),
+            Floor::new("the same after 5 ms", move |times| {
+                machine::while_on(own, || sleeper.wake(PAUSES, PAUSE, times))?
+            }),
+            Floor::new("system call", |times| {
+                row(times, || {
+                    black_box(rustix::process::getppid());
+                });
+                Ok(())
+            }),
+        ];
+        let [seal, open] = sealing();
+        floors.push(seal);
+        floors.push(open);
+        for turn in 0..=self.rounds.div_ceil(BLOCK) {
+            for floor in &mut floors {
+                // The first turn finds cold caches and connections that are not made yet.
+                let mut warm = Times::default();
+                let times = if turn == 0 { &mut warm } else { &mut floor.times };
+                (floor.turn)(times)?;
+            }
+        }
+        self.report(run, &floors)
+    }
 }
 
 /// The time of one of many in a row.
@@ -250,35 +248,29 @@ fn acquainted() -> (Seal, Seal) {
     (a, b)
 }
 
-fn report(options: &Options, machine: &str, floors: &[Floor]) -> Outcome<()> {
-    let summaries: Option<Vec<_>> = floors.iter().map(|floor| floor.times.summary()).collect();
-    let summaries = summaries.ok_or("nothing was measured")?;
-    if options.json {
-        eprintln!("on {machine}");
-    } else {
-        println!("on {machine}; {} bytes each way; times in µs", options.size);
-        let heads = ["n", "min", "p50", "p99", "p50 / TCP's"];
-        println!(
-            "{:22}{:>8}{:>9}{:>9}{:>9}{:>13}",
-            "", heads[0], heads[1], heads[2], heads[3], heads[4]
+impl Options {
+    fn report(&self, run: &Run, floors: &[Floor]) -> Outcome<()> {
+        run.begin(&format!("{} bytes each way; times in µs", self.size));
+        let table = run.table(
+            "=floor:<22, n:8, min=min_us:9.2, p50=p50_us:9.3, p99=p99_us:9.2, \
+             p50 / TCP's=ratio_to_tcp:13.4",
         );
-    }
-    for (floor, summary) in floors.iter().zip(&summaries) {
-        let ratio = summary.p50 / summaries[UNIT].p50;
-        if options.json {
+        let summaries: Option<Vec<_>> = floors.iter().map(|floor| floor.times.summary()).collect();
+        let summaries = summaries.ok_or("nothing was measured")?;
+        for (floor, summary) in floors.iter().zip(&summaries) {
+            let ratio = summary.p50 / summaries[UNIT].p50;
             let mut line = summary.json(&json!({
-                "peer": "floor", "measure": "machine", "floor": floor.title, "size": options.size,
+                "peer": "floor", "measure": "machine", "floor": floor.title, "size": self.size,
             }));
             // Some are shorter than the tenth of a microsecond that such a line is told in.
-            line["p50_us"] = json!((summary.p50 * 1_000.0).round() / 1_000.0);
+            for (name, figure) in
+                [("min_us", summary.min), ("p50_us", summary.p50), ("p99_us", summary.p99)]
+            {
+                line[name] = json!((figure * 1_000.0).round() / 1_000.0);
+            }
             line["ratio_to_tcp"] = json!((ratio * 10_000.0).round() / 10_000.0);
-            println!("{line}");
-        } else {
-            println!(
-                "{:22}{:8}{:9.2}{:9.2}{:9.2}{ratio:13.4}",
-                floor.title, summary.n, summary.min, summary.p50, summary.p99
-            );
+            table.row(&line);
         }
+        Ok(())
     }
-    Ok(())
 }

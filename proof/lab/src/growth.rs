@@ -2,14 +2,15 @@
 
 use node::{EventKind, EventRecord};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Plan, Where};
-use crate::figures::median_and_worst;
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Plan, Where};
+use harness::figures::median_and_worst;
+use harness::{Experiment, Outcome, Run};
 
 const GROUP: &str = "thread";
 
+/// The time of a view change after one crash, by the number of nodes.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Sizes of clusters, each started anew.
@@ -20,9 +21,6 @@ pub struct Options {
     kills: usize,
     #[command(flatten)]
     at: Where,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Milliseconds after a kill.
@@ -32,24 +30,43 @@ struct Change {
     view: f64,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    if options.json {
-        eprintln!("on {machine}");
-    } else {
-        println!("on {machine}; after a kill of the primary's node, median and worst, in ms");
-        println!("{:>6}{:>18}{:>18}{:>18}", "nodes", "detected", "ring", "view");
+impl Experiment for Options {
+    const NAME: &'static str = "growth";
+    const SMOKE: &'static str = "--nodes 3 --kills 1";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        run.begin("after a kill of the primary's node, median and worst, in ms");
+        let table = run.table(
+            "nodes:6, detected=detected_ms:10.2, worst=worst_detected_ms:9.2, ring=ring_ms:9.2, \
+             worst=worst_ring_ms:9.2, view=view_ms:9.2, worst=worst_view_ms:9.2",
+        );
+        for &nodes in &self.nodes {
+            let placement = self.at.placement();
+            let replicas = nodes.min(3);
+            let plan = Plan { placement, ..Plan::of(nodes, replicas, &[GROUP]) };
+            let mut cluster = Cluster::start(plan)?;
+            let changes: Vec<Change> =
+                (0..self.kills).map(|_| kill(&mut cluster)).collect::<Outcome<_>>()?;
+            table.row(&self.row(nodes, &changes)?);
+        }
+        Ok(())
     }
-    for &nodes in &options.nodes {
-        let placement = options.at.placement();
-        let plan =
-            Plan { nodes, replicas: nodes.min(3), groups: &[GROUP], placement, ..Plan::default() };
-        let mut cluster = Cluster::start(plan)?;
-        let changes: Vec<Change> =
-            (0..options.kills).map(|_| kill(&mut cluster)).collect::<Outcome<_>>()?;
-        show(options, nodes, &changes)?;
+}
+
+impl Options {
+    fn row(&self, nodes: u32, changes: &[Change]) -> Outcome<Value> {
+        let of = |figure: fn(&Change) -> f64| {
+            median_and_worst(changes.iter().map(figure).collect()).ok_or("no kills, no figures")
+        };
+        let detected = of(|change| change.detected)?;
+        let (ring, view) = (of(|change| change.ring)?, of(|change| change.view)?);
+        Ok(json!({
+            "peer": "steadfast", "measure": "growth", "nodes": nodes, "n": changes.len(),
+            "hosts": self.at.hosts,
+            "detected_ms": detected.0, "ring_ms": ring.0, "view_ms": view.0,
+            "worst_detected_ms": detected.1, "worst_ring_ms": ring.1, "worst_view_ms": view.1,
+        }))
     }
-    Ok(())
 }
 
 /// One crash, from a whole cluster to a whole cluster.
@@ -84,25 +101,4 @@ fn kill(cluster: &mut Cluster) -> Outcome<Change> {
     cluster.start_node(node)?;
     cluster.wait_until_whole()?;
     Ok(Change { detected, ring, view })
-}
-
-fn show(options: &Options, nodes: u32, changes: &[Change]) -> Outcome<()> {
-    let of = |figure: fn(&Change) -> f64| {
-        median_and_worst(changes.iter().map(figure).collect()).ok_or("no kills, no figures")
-    };
-    let detected = of(|change| change.detected)?;
-    let (ring, view) = (of(|change| change.ring)?, of(|change| change.view)?);
-    if options.json {
-        let figures = json!({
-            "peer": "steadfast", "measure": "growth", "nodes": nodes, "n": changes.len(),
-            "hosts": options.at.hosts,
-            "detected_ms": detected.0, "ring_ms": ring.0, "view_ms": view.0,
-            "worst_detected_ms": detected.1, "worst_ring_ms": ring.1, "worst_view_ms": view.1,
-        });
-        println!("{figures}");
-    } else {
-        let cell = |(median, worst): (f64, f64)| format!("{median:.2} {worst:.2}");
-        println!("{nodes:6}{:>18}{:>18}{:>18}", cell(detected), cell(ring), cell(view));
-    }
-    Ok(())
 }

@@ -3,14 +3,14 @@
 //! All kinds take turns in small blocks, so that whatever the machine does meanwhile strikes all
 //! of them, and their ratio means something on any machine.
 //!
-//! Most of a round trip is the waking of the other side's processor. The scheduler may put both sides of
-//! an echo on one processor, where nobody has to be woken; a cluster of five processes and a client
-//! cannot be put so. So the echoes are measured both ways: left to the scheduler, and with one
-//! processor for each side, which is what a call is compared with.
+//! Most of a round trip is the waking of the other side's processor. The scheduler may put both
+//! sides of an echo on one processor, where nobody has to be woken; a cluster of five processes and
+//! a client cannot be put so. So the echoes are measured both ways: left to the scheduler, and with
+//! one processor for each side, which is what a call is compared with.
 //!
-//! A reply that all nodes have to be heard for first has another floor: from a bare client by TCP to a process that sends
-//! a datagram to as many others, waits for the answers of all, and answers. All of them are processes that sleep while
-//! they wait, placed by the scheduler, as the nodes are.
+//! A reply that all nodes have to be heard for first has another floor: from a bare client by TCP
+//! to a process that sends a datagram to as many others, waits for the answers of all, and answers.
+//! All of them are processes that sleep while they wait, placed by the scheduler, as the nodes are.
 
 use std::path::PathBuf;
 use std::process;
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use node::realtime::Awake;
-use serde_json::json;
+use serde_json::{Value, json};
 use steadfast::{Client, NodeId, Style};
 
-use crate::cluster::{Cluster, Plan, Where};
-use crate::echo::{ECHO, EchoProcess, Transport, Waits};
-use crate::fan::{self, Fan};
-use crate::figures::{Summary, Times};
-use crate::protect::Protect;
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Plan, Where};
+use harness::echo::{ECHO, EchoProcess, Transport, Waits};
+use harness::fan::{self, Fan};
+use harness::figures::{Summary, Times};
+use harness::protect::Protect;
+use harness::{Experiment, Outcome, Run, machine, name};
 
 /// Calls of one kind before it is the next one's turn.
 const BLOCK: usize = 250;
@@ -39,6 +39,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// The pause before a call of sparse traffic.
 const SPARSE: Duration = Duration::from_millis(200);
 
+/// Latency of a call of each style at each level, in turns with UDP and TCP echoes.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Calls of each kind that are measured.
@@ -56,30 +57,29 @@ pub struct Options {
     /// Further calls of each kind, each after a pause of 200 ms: sparse traffic.
     #[arg(long, default_value_t = 0)]
     sparse: usize,
-    /// The calls of sparse traffic also while the host's idle processors are kept awake within so many
-    /// microseconds, 0: they do not sleep (as `[realtime] wake_within_us`).
+    /// The calls of sparse traffic also while the host's idle processors are kept awake within so
+    /// many microseconds, 0: they do not sleep (as `[realtime] wake_within_us`).
     #[arg(long, value_name = "US", requires = "sparse", conflicts_with = "awake")]
     wake_within: Option<u32>,
-    /// The host's processors are kept awake all the time: every node has `[realtime] wake_within_us = 0`.
+    /// The host's processors are kept awake all the time: every node has `[realtime] wake_within_us
+    /// = 0`.
     #[arg(long)]
     awake: bool,
     /// Measures a second cluster in turns, whose clients talk TLS (`tls`), and whose datagrams are
     /// sealed too (`all`).
     #[arg(long, value_enum, default_value_t = Protect::None)]
     protect: Protect,
-    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
+    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there
+    /// and removed.
     #[arg(long, value_name = "FOLDER")]
     storage: Option<PathBuf>,
     #[command(flatten)]
     at: Where,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// One kind of round trip, with its times so far.
 struct Kind<'a> {
-    names: serde_json::Value,
+    names: Value,
     title: &'static str,
     /// The one processor for this side of it.
     core: Option<usize>,
@@ -96,19 +96,15 @@ struct Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    fn new(
-        title: &'static str,
-        names: serde_json::Value,
-        round: Box<dyn FnMut() -> Outcome<()> + 'a>,
-    ) -> Self {
+    fn new(title: &'static str, names: Value, round: Box<dyn FnMut() -> Outcome<()> + 'a>) -> Self {
         let (times, sparse, awake, woken) = Default::default();
         Kind { names, title, core: None, round, times, sparse, awake, processes: &[], woken }
     }
 
-    fn turn(&mut self, keep: bool) -> Outcome<()> {
+    fn turn(&mut self, count: usize, keep: bool) -> Outcome<()> {
         match self.core {
-            Some(core) => machine::while_on(core, || self.block(keep))?,
-            None => self.block(keep),
+            Some(core) => machine::while_on(core, || self.block(count, keep))?,
+            None => self.block(count, keep),
         }
     }
 
@@ -123,15 +119,11 @@ impl<'a> Kind<'a> {
         Ok(start.elapsed())
     }
 
-    fn block(&mut self, keep: bool) -> Outcome<()> {
+    fn block(&mut self, count: usize, keep: bool) -> Outcome<()> {
         let before = self.wake_ups();
-        for _ in 0..BLOCK {
-            let start = Instant::now();
-            (self.round)()?;
-            if keep {
-                self.times.push(start.elapsed());
-            }
-        }
+        let mut cold = Times::default();
+        let times = if keep { &mut self.times } else { &mut cold };
+        times.measure(count, &mut self.round)?;
         if keep {
             self.woken.resize(before.len(), 0);
             let after = self.wake_ups();
@@ -184,98 +176,171 @@ const NAMES: [&str; GROUPS.len()] = {
     names
 };
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    let kept = NAMES.len() - usize::from(options.storage.is_none());
-    let groups = &NAMES[..kept];
-    if options.at.hosts && options.protect != Protect::None {
-        return Err(
-            "--protect measures two clusters in turns, and one thread is on one host".into()
-        );
-    }
-    let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.replicas,
-        groups,
-        placement: options.at.placement(),
-        awake: options.awake,
-        storage: options.storage.clone(),
-        ..Plan::default()
-    };
-    let (_cluster, processes, client) = start(plan.clone())?;
-    let protected = match options.protect {
-        Protect::None => None,
-        protect => Some(start(Plan { groups: &["inline"], protect, ..plan })?),
-    };
-    let body = Bytes::from(vec![7; options.size]);
-    let cores = machine::two_cores()?;
-    let (own, other) = cores.unzip();
-    let echo = |transport, core| EchoProcess::start(transport, options.size, core, Waits::Asleep);
-    let mut echoes = [
-        ("UDP echo, two cores", Transport::Udp, other),
-        ("TCP echo, two cores", Transport::Tcp, other),
-        ("UDP echo, anywhere", Transport::Udp, None),
-        ("TCP echo, anywhere", Transport::Tcp, None),
-    ]
-    .map(|(title, transport, core)| (title, transport, core, echo(transport, core)));
-    let others = options.nodes.saturating_sub(1) as usize;
-    let mut fan = Fan::start(options.size, others)?;
-    let mut behind = fan::behind_tcp(options.size, others)?;
-    let mut kinds = Vec::new();
-    for (title, transport, core, echo) in &mut echoes {
-        let echo = echo.as_mut().map_err(|error| error.to_string())?;
-        let names = json!({
-            "peer": "floor", "measure": "echo", "transport": transport.name(),
-            "cores": if core.is_some() { "two" } else { "free" }, "mode": "block",
-            "size": options.size,
-        });
-        let mut kind = Kind::new(title, names, echo.rounds(options.size));
-        kind.core = own.filter(|_| core.is_some());
-        kinds.push(kind);
-    }
-    kinds.extend(fans(options, &mut fan, &mut behind));
-    for (title, group, style) in GROUPS.into_iter().take(kept) {
-        let names = json!({
-            "peer": "steadfast", "measure": "invocation", "style": style,
-            "k": options.replicas, "nodes": options.nodes, "group": group, "cores": "free",
-            "size": options.size,
-        });
-        let round = call(&client, group, &body);
-        kinds.push(Kind { processes: &processes, ..Kind::new(title, names, Box::new(round)) });
-    }
-    if let Some((_, processes, client)) = &protected {
-        let title = match options.protect {
-            Protect::All => "majority, TLS, sealed",
-            _ => "majority, TLS",
-        };
-        let names = json!({
-            "peer": "steadfast", "measure": "invocation", "style": "semi-active",
-            "k": options.replicas, "nodes": options.nodes, "group": "inline", "cores": "free",
-            "size": options.size, "protect": format!("{:?}", options.protect).to_lowercase(),
-        });
-        let round = call(client, "inline", &body);
-        kinds.push(Kind { processes, ..Kind::new(title, names, Box::new(round)) });
-    }
-    // The first blocks find cold caches, unmapped memory and connections that are not made yet.
-    let warm = 2;
-    for round in 0..warm + options.calls.div_ceil(BLOCK) {
-        for kind in &mut kinds {
-            kind.turn(round >= warm)?;
+impl Experiment for Options {
+    const NAME: &'static str = "latency";
+    const SMOKE: &'static str = "--calls 10 --nodes 3";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        let kept = NAMES.len() - usize::from(self.storage.is_none());
+        if self.at.hosts && self.protect != Protect::None {
+            return Err(
+                "--protect measures two clusters in turns, and one thread is on one host".into()
+            );
         }
+        let plan = Plan {
+            placement: self.at.placement(),
+            awake: self.awake,
+            storage: self.storage.clone(),
+            ..Plan::of(self.nodes, self.replicas, &NAMES[..kept])
+        };
+        let (_cluster, processes, client) = start(plan.clone())?;
+        let protected = match self.protect {
+            Protect::None => None,
+            protect => Some(start(Plan { groups: &["inline"], protect, ..plan })?),
+        };
+        let body = Bytes::from(vec![7; self.size]);
+        let mut floors = Floors::start(self)?;
+        let mut kinds = floors.kinds(self)?;
+        for (title, group, style) in GROUPS.into_iter().take(kept) {
+            let names = self.names(group, style);
+            let round = call(&client, group, &body);
+            kinds.push(Kind { processes: &processes, ..Kind::new(title, names, Box::new(round)) });
+        }
+        if let Some((_, processes, client)) = &protected {
+            let title = match self.protect {
+                Protect::All => "majority, TLS, sealed",
+                _ => "majority, TLS",
+            };
+            let mut names = self.names("inline", Style::SemiActive);
+            names["protect"] = json!(name(self.protect));
+            let round = call(client, "inline", &body);
+            kinds.push(Kind { processes, ..Kind::new(title, names, Box::new(round)) });
+        }
+        self.measure(&mut kinds, run.sized(BLOCK, BLOCK / 25))?;
+        self.report(run, &kinds)
     }
-    for _ in 0..options.sparse {
-        for kind in &mut kinds {
-            let time = kind.once()?;
-            kind.sparse.push(time);
-            if let Some(micros) = options.wake_within {
-                let awake = Awake::hold(Duration::from_micros(micros.into()))?;
-                let time = kind.once()?;
-                kind.awake.push(time);
-                drop(awake);
+}
+
+impl Options {
+    fn names(&self, group: &str, style: Style) -> Value {
+        json!({
+            "peer": "steadfast", "measure": "invocation", "style": style, "k": self.replicas,
+            "nodes": self.nodes, "group": group, "cores": "free", "size": self.size,
+        })
+    }
+
+    /// All take turns, in blocks of so many calls.
+    fn measure(&self, kinds: &mut [Kind<'_>], block: usize) -> Outcome<()> {
+        // The first blocks find cold caches, unmapped memory and connections that are not made yet.
+        let warm = 2;
+        for round in 0..warm + self.calls.div_ceil(block) {
+            for kind in &mut *kinds {
+                kind.turn(block, round >= warm)?;
             }
         }
+        for _ in 0..self.sparse {
+            for kind in &mut *kinds {
+                let time = kind.once()?;
+                kind.sparse.push(time);
+                if let Some(micros) = self.wake_within {
+                    let awake = Awake::hold(Duration::from_micros(micros.into()))?;
+                    let time = kind.once()?;
+                    kind.awake.push(time);
+                    drop(awake);
+                }
+            }
+        }
+        Ok(())
     }
-    report(options, &machine, &kinds)
+
+    fn report(&self, run: &Run, kinds: &[Kind<'_>]) -> Outcome<()> {
+        let summaries: Option<Vec<Summary>> =
+            kinds.iter().map(|kind| kind.times.summary()).collect();
+        let summaries = summaries.ok_or("nothing was measured")?;
+        let kept = if self.awake { "; processors are kept awake" } else { "" };
+        run.begin(&format!(
+            "calls are placed by the scheduler{kept}\n{} nodes, {} replicas, {} bytes each way, \
+             one client; times in µs; all: TCP, UDP to all others; sparse: p50 after a pause of \
+             200 ms; awake: the same while processors are kept from sleeping; woken: wake-ups of \
+             threads a call, of all processes: of the client, of each node",
+            self.nodes, self.replicas, self.size
+        ));
+        let table = run.table(
+            "=title:<24, n:8, min=min_us:8.1, p50=p50_us:8.1, p99=p99_us:8.1, p99.9=p999_us:9.1, \
+             max=max_us:8.0, p50 / TCP's=ratio_to_tcp:13.2, / all's=ratio_to_fan:8.2, \
+             sparse=sparse_p50_us:9.1, awake=sparse_awake_p50_us:9.1, woken=woken_per_call:7.1, \
+             each=woken_each:<0",
+        );
+        for (kind, summary) in kinds.iter().zip(&summaries) {
+            let mut line = summary.json(&kind.names);
+            let ratio = |other: usize| (summary.p50 / summaries[other].p50 * 100.0).round() / 100.0;
+            let (woken, each) = kind.woken_each();
+            line["title"] = json!(kind.title);
+            line["ratio_to_tcp"] = json!(ratio(TCP));
+            line["ratio_to_fan"] = json!(ratio(CHAIN));
+            line["awake"] = json!(self.awake);
+            line["woken_per_call"] = json!(woken);
+            line["woken_each"] = json!(each);
+            for (name, times) in
+                [("sparse_p50_us", &kind.sparse), ("sparse_awake_p50_us", &kind.awake)]
+            {
+                if let Some(summary) = times.summary() {
+                    line[name] = json!(summary.p50);
+                }
+            }
+            table.row(&line);
+        }
+        Ok(())
+    }
+}
+
+/// The bare round trips.
+struct Floors {
+    /// Title, transport, the other side's processor.
+    echoes: Vec<(&'static str, Transport, Option<usize>, EchoProcess)>,
+    /// This side's processor, where that is one.
+    own: Option<usize>,
+    fan: Fan,
+    behind: EchoProcess,
+}
+
+impl Floors {
+    fn start(options: &Options) -> Outcome<Floors> {
+        let (own, other) = machine::two_cores()?.unzip();
+        let echoes = [
+            ("UDP echo, two cores", Transport::Udp, other),
+            ("TCP echo, two cores", Transport::Tcp, other),
+            ("UDP echo, anywhere", Transport::Udp, None),
+            ("TCP echo, anywhere", Transport::Tcp, None),
+        ];
+        let start = |(title, transport, core)| {
+            let echo = EchoProcess::start(transport, options.size, core, Waits::Asleep)?;
+            Ok((title, transport, core, echo))
+        };
+        let others = options.nodes.saturating_sub(1) as usize;
+        Ok(Floors {
+            echoes: echoes.into_iter().map(start).collect::<Outcome<_>>()?,
+            own,
+            fan: Fan::start(options.size, others)?,
+            behind: fan::behind_tcp(options.size, others)?,
+        })
+    }
+
+    fn kinds(&mut self, options: &Options) -> Outcome<Vec<Kind<'_>>> {
+        let mut kinds = Vec::new();
+        for (title, transport, core, echo) in &mut self.echoes {
+            let names = json!({
+                "peer": "floor", "measure": "echo", "transport": transport,
+                "cores": if core.is_some() { "two" } else { "free" }, "mode": "block",
+                "size": options.size,
+            });
+            let mut kind = Kind::new(title, names, echo.rounds(options.size));
+            kind.core = self.own.filter(|_| core.is_some());
+            kinds.push(kind);
+        }
+        kinds.extend(fans(options, &mut self.fan, &mut self.behind));
+        Ok(kinds)
+    }
 }
 
 /// A datagram to all others and their answers, alone and behind TCP.
@@ -311,77 +376,4 @@ fn call<'a>(
         let reply = client.call(group, ECHO, false, body.clone(), DEADLINE)?;
         if reply == *body { Ok(()) } else { Err("the echo is another".into()) }
     }
-}
-
-fn p50(summary: Option<Summary>) -> String {
-    summary.map_or("-".into(), |summary| format!("{:.1}", summary.p50))
-}
-
-fn report(options: &Options, machine: &str, kinds: &[Kind<'_>]) -> Outcome<()> {
-    let summaries: Option<Vec<Summary>> = kinds.iter().map(|kind| kind.times.summary()).collect();
-    let summaries = summaries.ok_or("nothing was measured")?;
-    let (tcp, chain) = (summaries[TCP], summaries[CHAIN]);
-    if options.json {
-        eprintln!("on {machine}");
-    } else {
-        let kept = if options.awake { "; processors are kept awake" } else { "" };
-        println!("on {machine}; calls are placed by the scheduler{kept}");
-        println!(
-            "{} nodes, {} replicas, {} bytes each way, one client; times in µs; all: TCP, UDP to all others; sparse: p50 after a \
-             pause of 200 ms; awake: the same while processors are kept from sleeping; woken: wake-ups \
-             of threads a call, of all processes: of the client, of each node",
-            options.nodes, options.replicas, options.size
-        );
-        println!(
-            "{:24}{:>8}{:>8}{:>8}{:>8}{:>9}{:>8}{:>13}{:>8}{:>9}{:>9}  woken",
-            "",
-            "n",
-            "min",
-            "p50",
-            "p99",
-            "p99.9",
-            "max",
-            "p50 / TCP's",
-            "/ all's",
-            "sparse",
-            "awake"
-        );
-    }
-    for (kind, summary) in kinds.iter().zip(&summaries) {
-        let (ratio, of_chain) = (summary.p50 / tcp.p50, summary.p50 / chain.p50);
-        let (sparse, awake) = (kind.sparse.summary(), kind.awake.summary());
-        let (woken, each) = kind.woken_each();
-        if options.json {
-            let mut line = summary.json(&kind.names);
-            line["ratio_to_tcp"] = json!((ratio * 100.0).round() / 100.0);
-            line["ratio_to_fan"] = json!((of_chain * 100.0).round() / 100.0);
-            line["awake"] = json!(options.awake);
-            if let Some(sparse) = sparse {
-                line["sparse_p50_us"] = json!(sparse.p50);
-            }
-            if let Some(awake) = awake {
-                line["sparse_awake_p50_us"] = json!(awake.p50);
-            }
-            line["woken_per_call"] = json!(woken);
-            line["woken_each"] = json!(each);
-            println!("{line}");
-        } else {
-            println!(
-                "{:24}{:8}{:8.1}{:8.1}{:8.1}{:9.1}{:8.0}{:13.2}{:8.2}{:>9}{:>9}  {woken}: {}",
-                kind.title,
-                summary.n,
-                summary.min,
-                summary.p50,
-                summary.p99,
-                summary.p999,
-                summary.max,
-                ratio,
-                of_chain,
-                p50(sparse),
-                p50(awake),
-                each.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),
-            );
-        }
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! How many calls a second a group answers when many clients call at once.
 //!
-//! All clients are tasks of one thread of this process, as a server that calls on behalf of many users would be. Each keeps `depth`
-//! calls under way and asks anew as soon as one is answered.
+//! All clients are tasks of one thread of this process, as a server that calls on behalf of many
+//! users would be. Each keeps `depth` calls under way and asks anew as soon as one is answered.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use steadfast::AsyncClient;
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::cluster::{Cluster, Plan, Where};
-use crate::echo::ECHO;
-use crate::figures::{Summary, Times};
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Plan, Where};
+use harness::echo::ECHO;
+use harness::figures::{Summary, Times};
+use harness::{Experiment, Outcome, Run};
 
 /// Before anything is counted: connections are made and caches warm by then.
 const WARM: Duration = Duration::from_millis(500);
@@ -38,6 +38,7 @@ const GROUPS: [(&str, &str); 7] = [
 const NAMES: [&str; GROUPS.len()] =
     ["stateless", "active", "agreed", "inline", "safe", "thread", "disk"];
 
+/// How many calls a second a group answers when many clients call at once.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Clients, each with a connection and a session of its own.
@@ -65,14 +66,12 @@ pub struct Options {
     /// Replicas of the group.
     #[arg(long, default_value_t = 3)]
     replicas: u32,
-    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there and removed.
+    /// Measures a group on disk too, whose nodes keep it here: a folder of its own is made there
+    /// and removed.
     #[arg(long, value_name = "FOLDER")]
     storage: Option<PathBuf>,
     #[command(flatten)]
     at: Where,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What all clients share.
@@ -85,52 +84,51 @@ struct Meter {
     times: RefCell<Times>,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let kept = NAMES.len() - usize::from(options.storage.is_none());
-    if let Some(group) = options.group.iter().find(|group| !NAMES[..kept].contains(&group.as_str()))
-    {
-        return Err(format!(
-            "the group `{group}` is kept in a folder: say in which, with --storage"
-        )
-        .into());
-    }
-    let cluster = Cluster::start(Plan {
-        nodes: options.nodes,
-        replicas: options.replicas,
-        groups: &NAMES[..kept],
-        placement: options.at.placement(),
-        storage: options.storage.clone(),
-        ..Plan::default()
-    })?;
-    if options.json {
-        eprintln!("on {}", machine::description());
-    } else {
-        println!(
-            "on {}; {} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times in µs",
-            machine::description(),
-            options.nodes,
-            options.replicas,
-            options.clients,
-            options.size,
-            options.seconds
+impl Experiment for Options {
+    const NAME: &'static str = "load";
+    const SMOKE: &'static str = "--clients 4 --depth 4 --seconds 1 --group inline,stateless";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        let kept = NAMES.len() - usize::from(self.storage.is_none());
+        let unkept = |group: &&String| !NAMES[..kept].contains(&group.as_str());
+        if let Some(group) = self.group.iter().find(unkept) {
+            return Err(format!(
+                "the group `{group}` is kept in a folder: say in which, with --storage"
+            )
+            .into());
+        }
+        let cluster = Cluster::start(Plan {
+            placement: self.at.placement(),
+            storage: self.storage.clone(),
+            ..Plan::of(self.nodes, self.replicas, &NAMES[..kept])
+        })?;
+        run.begin(&format!(
+            "{} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times \
+             in µs",
+            self.nodes, self.replicas, self.clients, self.size, self.seconds
+        ));
+        let table = run.table(
+            "=title:<24, depth:7, calls/s=calls_s:12.0, p50=p50_us:9.1, p99=p99_us:9.1, \
+             p99.9=p999_us:9.1, max=max_us:9.0",
         );
-        println!(
-            "{:24}{:>7}{:>12}{:>9}{:>9}{:>9}{:>9}",
-            "", "depth", "calls/s", "p50", "p99", "p99.9", "max"
-        );
-    }
-    for _ in 0..options.rounds {
-        for &depth in &options.depth {
-            let wanted = |group: &str| {
-                options.group.is_empty() || options.group.iter().any(|name| name == group)
-            };
-            for (title, group) in GROUPS.into_iter().take(kept).filter(|(_, group)| wanted(group)) {
-                let summary = measure(options, cluster.clients(), group, depth)?;
-                tell(options, title, group, depth, &summary);
+        for _ in 0..self.rounds {
+            for &depth in &self.depth {
+                let wanted =
+                    |group: &str| self.group.is_empty() || self.group.iter().any(|it| it == group);
+                let groups = GROUPS.into_iter().take(kept);
+                for (title, group) in groups.filter(|(_, group)| wanted(group)) {
+                    let summary = measure(self, cluster.clients(), group, depth)?;
+                    table.row(&summary.json(&json!({
+                        "peer": "steadfast", "measure": "load", "title": title, "group": group,
+                        "k": self.replicas, "nodes": self.nodes, "clients": self.clients,
+                        "depth": depth, "size": self.size,
+                        "calls_s": (summary.n as f64 / self.seconds as f64).round(),
+                    })));
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn measure(
@@ -165,7 +163,8 @@ fn measure(
     Ok(times.summary().ok_or("no call was answered")?)
 }
 
-/// Calls until the time is over. One that fails ends the experiment: nothing here gives a reason to.
+/// Calls until the time is over. One that fails ends the experiment: nothing here gives a reason
+/// to.
 async fn call(client: AsyncClient, meter: Rc<Meter>) -> Outcome<()> {
     loop {
         let start = Instant::now();
@@ -179,22 +178,5 @@ async fn call(client: AsyncClient, meter: Rc<Meter>) -> Outcome<()> {
         if start >= meter.from && Instant::now() < meter.until {
             meter.times.borrow_mut().push(start.elapsed());
         }
-    }
-}
-
-fn tell(options: &Options, title: &str, group: &str, depth: u64, summary: &Summary) {
-    let rate = summary.n as f64 / options.seconds as f64;
-    if options.json {
-        let names = json!({
-            "peer": "steadfast", "measure": "load", "group": group,
-            "k": options.replicas, "nodes": options.nodes, "clients": options.clients, "depth": depth,
-            "size": options.size, "calls_s": rate.round(),
-        });
-        println!("{}", summary.json(&names));
-    } else {
-        println!(
-            "{title:24}{depth:7}{rate:12.0}{:9.1}{:9.1}{:9.1}{:9.0}",
-            summary.p50, summary.p99, summary.p999, summary.max
-        );
     }
 }

@@ -1,8 +1,8 @@
-//! Requests that kill the programs of a group's replicas, and the end of all programs or all nodes at once, while clients
-//! record what they see.
+//! Requests that kill the programs of a group's replicas, and the end of all programs or all nodes
+//! at once, while clients record what they see.
 //!
-//! A group of three replicas is served by programs. Its clients are those of the [black box](crate::blackbox), and so are its objects
-//! and its verdict. See docs/protocol/poison.md.
+//! A group of three replicas is served by programs. Its clients are those of the black box, and so
+//! are its objects and its verdict. See docs/protocol/poison.md.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use steadfast::{Durability, GroupOptions, Style};
 
-use crate::blackbox::objects::Death;
-use crate::cluster::wall;
-use crate::{Outcome, machine};
+use harness::cluster::wall;
+use harness::objects::Death;
+use harness::{Experiment, Outcome, Run, machine};
 
 mod backup;
 mod ends;
@@ -24,12 +24,16 @@ mod stage;
 
 use stage::Stage;
 
+/// Requests that kill the programs that execute them, and the end of all programs or nodes: is it
+/// linearizable?
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The styles of the group, one after the other, each with a cluster of its own; all that have a state if none is named.
+    /// The styles of the group, one after the other, each with a cluster of its own; all that have
+    /// a state if none is named.
     #[arg(long, value_delimiter = ',', value_parser = named::<Style>)]
     style: Vec<Style>,
-    /// Where the group is kept: memory or disk; both if nothing is named, where the style permits it.
+    /// Where the group is kept: memory or disk; both if nothing is named, where the style permits
+    /// it.
     #[arg(long, value_delimiter = ',', value_parser = named::<Durability>)]
     durability: Vec<Durability>,
     /// Calls of all clients together.
@@ -47,13 +51,16 @@ pub struct Options {
     /// Instead of poisonous calls, all programs are killed at once so often while calls flow.
     #[arg(long, value_name = "N")]
     all_programs: Option<usize>,
-    /// Instead of poisonous calls, all nodes are killed at once so often while calls flow (groups on disk alone).
+    /// Instead of poisonous calls, all nodes are killed at once so often while calls flow (groups
+    /// on disk alone).
     #[arg(long, value_name = "N")]
     all_nodes: Option<usize>,
-    /// Instead of poisonous calls, the state is saved while calls flow, and the group ends and goes on with it, here and in a new cluster.
+    /// Instead of poisonous calls, the state is saved while calls flow, and the group ends and goes
+    /// on with it, here and in a new cluster.
     #[arg(long)]
     backup: bool,
-    /// At the 99th percentile other clients wait no longer than this for their next answer around a poisonous call.
+    /// At the 99th percentile other clients wait no longer than this for their next answer around a
+    /// poisonous call.
     #[arg(long, default_value_t = 50)]
     gap_ms: u64,
     /// Clients that call all the time.
@@ -62,7 +69,8 @@ pub struct Options {
     /// A client pauses no longer than this between calls, in microseconds.
     #[arg(long, default_value_t = 500)]
     pause: u64,
-    /// Decides calls, pauses and what is killed; drawn and told if it is not given. What the processes make of it differs.
+    /// Decides calls, pauses and what is killed; drawn and told if it is not given. What the
+    /// processes make of it differs.
     #[arg(long)]
     seed: Option<u64>,
     /// Where histories and logs are left if something is wrong: a folder for each style there.
@@ -71,9 +79,6 @@ pub struct Options {
     /// Where nodes keep groups on disk: a folder of its own is made there and removed.
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     storage: PathBuf,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What is done to a group.
@@ -101,26 +106,35 @@ impl Mode {
     }
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if options.poisonous > options.calls / 2 {
-        return Err("--poisonous: at most half of --calls".into());
-    }
-    let seed = options.seed.unwrap_or_else(wall);
-    eprintln!("on {}; seed {seed}", machine::description());
-    let mut broken = Vec::new();
-    for mode in options.modes() {
-        for group in options.groups(mode) {
-            let mut stage = Stage::start(options, mode, group, seed)?;
-            let outcome = match mode {
-                Mode::Requests => requests::play(&mut stage),
-                Mode::AllPrograms(times) => ends::play(&mut stage, times, ends::programs),
-                Mode::AllNodes(times) => ends::play(&mut stage, times, ends::nodes),
-                Mode::Backup => backup::play(&mut stage),
-            };
-            broken.extend(stage.close(outcome)?);
+impl Experiment for Options {
+    const NAME: &'static str = "poison";
+    const SMOKE: &'static str =
+        "--style semi-active --durability memory --calls 300 --poisonous 2 --clients 2";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        if self.poisonous > self.calls / 2 {
+            return Err("--poisonous: at most half of --calls".into());
         }
+        let seed = self.seed.unwrap_or_else(wall);
+        eprintln!("on {}; seed {seed}", machine::description());
+        let mut broken = Vec::new();
+        for mode in self.modes() {
+            for group in self.groups(mode) {
+                let mut stage = Stage::start(self, mode, group, seed)?;
+                let outcome = match mode {
+                    // How long clients wait says nothing in the smallest size.
+                    Mode::Requests => {
+                        requests::play(&mut stage, (!run.smoke).then(|| self.longest_gap()))
+                    }
+                    Mode::AllPrograms(times) => ends::play(&mut stage, times, ends::programs),
+                    Mode::AllNodes(times) => ends::play(&mut stage, times, ends::nodes),
+                    Mode::Backup => backup::play(&mut stage),
+                };
+                broken.extend(stage.close(run, outcome)?);
+            }
+        }
+        if broken.is_empty() { Ok(()) } else { Err(broken.concat().into()) }
     }
-    if broken.is_empty() { Ok(()) } else { Err(broken.concat().into()) }
 }
 
 impl Options {

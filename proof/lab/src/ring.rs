@@ -1,21 +1,22 @@
-//! The ring itself, without clients or services: `steadfast bench ring` over a matrix of sizes, senders,
-//! levels and paces, with a token that parks and with one that always circulates as in the paper.
+//! The ring itself, without clients or services: `steadfast bench ring` over a matrix of sizes,
+//! senders, levels and paces, with a token that parks and with one that always circulates as in the
+//! paper.
 //!
-//! One cluster runs at a time: an idle classic ring alone keeps a processor busy. The floor, a UDP round trip
-//! between two processors, is measured before, between and after.
+//! One cluster runs at a time: an idle classic ring alone keeps a processor busy. The floor, a UDP
+//! round trip between two processors, is measured before, between and after.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use node::admin::Client as Admin;
-use node::bench::{Ask, Level, Outcome as Measured, Pace, Until};
+use node::bench::{Ask, Level, Pace, Until};
 use serde_json::{Value, json};
 use steadfast::NodeId;
 
-use crate::cluster::{Cluster, Plan, Where};
-use crate::echo::{EchoProcess, Transport, Waits};
-use crate::figures::Times;
-use crate::protect::Protect;
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Plan, Where};
+use harness::echo::{EchoProcess, Transport, Waits};
+use harness::figures::Times;
+use harness::protect::Protect;
+use harness::{Experiment, Outcome, Run, Table, machine};
 
 /// Rounds of the floor, each time.
 const ROUNDS: usize = 3_000;
@@ -23,6 +24,7 @@ const ROUNDS: usize = 3_000;
 /// A node answers, or tells how far it is, well within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Node processes.
@@ -57,75 +59,58 @@ struct Variant {
 const VARIANTS: [Variant; 2] =
     [Variant { name: "parked", parking: true }, Variant { name: "classic", parking: false }];
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if options.senders.iter().any(|senders| *senders == 0 || *senders > options.nodes) {
-        return Err(format!("--senders: 1 to {} of the nodes can send", options.nodes).into());
+impl Experiment for Options {
+    const NAME: &'static str = "ring";
+    const SMOKE: &'static str = "--nodes 3 --senders 1 --size 64 --seconds 0.1";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        if self.senders.iter().any(|senders| *senders == 0 || *senders > self.nodes) {
+            return Err(format!("--senders: 1 to {} of the nodes can send", self.nodes).into());
+        }
+        run.begin(&format!(
+            "{} node processes, placed by the scheduler; times in µs; latency until all have it \
+             (pace one), until own delivery (full); send: waited to leave",
+            self.nodes
+        ));
+        let table = run.table(
+            "ring:<8, pace:12, size:7, senders:9, level:8, msgs/s=msgs_s:10.0, n:9, \
+             lat p50=p50_us:9, lat p99=p99_us:9, max=max_us:9, send p50=send_p50_us:9, verified:10",
+        );
+        floor(self, &table)?;
+        for variant in VARIANTS {
+            measure(self, variant, &table)?;
+            floor(self, &table)?;
+        }
+        Ok(())
     }
-    eprintln!("on {}", machine::description());
-    eprintln!("{} node processes on loopback, placed by the scheduler; times in µs", options.nodes);
-    eprintln!(
-        "lat: until all have it (pace one), until own delivery (full); send: waited to leave"
-    );
-    eprintln!(
-        "{:8}{:>12}{:>7}{:>9}{:>8}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}",
-        "ring",
-        "pace",
-        "size",
-        "senders",
-        "level",
-        "msgs/s",
-        "n",
-        "lat p50",
-        "lat p99",
-        "max",
-        "send p50",
-        "verified"
-    );
-    floor(options)?;
-    for variant in VARIANTS {
-        measure(options, variant)?;
-        floor(options)?;
-    }
-    Ok(())
 }
 
-fn floor(options: &Options) -> Outcome<()> {
+fn floor(options: &Options, table: &Table) -> Outcome<()> {
     let Some((own, other)) = machine::two_cores()? else { return Ok(()) };
     for size in &options.size {
         let size = *size as usize;
         let mut echo = EchoProcess::start(Transport::Udp, size, Some(other), Waits::Asleep)?;
         let mut round = echo.rounds(size);
         let mut times = Times::default();
-        machine::while_on(own, || -> Outcome<()> {
-            for i in 0..ROUNDS + ROUNDS / 10 {
-                let start = Instant::now();
-                round()?;
-                if i >= ROUNDS / 10 {
-                    times.push(start.elapsed());
-                }
-            }
-            Ok(())
+        machine::while_on(own, || {
+            // The first find cold caches.
+            Times::default().measure(ROUNDS / 10, &mut round)?;
+            times.measure(ROUNDS, &mut round)
         })??;
-        let summary = times.summary().ok_or("nothing was measured")?;
-        let names = json!({"peer": "floor", "measure": "echo", "transport": "udp", "cores": "two", "size": size});
-        println!("{}", summary.json(&names));
-        eprintln!(
-            "{:8}{:>12}{size:>7}{:>9}{:>8}{:>10}{:>9}{:>9.1}{:>9.1}{:>9.0}",
-            "floor", "UDP echo", "-", "-", "-", summary.n, summary.p50, summary.p99, summary.max
-        );
+        table.row(&times.summary().ok_or("nothing was measured")?.json(&json!({
+            "peer": "floor", "measure": "echo", "transport": "udp", "cores": "two", "size": size,
+            "ring": "floor", "pace": "UDP echo",
+        })));
     }
     Ok(())
 }
 
-fn measure(options: &Options, variant: Variant) -> Outcome<()> {
+fn measure(options: &Options, variant: Variant, table: &Table) -> Outcome<()> {
     let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.nodes,
-        groups: &["inline"],
         protect: options.protect,
         placement: options.at.placement(),
         parking: variant.parking,
-        ..Plan::default()
+        ..Plan::of(options.nodes, options.nodes, &["inline"])
     };
     let cluster = Cluster::start(plan)?;
     let mut node = Admin::connect(cluster.admin(NodeId(1)))?;
@@ -135,7 +120,9 @@ fn measure(options: &Options, variant: Variant) -> Outcome<()> {
         if !outcome.is_verified() {
             return Err(format!("lost, corrupt or in another order: {outcome:?}").into());
         }
-        show(variant, &outcome);
+        let mut line = outcome.line();
+        line.insert("ring".into(), json!(variant.name));
+        table.row(&Value::Object(line));
     }
     Ok(())
 }
@@ -168,28 +155,4 @@ fn asks(options: &Options) -> Vec<Ask> {
         }
     }
     asks
-}
-
-fn show(variant: Variant, outcome: &Measured) {
-    let mut line = outcome.line();
-    line.insert("ring".into(), json!(variant.name));
-    // A measure that was too short for its first messages to be over has none.
-    let figure = |name: &str| line.get(name).map_or("-".into(), Value::to_string);
-    let ask = &outcome.ask;
-    eprintln!(
-        "{:8}{:>12}{:>7}{:>9}{:>8}{:>10.0}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}",
-        variant.name,
-        ask.pace.to_string(),
-        ask.size,
-        ask.senders.len(),
-        format!("{:?}", ask.level).to_lowercase(),
-        outcome.msgs_s,
-        figure("n"),
-        figure("p50_us"),
-        figure("p99_us"),
-        figure("max_us"),
-        figure("send_p50_us"),
-        outcome.is_verified(),
-    );
-    println!("{}", Value::Object(line));
 }

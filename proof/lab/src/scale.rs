@@ -1,17 +1,19 @@
-//! What the loss of one host costs the manager: its own time, and the bytes that are told, by the number of hosts and groups.
+//! What the loss of one host costs the manager: its own time, and the bytes that are told, by the
+//! number of hosts and groups.
 //!
-//! The pure machine alone, with the whole cluster as its picture: a real one has at most [`wire::limits::MAX_NODES`] nodes.
+//! The pure machine alone, with the whole cluster as its picture: a real one has at most
+//! [`wire::limits::MAX_NODES`] nodes.
 
 use std::time::{Duration, Instant};
 
 use manager::{Config, Manager, Picture, Shape, Wish};
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::client::{Bound, Frame, Target, Targets};
 use wire::ordered::{Ordered, Rank, Usage};
 use wire::{GroupId, NodeId, Random, Share, Time, ViewNumber};
 
-use crate::figures::{Times, median_and_worst};
-use crate::{Outcome, machine};
+use harness::figures::{Times, median_and_worst};
+use harness::{Experiment, Outcome, Run};
 
 /// Replicas of a group.
 const REPLICAS: usize = 3;
@@ -22,6 +24,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// After so many looks without an end the manager is said to find none.
 const PATIENCE: usize = 100;
 
+/// What one host's loss costs the manager, by the number of nodes and groups: its time, and bytes
+/// told.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Sizes of clusters.
@@ -36,9 +40,6 @@ pub struct Options {
     /// What is drawn: places, tasks, losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// One JSON object a line instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What one loss cost.
@@ -68,47 +69,68 @@ struct World {
     now: Time,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    if options.json {
-        eprintln!("on {machine}");
-    } else {
-        println!(
-            "on {machine}; one host is lost, {} times in each; medians and worst",
-            options.losses
+impl Experiment for Options {
+    const NAME: &'static str = "scale";
+    const SMOKE: &'static str = "--nodes 10 --losses 2";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        run.begin(&format!(
+            "one host is lost, {} times in each; medians and worst; looks in µs",
+            self.losses
+        ));
+        let table = run.table(
+            "nodes:6, groups:8, on host=touched:9.0, ranked:8.0, worst=ranked_most:7.0, moved:7.0, \
+             worst=moved_most:7.0, ordered B=ordered_bytes:11.0, worst=ordered_bytes_most:8.0, \
+             pushed B=pushed_bytes:10.0, first look=first_look_us:12.0, \
+             worst=first_look_us_most:8.0, all looks=all_looks_us:11.0, \
+             worst=all_looks_us_most:8.0, idle look=idle_look_us:11.0",
         );
-        println!(
-            "{:>6}{:>8}{:>10}{:>9}{:>8}{:>11}{:>10}{:>17}{:>17}{:>15}",
-            "nodes",
-            "groups",
-            "on host",
-            "ranked",
-            "moved",
-            "ordered B",
-            "pushed B",
-            "first look us",
-            "all looks us",
-            "idle look us"
-        );
-    }
-    for &nodes in &options.nodes {
-        if nodes < REPLICAS as u32 + 1 {
-            return Err(format!(
-                "a cluster of {nodes} cannot lose a host: --nodes needs at least {}",
-                REPLICAS + 1
-            )
-            .into());
+        for &nodes in &self.nodes {
+            if nodes < REPLICAS as u32 + 1 {
+                let least = REPLICAS + 1;
+                return Err(format!(
+                    "a cluster of {nodes} cannot lose a host: --nodes needs at least {least}"
+                )
+                .into());
+            }
+            let mut draw = Random::new(self.seed);
+            let mut world = World::new(&mut draw, nodes, u64::from(nodes) * self.groups);
+            world.settle(|_, _| ())?;
+            let idle = world.idle();
+            let losses: Vec<Loss> = (0..self.losses)
+                .map(|_| world.clone().lose(NodeId(1 + draw.below(u64::from(nodes)) as u32)))
+                .collect::<Outcome<_>>()?;
+            table.row(&self.row(nodes, idle, &losses)?);
         }
-        let mut draw = Random::new(options.seed);
-        let mut world = World::new(&mut draw, nodes, u64::from(nodes) * options.groups);
-        world.settle(|_, _| ())?;
-        let idle = world.idle();
-        let losses: Vec<Loss> = (0..options.losses)
-            .map(|_| world.clone().lose(NodeId(1 + draw.below(u64::from(nodes)) as u32)))
-            .collect::<Outcome<_>>()?;
-        show(options, nodes, idle, &losses)?;
+        Ok(())
     }
-    Ok(())
+}
+
+impl Options {
+    fn row(&self, nodes: u32, idle: Duration, losses: &[Loss]) -> Outcome<Value> {
+        let none = "no losses: --losses needs at least 1";
+        let of = |figure: fn(&Loss) -> usize| {
+            let figures = losses.iter().map(|loss| figure(loss) as f64).collect();
+            median_and_worst(figures).ok_or(none)
+        };
+        let times = |time: fn(&Loss) -> Duration| {
+            let mut times = Times::default();
+            losses.iter().for_each(|loss| times.push(time(loss)));
+            times.summary().ok_or(none)
+        };
+        let (ranked, moved) = (of(|loss| loss.ranked)?, of(|loss| loss.moved)?);
+        let (ordered, pushed) = (of(|loss| loss.ordered)?, of(|loss| loss.pushed)?);
+        let (first, whole) = (times(|loss| loss.first)?, times(|loss| loss.whole)?);
+        Ok(json!({
+            "nodes": nodes, "groups": u64::from(nodes) * self.groups, "losses": losses.len(),
+            "touched": of(|loss| loss.touched)?.0, "ranked": ranked.0, "ranked_most": ranked.1,
+            "moved": moved.0, "moved_most": moved.1, "ordered_bytes": ordered.0,
+            "ordered_bytes_most": ordered.1, "pushed_bytes": pushed.0,
+            "pushed_bytes_most": pushed.1, "first_look_us": first.p50,
+            "first_look_us_most": first.max, "all_looks_us": whole.p50,
+            "all_looks_us_most": whole.max, "idle_look_us": idle.as_nanos() as f64 / 1e3,
+        }))
+    }
 }
 
 impl World {
@@ -258,46 +280,4 @@ fn tell(picture: &mut Picture, node: NodeId, id: GroupId, share: Share) {
         Err(place) => usage.replicas.insert(place, (id, share)),
     }
     usage.used = usage.replicas.iter().map(|(_, share)| *share).sum();
-}
-
-fn show(options: &Options, nodes: u32, idle: Duration, losses: &[Loss]) -> Outcome<()> {
-    let of = |figure: fn(&Loss) -> usize| {
-        let figures = losses.iter().map(|loss| figure(loss) as f64).collect();
-        median_and_worst(figures).ok_or("no losses: --losses needs at least 1")
-    };
-    let times = |time: fn(&Loss) -> Duration| {
-        let mut times = Times::default();
-        losses.iter().for_each(|loss| times.push(time(loss)));
-        times.summary().ok_or("no losses: --losses needs at least 1")
-    };
-    let (touched, ranked, moved) =
-        (of(|loss| loss.touched)?, of(|loss| loss.ranked)?, of(|loss| loss.moved)?);
-    let (ordered, pushed) = (of(|loss| loss.ordered)?, of(|loss| loss.pushed)?);
-    let (first, whole) = (times(|loss| loss.first)?, times(|loss| loss.whole)?);
-    let groups = u64::from(nodes) * options.groups;
-    let idle = idle.as_nanos() as f64 / 1e3;
-    if options.json {
-        let line = json!({
-            "nodes": nodes, "groups": groups, "losses": losses.len(),
-            "touched": touched.0, "ranked": ranked.0, "ranked_most": ranked.1,
-            "moved": moved.0, "ordered_bytes": ordered.0, "ordered_bytes_most": ordered.1,
-            "pushed_bytes": pushed.0, "pushed_bytes_most": pushed.1,
-            "first_look_us": first.p50, "first_look_us_most": first.max,
-            "all_looks_us": whole.p50, "all_looks_us_most": whole.max, "idle_look_us": idle,
-        });
-        println!("{line}");
-        return Ok(());
-    }
-    let pair = |(median, worst): (f64, f64)| format!("{median:.0} / {worst:.0}");
-    println!(
-        "{nodes:>6}{groups:>8}{:>10.0}{:>9}{:>8}{:>11}{:>10.0}{:>17}{:>17}{idle:>15.0}",
-        touched.0,
-        pair(ranked),
-        pair(moved),
-        pair(ordered),
-        pushed.0,
-        pair((first.p50, first.max)),
-        pair((whole.p50, whole.max)),
-    );
-    Ok(())
 }

@@ -7,37 +7,37 @@ use std::time::{Duration, Instant};
 
 use node::EventKind;
 use serde_json::json;
+use steadfast::NodeId;
 use steadfast::admin::Client as Admin;
-use steadfast::{Client, NodeId};
 
-use crate::caller::Caller;
-use crate::cluster::{Cluster, Placement, Plan, wall};
-use crate::hosts::{self, Place, Way};
-use crate::{Outcome, machine};
+use harness::caller::Caller;
+use harness::cluster::{Cluster, Placement, Plan, wall};
+use harness::hosts::{self, Place, Way};
+use harness::{Experiment, Outcome, Run, machine, name};
 
 const GROUP: &str = "thread";
 const NODES: u32 = 4;
 const REPLICAS: u32 = 3;
 
-/// The longest gap of a client, in milliseconds: the detection bound of default settings, several times, because a test machine may
-/// be busy. It tells "calls go on" from "they do not"; how quickly is measured by benchmarks.
+/// The longest gap of a client, in milliseconds: the detection bound of default settings, several
+/// times, because a test machine may be busy. It tells "calls go on" from "they do not"; how
+/// quickly is measured by benchmarks.
 const LONGEST_GAP: f64 = 1_000.0;
 
-/// Rings that may be installed because of a host that is heard or hears in one direction only: whoever
-/// is lost again and again is held off, so they do not grow with the time that it lasts.
+/// Rings that may be installed because of a host that is heard or hears in one direction only:
+/// whoever is lost again and again is held off, so they do not grow with the time that it lasts.
 const ONE_WAY_RINGS: usize = 10;
 
 /// Replicas that are behind catch up within this.
 const CATCH_UP: Duration = Duration::from_secs(10);
 
+/// Cut cables, deaf and mute hosts, random loss, two networks: checked on real sockets in network
+/// namespaces.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Which; all of them if none is named.
     #[arg(value_enum)]
     scenarios: Vec<Scenario>,
-    /// One JSON object a line instead of words.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -69,57 +69,55 @@ impl Scenario {
     }
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    if let Some(missing) = hosts::missing() {
-        eprintln!("SKIPPED: hosts in network namespaces need {missing}");
-        return Ok(());
+impl Experiment for Options {
+    const NAME: &'static str = "hosts";
+    const SMOKE: &'static str = "cut";
+
+    fn impossible(&self) -> Option<String> {
+        hosts::missing().map(|missing| format!("hosts in network namespaces need {missing}"))
     }
-    eprintln!("on {}", machine::description());
-    let chosen = if options.scenarios.is_empty() { &Scenario::ALL[..] } else { &options.scenarios };
-    for &scenario in chosen {
-        let mut stage = Stage::new(if scenario == Scenario::Links { 2 } else { 1 })?;
-        scenario.play(&mut stage)?;
-        let Stage { gap, rings, .. } = stage;
-        let calls = stage.audit()?;
-        let name = format!("{scenario:?}").to_lowercase();
-        if options.json {
-            let figures = json!({
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        eprintln!("on {}", machine::description());
+        let chosen = if self.scenarios.is_empty() { &Scenario::ALL[..] } else { &self.scenarios };
+        for &scenario in chosen {
+            let links = if scenario == Scenario::Links { 2 } else { 1 };
+            let mut stage = Stage::new(links, run.sized(LONGEST_GAP, f64::INFINITY))?;
+            scenario.play(&mut stage)?;
+            let Stage { gap, rings, .. } = stage;
+            let (calls, name) = (stage.audit()?, name(scenario));
+            let line = json!({
                 "peer": "steadfast", "measure": "hosts", "scenario": name, "gap_ms": gap,
                 "rings": rings, "calls": calls,
             });
-            println!("{figures}");
-        } else {
-            println!("{name}: {calls} calls, longest gap {gap:.1} ms, {rings} rings installed");
+            run.tell(&line, || {
+                format!("{name}: {calls} calls, longest gap {gap:.1} ms, {rings} rings installed")
+            });
         }
+        Ok(())
     }
-    Ok(())
 }
 
 struct Stage {
     cluster: Cluster,
     caller: Caller,
-    /// The longest gap that the client has seen, in milliseconds.
+    /// The longest gap that the client has seen, in milliseconds, and may see.
     gap: f64,
+    longest: f64,
     /// The most rings that a node whose network was sound has installed because of a fault.
     rings: usize,
 }
 
 impl Stage {
-    fn new(links: usize) -> Outcome<Stage> {
+    fn new(links: usize, longest: f64) -> Outcome<Stage> {
         let placement = Placement::Hosts { links };
-        let plan = Plan {
-            nodes: NODES,
-            replicas: REPLICAS,
-            groups: &[GROUP],
-            placement,
-            ..Plan::default()
-        };
+        let plan = Plan { placement, ..Plan::of(NODES, REPLICAS, &[GROUP]) };
         let mut cluster = Cluster::start(plan)?;
         cluster.wait_for_ring_without(None)?;
-        let caller = Caller::start(Client::connect(cluster.clients())?, GROUP);
+        let caller = Caller::start(cluster.connect()?, GROUP);
         caller.wait_steady(0)?;
         cluster.take_events();
-        Ok(Stage { cluster, caller, gap: 0.0, rings: 0 })
+        Ok(Stage { cluster, caller, gap: 0.0, longest, rings: 0 })
     }
 
     fn primary(&self) -> Outcome<NodeId> {
@@ -131,8 +129,9 @@ impl Stage {
         self.caller.wait_steady(wall())?;
         let gap = self.caller.gap(fault..).ok_or("no replies around the fault")?;
         self.gap = self.gap.max(gap);
-        if gap > LONGEST_GAP {
-            return Err(format!("a gap of {gap:.1} ms, at most {LONGEST_GAP} are allowed").into());
+        if gap > self.longest {
+            let most = self.longest;
+            return Err(format!("a gap of {gap:.1} ms, at most {most} are allowed").into());
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! One node of a loaded ring gets too little processor time: what the others can still send, how soon it is
-//! excluded, what everybody is told, and how it comes back. docs/protocol/ring.md, "Slow receivers".
+//! One node of a loaded ring gets too little processor time: what the others can still send, how
+//! soon it is excluded, what everybody is told, and how it comes back. docs/protocol/ring.md, "Slow
+//! receivers".
 //!
 //! First, as a control, the node is a little slow, and has to stay.
 
@@ -10,9 +11,9 @@ use node::{EventKind, EventRecord, Status};
 use steadfast::NodeId;
 use steadfast::admin::Client as Admin;
 
-use crate::cluster::{Cluster, Plan, Where, wall};
-use crate::quota::ControlGroup;
-use crate::{Outcome, machine};
+use harness::cluster::{Cluster, Plan, Where, wall};
+use harness::quota::ControlGroup;
+use harness::{Experiment, Outcome, Run};
 
 mod brake;
 mod findings;
@@ -20,7 +21,7 @@ mod load;
 mod sockets;
 
 use brake::{Brake, By};
-use findings::{Buffers, Findings, Told};
+use findings::{Buffers, Found, Told};
 use load::Load;
 use sockets::Waiting;
 
@@ -31,14 +32,16 @@ const SENDER: NodeId = NodeId(1);
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast-lab slow                          a quota of processor time if this process may set one, else stops
+  steadfast-lab slow                          a quota of processor time, or stops
   steadfast-lab slow --by stop --run 25       stopped for 7.5 ms of every 10
-  steadfast-lab slow --hosts --classic        each node in a network namespace; the token always circulates
+  steadfast-lab slow --hosts --classic        each on a host of its own; the token circulates
   steadfast-lab slow --run 60 --slow-share 20      a little slow, where little is granted
 
-A quota counts all threads of the node and is of one processor: how slow a node is that gets it depends on what its
-load costs. With stops it runs that share of the time, whatever it does.";
+A quota counts all threads of the node and is of one processor: how slow a node is that gets it
+depends on what its load costs. With stops it runs that share of the time, whatever it does.";
 
+/// A node with too little processor time: what the others can send, its exclusion with the reason,
+/// its return.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
@@ -48,10 +51,12 @@ pub struct Options {
     /// How it is made slow. By default a quota, or stops where this process may set none.
     #[arg(long, value_enum)]
     by: Option<By>,
-    /// Percent of the time for which the slow node may run. By default 25 with stops, and 10 with a quota.
+    /// Percent of the time for which the slow node may run. By default 25 with stops, and 10 with a
+    /// quota.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
     run: Option<u32>,
-    /// The same for the control, in which it is a little slow and has to stay. By default 75 and 60.
+    /// The same for the control, in which it is a little slow and has to stay. By default 75 and
+    /// 60.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
     control_run: Option<u32>,
     /// Seconds of the control; 0 leaves it out.
@@ -80,9 +85,6 @@ pub struct Options {
     patience: f64,
     #[command(flatten)]
     at: Where,
-    /// One JSON object instead of words.
-    #[arg(long)]
-    json: bool,
 }
 
 struct Stage<'a> {
@@ -95,51 +97,50 @@ struct Stage<'a> {
     events: Vec<EventRecord>,
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    if options.nodes < 3 {
-        return Err("--nodes: those who keep up have to be a majority: 3 or more".into());
-    }
-    let by = match (options.by, ControlGroup::impossible()) {
-        (Some(By::Quota), Some(why)) => return Err(format!("--by quota: {why}").into()),
-        (Some(by), _) => by,
-        (None, None) => By::Quota,
-        (None, Some(why)) => {
-            eprintln!("by stops, for a quota cannot be set: {why}");
-            By::Stop
+impl Experiment for Options {
+    const NAME: &'static str = "slow";
+    const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 \
+         --token-timeout-ms 1000 --control 0 --seconds 0.3 --patience 100";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        if self.nodes < 3 {
+            return Err("--nodes: those who keep up have to be a majority: 3 or more".into());
         }
-    };
-    let plan = Plan {
-        nodes: options.nodes,
-        placement: options.at.placement(),
-        parking: !options.classic,
-        slow_share: options.slow_share,
-        token_timeout: options.token_timeout_ms.map(Duration::from_millis),
-        ..Plan::default()
-    };
-    let mut cluster = Cluster::start(plan)?;
-    cluster.wait_for_ring_without(None)?;
-    let load = Load::start(SENDER, cluster.admin(SENDER), options.size);
-    let victim = NodeId(options.nodes);
-    let waiting = Waiting::default();
-    let mut stage = Stage { options, cluster, load, waiting, victim, by, events: Vec::new() };
-    let found = stage.play();
-    let Stage { cluster, load, .. } = stage;
-    drop(cluster);
-    load.finish();
-    let found = found?;
-    if options.json {
-        eprintln!("on {machine}");
-        println!("{}", found.json(options));
-    } else {
-        println!("on {machine}");
-        found.print(options);
+        let by = match (self.by, ControlGroup::impossible()) {
+            (Some(By::Quota), Some(why)) => return Err(format!("--by quota: {why}").into()),
+            (Some(by), _) => by,
+            (None, None) => By::Quota,
+            (None, Some(why)) => {
+                eprintln!("by stops, for a quota cannot be set: {why}");
+                By::Stop
+            }
+        };
+        let mut cluster = Cluster::start(Plan {
+            nodes: self.nodes,
+            placement: self.at.placement(),
+            parking: !self.classic,
+            slow_share: self.slow_share,
+            token_timeout: self.token_timeout_ms.map(Duration::from_millis),
+            ..Plan::default()
+        })?;
+        cluster.wait_for_ring_without(None)?;
+        let load = Load::start(SENDER, cluster.admin(SENDER), self.size);
+        let (victim, waiting) = (NodeId(self.nodes), Waiting::default());
+        let mut stage =
+            Stage { options: self, cluster, load, waiting, victim, by, events: Vec::new() };
+        let found = stage.play();
+        let Stage { cluster, load, .. } = stage;
+        drop(cluster);
+        load.finish();
+        let found = found?;
+        run.begin("");
+        run.found(&found);
+        Ok(())
     }
-    Ok(())
 }
 
-impl Stage<'_> {
-    fn play(&mut self) -> Outcome<Findings> {
+impl<'a> Stage<'a> {
+    fn play(&mut self) -> Outcome<Found<'a>> {
         let Options { seconds, control, .. } = *self.options;
         let (slow, little) = match self.by {
             By::Stop => (25, 75),
@@ -180,7 +181,8 @@ impl Stage<'_> {
         let told = self.told(slow_at)?;
         self.watch_for(0.5)?;
         let again = self.measure(seconds)?;
-        Ok(Findings {
+        Ok(Found {
+            options: self.options,
             by: self.by,
             run,
             control,
@@ -216,7 +218,8 @@ impl Stage<'_> {
                 EventKind::TokenLost { .. } | EventKind::Silent { .. } => {
                     let node = event.node;
                     return Err(format!(
-                        "{node} took a node for dead ({:?}): this machine is busy, raise --token-timeout-ms",
+                        "{node} took a node for dead ({:?}): this machine is busy, raise \
+                         --token-timeout-ms",
                         event.kind
                     )
                     .into());
@@ -256,8 +259,8 @@ impl Stage<'_> {
         Ok(self.load.rate(from, wall()))
     }
 
-    /// Waits until all but the victim, and it too if so many are wanted, are in a ring of so many. Tells when the last
-    /// of them was, of those that came to it after `since`.
+    /// Waits until all but the victim, and it too if so many are wanted, are in a ring of so many.
+    /// Tells when the last of them was, of those that came to it after `since`.
     fn wait_for_ring(&mut self, wanted: usize, since: u64) -> Outcome<u64> {
         let patience = Duration::from_secs_f64(self.options.patience);
         let began = Instant::now();
@@ -279,8 +282,8 @@ impl Stage<'_> {
             }
             if began.elapsed() > patience {
                 return Err(format!(
-                    "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or is more granted \
-                     than it takes (--slow-share)?"
+                    "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or \
+                     is more granted than it takes (--slow-share)?"
                 )
                 .into());
             }

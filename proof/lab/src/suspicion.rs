@@ -1,24 +1,25 @@
 //! Whether nodes that live are suspected while other programs take all processors.
 //!
-//! Nobody is struck here: each ring that is given up, and each configuration after the first, is
-//! a mistake. It is told what the mistakes cost the client, and when the machine itself stood still: a node whose
-//! processor is taken away for longer than its time-out is silent, whoever looks.
+//! Nobody is struck here: each ring that is given up, and each configuration after the first, is a
+//! mistake. It is told what the mistakes cost the client, and when the machine itself stood still:
+//! a node whose processor is taken away for longer than its time-out is silent, whoever looks.
 
-use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use node::{EventKind, EventRecord};
 use serde_json::{Value, json};
 
-use crate::caller::Caller;
-use crate::cluster::{Cluster, Plan, Where, wall};
-use crate::hosts::Way;
-use crate::lateness::{LATE, Lateness, Standstill};
-use crate::{Outcome, child, machine};
+use harness::caller::Caller;
+use harness::child::{Process, Role};
+use harness::cluster::{Cluster, Plan, Where, wall};
+use harness::hosts::Way;
+use harness::lateness::{LATE, Lateness, Standstill};
+use harness::{Experiment, Findings, Outcome, Run};
 
 const GROUP: &str = "thread";
 
+/// Whether nodes are suspected wrongly while other programs take all processors.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How long to watch, in seconds.
@@ -38,27 +39,6 @@ pub struct Options {
     loss: u32,
     #[command(flatten)]
     at: Where,
-    /// One JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Ended when it is dropped.
-struct Spinner(Child);
-
-impl Spinner {
-    fn start() -> Outcome<Spinner> {
-        let (process, _stdin, _stdout) = child::spawn("spin", &[])?;
-        Ok(Spinner(process))
-    }
-}
-
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Mistakes, and signs of them.
@@ -113,91 +93,120 @@ impl TimeLine {
     }
 }
 
-pub fn run(options: &Options) -> Outcome<()> {
-    let machine = machine::description();
-    let plan = Plan {
-        nodes: options.nodes,
-        replicas: options.nodes.min(3),
-        groups: &[GROUP],
-        placement: options.at.placement(),
-        priority: options.priority,
-        ..Plan::default()
-    };
-    let mut cluster = Cluster::start(plan)?;
-    cluster.wait_for_ring_without(None)?;
-    let loss = if options.at.hosts { options.loss } else { 0 };
-    for place in 1..=options.nodes as usize * usize::from(loss > 0) {
-        for link in 0..options.at.links {
-            cluster.hosts()?.lose(place, link, Way::Out, loss)?;
-        }
-    }
-    let caller = Caller::start(cluster.connect()?, GROUP);
-    caller.wait_steady(0)?;
-    cluster.take_events();
-    let start = wall();
-    let cores = thread::available_parallelism()?.get();
-    let spinners = options.spinners.unwrap_or(2 * cores);
-    let _spinners = (0..spinners).map(|_| Spinner::start()).collect::<Outcome<Vec<_>>>()?;
-    let lateness = Lateness::watch()?;
-    if let Some(why) = &lateness.ordinary {
-        eprintln!("the machine's own lateness cannot be told from the scheduler's: {why}");
-    }
-    let (began, mut count, mut line) = (Instant::now(), Count::default(), TimeLine::default());
-    let mut standstills = Vec::new();
-    while began.elapsed() < Duration::from_secs(options.seconds) {
-        thread::sleep(Duration::from_millis(100));
-        for event in cluster.take_events() {
-            if count.add(&event.kind) {
-                line.event(&event);
+impl Experiment for Options {
+    const NAME: &'static str = "suspicion";
+    const SMOKE: &'static str = "--seconds 1 --nodes 3 --spinners 1";
+
+    fn run(&self, run: &Run) -> Outcome<()> {
+        let mut cluster = Cluster::start(Plan {
+            placement: self.at.placement(),
+            priority: self.priority,
+            ..Plan::of(self.nodes, self.nodes.min(3), &[GROUP])
+        })?;
+        cluster.wait_for_ring_without(None)?;
+        let loss = if self.at.hosts { self.loss } else { 0 };
+        for place in 1..=self.nodes as usize * usize::from(loss > 0) {
+            for link in 0..self.at.links {
+                cluster.hosts()?.lose(place, link, Way::Out, loss)?;
             }
         }
-        for seen in lateness.take() {
-            standstills.push(seen.span_ms);
-            line.standstill(seen);
-        }
+        let caller = Caller::start(cluster.connect()?, GROUP);
+        caller.wait_steady(0)?;
+        cluster.take_events();
+        let start = wall();
+        let cores = thread::available_parallelism()?.get();
+        let spinners = self.spinners.unwrap_or(2 * cores);
+        let spinning = (0..spinners).map(|_| Process::start(&Role::Spin));
+        let _spinning = spinning.collect::<Outcome<Vec<_>>>()?;
+        let (count, time_line, standstills) = self.watch(&mut cluster, start)?;
+        let longest = standstills.iter().copied().fold(0.0, f64::max);
+        let gap = caller.gap(start..).ok_or("no replies")?;
+        let (calls, failed) = caller.finish();
+        run.begin("");
+        run.found(&Found(json!({
+            "peer": "steadfast", "measure": "suspicion", "nodes": self.nodes,
+            "seconds": self.seconds, "spinners": spinners, "loss_permille": loss,
+            "priority": self.priority, "tokens_lost": count.tokens_lost,
+            "silent": count.silent, "configurations": count.configurations,
+            "held_up": count.held_up, "retransmitted": count.retransmitted,
+            "calls": calls, "failed_calls": failed.len(), "worst_gap_ms": gap,
+            "standstills": standstills.len(), "longest_standstill_ms": longest,
+            "time_line": time_line,
+        })));
+        Ok(())
     }
-    let longest = standstills.iter().copied().fold(0.0, f64::max);
-    let gap = caller.gap(start..).ok_or("no replies")?;
-    let (good, failed) = caller.finish();
-    if options.json {
-        eprintln!("on {machine}");
+}
+
+impl Options {
+    /// The mistakes, what happened when, and for how many milliseconds processors stood still.
+    fn watch(&self, cluster: &mut Cluster, start: u64) -> Outcome<(Count, Vec<Value>, Vec<f64>)> {
+        let lateness = Lateness::watch()?;
+        if let Some(why) = &lateness.ordinary {
+            eprintln!("the machine's own lateness cannot be told from the scheduler's: {why}");
+        }
+        let (began, mut count, mut line) = (Instant::now(), Count::default(), TimeLine::default());
+        let mut standstills = Vec::new();
+        while began.elapsed() < Duration::from_secs(self.seconds) {
+            thread::sleep(Duration::from_millis(100));
+            for event in cluster.take_events() {
+                if count.add(&event.kind) {
+                    line.event(&event);
+                }
+            }
+            for seen in lateness.take() {
+                standstills.push(seen.span_ms);
+                line.standstill(seen);
+            }
+        }
+        Ok((count, line.told(start), standstills))
+    }
+}
+
+/// All of it, as it is told to programs.
+struct Found(Value);
+
+impl Findings for Found {
+    fn json(&self) -> Value {
+        self.0.clone()
+    }
+
+    fn print(&self, run: &Run) {
+        let it = |field: &str| &self.0[field];
         println!(
-            "{}",
-            json!({
-                "peer": "steadfast", "measure": "suspicion", "nodes": options.nodes,
-                "seconds": options.seconds, "spinners": spinners, "loss_permille": loss,
-                "priority": options.priority, "tokens_lost": count.tokens_lost,
-                "silent": count.silent, "configurations": count.configurations,
-                "held_up": count.held_up, "retransmitted": count.retransmitted,
-                "calls": good, "failed_calls": failed.len(), "worst_gap_ms": gap,
-                "standstills": standstills.len(), "longest_standstill_ms": longest,
-                "time_line": line.told(start),
-            })
+            "{} nodes for {} s beside {} processes that never sleep, {} of 1,000 datagrams lost, \
+             priority {}",
+            it("nodes"),
+            it("seconds"),
+            it("spinners"),
+            it("loss_permille"),
+            it("priority")
         );
-    } else {
         println!(
-            "on {machine}\n{} nodes for {} s beside {spinners} processes that never sleep, {loss} of \
-             1,000 datagrams lost, priority {}",
-            options.nodes, options.seconds, options.priority
+            "false: {} tokens given up, {} nodes held to be silent, {} configurations (each told \
+             by every member of it)",
+            it("tokens_lost"),
+            it("silent"),
+            it("configurations")
         );
         println!(
-            "false: {} tokens given up, {} nodes held to be silent, {} configurations (each told by \
-             every member of it)\nnodes held up {} times; {} datagrams sent again",
-            count.tokens_lost,
-            count.silent,
-            count.configurations,
-            count.held_up,
-            count.retransmitted
+            "nodes held up {} times; {} datagrams sent again",
+            it("held_up"),
+            it("retransmitted")
         );
-        println!("{good} calls answered, {} failed; longest gap {gap:.1} ms", failed.len());
         println!(
-            "a processor stood still for {} ms or more {} times, the longest for {longest:.1} ms; in order:",
+            "{} calls answered, {} failed; longest gap {:.1} ms",
+            it("calls"),
+            it("failed_calls"),
+            it("worst_gap_ms").as_f64().unwrap_or_default()
+        );
+        println!(
+            "a processor stood still for {} ms or more {} times, the longest for {:.1} ms; in \
+             order:",
             LATE.as_millis(),
-            standstills.len()
+            it("standstills"),
+            it("longest_standstill_ms").as_f64().unwrap_or_default()
         );
-        for told in line.told(start) {
-            println!("{:>12} ms  {}", told["at_ms"], told["what"]);
-        }
+        let table = run.table("ms=at_ms:12, what:<0");
+        it("time_line").as_array().into_iter().flatten().for_each(|told| table.row(told));
     }
-    Ok(())
 }

@@ -1,5 +1,5 @@
-//! Real nodes on real sockets in network namespaces: cut cables, deaf and mute hosts, random loss, two
-//! networks. Where namespaces are not permitted these tests say so on standard error, and pass.
+//! Real nodes on real sockets in network namespaces: cut cables, deaf and mute hosts, random loss,
+//! two networks. Where namespaces are not permitted these tests say so on standard error, and pass.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -27,7 +27,9 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/sim", "client engine history manager ring seal store wire"),
     ("proof/fuzz", "client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
-    ("proof/lab", "steadfast client engine history manager node ring seal sim store tls wire"),
+    ("proof/harness", "steadfast history node tls wire"),
+    ("proof/lab", "steadfast harness history manager node seal store wire"),
+    ("proof/papers", "steadfast client harness manager node wire"),
     ("xtask", ""),
 ];
 

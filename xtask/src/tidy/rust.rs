@@ -20,7 +20,11 @@ const NO_STD: &[&str] = &[
 ];
 
 /// Where the outside world is met.
-const PORCH: &[&str] = &["cli/", "io/", "proof/lab/", "steadfast/"];
+const PORCH: &[&str] =
+    &["cli/", "io/", "proof/harness/", "proof/lab/", "proof/papers/", "steadfast/"];
+
+/// Programs of experiments, of which none knows another.
+const EXPERIMENTS: &[&str] = &["proof/lab/src/", "proof/papers/src/"];
 
 /// Files that run the same way whenever and wherever they run: no clock, no order by hash.
 const PURE: &[&str] = &[
@@ -51,7 +55,10 @@ const LOOKUPS_ONLY: &[&str] = &["proof/sim/src/check/", "proof/sim/src/watch.rs"
 
 /// Files with unsafe code, and what for. The soundness reason stands beside the code.
 const UNSAFE_FILES: &[(&str, &str)] = &[
-    ("proof/lab/src/allocator.rs", "an allocator that counts, for the lab's program alone"),
+    (
+        "proof/harness/src/allocator.rs",
+        "an allocator that counts, for programs of experiments alone",
+    ),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
     ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
 ];
@@ -127,6 +134,11 @@ pub fn clocks(tree: &Tree) -> Vec<Finding> {
             && !CLOCK_READERS.iter().any(|(listed, _)| *listed == path)
     };
     words(tree, &["Instant::now", "SystemTime"], outside, "time comes in from the porch")
+}
+
+pub fn experiments(tree: &Tree) -> Vec<Finding> {
+    let message = "an experiment sees the harness and itself; what two need goes down there";
+    words(tree, &["crate::"], |path| within(path, EXPERIMENTS), message)
 }
 
 pub fn random_order(tree: &Tree) -> Vec<Finding> {
@@ -223,6 +235,13 @@ mod tests {
         assert_eq!(count(clocks, "io/client/src/task.rs", text), 0);
         assert_eq!(count(clocks, "io/node/src/a.rs", text), 0);
         assert_eq!(count(clocks, "core/ring/src/a.rs", "// SystemTime is not for us"), 0);
+    }
+
+    #[test]
+    fn experiments_do_not_see_each_other() {
+        let text = "use crate::load::Meter;";
+        assert_eq!(count(experiments, "proof/papers/src/flare.rs", text), 1);
+        assert_eq!(count(experiments, "proof/harness/src/echo.rs", text), 0);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use steadfast::{NodeConfig, NodeId};
 use wire::Random;
 
 use super::{GROUP, corpus};
-use crate::Outcome;
-use crate::cluster::Cluster;
+use harness::Outcome;
+use harness::cluster::Cluster;
 
 /// A node that keeps a connection open after its client has ended it is at fault.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use steadfast::NodeId;
 use wire::Random;
 
-use crate::Outcome;
-use crate::cluster::Cluster;
-use crate::hosts::Way;
+use harness::Outcome;
+use harness::cluster::Cluster;
+use harness::hosts::Way;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -24,7 +24,8 @@ pub enum Kind {
     Pincer,
     /// Each node in turn leaves as it should, and starts again.
     Rolling,
-    /// All processes are killed at once, and start again together. Only groups on disk are to bear it.
+    /// All processes are killed at once, and start again together. Only groups on disk are to bear
+    /// it.
     Everybody,
     /// All cables of a host are cut.
     Cut,
@@ -47,12 +48,6 @@ impl Kind {
     /// What needs hosts of their own.
     pub const OF_HOSTS: [Kind; 6] =
         [Kind::Cut, Kind::Deaf, Kind::Mute, Kind::Apart, Kind::ApartOut, Kind::ApartIn];
-
-    /// As it is spelt on the command line.
-    pub fn name(self) -> String {
-        use clap::ValueEnum;
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
 
     /// How often it is drawn: what takes long comes seldom.
     fn weight(self) -> u64 {
@@ -80,8 +75,8 @@ pub struct Fault {
 }
 
 impl Reach {
-    /// Draws a fault. A minority of the nodes may lose their lives at once, and of the replicas so many that half
-    /// of them are left (docs/protocol/group.md, "What is beyond the promise").
+    /// Draws a fault. A minority of the nodes may lose their lives at once, and of the replicas so
+    /// many that half of them are left (docs/protocol/group.md, "What is beyond the promise").
     pub fn draw(self, kinds: &[Kind], random: &mut Random) -> Fault {
         let total: u64 = kinds.iter().map(|kind| kind.weight()).sum();
         let mut drawn = random.below(total);

@@ -1,15 +1,16 @@
-//! The group's state is saved while calls flow, the group ends, and goes on with what was saved: here, and in a new cluster.
+//! The group's state is saved while calls flow, the group ends, and goes on with what was saved:
+//! here, and in a new cluster.
 
 use history::{End, History};
 use steadfast::admin::{Client as Admin, digest};
 use steadfast::{Backup, NodeId};
 use wire::Time;
 
-use super::stage::{GROUP, NODES, Stage, plan, state};
-use crate::Outcome;
-use crate::blackbox::clients::{Book, Habit};
-use crate::blackbox::evidence::Finding;
-use crate::cluster::Cluster;
+use super::stage::{GROUP, NODES, Stage, plan};
+use harness::Outcome;
+use harness::cluster::Cluster;
+use harness::objects::clients::{Book, Habit};
+use harness::objects::evidence::Finding;
 
 /// Calls that are answered before a state is saved, and before the group ends.
 const FLOW: u64 = 500;
@@ -30,33 +31,32 @@ struct Saved {
 pub fn play(stage: &mut Stage<'_>) -> Result<(), Finding> {
     stage.call(Habit::default())?;
     for _ in 1..SAVES {
-        stage.wait_for_answers(FLOW)?;
+        stage.trial.wait_for_answers(FLOW)?;
         save(stage)?;
     }
     stage.close_round()?;
-    stage.wait_for_answers(FLOW)?;
+    stage.trial.wait_for_answers(FLOW)?;
     let mut saved = save(stage)?;
-    stage.wait_for_answers(FLOW)?;
-    stage.clients()?.hold()?;
-    stage.note("the group ends");
-    stage.cluster.stop_programs(GROUP)?;
+    stage.trial.wait_for_answers(FLOW)?;
+    stage.trial.clients()?.hold()?;
+    stage.trial.note("the group ends");
+    stage.trial.cluster.stop_programs(GROUP)?;
     let node = draw(stage);
-    restore(&mut stage.cluster, node, &saved.file)?;
-    saved.back = stage.clients()?.now();
-    stage.note("it goes on with what was saved");
-    let here = state(&stage.cluster, stage.group.style)?;
+    restore(&mut stage.trial.cluster, node, &saved.file)?;
+    saved.back = stage.trial.clients()?.now();
+    stage.trial.note("it goes on with what was saved");
+    let here = stage.trial.subject.state(&stage.trial.cluster)?;
     compare(&saved.file, &here)?;
     let mut other = Cluster::start(plan(stage.options, stage.group))?;
     restore(&mut other, NodeId(1), &saved.file)?;
-    if state(&other, stage.group.style)? != here {
+    if stage.trial.subject.state(&other)? != here {
         return Err("restored in a new cluster the state is another than here".into());
     }
     drop(other);
-    let reader = stage.cluster.connect()?;
-    let book = stage.clients()?.close_round(reader)?;
+    let book = stage.trial.close_round()?;
     stage.judge(saved.what_counts(book))?;
-    stage.clients()?.go_on();
-    stage.wait_for_answers(FLOW)?;
+    stage.trial.clients()?.go_on();
+    stage.trial.wait_for_answers(FLOW)?;
     stage.finish()
 }
 
@@ -67,10 +67,10 @@ fn draw(stage: &mut Stage<'_>) -> NodeId {
 
 fn save(stage: &mut Stage<'_>) -> Outcome<Saved> {
     let node = draw(stage);
-    stage.note(&format!("{node} saves the state"));
-    let asked = stage.clients()?.now();
-    let file = Admin::connect(stage.cluster.admin(node))?.save(GROUP)?;
-    let told = stage.clients()?.now();
+    stage.trial.note(&format!("{node} saves the state"));
+    let asked = stage.trial.clients()?.now();
+    let file = Admin::connect(stage.trial.cluster.admin(node))?.save(GROUP)?;
+    let told = stage.trial.clients()?.now();
     stage.counts.saves += 1;
     Ok(Saved { file, asked, told, back: Time::FAR })
 }
@@ -82,7 +82,8 @@ fn restore(cluster: &mut Cluster, node: NodeId, file: &[u8]) -> Outcome<()> {
     cluster.wait_until_well()
 }
 
-/// The replicas have what the file says, if it says all of it: a log behind a state has to be executed first.
+/// The replicas have what the file says, if it says all of it: a log behind a state has to be
+/// executed first.
 fn compare(file: &[u8], state: &[u8]) -> Outcome<()> {
     let (_, content) = Backup::decode(&file.to_vec().into())?;
     let told = content.service.filter(|_| content.logged == 0).map(|state| digest(&state));
@@ -96,8 +97,8 @@ fn compare(file: &[u8], state: &[u8]) -> Outcome<()> {
 }
 
 impl Saved {
-    /// What counts of what clients saw until the group ended: all that was answered when the state was asked for, and nothing that
-    /// was asked when it was told. What is between may be in it.
+    /// What counts of what clients saw until the group ended: all that was answered when the state
+    /// was asked for, and nothing that was asked when it was told. What is between may be in it.
     fn what_counts(&self, book: Book) -> Book {
         let registers = self.of_history(&book.registers);
         let logs = self.of_history(&book.logs);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use steadfast::NodeId;
 
 use super::stage::{NODES, Stage};
-use crate::Outcome;
-use crate::blackbox::clients::Habit;
-use crate::blackbox::evidence::Finding;
+use harness::Outcome;
+use harness::objects::clients::Habit;
+use harness::objects::evidence::Finding;
 
 /// After so many ends histories are judged, and others begun.
 const ROUND: usize = 10;
@@ -44,8 +44,8 @@ pub fn programs(stage: &mut Stage<'_>, all: &[NodeId]) -> Outcome<()> {
 
 /// All nodes end, and their programs with them. They start again, and run the programs.
 pub fn nodes(stage: &mut Stage<'_>, all: &[NodeId]) -> Outcome<()> {
-    stage.note("all nodes are killed");
-    let cluster = &mut stage.cluster;
+    stage.trial.note("all nodes are killed");
+    let cluster = &mut stage.trial.cluster;
     cluster.kill_at_once(all)?;
     all.iter().try_for_each(|id| cluster.start_node(*id))?;
     cluster.wait_for_ring_without(None)?;

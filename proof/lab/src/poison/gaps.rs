@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use wire::Time;
 
-use crate::blackbox::clients::Book;
-use crate::figures::{Summary, Times};
+use harness::figures::{Summary, Times};
+use harness::objects::clients::Book;
 
 /// Answers and poisonous calls of a run so far.
 pub struct Gaps {
-    /// Those with a lower number call all the time; others look at the objects at the end of a round.
+    /// Those with a lower number call all the time; others look at the objects at the end of a
+    /// round.
     clients: u32,
     /// When each client was answered, in order.
     answers: BTreeMap<u32, Vec<Time>>,
@@ -72,7 +73,7 @@ mod tests {
     use history::models::RegisterCall;
 
     use super::*;
-    use crate::blackbox::clients::Poisonous;
+    use harness::objects::clients::Poisonous;
 
     /// A book in which a client is answered at these times.
     fn book(client: u32, answers: &[u64]) -> Book {

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use steadfast::admin::Client as Admin;
 use steadfast::{NodeId, Style};
 
-use super::stage::{GROUP, NODES, PATIENCE, Stage};
-use crate::Outcome;
-use crate::blackbox::clients::Habit;
-use crate::blackbox::evidence::Finding;
-use crate::blackbox::objects::Death;
+use super::stage::{GROUP, NODES, Stage};
+use harness::Outcome;
+use harness::objects::clients::Habit;
+use harness::objects::evidence::Finding;
+use harness::objects::{Death, PATIENCE};
 
 /// After so many calls histories are judged, and others begun.
 const ROUND: u64 = 5_000;
@@ -25,18 +25,18 @@ const KILL_MS: (u64, u64) = (100, 900);
 /// Calls of a group that are listed as poisonous at most.
 const LISTED: u64 = 64;
 
-/// How the arguments of [`Ask::Die`](crate::blackbox::objects::Ask::Die) begin.
+/// How the arguments of [`Ask::Die`](harness::objects::Ask::Die) begin.
 const DEADLY: &[u8] = b"{\"Die\":";
 
 /// All calls, with a verdict every [`ROUND`].
-pub fn play(stage: &mut Stage<'_>) -> Result<(), Finding> {
+pub fn play(stage: &mut Stage<'_>, longest: Option<Duration>) -> Result<(), Finding> {
     let (calls, poisonous) = (stage.options.calls, draw(stage));
     let wanted = poisonous.len();
     stage.call(Habit { calls, poisonous, ..Habit::default() })?;
     let (mut judged, mut kill) = (0, Instant::now());
     let mut last = (0, Instant::now());
     loop {
-        let clients = stage.clients()?;
+        let clients = stage.trial.clients()?;
         let (asked, good) = (clients.asked(), clients.good());
         if asked == calls {
             break;
@@ -64,9 +64,8 @@ pub fn play(stage: &mut Stage<'_>) -> Result<(), Finding> {
         return Err(format!("{poisoned} of {wanted} poisonous calls ended as such").into());
     }
     check_list(stage)?;
-    let most = stage.options.longest_gap();
-    match stage.gaps.around_poison() {
-        Some(gap) if gap.p99 > most.as_secs_f64() * 1e6 => {
+    match (stage.gaps.around_poison(), longest) {
+        (Some(gap), Some(most)) if gap.p99 > most.as_secs_f64() * 1e6 => {
             let gap = gap.p99 / 1e3;
             Err(format!(
                 "the others' gap around poison is {gap:.1} ms at p99, at most {most:?} are allowed"
@@ -88,13 +87,14 @@ fn draw(stage: &mut Stage<'_>) -> BTreeMap<u64, Death> {
     drawn
 }
 
-/// Every node lists the last of these calls, and no other; of a cold passive group the primary's does, which is the last here.
+/// Every node lists the last of these calls, and no other; of a cold passive group the primary's
+/// does, which is the last here.
 fn check_list(stage: &Stage<'_>) -> Outcome<()> {
     let wanted = stage.options.poisonous.min(LISTED);
     let deadly: String = DEADLY.iter().map(|byte| format!("{byte:02x}")).collect();
     let first = if stage.group.style == Style::ColdPassive { NODES } else { 1 };
     for id in (first..=NODES).map(NodeId) {
-        let calls = Admin::connect(stage.cluster.admin(id))?.poisoned(GROUP)?.calls;
+        let calls = Admin::connect(stage.trial.cluster.admin(id))?.poisoned(GROUP)?.calls;
         if calls.len() as u64 != wanted {
             let listed = calls.len();
             return Err(format!("{id} lists {listed} poisonous calls, not {wanted}").into());

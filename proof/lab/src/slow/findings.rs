@@ -1,8 +1,9 @@
 //! What was found of a slow node, for people and for programs.
 
+use harness::{Findings, Run, name};
 use node::{ChargeStatus, Fill};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use steadfast::NodeId;
 
 use super::{By, Options};
@@ -24,14 +25,16 @@ pub struct Buffers {
     pub messages: Fill,
     pub bytes: Fill,
     pub datagrams: Fill,
-    /// Bytes that waited in one socket of the ring, the kernel's bookkeeping included: at most, and the limit.
+    /// Bytes that waited in one socket of the ring, the kernel's bookkeeping included: at most, and
+    /// the limit.
     pub socket: [u64; 2],
     /// Datagrams that found no room there.
     pub dropped: u64,
 }
 
 /// Everything that was found.
-pub struct Findings {
+pub struct Found<'a> {
+    pub options: &'a Options,
     pub by: By,
     pub run: u32,
     pub control: Option<(u32, f64)>,
@@ -50,13 +53,14 @@ pub struct Findings {
     pub buffers: Vec<Buffers>,
 }
 
-impl Findings {
-    pub fn json(&self, options: &Options) -> serde_json::Value {
+impl Findings for Found<'_> {
+    fn json(&self) -> Value {
+        let options = self.options;
         let whole = |rate: Option<f64>| rate.map(f64::round);
         json!({
             "peer": "steadfast", "measure": "slow", "nodes": options.nodes, "size": options.size,
             "ring": if options.classic { "classic" } else { "parked" },
-            "by": format!("{:?}", self.by).to_lowercase(), "run_pct": self.run, "slice_ms": options.slice_ms,
+            "by": name(self.by), "run_pct": self.run, "slice_ms": options.slice_ms,
             "before_msgs_s": whole(self.before),
             "control_run_pct": self.control.map(|control| control.0),
             "control_msgs_s": whole(self.control.map(|control| control.1)),
@@ -67,7 +71,8 @@ impl Findings {
         })
     }
 
-    pub fn print(&self, options: &Options) {
+    fn print(&self, run: &Run) {
+        let options = self.options;
         let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{rate:.0}"));
         println!(
             "{} nodes, n1 sends {} bytes at full speed, n{} slow by {}; messages a second at n1:",
@@ -98,22 +103,11 @@ impl Findings {
         }
         println!("  its status: {}", self.status.as_deref().unwrap_or("nothing"));
         println!("buffers, at most, of their limits:");
-        println!(
-            "{:>6}{:>16}{:>24}{:>16}{:>24}{:>9}",
-            "", "messages", "bytes", "datagrams", "socket", "dropped"
+        let table = run.table(
+            "=node:6, messages=messages/most:12, of=messages/limit:10, bytes=bytes/most:12, \
+             of=bytes/limit:12, datagrams=datagrams/most:12, of=datagrams/limit:10, \
+             socket=socket/0:12, of=socket/1:12, dropped:9",
         );
-        for it in &self.buffers {
-            let fill = |fill: Fill| format!("{} of {}", fill.most, fill.limit);
-            let [socket, room] = it.socket;
-            println!(
-                "{:>6}{:>16}{:>24}{:>16}{:>24}{:>9}",
-                it.node.to_string(),
-                fill(it.messages),
-                fill(it.bytes),
-                fill(it.datagrams),
-                format!("{socket} of {room}"),
-                it.dropped
-            );
-        }
+        self.buffers.iter().for_each(|buffers| table.row(&json!(buffers)));
     }
 }

@@ -10,7 +10,7 @@ use node::admin::Client as Admin;
 use node::bench::{Ask, Level, Pace, Until};
 use steadfast::NodeId;
 
-use crate::cluster::wall;
+use harness::cluster::wall;
 
 /// A benchmark that was ended by another configuration is asked for again after this long.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -71,8 +71,8 @@ impl Load {
         Load { shared, thread: Some(thread::spawn(send)) }
     }
 
-    /// Messages a second between two times, as far as they are known: over less than that where a benchmark
-    /// began or ended within.
+    /// Messages a second between two times, as far as they are known: over less than that where a
+    /// benchmark began or ended within.
     pub fn rate(&self, from: u64, to: u64) -> Option<f64> {
         let course = self.shared.course.lock().unwrap_or_else(PoisonError::into_inner);
         let within: Vec<_> = course.iter().filter(|(at, _)| (from..=to).contains(at)).collect();

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 
 use steadfast::NodeId;
 
-/// For each node the most bytes that waited in one of its sockets, and the datagrams that they had no room for.
+/// For each node the most bytes that waited in one of its sockets, and the datagrams that they had
+/// no room for.
 #[derive(Default)]
 pub struct Waiting(BTreeMap<NodeId, (u64, u64)>);
 
@@ -47,7 +48,8 @@ mod tests {
 
     #[test]
     fn a_line_of_the_kernels_table_is_read() {
-        let line = "  402: 0100007F:1C21 0100007F:1C22 01 00000000:0001E240 00:00000000 00000000     0        0 77 2 ffff 12";
+        let line = "  402: 0100007F:1C21 0100007F:1C22 01 00000000:0001E240 00:00000000 00000000  \
+                0        0 77 2 ffff 12";
         assert_eq!(socket(line), Some((0x1c21, 123_456, 12)));
         assert_eq!(socket("nothing"), None);
     }

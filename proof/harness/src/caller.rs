@@ -1,0 +1,153 @@
+//! A client that calls on time.
+
+use std::ops::RangeBounds;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use steadfast::Client;
+
+use crate::Outcome;
+use crate::cluster::wall;
+use crate::echo::ECHO;
+
+const PERIOD: Duration = Duration::from_millis(1);
+const DEADLINE: Duration = Duration::from_secs(10);
+/// So long it is waited for good replies: far beyond what they take on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Good replies after which all is as before.
+const STEADY: usize = 300;
+
+/// Calls on time, every millisecond, and notes when good replies came.
+pub struct Caller {
+    stop: Arc<AtomicBool>,
+    log: Arc<Mutex<Log>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// The wall clock at each good reply.
+    replies: Vec<u64>,
+    failed: Vec<String>,
+}
+
+impl Caller {
+    /// Starts to call this group's echo.
+    pub fn start(client: Client, group: &'static str) -> Caller {
+        let body = Bytes::from_static(&[7; 64]);
+        Caller::calling(move || {
+            let reply = client.call(group, ECHO, false, body.clone(), DEADLINE);
+            reply.map(|_| ()).map_err(|error| error.to_string())
+        })
+    }
+
+    /// Starts to make these calls.
+    pub fn calling(mut call: impl FnMut() -> Result<(), String> + Send + 'static) -> Caller {
+        let stop = Arc::new(AtomicBool::new(false));
+        let log = Arc::new(Mutex::new(Log::default()));
+        let (stopped, noted) = (stop.clone(), log.clone());
+        let thread = thread::spawn(move || {
+            let mut due = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                let reply = call();
+                let now = wall();
+                let mut log = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                match reply {
+                    Ok(()) => log.replies.push(now),
+                    Err(error) => log.failed.push(error),
+                }
+                drop(log);
+                due += PERIOD;
+                match due.checked_duration_since(Instant::now()) {
+                    Some(left) => thread::sleep(left),
+                    // What a fault has delayed is not made up for: that would be another load.
+                    None => due = Instant::now(),
+                }
+            }
+        });
+        Caller { stop, log, thread: Some(thread) }
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Log) -> T) -> T {
+        look(&self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The errors of the calls that failed.
+    pub fn failed(&self) -> Vec<String> {
+        self.with(|log| log.failed.clone())
+    }
+
+    /// Good replies so far.
+    pub fn good(&self) -> usize {
+        self.with(|log| log.replies.len())
+    }
+
+    /// Waits until calls succeed steadily after a time.
+    pub fn wait_steady(&self, after: u64) -> Outcome<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let good =
+                self.with(|log| log.replies.iter().rev().take_while(|at| **at > after).count());
+            if good >= STEADY {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{good} good replies in {PATIENCE:?} after a fault").into());
+            }
+            thread::sleep(PERIOD * 10);
+        }
+    }
+
+    /// Waits for so many more good replies.
+    pub fn wait_for(&self, more: usize) -> Outcome<()> {
+        let wanted = self.good() + more;
+        let deadline = Instant::now() + PATIENCE + PERIOD * 10 * more as u32;
+        while self.good() < wanted {
+            if Instant::now() > deadline {
+                return Err(format!("{more} calls were not answered in time").into());
+            }
+            thread::sleep(PERIOD * 10);
+        }
+        Ok(())
+    }
+
+    /// Ends the calls: how many were answered, and the errors of the others.
+    pub fn finish(mut self) -> (usize, Vec<String>) {
+        self.stop();
+        (self.good(), self.failed())
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed already.
+            let _ = thread.join();
+        }
+    }
+
+    /// A good reply after a time: the first is 0.
+    pub fn after(&self, time: u64, number: usize) -> Option<u64> {
+        self.with(|log| {
+            log.replies.get(log.replies.partition_point(|at| *at < time) + number).copied()
+        })
+    }
+
+    /// The longest time between two good replies, the second of which was within this span, in
+    /// milliseconds.
+    pub fn gap(&self, span: impl RangeBounds<u64>) -> Option<f64> {
+        self.with(|log| {
+            let pairs = log.replies.windows(2).filter(|pair| span.contains(&pair[1]));
+            let longest = pairs.map(|pair| pair[1].saturating_sub(pair[0])).max();
+            longest.map(|gap| gap as f64 / 1e6)
+        })
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

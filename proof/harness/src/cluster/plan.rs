@@ -1,0 +1,120 @@
+//! What a cluster consists of, and where its nodes are.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use steadfast::{GroupOptions, ManagerKnobs, RegistryKnobs};
+
+use crate::protect::Protect;
+
+/// What a cluster consists of.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Node processes.
+    pub nodes: u32,
+    /// Replicas of each group, on the first nodes.
+    pub replicas: u32,
+    /// The groups, by names that a child knows.
+    pub groups: &'static [&'static str],
+    /// The groups are served by programs that the nodes run, not by the nodes: programs of
+    /// [objects](crate::objects), in groups with these options.
+    pub programs: Option<GroupOptions>,
+    /// Groups whose replicas are on the last nodes instead.
+    pub on_last: &'static [&'static str],
+    /// Groups that have one replica, on the first node.
+    pub alone: &'static [&'static str],
+    /// Groups that have nodes of their own, the primary's first.
+    pub placed: Vec<(&'static str, &'static [u32])>,
+    /// What of it is protected.
+    pub protect: Protect,
+    /// Where the nodes are.
+    pub placement: Placement,
+    /// SCHED_FIFO priority of the data planes, one more than that of handlers; 0: ordinary.
+    pub priority: u8,
+    /// The nodes keep the host's processors from sleeping.
+    pub awake: bool,
+    /// Each node has so many percent of a processor, in each span of this length.
+    pub processor: Option<(u32, Duration)>,
+    /// What the nodes' managers are told, if they have one.
+    pub manager: Option<ManagerKnobs>,
+    /// Whether the nodes keep the registry, and how.
+    pub registry: Option<RegistryKnobs>,
+    /// The token rests when nobody wants it.
+    pub parking: bool,
+    /// The ring's `accelerated`, if not that by default.
+    pub accelerated: Option<usize>,
+    /// The ring's `slow_share`, if not that by default.
+    pub slow_share: Option<u32>,
+    /// The ring's `token_timeout`, if not that by default.
+    pub token_timeout: Option<Duration>,
+    /// In a folder of its own here nodes keep what is on disk. Groups on disk need it.
+    pub storage: Option<PathBuf>,
+    /// What the nodes tell is kept: see [`Cluster::copy_logs`](crate::cluster::Cluster::copy_logs).
+    pub keep_logs: bool,
+}
+
+impl Plan {
+    /// So many nodes, of which the first have replicas of these groups.
+    pub fn of(nodes: u32, replicas: u32, groups: &'static [&'static str]) -> Plan {
+        Plan { nodes, replicas, groups, ..Plan::default() }
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            nodes: 3,
+            replicas: 3,
+            groups: &[],
+            programs: None,
+            on_last: &[],
+            alone: &[],
+            placed: Vec::new(),
+            protect: Protect::None,
+            placement: Placement::Loopback,
+            priority: 0,
+            awake: false,
+            processor: None,
+            manager: None,
+            registry: None,
+            parking: true,
+            accelerated: None,
+            slow_share: None,
+            token_timeout: None,
+            storage: None,
+            keep_logs: false,
+        }
+    }
+}
+
+/// Where the nodes of a cluster are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// All on this host, talking by its loopback interface.
+    #[default]
+    Loopback,
+    /// Each on a host of its own, with so many links: see [`Hosts`](crate::hosts::Hosts).
+    Hosts {
+        /// Networks of the ring.
+        links: usize,
+    },
+}
+
+/// Where the nodes are to be, as an experiment is told.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Where {
+    /// Each node on a host of its own: a network namespace (needs root, `ip` and `nft`).
+    #[arg(long)]
+    pub hosts: bool,
+    /// Networks between these hosts, 1 to 4.
+    #[arg(long, default_value_t = 1, requires = "hosts")]
+    pub links: usize,
+}
+
+impl Where {
+    /// The place.
+    pub fn placement(self) -> Placement {
+        let Where { hosts, links } = self;
+        if hosts { Placement::Hosts { links } } else { Placement::Loopback }
+    }
+}

@@ -1,0 +1,90 @@
+//! Programs that nodes run, for groups that are not served by the nodes themselves.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+use steadfast::admin::Client as Admin;
+use steadfast::status::GroupStatus;
+use steadfast::{GroupOptions, NodeId, ProgramConfig};
+
+use super::{Cluster, PATIENCE};
+use crate::Outcome;
+use crate::child::Role;
+
+/// How often it is looked whether a group has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl Cluster {
+    /// Every node that is to have replicas runs their programs, as `steadfast run` has it do. All
+    /// at once: a group on disk may need the disks of several before one serves.
+    pub fn run_programs(&mut self) -> Outcome<()> {
+        let options = self.plan.programs.ok_or("the nodes serve these groups themselves")?;
+        let nodes = (1..=self.plan.replicas).map(NodeId);
+        let runs: Vec<_> = nodes
+            .flat_map(|id| self.plan.groups.iter().map(move |group| (id, group)))
+            .map(|(id, group)| Ok((self.admin(id), self.program(id, group, options)?)))
+            .collect::<Outcome<_>>()?;
+        let outcomes: Vec<Result<(), String>> = thread::scope(|scope| {
+            let run = |(admin, program): (PathBuf, ProgramConfig)| {
+                scope.spawn(move || {
+                    let ran = Admin::connect(admin).and_then(|mut node| node.run(&program));
+                    ran.map(drop).map_err(|error| format!("{}: {error}", program.command.join(" ")))
+                })
+            };
+            let threads: Vec<_> = runs.into_iter().map(run).collect();
+            threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+        });
+        Ok(outcomes.into_iter().collect::<Result<(), String>>()?)
+    }
+
+    fn program(&self, id: NodeId, group: &str, options: GroupOptions) -> Outcome<ProgramConfig> {
+        let command = Role::Objects { log: self.program_log(id) }.command()?;
+        Ok(ProgramConfig { group: group.into(), command, options, ..ProgramConfig::default() })
+    }
+
+    /// What a node's programs said.
+    pub(super) fn program_log(&self, id: NodeId) -> PathBuf {
+        self.folder.path().join(format!("program-{}.log", id.0))
+    }
+
+    /// Kills the programs of these nodes at once. How many ran.
+    pub fn kill_programs(&self, nodes: &[NodeId]) -> Outcome<usize> {
+        let mut victims = Vec::new();
+        for id in nodes {
+            let status = Admin::connect(self.admin(*id))?.status()?;
+            let pids = status.programs.iter().filter_map(|program| program.pid);
+            victims.extend(pids.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)));
+        }
+        for pid in &victims {
+            match kill_process(*pid, Signal::KILL) {
+                // It has ended by itself since.
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(victims.len())
+    }
+
+    /// Stops the programs of a group at all nodes; returns when no node knows a replica of it any
+    /// more.
+    pub fn stop_programs(&self, group: &str) -> Outcome<()> {
+        for id in (1..=self.plan.replicas).map(NodeId) {
+            Admin::connect(self.admin(id))?.stop_program(group)?;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        for id in (1..=self.plan.nodes).map(NodeId) {
+            let mut admin = Admin::connect(self.admin(id))?;
+            let is_left = |known: &GroupStatus| known.name == group && !known.replicas.is_empty();
+            while admin.status()?.groups.iter().any(is_left) {
+                if Instant::now() > deadline {
+                    return Err(format!("{id} knows replicas of {group} after {PATIENCE:?}").into());
+                }
+                thread::sleep(LOOK);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Everything that experiments with real processes on one machine have in common: clusters and
+//! hosts, clients and what they note, faults, figures, tables and charts. It knows no experiment:
+//! programs hand it a list of theirs.
+//!
+//! The processes of an experiment are the same program once more, started with a hidden command, so
+//! that one binary is all it takes. They end with the one that started them.
+
+pub mod allocator;
+pub mod caller;
+pub mod chart;
+pub mod child;
+pub mod cluster;
+pub mod echo;
+pub mod experiment;
+pub mod fan;
+pub mod figures;
+pub mod hosts;
+pub mod lateness;
+pub mod machine;
+pub mod objects;
+pub mod protect;
+pub mod quota;
+pub mod report;
+mod smoke;
+pub mod styles;
+pub mod usage;
+pub mod wires;
+
+pub use experiment::{Entry, Experiment, main};
+pub use report::{Findings, Run, Table};
+
+use std::error::Error;
+
+use clap::ValueEnum;
+
+/// How experiments fail: told to a person, and the run ends.
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// A value as it is spelt on the command line.
+pub fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}

@@ -1,0 +1,39 @@
+//! A service that notices at once what is lost or executed twice, with a state as large as is
+//! wanted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Who writes numbers its entries from 1 on, and the ledger takes the next one only.
+#[steadfast::service]
+pub trait Ledger {
+    /// Takes an entry.
+    fn enter(&mut self, writer: u32, number: u64) -> Result<(), String>;
+}
+
+/// The state.
+#[derive(Serialize, Deserialize)]
+pub struct Pages {
+    last: BTreeMap<u32, u64>,
+    /// What makes the state large.
+    ballast: String,
+}
+
+impl Pages {
+    /// An empty ledger, of so many bytes.
+    pub fn new(bytes: usize) -> Pages {
+        Pages { last: BTreeMap::new(), ballast: "b".repeat(bytes) }
+    }
+}
+
+impl Ledger for Pages {
+    fn enter(&mut self, writer: u32, number: u64) -> Result<(), String> {
+        let last = self.last.entry(writer).or_default();
+        if number != *last + 1 {
+            return Err(format!("entry {number} of writer {writer} comes after {last}"));
+        }
+        *last = number;
+        Ok(())
+    }
+}
