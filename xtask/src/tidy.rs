@@ -73,3 +73,12 @@ pub fn run(root: &Path) -> io::Result<bool> {
     println!("tidy: {rules} rules, {files} files: {errors} errors, {warnings} warnings");
     Ok(errors == 0)
 }
+
+/// Prints the uses within the circles of a crate.
+pub fn run_circles(root: &Path, folder: &str) -> io::Result<bool> {
+    let told = circles::within(&Tree::load(root)?, folder.trim_end_matches('/'));
+    for line in &told {
+        println!("{line}");
+    }
+    Ok(told.is_empty())
+}

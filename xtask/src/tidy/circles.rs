@@ -30,6 +30,22 @@ fn breaches(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
+/// Every use within the circles of a crate, with its lines: what to look at when one is opened.
+pub fn within(tree: &Tree, folder: &str) -> Vec<String> {
+    let uses = uses(tree, folder);
+    let mut told = Vec::new();
+    for circle in in_circles(&uses) {
+        told.push(format!("{} files in a circle:", circle.len()));
+        for file in &circle {
+            for (used, lines) in uses[file].iter().filter(|(used, _)| circle.contains(**used)) {
+                let lines: Vec<_> = lines.iter().map(usize::to_string).collect();
+                told.push(format!("  {file} -> {used} ({})", lines.join(", ")));
+            }
+        }
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +132,23 @@ mod tests {
             let one = format!("pub struct One;\n{text}");
             assert_eq!(in_crate(&[lib, three, ("one.rs", &one)]), NONE, "{text}");
         }
+    }
+
+    #[test]
+    fn the_uses_within_a_circle_are_told_with_their_lines() {
+        let tree = Tree::planted(&[
+            ("core/a/src/lib.rs", "mod one;\nmod two;\nfn f() { one::f() }"),
+            ("core/a/src/one.rs", "use crate::two::Two;\npub fn f() -> Two {}"),
+            ("core/a/src/two.rs", "pub struct Two;\nfn f() { crate::one::f() }"),
+        ]);
+        assert_eq!(
+            within(&tree, "core/a"),
+            [
+                "2 files in a circle:",
+                "  core/a/src/one.rs -> core/a/src/two.rs (1, 2)",
+                "  core/a/src/two.rs -> core/a/src/one.rs (2)",
+            ]
+        );
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::Tree;
 use super::modules::{Modules, Target, hands_on, imports};
 use super::syntax::{marked_as_test, only_for_tests};
 
-/// For each file, those that it uses, with the first line where it does.
-pub type Uses<'a> = BTreeMap<&'a str, BTreeMap<&'a str, usize>>;
+/// For each file, those that it uses, with the lines where it does.
+pub type Uses<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<usize>>>;
 
 /// Folders with a crate.
 pub fn crates(tree: &Tree) -> Vec<&str> {
@@ -56,8 +56,7 @@ impl Reader<'_, '_> {
         let file = |module: usize| self.modules.all[module].file;
         let (from, to) = (file(self.own), file(target.module()));
         if from != to {
-            let first = self.uses.entry(from).or_default().entry(to).or_insert(line);
-            *first = line.min(*first);
+            self.uses.entry(from).or_default().entry(to).or_default().insert(line);
         }
     }
 
@@ -192,10 +191,10 @@ fn way_back<'a>(uses: &Uses<'a>, start: &'a str) -> Option<Vec<(&'a str, usize)>
     let mut came_from: BTreeMap<&str, (&'a str, usize)> = BTreeMap::new();
     let mut open = std::collections::VecDeque::from([start]);
     while let Some(file) = open.pop_front() {
-        for (next, line) in uses.get(file).into_iter().flatten() {
+        for (next, lines) in uses.get(file).into_iter().flatten() {
             came_from.entry(next).or_insert_with(|| {
                 open.push_back(next);
-                (file, *line)
+                (file, lines.first().copied().unwrap_or_default())
             });
         }
     }
