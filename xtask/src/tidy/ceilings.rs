@@ -14,7 +14,6 @@ pub const CIRCLES: Ceilings = &[
     ("cli", 20),
     ("core/engine", 31),
     ("core/manager", 6),
-    ("core/store", 7),
     ("core/wire", 10),
     ("io/client", 10),
     ("io/node", 42),

@@ -152,12 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_left_out() {
+    fn tests_and_documentation_are_left_out() {
         let lib = ("lib.rs", "mod one;\nmod two;");
         let two = ("two.rs", "use crate::one::One;\npub struct Two;");
         for text in [
             "pub struct One;\n#[cfg(test)]\nmod tests { use crate::two::Two; }",
             "pub struct One;\n#[cfg(test)]\nmod tests;",
+            "pub struct One;\n#[cfg(doc)]\nuse crate::two::Two;",
             "pub struct One;\n#[cfg(test)]\nfn f() -> crate::two::Two {}",
         ] {
             let tests = ("one/tests.rs", "use crate::two::Two;");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use syn::{Item, UseTree, Visibility};
 
 use super::Tree;
-use super::syntax::only_for_tests;
+use super::syntax::left_out;
 
 /// All modules below one root, `lib.rs` or `main.rs`, but for those of tests.
 pub struct Modules<'a> {
@@ -72,7 +72,7 @@ impl<'a> Modules<'a> {
         let own = self.all.len();
         let (names, globs) = (BTreeMap::new(), Vec::new());
         self.all.push(Module { file, items, parent, names, globs });
-        for item in items.iter().filter(|item| !only_for_tests(item)) {
+        for item in items.iter().filter(|item| !left_out(item)) {
             match item {
                 Item::Mod(child) => {
                     let name = child.ident.to_string();

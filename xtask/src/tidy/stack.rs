@@ -3,7 +3,7 @@
 use syn::{Item, Type};
 
 use super::ceilings::{Breach, STACK, compare};
-use super::syntax::{line, only_for_tests};
+use super::syntax::{left_out, line};
 use super::{Finding, Tree};
 
 const ENGINE: &str = "core/engine/src/";
@@ -33,7 +33,7 @@ fn implements(item: &Item) -> bool {
     let Item::Impl(block) = item else { return false };
     let Type::Path(of) = &*block.self_ty else { return false };
     let named = of.path.segments.last().is_some_and(|last| last.ident == "Stack");
-    named && block.trait_.is_none() && !only_for_tests(item)
+    named && block.trait_.is_none() && !left_out(item)
 }
 
 #[cfg(test)]

@@ -13,21 +13,22 @@ pub fn line(node: &impl Spanned) -> usize {
     node.span().start().line
 }
 
-/// Compiled into tests alone: `#[test]`, `#[cfg(test)]`, `#[cfg(all(test, ...))]`.
-pub fn marked_as_test(attributes: &[Attribute]) -> bool {
+/// Compiled into tests or documentation alone: `#[test]`, `#[cfg(test)]`, `#[cfg(all(test, ...))]`,
+/// `#[cfg(doc)]`.
+pub fn left_out_by(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
         Meta::List(list) if list.path.is_ident("cfg") => {
             let condition: String =
                 list.tokens.to_string().chars().filter(|c| !c.is_whitespace()).collect();
-            condition == "test" || condition.starts_with("all(test,")
+            matches!(&*condition, "test" | "doc") || condition.starts_with("all(test,")
         }
         _ => false,
     })
 }
 
-pub fn only_for_tests(item: &Item) -> bool {
-    marked_as_test(match item {
+pub fn left_out(item: &Item) -> bool {
+    left_out_by(match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
         Item::ExternCrate(item) => &item.attrs,

@@ -8,7 +8,7 @@ use syn::{Attribute, ImplItemFn, Item, ItemUse, Macro, Path, Visibility};
 
 use super::Tree;
 use super::modules::{Modules, Target, hands_on, imports};
-use super::syntax::{marked_as_test, only_for_tests};
+use super::syntax::{left_out, left_out_by};
 
 /// For each file, those that it uses, with the lines where it does.
 pub type Uses<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<usize>>>;
@@ -104,13 +104,13 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
         // Modules within a file are among the crate's modules.
         let inner = matches!(item, Item::Mod(_)) && !self.in_block;
         let pattern = matches!(item, Item::Macro(item) if item.ident.is_some());
-        if !only_for_tests(item) && !inner && !pattern {
+        if !left_out(item) && !inner && !pattern {
             visit::visit_item(self, item);
         }
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
-        if !marked_as_test(&function.attrs) {
+        if !left_out_by(&function.attrs) {
             visit::visit_impl_item_fn(self, function);
         }
     }
