@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy                              check the directions and habits of the house
+       cargo xtask circles core/ring                 tell who uses whom in a crate's circles of files
        cargo xtask fuzz [--seconds 60] [TARGET ...]  run each fuzz target so long (needs nightly and cargo-fuzz)
 
 Exit status: 0 well, 1 something was found, 2 it could not run.";
@@ -21,6 +22,8 @@ fn main() -> ExitCode {
         Some((verb, [])) if verb == "tidy" => {
             tidy::run(root).map_err(|error| format!("tidy: cannot read the project: {error}"))
         }
+        Some((verb, [folder])) if verb == "circles" => tidy::run_circles(root, folder)
+            .map_err(|error| format!("circles: cannot read the project: {error}")),
         Some((verb, rest)) if verb == "fuzz" => match seconds(rest) {
             Some((seconds, named)) => fuzz::run(root, seconds, named),
             None => Err(USAGE.into()),

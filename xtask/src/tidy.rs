@@ -3,54 +3,39 @@
 //! A rule is a function from the [`Tree`] to [`Finding`]s, so that each is tested on a few planted
 //! lines instead of on the project.
 
+mod ceilings;
+mod circles;
 mod crates;
 mod docs;
+mod fields;
+mod finding;
+mod functions;
 mod kinds;
+mod modules;
 mod rooms;
 mod rust;
 mod source;
+mod stack;
+mod syntax;
 mod tree;
+mod uses;
 mod whitespace;
 
 use std::io;
 use std::path::Path;
 
+pub use finding::{Finding, Severity};
 pub use tree::Tree;
-
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// To be mended before the change goes in.
-    Error,
-    /// To be thought about.
-    Warning,
-}
-
-/// What breaks a rule, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub severity: Severity,
-    pub path: String,
-    /// From 1; 0 means the file as a whole.
-    pub line: usize,
-    pub message: String,
-}
-
-impl Finding {
-    pub fn error(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Finding { severity: Severity::Error, path: path.into(), line, message: message.into() }
-    }
-
-    pub fn warning(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Finding { severity: Severity::Warning, ..Self::error(path, line, message) }
-    }
-}
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
 const RULES: &[(&str, Rule)] = &[
     ("crates see only those below them", crates::directions),
     ("rooms of the engine see only those below them", rooms::directions),
+    ("no files in a circle", circles::circles),
+    ("functions fit on a screen or two", functions::length),
+    ("structs have few fields", fields::count),
+    ("the stack is one topic", stack::files),
     ("pure crates are no_std", rust::no_std),
     ("files are short", rust::length),
     ("only the porch reads clocks", rust::clocks),
@@ -88,4 +73,13 @@ pub fn run(root: &Path) -> io::Result<bool> {
     let (rules, files) = (RULES.len(), tree.len());
     println!("tidy: {rules} rules, {files} files: {errors} errors, {warnings} warnings");
     Ok(errors == 0)
+}
+
+/// Prints the uses within the circles of a crate.
+pub fn run_circles(root: &Path, folder: &str) -> io::Result<bool> {
+    let told = circles::within(&Tree::load(root)?, folder.trim_end_matches('/'));
+    for line in &told {
+        println!("{line}");
+    }
+    Ok(told.is_empty())
 }

@@ -11,23 +11,20 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use wire::limits::{MAX_COMMAND, MAX_DEPLOYMENTS, MAX_MEMBERS};
-use wire::{Duration, NodeId, Share, Time};
-
-use crate::placement::fits;
+use wire::{NodeId, Share, Time};
 
 mod command;
 mod deployment;
+mod placed;
+mod refusal;
+mod room;
 mod upgrade;
 
-pub use command::{Answer, Command, Refusal};
+pub use command::{Answer, Command};
 pub use deployment::{Deployment, Distribution, Labels, Need, Program, Replication, check_labels};
+pub use placed::{BACK_OFF, Failing, LONGEST_BACK_OFF, Placed};
+pub use refusal::Refusal;
 pub use upgrade::{Fault, Undone, Upgrade};
-
-/// How long a node whose program ended again and again is left alone, at first. Each further time twice as long.
-pub const BACK_OFF: Duration = Duration::from_secs(60);
-
-/// No node is left alone longer.
-pub const LONGEST_BACK_OFF: Duration = Duration::from_secs(3_600);
 
 /// What a node told of itself that does not change from second to second.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,34 +33,6 @@ pub struct Introduced {
     pub labels: Labels,
     /// What its host can do.
     pub capacity: Share,
-}
-
-/// A program ended again and again at a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failing {
-    /// How often that was told.
-    pub times: u32,
-    /// The node gets no replica before, in ordered time.
-    pub until: Time,
-}
-
-/// A deployment, and where its replicas are to be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
-    /// What people said.
-    pub deployment: Deployment,
-    /// The number of the last change of what follows: one that was decided for an older one is void.
-    pub number: u64,
-    /// The nodes that are to host it, in order of id, none twice.
-    pub on: Vec<NodeId>,
-    /// So many replicas as are wanted have been there since it was deployed.
-    pub filled: bool,
-    /// Where its program ended again and again.
-    pub failing: BTreeMap<NodeId, Failing>,
-    /// Some replicas still run another program.
-    pub upgrade: Option<Upgrade>,
-    /// The last upgrade was taken back, since it was deployed.
-    pub undone: Option<Undone>,
 }
 
 /// What people said, and what follows.
@@ -145,7 +114,7 @@ impl Book {
         if !self.placed.contains_key(&deployment.group) && self.placed.len() >= MAX_DEPLOYMENTS {
             return Err(Refusal::TooMany);
         }
-        fits(self, &deployment)?;
+        self.fits(&deployment)?;
         let old = self.placed.get(&deployment.group);
         let upgrade = old.map_or(Ok(None), |old| old.upgrade_to(&deployment))?;
         let on = old.map(|old| old.on.clone()).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Where replicas are to be: compares what people said with what is, and asks for what differs (`docs/protocol/deployment.md`;
 //! `jgroup-arm.txt`, section 2: distribution policy, replication policy).
 //!
-//! - here: the machine, and which nodes can take a replica at all
+//! - here: the machine
+//! - `placement/site.rs`: which nodes can take a replica at all
 //! - [`policy`]: which of those is the best, and how many are to be there now: small traits, for policies of one's own too
 //! - `placement/plan.rs`: the next step of one deployment
 //! - `placement/survey.rs`: what there is to say of it to people
@@ -10,23 +11,22 @@
 //! next begins to count anew.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use wire::{Duration, GroupId, NodeId, RingId, Share, Time};
+use wire::{Duration, NodeId, RingId, Time};
 
-use crate::book::{Book, Command, Deployment, Distribution, Placed, Refusal};
-use crate::bound::{Policy, Task};
+use crate::book::{Book, Command, Placed};
 use crate::bug::{Bug, Planted};
-use crate::picture::{Picture, Shape};
+use crate::picture::Picture;
 
 mod plan;
 pub mod policy;
+mod site;
 mod survey;
 
 pub use plan::{Step, Why};
-use policy::Host;
+use site::Site;
 pub use survey::{Seat, preview, survey};
 
 /// What was asked for and has not come is asked for again after so long, or on another ring.
@@ -48,16 +48,6 @@ pub struct Placer {
     /// Hosts that were drained when it began to lead. Nothing depends on it but planted mistakes.
     #[cfg(feature = "planted-bugs")]
     before: Option<BTreeSet<NodeId>>,
-}
-
-/// All that a decision depends on.
-#[derive(Clone, Copy)]
-pub(crate) struct Site<'a> {
-    pub(crate) picture: &'a Picture,
-    pub(crate) book: &'a Book,
-    /// Ordered time, as far as this node's clock can tell.
-    pub(crate) wall: Time,
-    pub(crate) planted: Planted,
 }
 
 impl Placer {
@@ -159,144 +149,4 @@ impl Placer {
         }
         (now >= since + UPGRADE_WITHIN).then_some(node)
     }
-}
-
-impl<'a> Site<'a> {
-    pub(crate) fn shape(&self, deployment: &Deployment) -> Option<&'a Shape> {
-        let id = GroupId::of(&deployment.group);
-        self.picture.groups.iter().find(|shape| shape.id == id)
-    }
-
-    /// The node is in the component.
-    pub(crate) fn is_present(&self, node: NodeId) -> bool {
-        self.picture.nodes.binary_search_by_key(&node, |(node, _)| *node).is_ok()
-    }
-
-    /// The replica there has the state.
-    pub(crate) fn is_synced(&self, deployment: &Deployment, node: NodeId) -> bool {
-        let here = |shape: &Shape| shape.primary == node || shape.backups.contains(&node);
-        self.shape(deployment).is_some_and(here)
-    }
-
-    /// What policies see of a node.
-    pub(crate) fn host(&self, node: NodeId, beside: &Deployment) -> Option<Host<'a>> {
-        let introduced = self.book.node(node)?;
-        let others = self
-            .book
-            .placed()
-            .filter(|placed| placed.on.contains(&node) && placed.deployment.group != beside.group);
-        Some(Host {
-            node,
-            labels: &introduced.labels,
-            capacity: introduced.capacity,
-            used: self.picture.usage(node).map(|usage| usage.used),
-            replicas: others.count(),
-        })
-    }
-
-    /// Why this node is not to have a replica of this deployment now, and is not to keep one; `None`: it may.
-    pub(crate) fn objection(&self, placed: &Placed, node: NodeId) -> Option<String> {
-        if !self.is_present(node) {
-            return Some("it is not in the cluster now".into());
-        }
-        if self.book.is_drained(node) && !self.planted.is(Bug::PlaceOnDrained) {
-            return Some("it is being drained".into());
-        }
-        let fails = |until: Time| self.wall < until;
-        if placed.failing.get(&node).is_some_and(|failing| fails(failing.until)) {
-            return Some("the program ended there again and again".into());
-        }
-        unfit(self.book, &placed.deployment, node)
-    }
-
-    /// Nodes that could have one more replica, the best first.
-    pub(crate) fn candidates(&self, placed: &Placed, beside: &[NodeId]) -> Vec<NodeId> {
-        let deployment = &placed.deployment;
-        let policy = policy::distribution(deployment);
-        let others: Vec<Host<'_>> =
-            beside.iter().filter_map(|node| self.host(*node, deployment)).collect();
-        let mut costs: Vec<_> = self
-            .book
-            .nodes()
-            .map(|(node, _)| node)
-            .filter(|node| {
-                let there = placed.on.contains(node) || self.is_synced(deployment, *node);
-                !there || self.planted.is(Bug::PlaceTwice)
-            })
-            .filter(|node| self.objection(placed, *node).is_none())
-            .filter(|node| has_room(self.book, deployment, *node))
-            .filter_map(|node| {
-                let host = self.host(node, deployment)?;
-                Some((policy.cost(&host, &others)?, node))
-            })
-            .collect();
-        costs.sort_unstable();
-        costs.into_iter().map(|(_, node)| node).collect()
-    }
-}
-
-/// Why a node can never have a replica of this deployment, as it is labelled now.
-fn unfit(book: &Book, deployment: &Deployment, node: NodeId) -> Option<String> {
-    let Some(introduced) = book.node(node) else { return Some("it never told of itself".into()) };
-    let lacks = deployment
-        .labels
-        .iter()
-        .find(|(name, value)| introduced.labels.get(name.as_str()) != Some(value));
-    if let Some((name, value)) = lacks {
-        return Some(match introduced.labels.get(name.as_str()) {
-            Some(other) => format!("its label {name} is {other}, not {value}"),
-            None => format!("it has no label {name}"),
-        });
-    }
-    match &deployment.distribution {
-        Distribution::Pinned(nodes) if !nodes.contains(&node) => {
-            Some("it is not one of those that it is pinned to".into())
-        }
-        Distribution::Spread(label) if !introduced.labels.contains_key(label) => {
-            Some(format!("it has no label {label} to spread over"))
-        }
-        _ => None,
-    }
-}
-
-/// Whether a node's host could serve this deployment in time beside those that are placed there.
-fn has_room(book: &Book, deployment: &Deployment, node: NodeId) -> bool {
-    let Some(need) = &deployment.need else { return true };
-    let Some(introduced) = book.node(node) else { return false };
-    let others = book.at(node).filter(|other| other.group != deployment.group);
-    let mut tasks: Vec<Task> =
-        others.filter_map(|other| other.need.as_ref()).map(|need| need.task()).collect();
-    tasks.push(need.task());
-    Policy::default().admits(&tasks, Share::ZERO, introduced.capacity)
-}
-
-/// Whether a deployment has places enough, on the nodes that ever told of themselves.
-///
-/// # Errors
-/// Too few, and why.
-pub(crate) fn fits(book: &Book, deployment: &Deployment) -> Result<(), Refusal> {
-    let mut found = 0;
-    let mut why = Vec::new();
-    for (node, _) in book.nodes() {
-        match unfit(book, deployment, node) {
-            Some(reason) => why.push(format!("{node}: {reason}")),
-            None if !has_room(book, deployment, node) => {
-                why.push(format!(
-                    "{node}: what is placed there leaves too little of its processors"
-                ));
-            }
-            None => found += 1,
-        }
-    }
-    let wanted = deployment.replicas as usize;
-    if found >= wanted {
-        return Ok(());
-    }
-    if why.is_empty() {
-        why.push(match book.nodes().count() {
-            0 => "no node has told of itself: set on = true in [manager], and an admin socket, at each".to_string(),
-            nodes => format!("{nodes} nodes have told of themselves, and each takes one replica of a group"),
-        });
-    }
-    Err(Refusal::NoRoom { found, wanted, why: why.join("; ") })
 }

@@ -6,7 +6,7 @@ use wire::limits::MAX_MEMBERS;
 use wire::ring::{Join, MAX_CHARGES};
 use wire::{Duration, Member, NodeId, Time};
 
-use crate::slow::Blame;
+use crate::blame::Blame;
 
 /// Nodes known to be about, and those among them held to have failed. At most one life per node,
 /// the newest known; both in order of id. Within one gathering both only grow, so nodes that hear

@@ -6,6 +6,7 @@
 //! of it tells which of them arrived. So a link that carries in one direction only is seen by
 //! the side whose datagrams are lost. See `docs/protocol/ring.md`, "Links".
 
+mod config;
 mod peer;
 
 use alloc::collections::VecDeque;
@@ -14,53 +15,14 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::limits::MAX_RING_LINKS;
 use wire::report::Report;
-use wire::{ClusterId, Duration, Member, NodeId, NodeSet, Random, Time};
+use wire::{Duration, Member, NodeId, NodeSet, Random, Time};
 
 use crate::bug::planted;
 use crate::{Event, Route};
 use peer::{Change, Peer};
 
-/// Who the nodes are, and the knobs.
-#[derive(Clone, Debug)]
-pub struct LinksConfig {
-    /// The cluster: reports of another one are malformed.
-    pub cluster: ClusterId,
-    /// This node, in this life.
-    pub me: Member,
-    /// Every configured node, this one included, in order of id.
-    pub nodes: Vec<NodeId>,
-    /// How many links there are, from 1 to [`MAX_RING_LINKS`]. With one, this machine is silent.
-    pub count: usize,
-    /// The timers.
-    pub timing: LinkTiming,
-    /// A mistake to make, so that a simulation can prove that it would find it.
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<crate::Bug>,
-}
-
-/// The timers of links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkTiming {
-    /// While all is well, a round is made this often: the loss of a link that carries nothing is
-    /// known after at most `2 * probe + 2 * timeout`.
-    pub probe: Duration,
-    /// A link by which nothing was confirmed for this long, while three rounds were confirmed by
-    /// another one, is down. Must exceed the difference between the links' round trips.
-    pub timeout: Duration,
-}
-
-impl Default for LinkTiming {
-    fn default() -> Self {
-        LinkTiming { probe: Duration::from_millis(250), timeout: Duration::from_millis(20) }
-    }
-}
-
-impl LinkTiming {
-    /// While it is in doubt which links carry, rounds follow each other this closely.
-    pub(crate) fn quick(&self) -> Duration {
-        self.timeout / 4
-    }
-}
+pub use config::{LinkTiming, LinksConfig};
+pub use peer::LinkState;
 
 /// One thing to do or to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,15 +47,6 @@ pub enum LinkOutput {
     Unreachable(NodeId),
     /// A link was lost or is back.
     Event(Event),
-}
-
-/// What is known of one link to one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkState {
-    /// It carries from here to there, as far as is known.
-    pub up: bool,
-    /// When a datagram came by it last.
-    pub heard: Option<Time>,
 }
 
 /// The links of one node to all others.

@@ -1,68 +1,22 @@
 //! An installed ring: whose turn it is, what is sent in it, and where the token goes next.
 
-use wire::histogram::Histogram;
+mod confirming;
+mod pulse;
+mod wants;
+
 use wire::limits::MAX_MESSAGE;
 use wire::ring::{
     Ack, CHUNK_OVERHEAD, DATA_OVERHEAD, Data, Message, ORIGIN_OVERHEAD, Stable, Stored, Token,
 };
 use wire::{Duration, Member, Time};
 
-use crate::acks::{Asking, Lookout};
 use crate::bug::planted;
-use crate::confirming::Confirming;
+use crate::deadline::earlier;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
 use crate::packing::{Assembly, SendQueue};
-use crate::pulse::Heart;
-use crate::stalls::Stalls;
-use crate::timers::earlier;
-use crate::wants::Wish;
+use crate::turn::Turn;
 use crate::{Config, Route};
-
-/// What a node remembers of the present turn, its own or another's.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    /// Datagrams sent in this turn, those that were sent again among them.
-    sent: usize,
-    /// Those of them that wait to leave: the token may overtake the last ones.
-    burst: usize,
-    /// What was sent, and for how much of it acknowledgements were asked.
-    pub asking: Asking,
-    /// The same, where the token always circulates.
-    pub lookout: Lookout,
-    /// What shows that a resting token lives.
-    pub heart: Heart,
-    /// What this node does to get the token.
-    pub wish: Wish,
-    /// When to tell, or to ask, what is stable: safe messages wait for it.
-    safe_at: Option<Time>,
-    /// The token came, and nothing that was sent since shows it.
-    unseen: bool,
-    /// Who keeps this node from sending.
-    pub stalls: Stalls,
-    /// Who is still in the ring, for those who read.
-    pub confirming: Confirming,
-    /// How long the token was away each time, where it always circulates.
-    pub rotations: Option<Histogram>,
-}
-
-impl Turn {
-    pub fn new(members: usize, now: Time) -> Self {
-        Turn {
-            sent: 0,
-            burst: 0,
-            asking: Asking::default(),
-            lookout: Lookout::default(),
-            heart: Heart::default(),
-            wish: Wish::default(),
-            safe_at: None,
-            unseen: false,
-            stalls: Stalls::new(members, now),
-            confirming: Confirming::default(),
-            rotations: None,
-        }
-    }
-}
 
 /// What the handlers of an installed ring may touch.
 pub(crate) struct Operational<'a> {

@@ -4,6 +4,7 @@
 //! where the token goes next is decided by `recovery.rs` and `operational.rs`.
 
 mod claims;
+mod learning;
 
 use alloc::vec;
 use alloc::vec::Vec;

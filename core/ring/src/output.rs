@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::Level;
 use wire::{Duration, Member, NodeId, NodeSet, RingId};
 
@@ -206,5 +207,19 @@ pub enum Event {
         link: usize,
     },
     /// This node has left the ring, as it was told to.
+    Left,
+}
+
+/// Why a message was not taken. Nothing has happened; it can be handed in again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The message is longer than any that the ring orders.
+    #[error("a message of {0} bytes, the ring orders at most {MAX_MESSAGE}")]
+    TooLarge(usize),
+    /// So much waits to be ordered that more would only wait longer.
+    #[error("{MAX_SEND_QUEUE} messages or their limit of bytes wait to be ordered already")]
+    QueueFull,
+    /// This node was told to leave the ring.
+    #[error("this node has left the ring")]
     Left,
 }

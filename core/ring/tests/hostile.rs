@@ -52,6 +52,75 @@ fn members(random: &mut Random, cluster: &Cluster) -> Vec<Member> {
     members
 }
 
+fn data(random: &mut Random, cluster: &Cluster, node: usize, ring: RingId, hop: u64) -> Data {
+    let near = cluster.ring(node).delivered();
+    let mut body = Vec::new();
+    let level = if random.one_in(2) { Level::Safe } else { Level::Agreed };
+    for _ in 0..random.below(4) {
+        push_chunk(&mut body, random.one_in(2), random.one_in(2), level, &[1; 30]);
+    }
+    let origin = random.one_in(3).then(|| Origin {
+        ring: ring_id(random, cluster, node),
+        sender: member(random, cluster),
+        sequence: number(random, near).max(1),
+    });
+    Data {
+        ring,
+        ack_wanted: random.one_in(2),
+        complete: random.one_in(2),
+        hop,
+        sequence: number(random, near).max(1),
+        stable: number(random, near),
+        origin,
+        body: body.into(),
+    }
+}
+
+fn join(random: &mut Random, cluster: &Cluster, node: usize) -> Join {
+    let proposed = members(random, cluster);
+    let bits = |random: &mut Random| random.below(1 << proposed.len());
+    let failed = bits(random);
+    let slow = failed & bits(random);
+    let charge = |member: usize| Charge {
+        member: member as u8,
+        by: random.below(proposed.len() as u64) as u8,
+        stopped_us: 0,
+        within_us: random.next_u64() as u32,
+        limit_us: random.next_u64() as u32,
+        share: random.below(101) as u8,
+    };
+    let charges = (0..proposed.len()).filter(|place| slow >> place & 1 == 1).map(charge).collect();
+    Join {
+        failed,
+        slow,
+        heard: bits(random),
+        ring_sequence: number(random, cluster.ring(node).id().sequence),
+        proposed,
+        charges,
+    }
+}
+
+fn commit_step(random: &mut Random, cluster: &Cluster, node: usize) -> CommitStep {
+    let near = cluster.ring(node).delivered();
+    let mut all = members(random, cluster);
+    all.push(member(random, cluster));
+    all.sort_unstable();
+    all.dedup_by_key(|member| member.node);
+    let entry = |random: &mut Random, member| CommitMember {
+        member,
+        old_ring: ring_id(random, cluster, node),
+        aru: number(random, near),
+        high: number(random, near),
+        stable: number(random, near),
+        obliged: random.next_u64(),
+    };
+    match random.below(3) {
+        0 => CommitStep::Call(all),
+        1 => CommitStep::Entry(entry(random, all[0])),
+        _ => CommitStep::Entries(all.into_iter().map(|member| entry(random, member)).collect()),
+    }
+}
+
 fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
     let ring = ring_id(random, cluster, node);
     let near = cluster.ring(node).delivered();
@@ -59,28 +128,7 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
     let missing =
         |random: &mut Random, n: u64| (0..random.below(n)).map(|_| number(random, near)).collect();
     match random.below(10) {
-        0 => {
-            let mut body = Vec::new();
-            let level = if random.one_in(2) { Level::Safe } else { Level::Agreed };
-            for _ in 0..random.below(4) {
-                push_chunk(&mut body, random.one_in(2), random.one_in(2), level, &[1; 30]);
-            }
-            let origin = random.one_in(3).then(|| Origin {
-                ring: ring_id(random, cluster, node),
-                sender: member(random, cluster),
-                sequence: number(random, near).max(1),
-            });
-            Message::Data(Data {
-                ring,
-                ack_wanted: random.one_in(2),
-                complete: random.one_in(2),
-                hop,
-                sequence: number(random, near).max(1),
-                stable: number(random, near),
-                origin,
-                body: body.into(),
-            })
-        }
+        0 => Message::Data(data(random, cluster, node, ring, hop)),
         1 => {
             let n = if random.one_in(3) { 1 + random.below(MAX_MEMBERS as u64) } else { 4 };
             Message::Token(Token {
@@ -100,52 +148,8 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             Message::Ack(Ack { ring, hop, aru: number(random, near), missing: missing(random, 64) })
         }
         3 => Message::Want(Want { ring }),
-        4 => {
-            let proposed = members(random, cluster);
-            let bits = |random: &mut Random| random.below(1 << proposed.len());
-            let failed = bits(random);
-            let slow = failed & bits(random);
-            let charge = |member: usize| Charge {
-                member: member as u8,
-                by: random.below(proposed.len() as u64) as u8,
-                stopped_us: 0,
-                within_us: random.next_u64() as u32,
-                limit_us: random.next_u64() as u32,
-                share: random.below(101) as u8,
-            };
-            let charges =
-                (0..proposed.len()).filter(|place| slow >> place & 1 == 1).map(charge).collect();
-            Message::Join(Join {
-                failed,
-                slow,
-                heard: bits(random),
-                ring_sequence: number(random, cluster.ring(node).id().sequence),
-                proposed,
-                charges,
-            })
-        }
-        5 => {
-            let mut all = members(random, cluster);
-            all.push(member(random, cluster));
-            all.sort_unstable();
-            all.dedup_by_key(|member| member.node);
-            let entry = |random: &mut Random, member| CommitMember {
-                member,
-                old_ring: ring_id(random, cluster, node),
-                aru: number(random, near),
-                high: number(random, near),
-                stable: number(random, near),
-                obliged: random.next_u64(),
-            };
-            let step = match random.below(3) {
-                0 => CommitStep::Call(all),
-                1 => CommitStep::Entry(entry(random, all[0])),
-                _ => CommitStep::Entries(
-                    all.into_iter().map(|member| entry(random, member)).collect(),
-                ),
-            };
-            Message::Commit(Commit { ring, step })
-        }
+        4 => Message::Join(join(random, cluster, node)),
+        5 => Message::Commit(Commit { ring, step: commit_step(random, cluster, node) }),
         6 => Message::Stable(Stable { ring, hop, stable: number(random, near) }),
         7 => Message::Pulse(Pulse {
             ring,

@@ -5,6 +5,7 @@
 //! the manifest is on the disk.
 
 mod asking;
+mod job;
 mod jobs;
 mod room;
 
@@ -21,7 +22,7 @@ use crate::api::{Config, Op, Output, RecordId, Snapshot, SnapshotError, Strand};
 use crate::bug::planted;
 use crate::format::{BATCH_HEAD, Entry, FileName, Link, Manifest, padded};
 use crate::log::{Log, Written};
-use jobs::{Job, Making, Naming, Taking};
+use job::{Change, Job, Making, Naming, Taking, Waiting};
 
 /// What is known of a segment that the manifest names.
 #[derive(Clone, Debug)]
@@ -32,28 +33,6 @@ pub(crate) struct Held {
     pub end: Option<Link>,
     /// Bytes of its file.
     pub size: u64,
-}
-
-/// A snapshot that waits for the disk, or, without a state, a strand that is forgotten.
-#[derive(Clone, Debug)]
-struct Waiting {
-    strand: Strand,
-    covers: RecordId,
-    place: Place,
-    state: Option<Bytes>,
-}
-
-/// What comes true when a manifest is on the disk.
-#[derive(Debug, Default)]
-struct Change {
-    /// A segment that it names for the first time, with its size.
-    named: Option<(u64, u64)>,
-    /// Files that it no longer names; those that can be used again.
-    doomed: Vec<(FileName, bool)>,
-    /// Snapshots that it names for the first time.
-    stored: Vec<(Strand, RecordId)>,
-    /// Strands that it says are forgotten.
-    forgotten: Vec<(Strand, RecordId)>,
 }
 
 /// What came of a step.

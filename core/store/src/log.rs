@@ -81,13 +81,6 @@ pub(crate) struct Log {
     last_block: Bytes,
 }
 
-/// Bytes that records of so many take in a segment at most. Of two batches in a row one is more than half full, but for the
-/// last two; each has a head, and blocks that are not full.
-pub(crate) fn space(bytes: usize, config: &Config) -> usize {
-    let batches = 2 * bytes / config.batch + 2;
-    bytes + batches * (BATCH_HEAD + BLOCK)
-}
-
 impl Log {
     /// A log that goes on behind `link`; with `repeat`, a batch that is said again comes first.
     pub fn new(store: u64, link: Link, repeat: Option<Vec<Record>>) -> Log {
@@ -150,7 +143,7 @@ impl Log {
     /// All that waits, and so much more, has room that is there already, however it is cut into batches. What is taken never
     /// waits for room: snapshots, which make some, may have to wait for it.
     fn fits(&self, more: usize, config: &Config) -> bool {
-        let needed = space(self.queue_bytes + more, config) as u64;
+        let needed = config.space(self.queue_bytes + more) as u64;
         let flying = self.flying.as_ref().map_or(0, |flying| flying.bytes.len()) as u64;
         let left = self.current.map_or(0, |current| current.size - current.offset - flying);
         needed <= left || self.ready.is_some_and(|(_, size)| needed <= size)

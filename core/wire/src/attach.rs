@@ -30,24 +30,23 @@
 use alloc::string::String;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::little_endian::U64;
+use zerocopy::{Immutable, IntoBytes};
 
-use crate::client::Refusal;
 pub use crate::codec::FRAME_OVERHEAD;
-use crate::codec::{FrameHeader, at_most, take_frame};
-use crate::limits::{ATTACH_PIECE, MAX_NAME, MAX_REASON, MAX_STATE};
-use crate::{ClientId, Malformed, MethodId, NodeId, PROTOCOL_VERSION, Time};
+use crate::codec::{FrameHeader, take_frame};
+use crate::limits::{MAX_NAME, MAX_REASON};
+use crate::{Malformed, NodeId};
 
 mod layout;
+mod messages;
 
 use layout::{
     AnswerHeader, AskHeader, ExecuteHeader, HelloHeader, PieceHeader, ToldHeader, WelcomeHeader,
     number_of, split, text,
 };
 
-/// Bytes of a token.
-pub const TOKEN: usize = 32;
+pub use messages::{Answer, Ask, Execute, Failed, Hello, Outcome, Piece, TOKEN, Told, Welcome};
 
 /// The environment variable in which a program finds the path of its node's socket.
 pub const SOCKET_VARIABLE: &str = "STEADFAST_ATTACH";
@@ -62,192 +61,6 @@ pub const GROUP_VARIABLE: &str = "STEADFAST_GROUP";
 /// (little-endian), the number of each command before it begins it, and 0 before it says Hello. If it dies, no call that it had not
 /// begun is blamed. A program that writes nothing may have begun all that it was given.
 pub const BEGINS_VARIABLE: &str = "STEADFAST_BEGINS";
-
-/// The first words of a program.
-///
-/// ```text
-///  0      4         5     8     12      44
-/// +------+---------+-----+-----+-------+-------
-/// | SFAT | version |0 0 0| pid | token | group
-/// +------+---------+-----+-----+-------+-------
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// The protocol that the program speaks.
-    pub version: u8,
-    /// Its process.
-    pub pid: u32,
-    /// What the node gave it in its environment.
-    pub token: [u8; TOKEN],
-    /// The group that it serves.
-    pub group: String,
-}
-
-impl Hello {
-    /// Tells a program from whatever else may find the socket.
-    pub const MAGIC: [u8; 4] = *b"SFAT";
-
-    /// The words of this program, in this version.
-    pub fn new(pid: u32, token: [u8; TOKEN], group: &str) -> Self {
-        Hello { version: PROTOCOL_VERSION, pid, token, group: group.into() }
-    }
-}
-
-/// A node's answer to [`Hello`]: the program is let in.
-///
-/// ```text
-///  0         1       4      8
-/// +---------+-------+------+---------
-/// | version | 0 0 0 | node | cluster
-/// +---------+-------+------+---------
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Welcome {
-    /// The protocol that the node speaks.
-    pub version: u8,
-    /// Which node this is.
-    pub node: NodeId,
-    /// The name of its cluster.
-    pub cluster: String,
-}
-
-/// A call to be executed.
-///
-/// ```text
-///  0        8     16     24       32     40       44      45      48
-/// +--------+-----+------+--------+------+--------+-------+-------+------
-/// | number | now | seed | client | call | method | flags | 0 0 0 | body
-/// +--------+-----+------+--------+------+--------+-------+-------+------
-/// flags  bit 0: the body is JSON, and so shall the answer be
-///        bit 1: a read: a method that may change the state is to be refused ([`Refusal::NotReadOnly`])
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Execute {
-    /// To be handed back with the answer. Grows by one with every command that is answered.
-    pub number: u64,
-    /// Ordered time: the same at every replica, never running backwards.
-    pub now: Time,
-    /// Seed of the handler's random numbers.
-    pub seed: u64,
-    /// Whose call it is.
-    pub client: ClientId,
-    /// Which of the client's calls.
-    pub call: u64,
-    /// The method.
-    pub method: MethodId,
-    /// Arguments and result are JSON instead of postcard.
-    pub json: bool,
-    /// It may change nothing: other replicas do not execute it.
-    pub read: bool,
-    /// The arguments.
-    pub body: Bytes,
-}
-
-/// How a call ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The method's result.
-    Ok(Bytes),
-    /// The service's own error.
-    Error(Bytes),
-    /// It could not be executed: the same reason at every replica.
-    Refused(Refusal, String),
-}
-
-/// The answer to [`Execute`].
-///
-/// ```text
-///  0        8         9         10      11   12
-/// +--------+---------+---------+-------+----+--------------
-/// | number | outcome | refusal | flags | 0  | bytes or text
-/// +--------+---------+---------+-------+----+--------------
-/// outcome  1 ok  2 the service's own error  3 refused
-/// flags    bit 0: the handler failed in a way that it should not (a panic)
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The command's.
-    pub number: u64,
-    /// The handler panicked.
-    pub panicked: bool,
-    /// How the call ended.
-    pub outcome: Outcome,
-}
-
-/// A call that the handler of the command that is being executed makes of another group.
-///
-/// ```text
-///  0        8        12         16      17  18       20      20 + length
-/// +--------+--------+----------+-------+---+--------+-------+------
-/// | number | method | patience | flags | 0 | length | group | body
-/// +--------+--------+----------+-------+---+--------+-------+------
-/// patience  microseconds        length  bytes of the group's name
-/// flags     bit 0: the body is JSON, and so shall the reply be
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// The command that is being executed.
-    pub number: u64,
-    /// The method.
-    pub method: MethodId,
-    /// How long it may take, in microseconds; no longer than the command itself may.
-    pub patience_us: u32,
-    /// Arguments and result are JSON instead of postcard.
-    pub json: bool,
-    /// The group's name.
-    pub group: String,
-    /// The arguments.
-    pub body: Bytes,
-}
-
-/// What came of an [`Ask`].
-///
-/// ```text
-///  0        8         9         10      11   12
-/// +--------+---------+---------+-------+----+--------------
-/// | number | outcome | refusal | error | 0  | bytes or text
-/// +--------+---------+---------+-------+----+--------------
-/// outcome  1 ok  2 the called service's own error  3 refused
-/// error    0 but where there is no reply at all; outcome is 3 then, and the text says it:
-///          1 deadline  2 no replica  3 no such group  4 diverged  5 cycle  6 too deep  7 too many
-///          8 too large  9 void: what the handler does now is forgotten  10 unable
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The command that is being executed.
-    pub number: u64,
-    /// Why there is no reply; 0: there is.
-    pub error: u8,
-    /// How the call ended.
-    pub outcome: Outcome,
-}
-
-/// A piece of a state: in order, none empty but the only one of an empty state.
-///
-/// ```text
-///  0        8       16
-/// +--------+-------+------
-/// | number | total | bytes     total: bytes of the whole state; bytes: at most ATTACH_PIECE
-/// +--------+-------+------
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// The command's, the same for all pieces.
-    pub number: u64,
-    /// Bytes of the whole state.
-    pub total: u64,
-    /// This part of it.
-    pub bytes: Bytes,
-}
-
-/// What was asked for cannot be done. | number 8 | reason |
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// The command's.
-    pub number: u64,
-    /// Why, in words.
-    pub reason: String,
-}
 
 /// Any frame.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,6 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -29,15 +28,16 @@ use zerocopy::IntoBytes;
 
 pub use crate::codec::FRAME_OVERHEAD;
 use crate::codec::{FrameHeader, append, at_most, read, take_frame};
-use crate::limits::{MAX_NAME, MAX_REASON, MAX_REPLICAS};
-use crate::ordered::Style;
+use crate::limits::{MAX_NAME, MAX_REASON};
 use crate::{ClientId, GroupId, Malformed, NodeId, PROTOCOL_VERSION, ViewNumber};
 
 mod reply;
 mod request;
+mod targets;
 
 pub use reply::{Outcome, Refusal, Reply};
 pub use request::{Access, Request};
+pub use targets::{Target, Targets};
 
 /// The first words of a client. | magic "SFCL" | version | client |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,33 +120,6 @@ pub struct Watch {
     pub group: GroupId,
     /// The view that the client knows.
     pub view: ViewNumber,
-}
-
-/// The ranked list of nodes to turn to, first to last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Targets {
-    /// The view that they are taken from: a larger one replaces a smaller one.
-    pub view: ViewNumber,
-    /// How the group is replicated: what a client may do with more than the first of them.
-    pub style: Style,
-    /// The best first: of most styles the primary's. Empty: no replica has the state now.
-    pub nodes: Vec<Target>,
-}
-
-impl Targets {
-    fn checked(self) -> Result<Targets, Malformed> {
-        at_most(self.nodes.len(), MAX_REPLICAS, "targets")?;
-        Ok(self)
-    }
-}
-
-/// One node to turn to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
-    /// Which node.
-    pub node: NodeId,
-    /// Where its clients connect.
-    pub address: SocketAddr,
 }
 
 /// Why a node closes a stream. | version | reason |

@@ -45,8 +45,10 @@ mod backup;
 mod change;
 mod cold;
 mod configuration;
+mod entry;
 mod nested;
 mod options;
+mod place;
 mod poison;
 mod recall;
 mod request;
@@ -60,13 +62,13 @@ mod votes;
 pub use backup::{BackupStep, Content, Deposit, Form};
 pub use change::{Change, Difference, Edit};
 pub use cold::{LoggedState, Relay};
-pub use configuration::{
-    Announce, Component, GroupEntry, Install, MAX_ATTEMPTS, Place, ReplicaEntry,
-};
+pub use configuration::{Announce, Component, Install, MAX_ATTEMPTS};
+pub use entry::{GroupEntry, ReplicaEntry};
 pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
 pub use options::{Durability, GroupOptions, Hold, Style};
+pub use place::Place;
 use poison::check_number;
 pub use poison::{Died, Poison, Poisoned, Progress, Trial};
 pub use recall::Recall;

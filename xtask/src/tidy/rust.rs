@@ -67,11 +67,6 @@ fn within(path: &str, places: &[&str]) -> bool {
     places.iter().any(|place| path.starts_with(place))
 }
 
-/// Each Rust file with its code and comments apart.
-fn sources(tree: &Tree) -> impl Iterator<Item = (&str, Source)> {
-    tree.with_suffix(".rs").map(|(path, text)| (path, Source::new(text)))
-}
-
 pub fn no_std(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for folder in NO_STD {
@@ -81,7 +76,7 @@ pub fn no_std(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::error(&path, 1, "a pure crate starts with #![no_std]"));
         }
     }
-    for (path, source) in sources(tree).filter(|(path, _)| within(path, NO_STD)) {
+    for (path, source) in tree.sources().filter(|(path, _)| within(path, NO_STD)) {
         if !path.contains("/src/") {
             continue;
         }
@@ -117,7 +112,7 @@ fn words(
     message: &str,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (path, source) in sources(tree).filter(|(path, _)| looked_at(path)) {
+    for (path, source) in tree.sources().filter(|(path, _)| looked_at(path)) {
         for word in words {
             for place in places(&source.code, word) {
                 let message = format!("{word}: {message}");
@@ -149,7 +144,7 @@ pub fn random_order(tree: &Tree) -> Vec<Finding> {
 
 pub fn sleeps(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (path, source) in sources(tree) {
+    for (path, source) in tree.sources() {
         let all = path.contains("/tests/") || path.starts_with("proof/sim/");
         let (code, tests) = source.without_tests();
         let searched = if all { &source.code } else { tests };
@@ -172,7 +167,7 @@ pub fn leftovers(tree: &Tree) -> Vec<Finding> {
     let undone = ["todo!", "unimplemented!", "dbg!"];
     let mut findings = words(tree, &undone, |_| true, "finish it");
     findings.extend(words(tree, &["#[ignore"], |_| true, "run the test or delete it"));
-    for (path, source) in sources(tree) {
+    for (path, source) in tree.sources() {
         for word in ["TODO", "FIXME", "XXX"] {
             for place in places(&source.comments, word) {
                 let line = line_of(&source.comments, place);

@@ -1,8 +1,11 @@
 //! The project's text files, by path.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, io};
+
+use super::source::Source;
 
 /// Folders that are not the project's text.
 const SKIPPED: &[&str] = &["target", ".git", "proptest-regressions"];
@@ -11,6 +14,9 @@ const SKIPPED: &[&str] = &["target", ".git", "proptest-regressions"];
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
+    // Made when a rule first asks, once for all rules.
+    parsed: OnceCell<BTreeMap<String, syn::File>>,
+    sources: OnceCell<BTreeMap<String, Source>>,
 }
 
 impl Tree {
@@ -66,11 +72,35 @@ impl Tree {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
+    /// All Rust files as syntax, in order. What does not parse is left to the compiler to refuse.
+    pub fn all_parsed(&self) -> &BTreeMap<String, syn::File> {
+        self.parsed.get_or_init(|| {
+            let files = self.with_suffix(".rs");
+            files
+                .filter_map(|(path, text)| Some((path.into(), syn::parse_file(text).ok()?)))
+                .collect()
+        })
+    }
+
+    /// All Rust files with code and comments apart, in order.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &Source)> {
+        let sources = self.sources.get_or_init(|| {
+            let files = self.with_suffix(".rs");
+            files.map(|(path, text)| (path.into(), Source::new(text))).collect()
+        });
+        sources.iter().map(|(path, source)| (path.as_str(), source))
+    }
+
+    /// A Rust file with its path.
+    pub fn parsed(&self, path: &str) -> Option<(&str, &syn::File)> {
+        self.all_parsed().get_key_value(path).map(|(path, file)| (path.as_str(), file))
+    }
+
     /// A project of a few planted files.
     #[cfg(test)]
     pub fn planted(files: &[(&str, &str)]) -> Tree {
         let files = files.iter().map(|(path, text)| (path.to_string(), text.to_string()));
-        Tree { files: files.collect() }
+        Tree { files: files.collect(), ..Tree::default() }
     }
 }
 

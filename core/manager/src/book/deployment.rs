@@ -9,7 +9,7 @@ use wire::limits::{MAX_LABEL, MAX_LABELS, MAX_MEMBERS, MAX_NAME};
 use wire::ordered::GroupOptions;
 use wire::{Duration, NodeId};
 
-use super::Refusal;
+use super::refusal::Refusal;
 use crate::bound::Task;
 
 /// Names with values, in order of name: what a node is, or is to be.

@@ -23,7 +23,7 @@ use wire::ordered::Durability;
 use wire::{Duration, NodeId};
 
 use super::policy::{self, Cost, Host, Redundancy};
-use super::{Site, has_room};
+use super::site::Site;
 use crate::book::{Command, Placed, Upgrade};
 use crate::bug::Bug;
 
@@ -211,7 +211,7 @@ impl Site<'_> {
         let keeper = nodes.find(|node| !placed.on.contains(node) && has(*node))?;
         let needed = !placed.on.iter().any(|node| has(*node));
         let may = self.objection(placed, keeper).is_none()
-            && has_room(self.book, &placed.deployment, keeper);
+            && self.book.has_room(&placed.deployment, keeper);
         (needed && may).then_some(keeper)
     }
 
@@ -223,7 +223,7 @@ impl Site<'_> {
         others.any(|node| {
             self.is_synced(deployment, node)
                 && self.objection(placed, node).is_none()
-                && has_room(self.book, deployment, node)
+                && self.book.has_room(deployment, node)
         })
     }
 

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use wire::{Duration, NodeId, Time};
 
+use super::Placer;
 use super::policy::{self, Cost};
-use super::{Placer, Site, has_room};
+use super::site::Site;
 use crate::book::{Book, Command, Deployment, Placed, Refusal};
 use crate::bug::Planted;
 use crate::picture::Picture;
@@ -35,7 +36,7 @@ pub fn survey(wall: Time, picture: &Picture, book: &Book, placed: &Placed) -> Ve
         let others = placed.on.iter().filter(|other| **other != node);
         let beside: Vec<_> = others.filter_map(|other| site.host(*other, deployment)).collect();
         let on = placed.on.contains(&node);
-        let room = on || has_room(book, deployment, node);
+        let room = on || book.has_room(deployment, node);
         let objection = site.objection(placed, node);
         let full = || String::from("what is placed there leaves too little of its processors");
         Seat {

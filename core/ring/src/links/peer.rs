@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::report::Report;
 use wire::{Duration, Incarnation, Time};
 
-use super::{LinkState, LinkTiming};
+use super::config::LinkTiming;
 
 /// Rounds that a link must have missed, while another did not, before it is down.
 const MISSED: u64 = 3;
@@ -30,6 +30,15 @@ const PAUSES: [Duration; 5] = [
     Duration::from_millis(4),
     Duration::from_millis(16),
 ];
+
+/// What is known of one link to one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    /// It carries from here to there, as far as is known.
+    pub up: bool,
+    /// When a datagram came by it last.
+    pub heard: Option<Time>,
+}
 
 /// A link's fate has turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,63 @@ use wire::Random;
 
 use super::{Cluster, Seen, Tune, check, micros, millis};
 
+/// What happens in one run, and how often.
+struct Swarm {
+    n: usize,
+    crashes: bool,
+    splits: bool,
+    pauses: bool,
+    leaves: bool,
+    /// Messages at once, at most.
+    load: u64,
+    huge: bool,
+    /// So many messages of ten are safe ones.
+    safe: u64,
+}
+
+impl Swarm {
+    /// Some messages at one node, perhaps a fault, and time to see what comes of it.
+    fn step(&self, cluster: &mut Cluster, random: &mut Random) {
+        let n = self.n;
+        let node = random.below(n as u64) as usize;
+        for _ in 0..random.below(self.load + 1) {
+            let size = match random.below(12) {
+                0 => random.below(4_000) as usize,
+                1 if self.huge => 20_000,
+                _ => 20 + random.below(100) as usize,
+            };
+            let level = if random.below(10) < self.safe {
+                Level::Safe
+            } else {
+                [Level::Agreed, Level::Held][node % 2]
+            };
+            cluster.multicast_at(level, node, size);
+        }
+        let other = random.below(n as u64) as usize;
+        match random.below(40) {
+            0..4 if self.crashes => cluster.crash(other),
+            4..8 if !cluster.runs(other) => cluster.start(other),
+            8..11 if self.splits => {
+                let sides: Vec<_> = (0..n).map(|_| random.below(2) as usize).collect();
+                cluster.split(&sides);
+            }
+            11..15 => cluster.cut.clear(),
+            15 if self.splits => {
+                cluster.cut.insert((node, other));
+            }
+            16..18 if self.pauses => cluster.hold_up(other, millis(random.below(40))),
+            18 if self.leaves && cluster.runs(other) => {
+                cluster.leave(other);
+                cluster.run(micros(300));
+                cluster.crash(other);
+            }
+            _ => {}
+        }
+        let longest = if random.one_in(4) { 20_000 } else { 2_000 };
+        cluster.run(micros(random.below(longest)));
+    }
+}
+
 /// Deliveries and rings of the run.
 pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
     let mut random = Random::new(seed);
@@ -33,6 +90,7 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
     let load = [1, 3, 10][random.below(3) as usize];
     let huge = random.one_in(4);
     let safe = [0, 2, 9][random.below(3) as usize];
+    let swarm = Swarm { n, crashes, splits, pauses, leaves, load, huge, safe };
     if std::env::var_os("TRACE").is_some() {
         cluster.start_trace();
     }
@@ -44,42 +102,7 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
     }
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         for _ in 0..60 {
-            let node = random.below(n as u64) as usize;
-            for _ in 0..random.below(load + 1) {
-                let size = match random.below(12) {
-                    0 => random.below(4_000) as usize,
-                    1 if huge => 20_000,
-                    _ => 20 + random.below(100) as usize,
-                };
-                let level = if random.below(10) < safe {
-                    Level::Safe
-                } else {
-                    [Level::Agreed, Level::Held][node % 2]
-                };
-                cluster.multicast_at(level, node, size);
-            }
-            let other = random.below(n as u64) as usize;
-            match random.below(40) {
-                0..4 if crashes => cluster.crash(other),
-                4..8 if !cluster.runs(other) => cluster.start(other),
-                8..11 if splits => {
-                    let sides: Vec<_> = (0..n).map(|_| random.below(2) as usize).collect();
-                    cluster.split(&sides);
-                }
-                11..15 => cluster.cut.clear(),
-                15 if splits => {
-                    cluster.cut.insert((node, other));
-                }
-                16..18 if pauses => cluster.hold_up(other, millis(random.below(40))),
-                18 if leaves && cluster.runs(other) => {
-                    cluster.leave(other);
-                    cluster.run(micros(300));
-                    cluster.crash(other);
-                }
-                _ => {}
-            }
-            let longest = if random.one_in(4) { 20_000 } else { 2_000 };
-            cluster.run(micros(random.below(longest)));
+            swarm.step(&mut cluster, &mut random);
         }
         cluster.cut.clear();
         cluster.fragile = 0;

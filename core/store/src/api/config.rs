@@ -3,8 +3,7 @@
 use wire::Duration;
 use wire::limits::{MAX_BATCH, MAX_RECORD, MAX_SEGMENT, MAX_SEGMENTS};
 
-use crate::format::{Owner, RECORD_HEAD, padded};
-use crate::log::space;
+use crate::format::{BATCH_HEAD, BLOCK, Owner, RECORD_HEAD, padded};
 
 /// A store's knobs.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +60,18 @@ impl Config {
         MAX_RECORD.min(self.batch.saturating_sub(RECORD_HEAD))
     }
 
+    /// Bytes that records of so many take in a segment at most. Of two batches in a row one is more than half full, but for the
+    /// last two; each has a head, and blocks that are not full.
+    pub(crate) fn space(&self, bytes: usize) -> usize {
+        let batches = 2 * bytes / self.batch + 2;
+        bytes + batches * (BATCH_HEAD + BLOCK)
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if !(RECORD_HEAD + 1..=MAX_BATCH).contains(&self.batch) {
             return Err(ConfigError::Batch);
         }
-        let smallest = padded(space(self.batch, self)) as u64;
+        let smallest = padded(self.space(self.batch)) as u64;
         let whole = self.segment == padded(self.segment as usize) as u64;
         if !whole || !(smallest..=MAX_SEGMENT).contains(&self.segment) {
             return Err(ConfigError::Segment { smallest });

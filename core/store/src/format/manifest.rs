@@ -2,7 +2,6 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::fmt;
 
 use bytes::Bytes;
 use wire::limits::{MAX_MANIFEST, MAX_SEGMENTS, MAX_SNAPSHOT, MAX_STRANDS};
@@ -11,25 +10,10 @@ use wire::{ClusterId, GroupId, NodeId, RingId};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::FORMAT;
+use super::{FORMAT, Owner};
 use crate::api::{OpenError, RecordId, Strand};
 
 const MAGIC: [u8; 4] = *b"SFMA";
-
-/// Whose store it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// The cluster.
-    pub cluster: ClusterId,
-    /// The node.
-    pub node: NodeId,
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {} of cluster {}", self.node, self.cluster)
-    }
-}
 
 /// Where the log is cut: what the next batch has to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

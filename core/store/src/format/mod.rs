@@ -4,13 +4,15 @@
 mod batch;
 mod manifest;
 mod names;
+mod owner;
 mod snapshot;
 
 pub(crate) use batch::RECORD_HEAD;
 pub use batch::{BATCH_HEAD, Batch, Identity, padded};
 pub(crate) use batch::{Found, size_of_record};
-pub use manifest::{Entry, Link, Manifest, Owner};
+pub use manifest::{Entry, Link, Manifest};
 pub use names::FileName;
+pub use owner::Owner;
 pub use snapshot::{Damaged, PIECE, SNAPSHOT_HEAD, SnapshotHead, SnapshotReader, piece};
 
 /// The version of all that this crate writes.

@@ -5,59 +5,12 @@ use alloc::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use wire::Time;
 
-use super::{Change, Held, House, Progress, Waiting};
+use super::job::{Job, Making, Naming, Taking, Waiting};
+use super::{Held, House, Progress};
 use crate::api::{Config, Failure, FailureKind, Op, Output};
 use crate::bug::planted;
 use crate::format::{FileName, PIECE, SNAPSHOT_HEAD, SnapshotHead, piece};
 use crate::log::Log;
-
-/// A job, at the step that the disk is busy with.
-#[derive(Debug)]
-pub(super) enum Job {
-    /// A file for the log to go on in.
-    Segment { number: u64, size: u64, step: Making },
-    /// A snapshot's file.
-    Snapshot { waiting: Waiting, number: u64, step: Taking },
-    /// A new manifest.
-    Manifest { step: Naming, told: Change },
-    /// A file that is no longer needed; `spare`: it is kept as one.
-    Removal { file: FileName, spare: bool },
-    /// What is there of a file that found no room goes.
-    Clearing { file: FileName },
-    /// The reserve is made.
-    Reserve,
-    /// It is given up, for what needs the room.
-    Release,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Making {
-    Create,
-    Reuse,
-    SyncFolder,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taking {
-    Create,
-    /// The head; then pieces from here on in the state, at this offset in the file, after this check.
-    Head,
-    Piece {
-        from: usize,
-        offset: u64,
-        check: u32,
-    },
-    Sync,
-    SyncFolder,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Naming {
-    Create,
-    Write,
-    Rename,
-    SyncFolder,
-}
 
 impl House {
     /// What the job's step asks of the disk.

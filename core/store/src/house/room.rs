@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use wire::Time;
 
-use super::jobs::Job;
+use super::job::Job;
 use super::{House, Progress};
 use crate::api::Output;
 use crate::format::FileName;

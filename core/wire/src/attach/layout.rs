@@ -2,11 +2,15 @@
 
 use alloc::string::String;
 
-use super::{
-    ATTACH_PIECE, Answer, Ask, Bytes, ClientId, Execute, FromBytes, Immutable, IntoBytes,
-    KnownLayout, MAX_NAME, MAX_REASON, MAX_STATE, Malformed, MethodId, Outcome, Piece, Refusal,
-    TOKEN, Time, Told, U16, U32, U64, Unaligned, at_most,
-};
+use bytes::Bytes;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::messages::{Answer, Ask, Execute, Outcome, Piece, TOKEN, Told};
+use crate::client::Refusal;
+use crate::codec::at_most;
+use crate::limits::{ATTACH_PIECE, MAX_NAME, MAX_REASON, MAX_STATE};
+use crate::{ClientId, Malformed, MethodId, Time};
 
 const JSON: u8 = 1;
 const READ: u8 = 2;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::Header;
+use super::header::Header;
 use crate::{ClusterId, Incarnation, Malformed, Member, NodeId, RingId};
 
 /// Ordered messages, or parts of them, under one sequence number.

@@ -135,8 +135,8 @@ fn what_a_node_keeps() {
 }
 
 #[test]
-fn ordered_messages() {
-    let messages = samples::ordered();
+fn requests_and_components() {
+    let messages = samples::requests_and_components();
     check(
         messages.iter().map(|(name, message)| (*name, message.encode())),
         &expect![[r#"
@@ -172,6 +172,16 @@ fn ordered_messages() {
               f2 f2 f2 f2 f2 f2 f2 f2 5e 5e 5e 5e 5e 5e 5e 5e
               5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e
               5e 5e 5e 5e 5e 5e 5e 5e 00 01 02 01 03
+        "#]],
+    );
+}
+
+#[test]
+fn memberships_and_states() {
+    let messages = samples::memberships_and_states();
+    check(
+        messages.iter().map(|(name, message)| (*name, message.encode())),
+        &expect![[r#"
             join group: 12 bytes
               04 07 63 6f 75 6e 74 65 72 04 01 00
             leave group: 5 bytes
@@ -198,6 +208,16 @@ fn ordered_messages() {
               07 a1 01 06
             recalled: 8 bytes
               0f a1 01 04 81 14 02 54
+        "#]],
+    );
+}
+
+#[test]
+fn decisions() {
+    let messages = samples::decisions();
+    check(
+        messages.iter().map(|(name, message)| (*name, message.encode())),
+        &expect![[r#"
             restyle: 5 bytes
               13 a1 01 06 05
             move: 7 bytes
@@ -233,6 +253,16 @@ fn ordered_messages() {
               e2 e2 e2 e2 e2 e2 e2 e2 e2 e2
             absent: 7 bytes
               12 a1 01 02 82 02 12
+        "#]],
+    );
+}
+
+#[test]
+fn keys_and_benchmarks() {
+    let messages = samples::keys_and_benchmarks();
+    check(
+        messages.iter().map(|(name, message)| (*name, message.encode())),
+        &expect![[r#"
             key offer: 43 bytes
               0a 00 02 f2 f2 f2 f2 f2 f2 f2 f2 5e 5e 5e 5e 5e
               5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e

@@ -174,6 +174,12 @@ fn group() -> GroupEntry {
 }
 
 pub fn ordered() -> Vec<(&'static str, Ordered)> {
+    let parts =
+        [requests_and_components(), memberships_and_states(), decisions(), keys_and_benchmarks()];
+    parts.into_iter().flatten().collect()
+}
+
+pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
     let component =
         |epoch| Component { epoch, ring: OLD_RING, members: vec![member(1), member(2)] };
     vec![
@@ -259,6 +265,11 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
                 keys: Some(key_table()),
             }),
         ),
+    ]
+}
+
+pub fn memberships_and_states() -> Vec<(&'static str, Ordered)> {
+    vec![
         (
             "join group",
             Ordered::JoinGroup(JoinGroup {
@@ -319,6 +330,11 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
         ("relay", Ordered::Relay(relay())),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
         ("recalled", Ordered::Recalled(Recalled { group: GroupId(0xa1), taken: PLACE })),
+    ]
+}
+
+pub fn decisions() -> Vec<(&'static str, Ordered)> {
+    vec![
         (
             "restyle",
             Ordered::Restyle(Restyle {
@@ -375,6 +391,11 @@ pub fn ordered() -> Vec<(&'static str, Ordered)> {
             "absent",
             Ordered::Absent(Absent { group: GroupId(0xa1), member: member(2), position: 0x12 }),
         ),
+    ]
+}
+
+pub fn keys_and_benchmarks() -> Vec<(&'static str, Ordered)> {
+    vec![
         ("key offer", Ordered::Key(KeyStep::Offer(offered_key()))),
         ("key stored", Ordered::Key(KeyStep::Stored(offered_key().name))),
         ("key sealing", Ordered::Key(KeyStep::Sealing(offered_key().name))),

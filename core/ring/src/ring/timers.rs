@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 use wire::ring::Message;
 use wire::{Duration, Member, Time};
 
+use super::{Ring, State};
+use crate::deadline::earlier;
 use crate::gather::{Gather, Sets};
 use crate::operational::{Operational, loss_at};
-use crate::{Event, Ring, Route, State};
+use crate::{Event, Route};
 
 /// How long others are waited for while a ring is formed.
 #[derive(Clone, Copy)]
@@ -198,14 +200,5 @@ impl Ring {
             gather.suspect(suspect, now, now + self.waits().suspect);
         }
         self.gather(now, gather, None);
-    }
-}
-
-/// The earlier of two times that may come. Called after every step of the machine.
-pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, None) => a,
-        (None, b) => b,
     }
 }

@@ -6,40 +6,12 @@
 //! docs/protocol/ring.md, "Confirming"; source of the idea: D. Ongaro, *Consensus: Bridging Theory and Practice*, 2014,
 //! section 6.4 (the read index of Raft).
 
-use wire::Time;
 use wire::ring::{Confirm, Confirmed, Message};
 
+use super::Operational;
 use crate::bug::planted;
-use crate::operational::{Operational, Turn};
+use crate::turn::{Confirming, Turn};
 use crate::{Output, Route};
-
-/// Rounds of questions in one ring.
-#[derive(Debug, Default)]
-pub(crate) struct Confirming {
-    /// The last that was begun, from 1.
-    round: u64,
-    /// It is under way.
-    asking: bool,
-    /// Somebody waits for the next.
-    wanted: bool,
-    /// Who has answered, one bit each, and the furthest that any of them has got.
-    by: u64,
-    upto: u64,
-    /// The first number that this node gave out since the question began. Who has that was in the ring after it.
-    first: Option<u64>,
-    /// When to ask those again who have not answered, and how often that was done.
-    pub at: Option<Time>,
-    times: u32,
-}
-
-impl Confirming {
-    /// This node has just given out this number.
-    pub fn sent(&mut self, sequence: u64) {
-        if self.asking {
-            self.first.get_or_insert(sequence);
-        }
-    }
-}
 
 impl Operational<'_> {
     /// Asks the others whether they are still in this ring. The number of the round that will tell.

@@ -1,68 +1,18 @@
 //! Members that do not keep up: who is charged for a shut window, and what becomes of them.
 
-use wire::ring::{self, Join};
-use wire::{Duration, Member, Time};
+use wire::ring::Join;
+use wire::{Member, Time};
 
+use super::{Ring, State};
+use crate::Config;
+use crate::blame::Blame;
 use crate::bug::planted;
+use crate::deadline::earlier;
 use crate::gather::{Gather, Sets};
 use crate::operational::Operational;
 use crate::order::Order;
 use crate::out::Out;
 use crate::stalls::{Stall, Standing, Tariff};
-use crate::timers::earlier;
-use crate::{Charge, Config, Event, Ring, State};
-
-/// Why a member is left out that did not keep up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blame {
-    pub member: Member,
-    /// Who was kept from sending; without a charge, who says so.
-    pub by: Member,
-    pub charge: Option<Charge>,
-}
-
-impl Blame {
-    /// The charge as a proposal tells it. `place`: where in it a member stands.
-    pub fn told(&self, place: impl Fn(Member) -> Option<usize>) -> Option<ring::Charge> {
-        let micros = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
-        let place = |member| place(member).and_then(|place| u8::try_from(place).ok());
-        let Charge { stopped, within, limit, share } = self.charge?;
-        Some(ring::Charge {
-            member: place(self.member)?,
-            by: place(self.by)?,
-            stopped_us: micros(stopped),
-            within_us: micros(within),
-            limit_us: micros(limit),
-            share: u8::try_from(share).ok()?,
-        })
-    }
-
-    /// What a proposal of `sender` says of those whom it calls slow.
-    fn heard(sender: Member, join: &Join) -> impl Iterator<Item = Blame> + '_ {
-        let micros = |us: u32| Duration::from_micros(us.into());
-        let slow = join.proposed.iter().enumerate().filter(|(i, _)| join.slow >> i & 1 == 1);
-        slow.map(move |(i, &member)| {
-            match join.charges.iter().find(|charge| usize::from(charge.member) == i) {
-                None => Blame { member, by: sender, charge: None },
-                Some(told) => {
-                    let charge = Charge {
-                        stopped: micros(told.stopped_us),
-                        within: micros(told.within_us),
-                        limit: micros(told.limit_us),
-                        share: told.share.into(),
-                    };
-                    let by = join.proposed[usize::from(told.by)];
-                    Blame { member, by, charge: Some(charge) }
-                }
-            }
-        })
-    }
-
-    fn event(self) -> Event {
-        let Blame { member, by, charge } = self;
-        Event::TooSlow { member, by, charge }
-    }
-}
 
 impl Config {
     /// How much a member may hold up the others.

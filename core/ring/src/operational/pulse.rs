@@ -4,50 +4,13 @@
 //! round of the token, whose receipts tell where it is lost: so it is a cheap try before the round, and
 //! takes nothing from the safety of detection. See docs/protocol/ring.md, "The pulse".
 
+use wire::Duration;
 use wire::ring::{Message, Pulse};
-use wire::{Duration, Time};
 
+use super::Operational;
+use crate::Route;
 use crate::bug::planted;
 use crate::config::MAX_HEARTBEAT;
-use crate::operational::Operational;
-use crate::{Config, Route};
-
-/// What a member knows of the signs of life of a resting token, its own or another's.
-#[derive(Debug, Default)]
-pub(crate) struct Heart {
-    /// When the next sign is due, or the last one should be back.
-    pub at: Option<Time>,
-    /// When the pulse left home that is not back yet.
-    under_way: Option<Time>,
-    /// How long the token rests between two signs. Whoever waits for them knows it.
-    interval: Duration,
-    /// Hop and number of the newest pulse seen or sent.
-    newest: (u64, u64),
-}
-
-impl Heart {
-    /// The token comes to rest, or rests on: from now on it shows itself.
-    pub fn rest(&mut self, now: Time, config: &Config) {
-        if self.at.is_none() {
-            self.interval = config.timing.heartbeat;
-            self.at = Some(now + self.interval);
-        }
-    }
-
-    /// The token does not rest any more, or something was sent: the next rest begins from the start.
-    pub fn stir(&mut self) {
-        self.at = None;
-        self.under_way = None;
-    }
-
-    /// The interval that follows a pulse that came back.
-    fn longer(&self, config: &Config) -> Duration {
-        if planted!(config, NeverStretch) {
-            return self.interval;
-        }
-        (self.interval * 2).min(config.timing.rarest_heartbeat())
-    }
-}
 
 impl Operational<'_> {
     /// The resting token is to show that it lives: by a pulse, or by a round if one is not back.

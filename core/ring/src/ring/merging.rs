@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use wire::ring::{Beacon, Join, Message};
 use wire::{Member, NodeId, RingId, Time};
 
+use super::{Ring, State};
 use crate::gather::{Gather, Sets};
-use crate::{Event, Ring, Route, State};
+use crate::{Event, Route};
 
 impl Ring {
     /// A message of a ring that this node is not in.

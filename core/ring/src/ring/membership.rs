@@ -8,13 +8,14 @@ use core::mem;
 use wire::ring::{Commit, CommitMember, CommitStep, Join, Message};
 use wire::{Member, NodeId, Random, RingId, Time};
 
+use super::{Ring, State};
 use crate::bug::planted;
 use crate::commit::{self, Complete, Forming};
 use crate::config::MAX_RING_SEQUENCE;
 use crate::gather::{Gather, Heard, Sets};
-use crate::operational::Turn;
 use crate::recovery::{self, Plan, Recovery};
-use crate::{Event, Ring, Route, State};
+use crate::turn::Turn;
+use crate::{Event, Route};
 
 /// The steps of two lives are the same once in so many. Small beside the numbers that there are for rings.
 const LIFE_STEPS: u64 = 1 << 24;

@@ -3,40 +3,9 @@
 //! See docs/protocol/ring.md, "Parking".
 
 use wire::ring::{Message, Want};
-use wire::{Duration, Time};
 
-use crate::operational::Operational;
-use crate::{Config, Route};
-
-/// What this node has done to get the token.
-#[derive(Debug, Default)]
-pub(crate) struct Wish {
-    /// When to ask again.
-    pub at: Option<Time>,
-    /// How often it has asked in vain.
-    times: u32,
-    /// The token itself says it: this node set its bit as it passed the token on.
-    told: bool,
-}
-
-impl Wish {
-    /// The token is here.
-    pub fn fulfilled(&mut self) {
-        *self = Wish::default();
-    }
-
-    /// The token was passed on, and says that this node wants it again.
-    pub fn told(&mut self) {
-        *self = Wish { told: true, ..Wish::default() };
-    }
-
-    /// How long to wait for the token before asking again: each time twice as long, at most a heartbeat.
-    fn patience(&self, config: &Config) -> Duration {
-        let timing = &config.timing;
-        let doubled = timing.want_retry * (1 << self.times.min(16));
-        doubled.min(timing.heartbeat.max(timing.want_retry))
-    }
-}
+use super::Operational;
+use crate::Route;
 
 impl Operational<'_> {
     /// There is something to send. Whoever has no token asks for it, once and then by the timer.

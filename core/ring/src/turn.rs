@@ -1,0 +1,149 @@
+//! What an installed ring remembers from one event to the next.
+
+use wire::histogram::Histogram;
+use wire::{Duration, Time};
+
+use crate::Config;
+use crate::acks::{Asking, Lookout};
+use crate::bug::planted;
+use crate::stalls::Stalls;
+
+/// What a node remembers of the present turn, its own or another's.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// Datagrams sent in this turn, those that were sent again among them.
+    pub sent: usize,
+    /// Those of them that wait to leave: the token may overtake the last ones.
+    pub burst: usize,
+    /// What was sent, and for how much of it acknowledgements were asked.
+    pub asking: Asking,
+    /// The same, where the token always circulates.
+    pub lookout: Lookout,
+    /// What shows that a resting token lives.
+    pub heart: Heart,
+    /// What this node does to get the token.
+    pub wish: Wish,
+    /// When to tell, or to ask, what is stable: safe messages wait for it.
+    pub safe_at: Option<Time>,
+    /// The token came, and nothing that was sent since shows it.
+    pub unseen: bool,
+    /// Who keeps this node from sending.
+    pub stalls: Stalls,
+    /// Who is still in the ring, for those who read.
+    pub confirming: Confirming,
+    /// How long the token was away each time, where it always circulates.
+    pub rotations: Option<Histogram>,
+}
+
+impl Turn {
+    pub fn new(members: usize, now: Time) -> Self {
+        Turn {
+            sent: 0,
+            burst: 0,
+            asking: Asking::default(),
+            lookout: Lookout::default(),
+            heart: Heart::default(),
+            wish: Wish::default(),
+            safe_at: None,
+            unseen: false,
+            stalls: Stalls::new(members, now),
+            confirming: Confirming::default(),
+            rotations: None,
+        }
+    }
+}
+
+/// Rounds of questions in one ring.
+#[derive(Debug, Default)]
+pub(crate) struct Confirming {
+    /// The last that was begun, from 1.
+    pub round: u64,
+    /// It is under way.
+    pub asking: bool,
+    /// Somebody waits for the next.
+    pub wanted: bool,
+    /// Who has answered, one bit each, and the furthest that any of them has got.
+    pub by: u64,
+    pub upto: u64,
+    /// The first number that this node gave out since the question began. Who has that was in the ring after it.
+    pub first: Option<u64>,
+    /// When to ask those again who have not answered, and how often that was done.
+    pub at: Option<Time>,
+    pub times: u32,
+}
+
+impl Confirming {
+    /// This node has just given out this number.
+    pub fn sent(&mut self, sequence: u64) {
+        if self.asking {
+            self.first.get_or_insert(sequence);
+        }
+    }
+}
+
+/// What a member knows of the signs of life of a resting token, its own or another's.
+#[derive(Debug, Default)]
+pub(crate) struct Heart {
+    /// When the next sign is due, or the last one should be back.
+    pub at: Option<Time>,
+    /// When the pulse left home that is not back yet.
+    pub under_way: Option<Time>,
+    /// How long the token rests between two signs. Whoever waits for them knows it.
+    pub interval: Duration,
+    /// Hop and number of the newest pulse seen or sent.
+    pub newest: (u64, u64),
+}
+
+impl Heart {
+    /// The token comes to rest, or rests on: from now on it shows itself.
+    pub fn rest(&mut self, now: Time, config: &Config) {
+        if self.at.is_none() {
+            self.interval = config.timing.heartbeat;
+            self.at = Some(now + self.interval);
+        }
+    }
+
+    /// The token does not rest any more, or something was sent: the next rest begins from the start.
+    pub fn stir(&mut self) {
+        self.at = None;
+        self.under_way = None;
+    }
+
+    /// The interval that follows a pulse that came back.
+    pub fn longer(&self, config: &Config) -> Duration {
+        if planted!(config, NeverStretch) {
+            return self.interval;
+        }
+        (self.interval * 2).min(config.timing.rarest_heartbeat())
+    }
+}
+
+/// What this node has done to get the token.
+#[derive(Debug, Default)]
+pub(crate) struct Wish {
+    /// When to ask again.
+    pub at: Option<Time>,
+    /// How often it has asked in vain.
+    pub times: u32,
+    /// The token itself says it: this node set its bit as it passed the token on.
+    pub told: bool,
+}
+
+impl Wish {
+    /// The token is here.
+    pub fn fulfilled(&mut self) {
+        *self = Wish::default();
+    }
+
+    /// The token was passed on, and says that this node wants it again.
+    pub fn told(&mut self) {
+        *self = Wish { told: true, ..Wish::default() };
+    }
+
+    /// How long to wait for the token before asking again: each time twice as long, at most a heartbeat.
+    pub fn patience(&self, config: &Config) -> Duration {
+        let timing = &config.timing;
+        let doubled = timing.want_retry * (1 << self.times.min(16));
+        doubled.min(timing.heartbeat.max(timing.want_retry))
+    }
+}

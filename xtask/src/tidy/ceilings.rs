@@ -1,0 +1,126 @@
+//! What breaks a rule today, counted by crate. A count never grows, and each that shrinks is
+//! written down here, so that it stays.
+
+use std::collections::BTreeMap;
+
+use super::uses::{crate_of, crates};
+use super::{Finding, Tree};
+
+/// The crates with breaches of a rule, and how many each of them has.
+pub type Ceilings = &'static [(&'static str, usize)];
+
+/// Files in circles.
+pub const CIRCLES: Ceilings = &[
+    ("cli", 20),
+    ("core/engine", 31),
+    ("io/client", 10),
+    ("io/node", 42),
+    ("proof/fuzz", 2),
+    ("proof/history", 3),
+    ("proof/lab", 62),
+    ("proof/sim", 37),
+];
+
+/// Functions that are too long.
+pub const FUNCTIONS: Ceilings = &[("cli", 2), ("core/engine", 3), ("io/node", 5)];
+
+/// Structs with too many fields.
+pub const FIELDS: Ceilings = &[
+    ("cli", 1),
+    ("core/engine", 4),
+    ("core/ring", 2),
+    ("io/client", 1),
+    ("io/node", 4),
+    ("proof/history", 1),
+    ("proof/sim", 5),
+];
+
+/// Files with an `impl Stack`.
+pub const STACK: Ceilings = &[("core/engine", 24)];
+
+/// The name of this file in what it tells.
+const TABLE: &str = "xtask/src/tidy/ceilings.rs";
+
+/// What breaks a rule, and how much: a circle counts all its files.
+pub struct Breach {
+    pub finding: Finding,
+    pub weight: usize,
+}
+
+/// Every breach of the crates that have more than they had, and the crates with fewer. What was
+/// there before is a warning.
+pub fn compare(
+    tree: &Tree,
+    breaches: Vec<Breach>,
+    table: &str,
+    ceilings: Ceilings,
+) -> Vec<Finding> {
+    let crates = crates(tree);
+    let mut counts: BTreeMap<&str, usize> = ceilings.iter().map(|(name, _)| (*name, 0)).collect();
+    for breach in &breaches {
+        *counts.entry(crate_of(&crates, &breach.finding.path)).or_default() += breach.weight;
+    }
+    let ceiling = |name: &str| {
+        ceilings.iter().find(|(listed, _)| *listed == name).map_or(0, |(_, ceiling)| *ceiling)
+    };
+    let told = breaches.into_iter().map(|Breach { finding, .. }| {
+        let name = crate_of(&crates, &finding.path);
+        let (count, ceiling) = (counts[name], ceiling(name));
+        if count > ceiling {
+            let message = format!("{} ({name}: {count}, ceiling {ceiling})", finding.message);
+            Finding { message, ..finding }
+        } else {
+            Finding::warning(&finding.path, finding.line, finding.message)
+        }
+    });
+    let mut findings: Vec<_> = told.collect();
+    for (name, count) in counts.iter().filter(|(name, count)| **count < ceiling(name)) {
+        let message =
+            format!("lower the ceiling {table} of {name} from {} to {count}", ceiling(name));
+        findings.push(Finding::error(TABLE, 0, message));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::Severity;
+
+    /// The severities and messages for so many breaches in a crate whose ceiling is two.
+    fn compared(breaches: usize) -> Vec<(Severity, String)> {
+        let tree = Tree::planted(&[("core/a/Cargo.toml", ""), ("core/a/src/lib.rs", "")]);
+        let breach = |_| Breach { finding: Finding::error("core/a/src/lib.rs", 1, "b"), weight: 1 };
+        let breaches = (0..breaches).map(breach).collect();
+        let findings = compare(&tree, breaches, "LONG", &[("core/a", 2)]).into_iter();
+        findings.map(|finding| (finding.severity, finding.message)).collect()
+    }
+
+    #[test]
+    fn known_breaches_are_warnings() {
+        assert_eq!(compared(2), vec![(Severity::Warning, "b".into()); 2]);
+    }
+
+    #[test]
+    fn a_new_breach_is_an_error() {
+        let message = "b (core/a: 3, ceiling 2)";
+        assert_eq!(compared(3), vec![(Severity::Error, message.into()); 3]);
+    }
+
+    #[test]
+    fn a_mended_breach_lowers_the_ceiling() {
+        let message = "lower the ceiling LONG of core/a from 2 to 1";
+        assert_eq!(compared(1).pop(), Some((Severity::Error, message.into())));
+        let message = "lower the ceiling LONG of core/a from 2 to 0";
+        assert_eq!(compared(0), [(Severity::Error, message.into())]);
+    }
+
+    #[test]
+    fn ceilings_name_crates_with_breaches() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace");
+        for (name, ceiling) in [CIRCLES, FUNCTIONS, FIELDS, STACK].concat() {
+            assert!(root.join(name).join("Cargo.toml").exists(), "{name} is no crate");
+            assert!(ceiling > 0, "{name}: a ceiling of nothing is no line in the table");
+        }
+    }
+}
