@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use ::manager::book as manager_book;
 use engine::{Checkpoints, HangRule, Quorum};
+use os::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, Realtime};
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
 
 use crate::Execution;
 use crate::programs::ProgramConfig;
-use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, Realtime};
 
 mod error;
 mod file;

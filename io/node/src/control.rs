@@ -11,6 +11,8 @@ use engine::Event;
 use manager::Wish;
 use manager::book::{Answer, Command, Deployment};
 use manager::placement::preview;
+use os::clock::wall_clock;
+use os::waker::Waker;
 use wire::ordered::{Style, Usage};
 use wire::{Duration, GroupId, Member, NodeId, Time, ViewNumber};
 
@@ -21,12 +23,10 @@ use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
 use crate::events::{Interest, Stamped};
 use crate::managing::View as ManagerView;
 use crate::plane::{BenchOutcome, Order};
-use crate::poller::Waker;
 use crate::programs::Programs;
 use crate::registering::{RegistryStatus, Shelf, View};
 use crate::sockets::gate::Tally;
 use crate::status::Status;
-use crate::timer::wall_clock;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

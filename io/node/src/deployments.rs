@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use manager::book::{Deployment, Placed, Undone, Upgrade};
 use manager::placement::{Seat, survey};
+use os::clock::wall_clock;
 use serde::{Deserialize, Serialize};
 use wire::system::MANAGER_ID;
 use wire::{NodeId, Share, Time};
 
 use crate::managing::View;
-use crate::timer::wall_clock;
 
 /// The book, as the asked node has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

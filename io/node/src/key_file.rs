@@ -5,11 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::rand::{GetRandomFlags, getrandom};
+use os::{durable, random};
 use seal::{ClusterKey, Fingerprint, KeyFileError, Keys};
-use wire::Secret;
-
-use crate::durable;
 
 /// Only the node's user may read it.
 const MODE: u32 = 0o600;
@@ -67,7 +64,7 @@ pub fn read(path: &Path) -> Result<Keys, KeyFileProblem> {
 /// The file exists, or cannot be written.
 pub fn create(path: &Path) -> Result<Fingerprint, KeyFileProblem> {
     let wrap = |source| KeyFileProblem::Io { path: path.into(), source };
-    let keys = Keys::single(ClusterKey::new(1, random().map_err(wrap)?));
+    let keys = Keys::single(ClusterKey::new(1, random::secret().map_err(wrap)?));
     let mut file =
         OpenOptions::new().write(true).create_new(true).mode(MODE).open(path).map_err(wrap)?;
     file.write_all(keys.print().as_bytes()).and_then(|()| file.sync_all()).map_err(wrap)?;
@@ -81,16 +78,6 @@ pub fn create(path: &Path) -> Result<Fingerprint, KeyFileProblem> {
 pub fn replace(path: &Path, keys: &Keys) -> Result<(), KeyFileProblem> {
     let wrap = |source| KeyFileProblem::Io { path: path.into(), source };
     durable::replace_file(path, MODE, keys.print().as_bytes()).map_err(wrap)
-}
-
-/// Random bytes from the system.
-pub(crate) fn random() -> io::Result<Secret> {
-    let mut bytes = zeroize::Zeroizing::new([0; Secret::LENGTH]);
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-    }
-    Ok(Secret::new(*bytes))
 }
 
 #[cfg(test)]
@@ -109,7 +96,7 @@ mod tests {
         assert!(create(&path).is_err(), "a key is never overwritten");
         let mut keys = read(&path).unwrap();
         assert_eq!(keys.sealing().fingerprint(), made);
-        keys.add(ClusterKey::new(2, random().unwrap()));
+        keys.add(ClusterKey::new(2, random::secret().unwrap()));
         fs::write(folder.path().join("cluster.key.new"), "left over").unwrap();
         replace(&path, &keys).unwrap();
         assert_eq!(read(&path).unwrap().iter().count(), 2);
@@ -130,10 +117,5 @@ mod tests {
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
         assert!(read(&path).is_ok());
-    }
-
-    #[test]
-    fn no_two_keys_are_alike() {
-        assert_ne!(random().unwrap(), random().unwrap());
     }
 }

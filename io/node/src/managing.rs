@@ -7,12 +7,12 @@ use std::thread;
 
 use manager::book::{Book, Labels};
 use manager::{Manager, Picture, Wish};
+use os::clock::monotonic;
 use wire::{RingId, Time};
 
 use crate::config::ManagerKnobs;
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
-use crate::timer::monotonic;
 
 mod bookkeeper;
 mod clocks;

@@ -9,6 +9,10 @@ use std::thread;
 
 use engine::ordering::Ring;
 use engine::{Kept, Recovery, Stack};
+use os::clock::monotonic;
+use os::durable::Lock;
+use os::realtime::RealtimeStatus;
+use os::waker::Waker;
 use seal::Seal;
 use store::{Owner, RecordId, Strand};
 use tls::{Credentials, Port, Server};
@@ -21,7 +25,6 @@ use crate::admin::{Admin, PoisonedCall};
 use crate::backups::Backup;
 use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
-use crate::durable::Lock;
 use crate::error::{
     DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
     StartError, Stopped,
@@ -33,16 +36,14 @@ use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
 use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
 use crate::plane::{Commands, Inbox, Keeping, Order, Plane, Registrations, Sockets, Stop};
-use crate::poller::{Poller, Waker};
+use crate::poller::Poller;
 use crate::programs::{ProgramConfig, Programs};
-use crate::realtime::RealtimeStatus;
 use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as RegistryShelf};
 use crate::security;
 use crate::service::{Execution, HostOptions, Service};
 use crate::sockets::tcp::Callers;
 use crate::status::{Counters, ProgramStatus, Status, StorageStatus};
 use crate::storage::{self, Recovered, Storage};
-use crate::timer::monotonic;
 use crate::transport::Transport;
 
 /// How long a stop may take: the data plane's own bound, and room for a busy host.

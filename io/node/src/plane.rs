@@ -11,6 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use engine::{Checkpoints, Stack};
+use os::clock::{monotonic, sharpen, wall_clock};
+use os::own_time::Account;
+use os::realtime::{Realtime, RealtimeStatus};
+use os::waker::Waker;
 use rustix::io::Errno;
 use wire::{GroupId, Member, NodeId, Time};
 
@@ -18,12 +22,9 @@ use crate::events::Events;
 use crate::executor::Executor;
 use crate::keeper::Keeper;
 use crate::liveness::Liveness;
-use crate::own_time::Account;
-use crate::poller::{EventFlags, Poller, Source, Waker};
-use crate::realtime::{Realtime, RealtimeStatus, Spinner};
+use crate::poller::{EventFlags, Poller, Source};
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::status::{Counters, ExclusionStatus, TlsStatus};
-use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
 mod attached;
@@ -34,6 +35,7 @@ mod inbox;
 mod orders;
 mod outputs;
 mod registrations;
+mod spin;
 mod storage;
 
 pub(crate) use attached::Attached;
@@ -44,6 +46,7 @@ pub(crate) use inbox::{
     BenchOutcome, CommandReply, Inbox, MoveReply, Order, RegistryReply, RestyleReply,
 };
 pub(crate) use registrations::Registrations;
+use spin::Spinner;
 pub(crate) use storage::Keeping;
 
 pub(crate) struct Plane {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
+use os::waker::Waker;
 use serde::{Deserialize, Serialize};
 use wire::limits::MAX_NAME;
 use wire::ordered::GroupOptions;
@@ -32,7 +33,6 @@ use wire::{Duration, Member};
 
 use crate::error::ProgramError;
 use crate::plane::Order;
-use crate::poller::Waker;
 use crate::status::ProgramStatus;
 
 use desk::Desk;

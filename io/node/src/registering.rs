@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use os::clock::{monotonic, wall_clock};
 use registry::{Ask, Binding, Epoch, Registrar, Sight, Terms};
 use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId, Time};
@@ -12,7 +13,6 @@ use wire::{Duration, NodeId, Time};
 use crate::config::RegistryKnobs;
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
-use crate::timer::{monotonic, wall_clock};
 
 mod keeper;
 

@@ -24,7 +24,7 @@ pub(crate) fn seal(config: &Config, me: Member) -> Result<Option<Seal>, StartErr
         return Ok(None);
     };
     let keys = key_file::read(path)?;
-    let random = key_file::random();
+    let random = os::random::secret();
     let seed = random.map_err(|source| StartError::System { what: "random bytes", source })?;
     let ring::Config { cluster, nodes, .. } = config.ring_config(me);
     Ok(Some(Seal::new(seal::Config { cluster, me, nodes, keys, seed })))

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use wire::{Incarnation, Member, NodeId};
 
-use crate::realtime::RealtimeStatus;
-use crate::timer::monotonic;
+use os::clock::monotonic;
+use os::realtime::RealtimeStatus;
 
 mod counters;
 mod exclusion;

@@ -16,10 +16,11 @@ const BELOW: &[(&str, &str)] = &[
     ("core/store", "wire"),
     ("core/engine", "manager ring wire"),
     ("io/monitor", "wire"),
+    ("io/os", "wire"),
     // Its own tests have certificates made.
     ("io/tls", "tls wire"),
     ("io/client", "tls wire"),
-    ("io/node", "engine manager monitor registry ring seal store tls wire"),
+    ("io/node", "engine manager monitor os registry ring seal store tls wire"),
     ("steadfast/macros", ""),
     ("steadfast", "client macros node registry tls wire"),
     ("cli", "steadfast client node registry seal tls wire"),

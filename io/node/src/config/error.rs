@@ -6,7 +6,7 @@ use engine::HangRule;
 use wire::limits::{MAX_GROUPS, MAX_LOG, MAX_LOG_BYTES, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
 use wire::{Duration, NodeId};
 
-use crate::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
+use os::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]

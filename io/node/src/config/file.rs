@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use engine::{Checkpoints, HangRule, Quorum};
+use os::realtime::Realtime;
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
@@ -14,7 +15,6 @@ use super::error::Step;
 use super::{Config, ConfigError, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security};
 use crate::Execution;
 use crate::programs::ProgramConfig;
-use crate::realtime::Realtime;
 
 /// The timers' keys.
 pub(super) const TIMERS: [&str; 15] = [

@@ -150,7 +150,7 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timer::monotonic;
+    use os::clock::monotonic;
 
     #[test]
     fn a_thread_that_works_shows_in_what_is_told() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use manager::Picture;
 use manager::book::{Book, Command, Deployment, Labels, Placed};
 use manager::placement::Placer;
+use os::clock::wall_clock;
 use wire::system::MANAGER_ID;
 use wire::{Duration, GroupId, NodeId, Share, Time};
 
@@ -14,7 +15,6 @@ use super::{View, herald};
 use crate::control::Control;
 use crate::error::Stopped;
 use crate::programs::{CRASH_LOOP, Deployed, ProgramConfig};
-use crate::timer::wall_clock;
 
 /// What is said to the book and does not show there is said again after so long.
 const AGAIN: Duration = Duration::from_secs(1);

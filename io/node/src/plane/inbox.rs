@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event};
 use manager::Wish;
 use manager::book::{Answer, Command};
+use os::waker::Waker;
 use wire::GroupId;
 use wire::ordered::{GroupOptions, Style, Usage};
 use wire::{NodeId, ViewNumber};
@@ -18,7 +19,6 @@ use crate::events::{Interest, Stamped};
 use crate::executor::{Executor, Report, StateReply};
 use crate::keeper::Kept;
 use crate::managing::View;
-use crate::poller::Waker;
 use crate::registering::View as Sighted;
 use crate::status::Status;
 

@@ -2,6 +2,7 @@
 //! program and administrators ask.
 
 use manager::Wish;
+use os::clock::{monotonic, wall_clock};
 use wire::{Duration, GroupId, Time};
 
 use super::{Keeping, Order, Plane, Stop};
@@ -11,7 +12,6 @@ use crate::executor::{Asked, Done, Report};
 use crate::keeper;
 use crate::sockets::tcp::Callers;
 use crate::status::{Counters, ManagerStatus, Status, TlsStatus, hosts};
-use crate::timer::{monotonic, wall_clock};
 
 /// A clean stop that is not over after this long is cut short: the others will find out.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);

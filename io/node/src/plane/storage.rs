@@ -226,7 +226,7 @@ impl Plane {
         self.handle_event(Event::Storage(StorageNews::Failed(reason.clone())));
         self.failure = Some(reason);
         if self.stop == Stop::No {
-            self.begin_to_stop(crate::timer::monotonic());
+            self.begin_to_stop(os::clock::monotonic());
         }
     }
 }

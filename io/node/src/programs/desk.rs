@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use engine::{Event, ProgramNews};
 use manager::priority::by_rate;
+use os::clock::{self, monotonic};
+use os::waker::Waker;
 use rustix::event::{PollFd, PollFlags, poll};
 use wire::attach::{Frame, TOKEN, Welcome};
 use wire::limits::MAX_PROGRAMS;
@@ -19,10 +21,7 @@ use super::starter::Starter;
 use super::{Notice, ProgramConfig, Teller, Tether};
 use crate::error::ProgramError;
 use crate::executor::Executor;
-use crate::key_file;
 use crate::plane::Order;
-use crate::poller::Waker;
-use crate::timer::{self, monotonic};
 
 /// What was waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,7 +141,7 @@ impl Desk {
             // Last, so that what it said before its end is told before it.
             add(What::Exit(index), process.end());
         }
-        let timeout = (due != Time::FAR).then(|| timer::timeout(now, due));
+        let timeout = (due != Time::FAR).then(|| clock::timeout(now, due));
         // Interrupted or out of memory: it is looked at again.
         if poll(&mut fds, timeout.as_ref()).is_err() {
             return Vec::new();
@@ -410,7 +409,7 @@ fn turn_away(guest: &Guest) {
 }
 
 fn draw_token() -> std::io::Result<[u8; TOKEN]> {
-    Ok(*key_file::random()?.expose())
+    Ok(*os::random::secret()?.expose())
 }
 
 fn log(group: &str, line: &str) {

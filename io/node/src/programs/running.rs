@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
 use engine::ProgramNews;
+use os::realtime::Grant;
 use rustix::fs::{MemfdFlags, memfd_create};
 use wire::attach::TOKEN;
 use wire::ordered::Style;
@@ -17,7 +18,6 @@ use super::minder::{self, Minder, Standing};
 use super::starter::Starter;
 use super::{Deployed, ProgramConfig};
 use crate::error::ProgramError;
-use crate::realtime::Grant;
 use crate::status::{ProgramState, ProgramStatus};
 
 /// How long who has a program run waits for it to attach; a large program may take long.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use crate::realtime::{Grant, fifo};
+use os::realtime::{Grant, fifo};
 
 type Job = Box<dyn FnOnce() + Send>;
 

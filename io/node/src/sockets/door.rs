@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use bytes::{Bytes, BytesMut};
+use os::waker::Waker;
 use rustix::io::Errno;
 use wire::client::{Farewell, Frame};
 use wire::limits::MAX_GUESTS;
@@ -14,7 +15,7 @@ use wire::{PROTOCOL_VERSION, Time};
 use super::connection::{Connection, Secure};
 use super::gate::{Gate, Guest, Manners};
 use super::listener::Listener;
-use crate::poller::{Poller, Source, Waker};
+use crate::poller::{Poller, Source};
 use crate::status::{Counters, HandshakeCounters};
 
 #[derive(Debug)]

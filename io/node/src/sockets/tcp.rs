@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use os::waker::Waker;
 use rustix::io::Errno;
 use wire::client::{Frame, Hello};
 use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
@@ -13,7 +14,7 @@ use wire::{Caller, Malformed, PROTOCOL_VERSION, Time};
 
 use super::connection::{Connection, Taken};
 use super::door::{Door, farewell};
-use crate::poller::{EventFlags, Poller, Source, Waker};
+use crate::poller::{EventFlags, Poller, Source};
 use crate::status::{Counters, HandshakeCounters};
 
 /// Bytes read from a connection at a time, and before the others have their turn.

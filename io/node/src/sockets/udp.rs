@@ -300,7 +300,7 @@ mod tests {
     fn wait_readable(udp: &Udp) {
         let poller = Poller::new().unwrap();
         udp.register(&poller).unwrap();
-        let now = crate::timer::monotonic();
+        let now = os::clock::monotonic();
         let mut ready = Vec::new();
         poller.wait(now, now + Duration::from_secs(10), &mut ready).unwrap();
         assert!(!ready.is_empty(), "nothing arrived");

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId};
 
-use crate::own_time::OwnTime;
+use os::own_time::OwnTime;
 
 /// What to do about a node that is too slow for the ring.
 pub(crate) const SLOW_REMEDY: &str = "See what was slow there: the processor (a CPU quota, busy neighbours, no priority: `steadfast doctor` \

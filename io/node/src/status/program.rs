@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::realtime::Grant;
+use os::realtime::Grant;
 
 /// How a program stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

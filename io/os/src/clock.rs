@@ -6,12 +6,12 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use wire::Time;
 
 /// The monotonic clock: what timers are measured by.
-pub(crate) fn monotonic() -> Time {
+pub fn monotonic() -> Time {
     Time(nanoseconds(clock_gettime(ClockId::Monotonic)))
 }
 
 /// The wall clock in nanoseconds since the Unix epoch.
-pub(crate) fn wall_clock() -> u64 {
+pub fn wall_clock() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
@@ -22,7 +22,7 @@ fn nanoseconds(time: Timespec) -> u64 {
 }
 
 /// How long to wait from `now` until `due`, for `epoll_pwait2`.
-pub(crate) fn timeout(now: Time, due: Time) -> Timespec {
+pub fn timeout(now: Time, due: Time) -> Timespec {
     let span = due.since(now);
     Timespec {
         tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
@@ -32,7 +32,7 @@ pub(crate) fn timeout(now: Time, due: Time) -> Timespec {
 
 /// Makes this thread's waits end when they are due. By default the kernel lets them run late by
 /// 50 µs to save wake-ups.
-pub(crate) fn sharpen() {
+pub fn sharpen() {
     // Refused only where prctl is filtered out: timers are then late by those 50 µs.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }

@@ -6,7 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Makes a folder and those above it that are missing, and puts their names on the disk.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The system's own.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
     make(folder, &mut sync_folder)
 }
 
@@ -41,8 +44,12 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Replaces a file as a whole: after a crash there is the old one or the new one, and never one that more may read.
-pub(crate) fn replace_file(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file as a whole: after a crash there is the old one or the new one, and never one that
+/// more may read.
+///
+/// # Errors
+/// The system's own.
+pub fn replace_file(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
@@ -59,12 +66,15 @@ pub(crate) fn replace_file(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<(
 
 /// Keeps other processes away as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     _file: File,
 }
 
-/// Takes a folder for this process, by the file of this name in it. [`TryLockError::WouldBlock`]: another has it.
-pub(crate) fn lock(folder: &Path, name: &str) -> Result<Lock, TryLockError> {
+/// Takes a folder for this process, by the file of this name in it.
+///
+/// # Errors
+/// [`TryLockError::WouldBlock`]: another has it. Else the system's own.
+pub fn lock(folder: &Path, name: &str) -> Result<Lock, TryLockError> {
     let file = File::create(folder.join(name)).map_err(TryLockError::Error)?;
     file.try_lock()?;
     Ok(Lock { _file: file })

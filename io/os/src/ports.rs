@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::timer::wall_clock;
+use crate::clock::wall_clock;
 
 /// Below the range from which Linux gives ports to clients (from 32,768), so that a node that is
 /// restarted finds its port free.

@@ -16,10 +16,8 @@ use thread_priority::{
 use wire::Duration;
 
 mod awake;
-mod spin;
 
 pub use awake::{Awake, IdleState, awake_in_force, driver, idle_states, probe_awake};
-pub(crate) use spin::Spinner;
 
 /// The highest priority of Linux's SCHED_FIFO.
 pub const MAX_PRIORITY: u8 = 99;
@@ -95,7 +93,7 @@ impl RealtimeStatus {
 impl Realtime {
     /// Asks for the calling thread's part, and for the process's: called by the data-plane thread
     /// before its loop. Refusals are logged. What keeps the processors awake does so until it is dropped.
-    pub(crate) fn apply(&self) -> (RealtimeStatus, Option<Awake>) {
+    pub fn apply(&self) -> (RealtimeStatus, Option<Awake>) {
         let (awake, wake_within_us) = match self.wake_within.map(Awake::hold) {
             None => (None, Grant::NotAsked),
             Some(Ok(awake)) => (Some(awake), Grant::InForce),

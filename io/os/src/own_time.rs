@@ -28,7 +28,7 @@ struct Counts {
 
 /// The account of the thread that made it, and that asks it.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub struct Account {
     last: Counts,
     before: Counts,
     /// Nanoseconds spent in waits for work that ended with work, or when they were to end.
@@ -219,13 +219,13 @@ mod tests {
     #[test]
     fn a_thread_that_works_is_seen_to_run() {
         let mut account = Account::default();
-        let start = crate::timer::monotonic();
+        let start = crate::clock::monotonic();
         account.waited(start, Duration::ZERO, true);
         assert_eq!(account.tell(start), None, "it is too young");
         let mut sum = 0u64;
         let worked = loop {
             (0..10_000u64).for_each(|i| sum = std::hint::black_box(sum ^ i));
-            let now = crate::timer::monotonic();
+            let now = crate::clock::monotonic();
             account.waited(now, Duration::from_millis(1), true);
             if let Some(told) = account.tell(now) {
                 break told;
