@@ -29,6 +29,7 @@
 
 use std::fmt::Write as _;
 
+use config::ProgramConfig;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use wire::ordered::Style;
@@ -39,7 +40,6 @@ use registry::{Address, Epoch, Terms};
 
 use crate::bench::Ask;
 use crate::deployments::SeatStatus;
-use crate::programs::ProgramConfig;
 
 mod backup;
 mod bench;

@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use config::{Problem, ProgramProblem};
 use wire::Malformed;
-use wire::limits::{MAX_NAME, MAX_PROGRAMS};
+use wire::limits::MAX_PROGRAMS;
 
 use crate::backups::BackupError;
-use crate::config::Problem;
 use crate::storage::StorageError;
 
 /// A node cannot be started.
@@ -32,7 +32,7 @@ pub enum StartError {
     },
     /// The cluster's keys cannot be used.
     #[error(transparent)]
-    ClusterKey(#[from] crate::key_file::KeyFileProblem),
+    ClusterKey(#[from] config::key_file::KeyFileProblem),
     /// The data directory cannot be used.
     #[error(
         "data_dir {}: {source}; the node must be able to create and write files there", path.display()
@@ -197,17 +197,9 @@ pub enum DiscardError {
 /// A program cannot be run or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// A group's name is empty or too long.
-    #[error("the group's name has {0} bytes: give it 1 to {MAX_NAME}")]
-    Name(usize),
-    /// The name is the system's own.
-    #[error(
-        "groups whose names begin with \"steadfast.\" are the system's own: give \"{0}\" another name"
-    )]
-    System(String),
-    /// Nothing to start.
-    #[error("no program is named: give its path, and its arguments after it")]
-    NoCommand,
+    /// It is not possible.
+    #[error(transparent)]
+    Config(#[from] ProgramProblem),
     /// Without an admin socket the node has no place for the programs' socket.
     #[error(
         "this node has no admin socket, beside which programs attach: set `admin = \"PATH\"` in its \

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use bytes::{Bytes, BytesMut};
+use config::Execution;
 use engine::{Command, Executed, NestedCall, NestedError, Ticket};
 use os::realtime::fifo;
 use os::waker::Waker;
@@ -19,7 +20,7 @@ use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use crate::HostError;
 use crate::managing::Clocks;
 use crate::programs::Tether;
-use crate::service::{Execution, Factory, HostOptions, Line};
+use crate::service::{Factory, HostOptions, Line};
 
 mod process;
 mod replica;

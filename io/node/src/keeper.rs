@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_chann
 use std::thread;
 use std::time::Duration;
 
+use config::key_file;
 use engine::KeyCommand;
 use os::waker::Waker;
 use seal::{ClusterKey, Keys, Seal};
 use wire::keys::{KeyName, OfferedKey};
 use wire::limits::MAX_ORDERS;
 
-use crate::key_file;
 use crate::plane::Order;
 
 /// How long a disk that does not take the file is left alone.

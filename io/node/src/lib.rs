@@ -15,7 +15,6 @@ pub mod admin;
 mod attached;
 mod backups;
 pub mod bench;
-mod config;
 mod control;
 mod deployments;
 mod error;
@@ -24,7 +23,6 @@ mod executor;
 mod explain;
 mod incarnation;
 mod keeper;
-pub mod key_file;
 mod liveness;
 mod managing;
 mod node;
@@ -44,8 +42,9 @@ mod transport;
 pub use attached::{AttachError, attach};
 pub use backups::{Backup, BackupError, Content, write_backup};
 pub use config::{
-    Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, RegistryKnobs,
-    ReplicaConfig, RingKnobs, Security, TlsFiles,
+    Config, ConfigError, DEFAULT_CONFIG, Execution, ManagerKnobs, NodeAddress, Problem,
+    ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, Security, TlsFiles,
+    key_file,
 };
 pub use deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
@@ -63,9 +62,8 @@ pub use node::Node;
 pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;
-pub use programs::ProgramConfig;
 pub use registering::RegistryStatus;
-pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
+pub use service::{Call, Context, Factory, HostOptions, Service};
 pub use status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
     HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus,

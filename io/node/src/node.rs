@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use config::{Config, Execution, NodeAddress, Problem, ProgramConfig};
 use engine::ordering::Ring;
 use engine::{Kept, Recovery, Stack};
 use os::clock::monotonic;
@@ -23,7 +24,6 @@ use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::admin::{Admin, PoisonedCall};
 use crate::backups::Backup;
-use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
 use crate::error::{
     DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
@@ -37,10 +37,10 @@ use crate::liveness::Liveness;
 use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
 use crate::plane::{Commands, Inbox, Keeping, Order, Plane, Registrations, Sockets, Stop};
 use crate::poller::Poller;
-use crate::programs::{ProgramConfig, Programs};
+use crate::programs::Programs;
 use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as RegistryShelf};
 use crate::security;
-use crate::service::{Execution, HostOptions, Service};
+use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
 use crate::status::{Counters, ProgramStatus, Status, StorageStatus};
 use crate::storage::{self, Recovered, Storage};

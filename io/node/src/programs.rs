@@ -20,15 +20,13 @@ mod running;
 mod starter;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
+use config::ProgramConfig;
 use os::waker::Waker;
-use serde::{Deserialize, Serialize};
-use wire::limits::MAX_NAME;
-use wire::ordered::GroupOptions;
 use wire::{Duration, Member};
 
 use crate::error::ProgramError;
@@ -44,43 +42,6 @@ const END_WITHIN: Duration = Duration::from_secs(10);
 
 /// The thread answers in microseconds, but for what is waited for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(40);
-
-/// A program that serves a replica: what is started, and for which group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProgramConfig {
-    /// The group's name, and so the program's: a node has at most one replica of a group.
-    pub group: String,
-    /// The program and its arguments. A path with a slash is relative to `folder`; a name without one is
-    /// looked for where the node's `PATH` says.
-    pub command: Vec<String>,
-    /// Where it runs; without it, where the node does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub folder: Option<PathBuf>,
-    /// Added to the node's own environment.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub environment: BTreeMap<String, String>,
-    /// What all replicas of the group must agree on.
-    #[serde(default)]
-    pub options: GroupOptions,
-}
-
-impl ProgramConfig {
-    /// # Errors
-    /// What cannot be, and the remedy.
-    pub(crate) fn check(&self) -> Result<(), ProgramError> {
-        if !(1..=MAX_NAME).contains(&self.group.len()) {
-            return Err(ProgramError::Name(self.group.len()));
-        }
-        if wire::system::is_system(&self.group) {
-            return Err(ProgramError::System(self.group.clone()));
-        }
-        if self.command.first().is_none_or(String::is_empty) {
-            return Err(ProgramError::NoCommand);
-        }
-        Ok(())
-    }
-}
 
 /// What the thread is told. The queue is not bounded, but what is in it is: a request for each admin
 /// connection and thread that waits for an answer, and four words at most of each attached program.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use config::RegistryKnobs;
 use os::clock::{monotonic, wall_clock};
 use registry::{Ask, Binding, Epoch, Registrar, Sight, Terms};
 use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId, Time};
 
-use crate::config::RegistryKnobs;
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
 

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use config::{Config, key_file};
 use seal::Seal;
 use tls::{Credentials, CredentialsError, Identity, Server};
 use wire::Member;
 
-use crate::config::Config;
 use crate::error::StartError;
-use crate::key_file;
 use crate::status::TlsStatus;
 
 /// Whoever reads the log has this long to renew the certificate.

@@ -11,13 +11,13 @@ use std::io;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use config::NodeAddress;
 use engine::Route;
 use ring::{LinkOutput, Links, LinksConfig};
 use seal::{OVERHEAD, Seal};
 use wire::report::Report;
 use wire::{ClusterId, NodeId, NodeSet, Time};
 
-use crate::config::NodeAddress;
 use crate::liveness::Liveness;
 use crate::poller::{Poller, Source};
 use crate::sockets::udp::{Received, Udp};

@@ -17,10 +17,11 @@ const BELOW: &[(&str, &str)] = &[
     ("core/engine", "manager ring wire"),
     ("io/monitor", "wire"),
     ("io/os", "wire"),
+    ("io/config", "engine manager monitor os registry ring seal wire"),
     // Its own tests have certificates made.
     ("io/tls", "tls wire"),
     ("io/client", "tls wire"),
-    ("io/node", "engine manager monitor os registry ring seal store tls wire"),
+    ("io/node", "config engine manager monitor os registry ring seal store tls wire"),
     ("steadfast/macros", ""),
     ("steadfast", "client macros node registry tls wire"),
     ("cli", "steadfast client node registry seal tls wire"),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use config::ProgramConfig;
 use serde::de::DeserializeOwned;
 
 use super::bench::Line;
@@ -24,7 +25,6 @@ use registry::{Address, Epoch, Terms};
 use crate::bench::{Ask, Outcome, Progress};
 use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
-use crate::programs::ProgramConfig;
 use crate::registering::RegistryStatus;
 use crate::status::{ProgramStatus, Status};
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use config::ProgramConfig;
 use manager::book::{Answer, Command, Deployment};
 use registry::{Address, Ask};
 use serde::Serialize;
@@ -28,7 +29,6 @@ use super::{
 use crate::control::Control;
 use crate::error::StartError;
 use crate::events::{EventRecord, Interest, Stamped};
-use crate::programs::ProgramConfig;
 use crate::sockets::gate::{Gate, Guest, Manners};
 
 /// How often a connection that follows events is looked at: its other end may have gone.

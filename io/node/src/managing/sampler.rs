@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use config::ManagerKnobs;
 use monitor::MonitorError;
 use monitor::budget::Budget;
 use monitor::clock::Process;
@@ -15,7 +16,6 @@ use wire::{Duration, GroupId, Share, Time};
 
 use super::clocks::Clocks;
 use super::own::Own;
-use crate::config::ManagerKnobs;
 use crate::programs::Programs;
 use crate::status::ProgramStatus;
 

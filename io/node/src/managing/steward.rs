@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::ProgramConfig;
 use manager::Picture;
 use manager::book::{Book, Command, Deployment, Labels, Placed};
 use manager::placement::Placer;
@@ -14,7 +15,7 @@ use wire::{Duration, GroupId, NodeId, Share, Time};
 use super::{View, herald};
 use crate::control::Control;
 use crate::error::Stopped;
-use crate::programs::{CRASH_LOOP, Deployed, ProgramConfig};
+use crate::programs::{CRASH_LOOP, Deployed};
 
 /// What is said to the book and does not show there is said again after so long.
 const AGAIN: Duration = Duration::from_secs(1);

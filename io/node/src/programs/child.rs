@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use config::ProgramConfig;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wire::attach::{BEGINS_VARIABLE, GROUP_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
 use wire::{Duration, Time};
 
-use super::ProgramConfig;
 use super::lines::{Flow, Lines};
 use super::minder;
 use crate::admin::hex;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use config::ProgramConfig;
 use engine::{Event, ProgramNews};
 use manager::priority::by_rate;
 use os::clock::{self, monotonic};
@@ -18,7 +19,7 @@ use wire::{Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 use super::door::{Door, Guest};
 use super::running::{Deed, Running};
 use super::starter::Starter;
-use super::{Notice, ProgramConfig, Teller, Tether};
+use super::{Notice, Teller, Tether};
 use crate::error::ProgramError;
 use crate::executor::Executor;
 use crate::plane::Order;

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
+use config::ProgramConfig;
 use engine::ProgramNews;
 use os::realtime::Grant;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -12,11 +13,11 @@ use wire::attach::TOKEN;
 use wire::ordered::Style;
 use wire::{Duration, Time};
 
+use super::Deployed;
 use super::child::Process;
 use super::lines::Flow;
 use super::minder::{self, Minder, Standing};
 use super::starter::Starter;
-use super::{Deployed, ProgramConfig};
 use crate::error::ProgramError;
 use crate::status::{ProgramState, ProgramStatus};
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wire::NodeId;
 use wire::limits::MAX_RING_LINKS;
 
-use super::Problem;
+use crate::error::Problem;
 
 /// Where a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl NodeAddress {
 }
 
 /// What is wrong with the list, as this node sees it.
-pub(super) fn check(me: NodeId, nodes: &[NodeAddress]) -> Result<(), Problem> {
+pub(crate) fn check(me: NodeId, nodes: &[NodeAddress]) -> Result<(), Problem> {
     let Some(mine) = nodes.iter().find(|node| node.id == me) else {
         return Err(Problem::MeMissing(me));
     };
@@ -79,7 +79,7 @@ fn check_address(
 }
 
 /// In the file: a string for one link, an array of strings for several.
-pub(super) mod addresses {
+pub(crate) mod addresses {
     use super::{Addresses, Deserializer, Serialize, Serializer, SocketAddr};
 
     pub fn serialize<S: Serializer>(ring: &[SocketAddr], to: S) -> Result<S::Ok, S::Error> {

@@ -37,19 +37,19 @@ impl Security {
     }
 
     /// The keys of the configuration that have no file.
-    pub(super) fn missing(&self) -> Vec<&'static str> {
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
         self.keys().into_iter().filter(|(_, file)| file.is_none()).map(|(key, _)| key).collect()
     }
 
     /// Of the three files of TLS some are configured, but not this one.
-    pub(super) fn gap(&self) -> Option<&'static str> {
+    pub(crate) fn gap(&self) -> Option<&'static str> {
         let tls = &self.keys()[1..];
         let any = tls.iter().any(|(_, file)| file.is_some());
         tls.iter().find(|(_, file)| any && file.is_none()).map(|(key, _)| *key)
     }
 
     /// Relative paths are those of this folder.
-    pub(super) fn resolve(&mut self, folder: &Path) {
+    pub(crate) fn resolve(&mut self, folder: &Path) {
         let files =
             [&mut self.cluster_key, &mut self.authority, &mut self.certificate, &mut self.key];
         files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));

@@ -4,7 +4,7 @@ use manager::bound::Policy;
 use serde::{Deserialize, Serialize};
 use wire::{Duration, Share};
 
-use super::Problem;
+use crate::error::Problem;
 
 /// The manager's knobs. [`DEFAULT_CONFIG`](crate::DEFAULT_CONFIG) explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Default for ManagerKnobs {
 }
 
 impl ManagerKnobs {
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
         let ManagerKnobs { sample, window, period, own, level, slack, settle, rest, .. } = *self;
         let (ms, minute) = (Duration::from_millis(1), Duration::from_secs(60));
         let refused = |key, range| Err(Problem::Manager { key, range });
@@ -94,7 +94,7 @@ impl ManagerKnobs {
     }
 
     /// The policy, as files and people have it.
-    pub(crate) fn policy_name(&self) -> &'static str {
+    pub fn policy_name(&self) -> &'static str {
         match self.policy {
             Policy::RateMonotonic => "rate-monotonic",
             Policy::Hyperbolic => "hyperbolic",
@@ -104,13 +104,13 @@ impl ManagerKnobs {
 
     /// The machine's part.
     #[allow(clippy::needless_update, reason = "with planted mistakes there is one field more")]
-    pub(crate) fn manager(&self) -> manager::Config {
+    pub fn manager(&self) -> manager::Config {
         let ManagerKnobs { policy, look_ahead, settle, rest, shed, .. } = *self;
         manager::Config { policy, look_ahead, settle, rest, shed, ..manager::Config::default() }
     }
 
     /// The part that says when the others are told.
-    pub(crate) fn watch(&self) -> monitor::watch::Config {
+    pub fn watch(&self) -> monitor::watch::Config {
         let percent = |percent: u8| Share::percent(percent.into());
         monitor::watch::Config {
             period: self.period,
@@ -123,7 +123,7 @@ impl ManagerKnobs {
 /// As it stands in a file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     on: bool,
     sample_ms: u64,
     window_ms: u64,

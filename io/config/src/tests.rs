@@ -1,4 +1,6 @@
-use super::*;
+//! Files, and what is said of impossible ones.
+
+use crate::{Config, DEFAULT_CONFIG};
 
 const MINIMAL: &str = "node = 1\n[[nodes]]\nid = 1\nring = \"127.0.0.1:7201\"\n";
 

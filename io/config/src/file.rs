@@ -7,33 +7,17 @@ use std::path::PathBuf;
 use engine::{Checkpoints, HangRule, Quorum};
 use os::realtime::Realtime;
 use serde::{Deserialize, Serialize};
-use toml::de::{DeTable, DeValue};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 use wire::{Duration, NodeId};
 
-use super::error::Step;
-use super::{Config, ConfigError, NodeAddress, Problem, ReplicaConfig, RingKnobs, Security};
-use crate::Execution;
-use crate::programs::ProgramConfig;
-
-/// The timers' keys.
-pub(super) const TIMERS: [&str; 15] = [
-    "token_timeout_ms",
-    "token_timeout_max_ms",
-    "heartbeat_ms",
-    "heartbeat_max_ms",
-    "token_retransmit_ms",
-    "ack_wait_ms",
-    "want_retry_ms",
-    "join_interval_ms",
-    "suspect_wait_ms",
-    "consensus_timeout_ms",
-    "beacon_interval_ms",
-    "hold_off_max_ms",
-    "slow_limit_ms",
-    "link_probe_ms",
-    "link_timeout_ms",
-];
+use crate::config::Config;
+use crate::error::{ConfigError, Problem};
+use crate::knobs::{ManagerTable, RegistryTable, RingKnobs};
+use crate::nodes::NodeAddress;
+use crate::place::line_of;
+use crate::program::ProgramConfig;
+use crate::replica::{Execution, ReplicaConfig};
+use crate::security::Security;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,9 +47,9 @@ struct File {
     #[serde(default)]
     hung: Hung,
     #[serde(default)]
-    manager: super::manager::Table,
+    manager: ManagerTable,
     #[serde(default)]
-    registry: super::registry::Table,
+    registry: RegistryTable,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(default)]
@@ -125,7 +109,7 @@ struct SecurityFiles {
 #[serde(deny_unknown_fields)]
 struct NodeEntry {
     id: u32,
-    #[serde(with = "super::nodes::addresses")]
+    #[serde(with = "crate::nodes::addresses")]
     ring: Vec<SocketAddr>,
 }
 
@@ -281,8 +265,28 @@ fn default_hold() -> Hold {
     GroupOptions::default().hold
 }
 
+impl Config {
+    /// Reads a configuration file's text.
+    ///
+    /// # Errors
+    /// What is wrong, in which line, and the remedy.
+    pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
+        let config = parse(text)?;
+        config.check().map_err(|problem| {
+            let line = line_of(text, &problem.place());
+            ConfigError::Value { line, problem }
+        })?;
+        Ok(config)
+    }
+
+    /// The file's text that gives this configuration.
+    pub fn to_toml(&self) -> String {
+        print(self)
+    }
+}
+
 /// Reads a file's text. What single values cannot show is left to [`Config::check`].
-pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
+fn parse(text: &str) -> Result<Config, ConfigError> {
     let file: File = toml::from_str(text)?;
     let ring = RingKnobs::try_from(&file.ring)
         .map_err(|problem| ConfigError::Value { line: line_of(text, &problem.place()), problem })?;
@@ -344,7 +348,7 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
 }
 
 /// The text that [`parse`] reads as `config`.
-pub(super) fn print(config: &Config) -> String {
+fn print(config: &Config) -> String {
     let replica = |replica: &ReplicaConfig| Replica {
         group: replica.group.clone(),
         service: replica.service.clone(),
@@ -503,23 +507,4 @@ impl From<RealtimeTable> for Realtime {
             wake_within: table.wake_within_us.map(|micros| Duration::from_micros(micros.into())),
         }
     }
-}
-
-/// The line of the value at this path, or of as much of the path as the file has.
-pub(super) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
-    let table = DeTable::parse(text).ok()?;
-    let mut start = None;
-    let mut here: Option<&DeValue<'_>> = None;
-    for step in path {
-        let next = match (step, here) {
-            (Step::Key(key), None) => table.get_ref().get(*key),
-            (Step::Key(key), Some(DeValue::Table(table))) => table.get(*key),
-            (Step::Index(index), Some(DeValue::Array(array))) => array.get(*index),
-            _ => None,
-        };
-        let Some(value) = next else { break };
-        start = Some(value.span().start);
-        here = Some(value.get_ref());
-    }
-    start.map(|start| text[..start].matches('\n').count() + 1)
 }

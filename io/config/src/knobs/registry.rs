@@ -3,7 +3,7 @@
 use registry::{Technique, Terms};
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
+use crate::error::Problem;
 
 /// The registry's knobs. [`DEFAULT_CONFIG`](crate::DEFAULT_CONFIG) explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Default for RegistryKnobs {
 }
 
 impl RegistryKnobs {
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
         self.terms.check().map_err(|refusal| Problem::Registry(refusal.to_string()))
     }
 }
@@ -31,7 +31,7 @@ impl RegistryKnobs {
 /// As it stands in a file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     on: bool,
     bind: Bind,
     lease_ms: u32,
