@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use admin::server::ServeError;
 use config::{Problem, ProgramProblem};
 use wire::Malformed;
 use wire::limits::MAX_PROGRAMS;
@@ -70,25 +71,8 @@ pub enum StartError {
         malformed: Malformed,
     },
     /// The admin socket cannot be made.
-    #[error(
-        "admin socket {}: {source}; its directory must exist and be writable, and its path have at \
-         most 107 bytes", path.display()
-    )]
-    Admin {
-        /// Its path.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// Something else has the admin socket's name.
-    #[error(
-        "admin socket {}: a file that is no socket has this name; remove it, or choose another path",
-        .0.display()
-    )]
-    AdminNotASocket(PathBuf),
-    /// Another process serves the admin socket.
-    #[error("admin socket {} is served by another process: stop it, or choose another path", .0.display())]
-    AdminTaken(PathBuf),
+    #[error(transparent)]
+    Admin(#[from] ServeError),
     /// The system has no thread, event queue or the like left.
     #[error("the system refuses {what}: {source}; look at the limits of open files and threads")]
     System {

@@ -11,16 +11,13 @@
 //!   tells.
 #![forbid(unsafe_code)]
 
-pub mod admin;
+mod administration;
 mod attached;
 mod backups;
-pub mod bench;
 mod control;
-mod deployments;
 mod error;
 mod events;
 mod executor;
-mod explain;
 mod incarnation;
 mod keeper;
 mod liveness;
@@ -35,10 +32,23 @@ mod registering;
 mod security;
 mod service;
 mod sockets;
-mod status;
 pub mod storage;
 mod transport;
 
+pub use ::admin;
+pub use admin::bench;
+pub use admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
+pub use admin::events::{
+    DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
+};
+pub use admin::registry::RegistryStatus;
+pub use admin::status::{
+    BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
+    HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus,
+    NestedStatus, NodeLinks, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus,
+    SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
+};
+pub use admin::{Explanation, IfLost, Standing, explain};
 pub use attached::{AttachError, attach};
 pub use backups::{Backup, BackupError, Content, write_backup};
 pub use config::{
@@ -46,27 +56,15 @@ pub use config::{
     ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, Security, TlsFiles,
     key_file,
 };
-pub use deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
 pub use error::{
     DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
     StartError, Stopped,
 };
-pub use events::{
-    DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
-};
-pub use explain::{Explanation, IfLost, Standing, explain};
 /// What people say of services, for tools.
 pub use manager::book;
 pub use node::Node;
 pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;
-pub use registering::RegistryStatus;
 pub use service::{Call, Context, Factory, HostOptions, Service};
-pub use status::{
-    BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
-    HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus,
-    NestedStatus, NodeLinks, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus,
-    SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
-};

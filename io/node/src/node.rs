@@ -7,6 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use admin::PoisonedCall;
+use admin::events::{Interest, Stamped};
+use admin::status::{Counters, ProgramStatus, Status, StorageStatus};
 use config::{Config, Execution, NodeAddress, Problem, ProgramConfig};
 use engine::ordering::Ring;
 use engine::{Kept, Recovery, Stack};
@@ -22,14 +25,14 @@ use wire::ordered::{Durability, GroupOptions, Style};
 use wire::system::{MANAGER, REGISTRY};
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
-use crate::admin::{Admin, PoisonedCall};
+use crate::administration::Admin;
 use crate::backups::Backup;
 use crate::control::Control;
 use crate::error::{
     DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
     StartError, Stopped,
 };
-use crate::events::{Events, Interest, Stamped};
+use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::keeper::{self, Keeper};
@@ -42,7 +45,6 @@ use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as Registr
 use crate::security;
 use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
-use crate::status::{Counters, ProgramStatus, Status, StorageStatus};
 use crate::storage::{self, Recovered, Storage};
 use crate::transport::Transport;
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
+use admin::status::{Counters, ExclusionStatus, TlsStatus};
 use engine::{Checkpoints, Stack};
 use os::clock::{monotonic, sharpen, wall_clock};
 use os::own_time::Account;
@@ -24,12 +25,12 @@ use crate::keeper::Keeper;
 use crate::liveness::Liveness;
 use crate::poller::{EventFlags, Poller, Source};
 use crate::sockets::tcp::{Arrived, Callers};
-use crate::status::{Counters, ExclusionStatus, TlsStatus};
 use crate::transport::Transport;
 
 mod attached;
 mod backups;
 mod commands;
+mod hosts;
 mod hung;
 mod inbox;
 mod orders;

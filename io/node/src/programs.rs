@@ -25,13 +25,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
+use admin::status::ProgramStatus;
 use config::ProgramConfig;
 use os::waker::Waker;
 use wire::{Duration, Member};
 
 use crate::error::ProgramError;
 use crate::plane::Order;
-use crate::status::ProgramStatus;
 
 use desk::Desk;
 pub(crate) use minder::CRASH_LOOP;

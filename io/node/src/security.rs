@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use admin::status::TlsStatus;
 use config::{Config, key_file};
 use seal::Seal;
 use tls::{Credentials, CredentialsError, Identity, Server};
 use wire::Member;
 
 use crate::error::StartError;
-use crate::status::TlsStatus;
 
 /// Whoever reads the log has this long to renew the certificate.
 const EXPIRES_SOON: Duration = Duration::from_secs(60 * 86_400);

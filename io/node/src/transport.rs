@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
+use admin::status::{Counters, LinkStatus, NodeLinks, SealStatus, SocketStatus};
 use bytes::Bytes;
 use config::NodeAddress;
 use engine::Route;
@@ -21,7 +22,6 @@ use wire::{ClusterId, NodeId, NodeSet, Time};
 use crate::liveness::Liveness;
 use crate::poller::{Poller, Source};
 use crate::sockets::udp::{Received, Udp};
-use crate::status::{Counters, LinkStatus, NodeLinks, SealStatus, SocketStatus};
 
 mod outgoing;
 mod sealing;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use admin::status::ProgramStatus;
 use config::ManagerKnobs;
 use monitor::MonitorError;
 use monitor::budget::Budget;
@@ -17,7 +18,6 @@ use wire::{Duration, GroupId, Share, Time};
 use super::clocks::Clocks;
 use super::own::Own;
 use crate::programs::Programs;
-use crate::status::ProgramStatus;
 
 /// A replica that uses less of a processor than this is not told.
 const LEAST_TOLD: Share = Share(1_000);

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use admin::hex;
 use config::ProgramConfig;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wire::attach::{BEGINS_VARIABLE, GROUP_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
@@ -13,7 +14,6 @@ use wire::{Duration, Time};
 
 use super::lines::{Flow, Lines};
 use super::minder;
-use crate::admin::hex;
 
 /// Bytes of output that are taken at a time.
 const READ: usize = 64 << 10;

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 
+use admin::status::{ProgramState, ProgramStatus};
 use config::ProgramConfig;
 use engine::ProgramNews;
 use os::realtime::Grant;
@@ -19,7 +20,6 @@ use super::lines::Flow;
 use super::minder::{self, Minder, Standing};
 use super::starter::Starter;
 use crate::error::ProgramError;
-use crate::status::{ProgramState, ProgramStatus};
 
 /// How long who has a program run waits for it to attach; a large program may take long.
 const ATTACH_WITHIN: Duration = Duration::from_secs(30);

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use admin::status::{Counters, HandshakeCounters};
 use bytes::{Bytes, BytesMut};
 use os::waker::Waker;
 use rustix::io::Errno;
@@ -16,7 +17,6 @@ use super::connection::{Connection, Secure};
 use super::gate::{Gate, Guest, Manners};
 use super::listener::Listener;
 use crate::poller::{Poller, Source};
-use crate::status::{Counters, HandshakeCounters};
 
 #[derive(Debug)]
 pub(super) enum Door {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use admin::status::HandshakeCounters;
 use bytes::{Bytes, BytesMut};
 use os::clock::{monotonic, timeout};
 use os::waker::Waker;
@@ -21,7 +22,6 @@ use wire::Time;
 use wire::limits::MAX_HANDSHAKES;
 
 use super::listener::{ACCEPT_PAUSE, matters_to_all, prepare};
-use crate::status::HandshakeCounters;
 
 mod tally;
 mod waiting;

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use admin::status::{Counters, HandshakeCounters};
 use bytes::BytesMut;
 use os::waker::Waker;
 use rustix::io::Errno;
@@ -15,7 +16,6 @@ use wire::{Caller, Malformed, PROTOCOL_VERSION, Time};
 use super::connection::{Connection, Taken};
 use super::door::{Door, farewell};
 use crate::poller::{EventFlags, Poller, Source};
-use crate::status::{Counters, HandshakeCounters};
 
 /// Bytes read from a connection at a time, and before the others have their turn.
 const READ: usize = 64 << 10;

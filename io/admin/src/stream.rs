@@ -22,14 +22,14 @@ const BACKLOG: i32 = 16;
 
 /// Either side's end.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Unix(UnixStream),
     Tls(Tls),
 }
 
 /// TLS over TCP.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     socket: TcpStream,
     records: Box<Records>,
     /// Decrypted, and not taken yet.
@@ -38,7 +38,7 @@ pub(super) struct Tls {
 
 /// What ends a connection under the hands of the thread that uses it.
 #[derive(Debug)]
-pub(super) enum Closer {
+pub(crate) enum Closer {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
@@ -46,7 +46,7 @@ pub(super) enum Closer {
 /// TLS failed: the words are for people.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Distrusted(pub String);
+pub(crate) struct Distrusted(pub String);
 
 impl Stream {
     pub fn closer(&self) -> io::Result<Closer> {
@@ -208,7 +208,7 @@ impl AsFd for Stream {
 
 /// A listener whose file is for its owner alone from the first moment on: Linux makes the file with
 /// the socket's own mode.
-pub(super) fn listen_privately(path: &Path) -> io::Result<UnixListener> {
+pub(crate) fn listen_privately(path: &Path) -> io::Result<UnixListener> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     let file = File::from(OwnedFd::from(socket));
     file.set_permissions(Permissions::from_mode(0o600))?;

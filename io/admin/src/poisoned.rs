@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use wire::ordered::Poison;
 use wire::{ClientId, MethodId, NodeId, Time};
 
-use super::hex;
+use crate::hex::hex;
 
-/// The answer to [`Request::Poisoned`](super::Request::Poisoned).
+/// The answer to [`Request::Poisoned`](crate::Request::Poisoned).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoisonedAnswer {
     /// The node.

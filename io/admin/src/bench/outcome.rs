@@ -1,16 +1,13 @@
-//! Benchmarks of the ring, as tools ask for them and read what they gave: JSON at the admin socket.
-
-mod line;
+//! What is asked of a benchmark, and what it gave.
 
 use std::fmt;
 
 use engine::{BenchProgress, BenchRequest, BenchResult};
-pub use line::own_cost;
 use serde::{Deserialize, Serialize};
-pub use wire::bench::Until;
+use wire::bench::Until;
 use wire::bench::{LOAD_HEADER, Measured, Pacing, Plan};
 use wire::histogram::{Histogram, Times};
-pub use wire::ring::Level;
+use wire::ring::Level;
 use wire::{Duration, NodeId};
 
 /// When a sender sends its next message.
@@ -133,7 +130,7 @@ pub struct Summary {
 
 impl Ask {
     /// What the engine is asked.
-    pub(crate) fn request(&self) -> BenchRequest {
+    pub fn request(&self) -> BenchRequest {
         let mut senders = self.senders.clone();
         senders.sort_unstable();
         BenchRequest {
@@ -180,7 +177,7 @@ impl From<BenchProgress> for Progress {
 
 impl Outcome {
     /// What the members' reports come to.
-    pub(crate) fn of(result: BenchResult) -> Outcome {
+    pub fn of(result: BenchResult) -> Outcome {
         let BenchResult { plan, sent, reports } = result;
         let first = reports.first().map(|(_, report)| (report.order, report.received.clone()));
         let seen = reports.iter().map(|(member, report)| Seen {

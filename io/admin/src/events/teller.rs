@@ -262,7 +262,7 @@ mod tests {
         assert!(excluded.contains("+53.0 ms  n1 is excluded:"), "{excluded}");
         assert!(excluded.contains("suspected 3.0 ms before"), "{excluded}");
         let (group, view) = ("counter".to_owned(), ViewNumber(4));
-        let replicas = vec![super::super::ReplicaRecord { member: new, synced: true }];
+        let replicas = vec![super::super::record::ReplicaRecord { member: new, synced: true }];
         let view_line =
             EventKind::View { group: group.clone(), view, replicas, primary: Some(new) };
         assert!(tell(104, view_line).ends_with("+54.0 ms  counter: v4, primary n2, replicas n2"));

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
+use os::own_time::OwnTime;
 use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId};
 
-use os::own_time::OwnTime;
-
 /// What to do about a node that is too slow for the ring.
-pub(crate) const SLOW_REMEDY: &str = "See what was slow there: the processor (a CPU quota, busy neighbours, no priority: `steadfast doctor` \
+pub const SLOW_REMEDY: &str = "See what was slow there: the processor (a CPU quota, busy neighbours, no priority: `steadfast doctor` \
      says what the host grants), memory that is swapped to a disk, a handler that is `inline` and takes long, or the network \
      to it; or let it hold the others up for longer ([ring] slow_limit_ms, slow_share)";
 
@@ -63,7 +62,7 @@ impl fmt::Display for ChargeStatus {
 }
 
 /// What an excluded node did to `by`.
-pub(crate) fn owed(by: NodeId, charge: Option<&ChargeStatus>) -> String {
+pub fn owed(by: NodeId, charge: Option<&ChargeStatus>) -> String {
     match charge {
         Some(charge) => format!("it stopped {by}'s sending {charge}"),
         None => format!("{by} says so, and knows no figures"),

@@ -21,37 +21,16 @@
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
-//!
-//! - here: what is asked and answered
-//! - `admin/server.rs`: the node's side; `admin/client.rs`: the other one
-//! - `admin/stream.rs`: a connection of either; `admin/bench.rs`: benchmarks; `admin/backup.rs`: states that people keep; `admin/poisoned.rs`:
-//!   calls that services died of
-
-use std::fmt::Write as _;
 
 use config::ProgramConfig;
+use manager::book::Deployment;
+use registry::{Address, Epoch, Terms};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use wire::ordered::Style;
 use wire::{NodeId, ViewNumber};
 
-use manager::book::Deployment;
-use registry::{Address, Epoch, Terms};
-
-use crate::bench::Ask;
+use crate::bench::{Ask, Outcome, Progress};
 use crate::deployments::SeatStatus;
-
-mod backup;
-mod bench;
-mod client;
-mod poisoned;
-mod server;
-mod stream;
-
-pub use backup::{RestoreAnswer, SaveAnswer};
-pub use client::{AdminError, Client, Events};
-pub use poisoned::{PoisonedAnswer, PoisonedCall};
-pub(crate) use server::Admin;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,6 +211,28 @@ pub struct RestyleAnswer {
     pub view: ViewNumber,
 }
 
+/// The answer to [`Request::Save`]: so many bytes of a file follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaveAnswer {
+    /// The node.
+    pub node: NodeId,
+    /// The group.
+    pub group: String,
+    /// Bytes of the file.
+    pub bytes: usize,
+}
+
+/// The answer to [`Request::Restore`]: the group begins with the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreAnswer {
+    /// The node, which has the state until a replica has.
+    pub node: NodeId,
+    /// The group.
+    pub group: String,
+    /// The view that says so.
+    pub view: ViewNumber,
+}
+
 /// The answer to [`Request::State`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateAnswer {
@@ -271,22 +272,18 @@ pub struct DoneAnswer {
     pub done: bool,
 }
 
+/// One line of the answer to [`Request::Bench`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum BenchLine {
+    /// It goes on.
+    Progress(Progress),
+    /// It is over.
+    Outcome(Box<Outcome>),
+}
+
 /// The answer to what cannot be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Refused {
-    error: String,
-}
-
-/// The digest of a state, as the admin socket tells it: SHA-256 in hexadecimal digits.
-pub fn digest(state: &[u8]) -> String {
-    hex(&Sha256::digest(state))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+pub(crate) struct Refused {
+    pub error: String,
 }

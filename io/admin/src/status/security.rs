@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::NodeId;
 
-use super::SealCounters;
+use seal::Counters as SealCounters;
 
 /// How this node is secured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,8 @@ pub struct KeyChange {
 }
 
 impl SealStatus {
-    pub(crate) fn new(seal: &seal::Seal) -> SealStatus {
+    /// What the sealing of this life of the node is.
+    pub fn new(seal: &seal::Seal) -> SealStatus {
         let key = seal.keys().sealing();
         SealStatus {
             key: key.number(),
@@ -59,7 +60,8 @@ impl SealStatus {
         }
     }
 
-    pub(crate) fn with_change(self, keys: Option<&engine::KeyStatus>) -> SealStatus {
+    /// With the change that is under way, if one is.
+    pub fn with_change(self, keys: Option<&engine::KeyStatus>) -> SealStatus {
         let change = keys.and_then(|keys| keys.change.as_ref()).map(|change| KeyChange {
             key: change.key.number,
             fingerprint: seal::Fingerprint(change.key.fingerprint).to_string(),

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use manager::book::{Deployment, Placed, Undone, Upgrade};
+use manager::Picture;
+use manager::book::{Book, Deployment, Placed, Undone, Upgrade};
 use manager::placement::{Seat, survey};
-use os::clock::wall_clock;
 use serde::{Deserialize, Serialize};
 use wire::system::MANAGER_ID;
 use wire::{NodeId, Share, Time};
-
-use crate::managing::View;
 
 /// The book, as the asked node has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,10 +75,8 @@ impl From<Seat> for SeatStatus {
 }
 
 impl DeploymentsStatus {
-    /// What is so at this moment; `None` where this node's replica of the book is not there.
-    pub(crate) fn new(view: &View) -> Option<DeploymentsStatus> {
-        let (picture, book) = (&view.picture, view.book.as_ref()?);
-        let wall = Time(wall_clock());
+    /// What is so at the moment `wall`, by what people said and by what is there.
+    pub fn new(wall: Time, picture: &Picture, book: &Book) -> DeploymentsStatus {
         let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         let node = |(node, introduced): (NodeId, &manager::book::Introduced)| NodeDeployed {
             node,
@@ -104,10 +100,10 @@ impl DeploymentsStatus {
                 seats: seats.into_iter().map(SeatStatus::from).collect(),
             }
         };
-        Some(DeploymentsStatus {
+        DeploymentsStatus {
             leads: shape.map(|shape| shape.primary),
             nodes: book.nodes().map(node).collect(),
             deployments: book.placed().map(deployment).collect(),
-        })
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wire::histogram::Times;
 use wire::{Member, NodeId, RingId};
 
-use super::ExclusionStatus;
+use super::exclusion::ExclusionStatus;
 
 /// What a node knows of its ring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,13 +99,13 @@ impl RingStatus {
 }
 
 /// The configured nodes that are not among the members.
-pub(crate) fn absent(configured: &[NodeId], members: &[Member]) -> Vec<NodeId> {
+pub fn absent(configured: &[NodeId], members: &[Member]) -> Vec<NodeId> {
     let is_member = |node: &&NodeId| members.iter().any(|member| member.node == **node);
     configured.iter().filter(|node| !is_member(node)).copied().collect()
 }
 
 /// Why these members have no quorum, and what to do.
-pub(crate) fn no_quorum(configured: &[NodeId], members: &[Member]) -> String {
+pub fn no_quorum(configured: &[NodeId], members: &[Member]) -> String {
     let absent = absent(configured, members);
     let (all, here) = (configured.len(), configured.len() - absent.len());
     let needed = all / 2 + 1;

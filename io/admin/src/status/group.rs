@@ -81,7 +81,7 @@ pub struct ReplicaStatus {
 
 impl GroupStatus {
     /// As the engine says at this moment.
-    pub(crate) fn new(group: engine::GroupStatus, now: Time) -> Self {
+    pub fn new(group: engine::GroupStatus, now: Time) -> Self {
         let replica = |replica: engine::ReplicaStatus| ReplicaStatus {
             node: replica.member.node,
             incarnation: replica.member.incarnation,

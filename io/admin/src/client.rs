@@ -10,12 +10,6 @@ use bytes::BytesMut;
 use config::ProgramConfig;
 use serde::de::DeserializeOwned;
 
-use super::bench::Line;
-use super::stream::{Distrusted, Stream, Tls};
-use super::{
-    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, PoisonedAnswer, Refused, Request,
-    RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
-};
 use wire::NodeId;
 use wire::ordered::Style;
 
@@ -25,8 +19,14 @@ use registry::{Address, Epoch, Terms};
 use crate::bench::{Ask, Outcome, Progress};
 use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
-use crate::registering::RegistryStatus;
+use crate::message::{
+    BenchLine, DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, Refused, Request,
+    RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
+};
+use crate::poisoned::PoisonedAnswer;
+use crate::registry::RegistryStatus;
 use crate::status::{ProgramStatus, Status};
+use crate::stream::{Distrusted, Stream, Tls};
 
 /// Longer than a node waits for a program, or for a state.
 const PROGRAM_PATIENCE: Duration = Duration::from_secs(70);
@@ -360,9 +360,9 @@ impl Client {
         self.send(&Request::Bench(ask.clone()))?;
         loop {
             let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
-            match self.receive::<Line>()?.ok_or_else(ended)? {
-                Line::Progress(how_far) => progress(how_far),
-                Line::Outcome(outcome) => return Ok(*outcome),
+            match self.receive::<BenchLine>()?.ok_or_else(ended)? {
+                BenchLine::Progress(how_far) => progress(how_far),
+                BenchLine::Outcome(outcome) => return Ok(*outcome),
             }
         }
     }

@@ -1,36 +1,20 @@
-//! What a node knows of the cluster and of itself, as people and tools read it.
+//! All that a node knows.
 
 use std::net::SocketAddr;
 
+use os::clock::monotonic;
+use os::realtime::RealtimeStatus;
 use serde::{Deserialize, Serialize};
 use wire::{Incarnation, Member, NodeId};
 
-use os::clock::monotonic;
-use os::realtime::RealtimeStatus;
-
-mod counters;
-mod exclusion;
-mod group;
-mod host;
-mod nested;
-mod program;
-mod ring;
-mod security;
-mod storage;
-
-pub use counters::{Counters, HandshakeCounters, MalformedCounters};
-pub use exclusion::{ChargeStatus, ExclusionStatus};
-pub(crate) use exclusion::{SLOW_REMEDY, owed};
-pub use group::{GroupStatus, JournalStatus, LogStatus, ReplicaStatus};
-pub(crate) use host::hosts;
-pub use host::{HostStatus, ManagerStatus, ReplicaUse};
-pub use nested::NestedStatus;
-pub use program::{ProgramState, ProgramStatus};
-pub use ring::{BufferStatus, Fill, LinkStatus, NodeLinks, RingStatus};
-pub(crate) use ring::{absent, no_quorum};
-pub use seal::Counters as SealCounters;
-pub use security::{KeyChange, SealStatus, TlsStatus};
-pub use storage::StorageStatus;
+use super::counters::Counters;
+use super::group::GroupStatus;
+use super::host::{HostStatus, ManagerStatus};
+use super::nested::NestedStatus;
+use super::program::ProgramStatus;
+use super::ring::{BufferStatus, RingStatus};
+use super::security::{SealStatus, TlsStatus};
+use super::storage::StorageStatus;
 
 /// What a node knows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,7 +79,7 @@ pub struct SocketStatus {
 
 impl SocketStatus {
     /// Of two links together.
-    pub(crate) fn and(self, other: SocketStatus) -> SocketStatus {
+    pub fn and(self, other: SocketStatus) -> SocketStatus {
         SocketStatus {
             peers: self.peers + other.peers,
             runs_out: self.runs_out + other.runs_out,
@@ -107,7 +91,7 @@ impl SocketStatus {
 
 impl Status {
     /// The engine's status, and who says it. The porch adds what it knows of itself.
-    pub(crate) fn new(
+    pub fn new(
         status: engine::Status,
         cluster: &str,
         configured: Vec<NodeId>,
@@ -148,7 +132,7 @@ impl Status {
     }
 
     /// What is left to say of a node that runs no more.
-    pub(crate) fn stopped(me: Member, cluster: &str) -> Status {
+    pub fn stopped(me: Member, cluster: &str) -> Status {
         let ring = RingStatus { state: "stopped".into(), ..RingStatus::default() };
         Status {
             node: me.node,

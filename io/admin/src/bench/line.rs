@@ -7,7 +7,7 @@ use wire::Duration;
 use wire::bench::Load;
 use wire::ordered::Ordered;
 
-use super::{Outcome, Pace, Summary};
+use super::outcome::{Outcome, Pace, Summary};
 
 impl Outcome {
     /// The object: what was measured, then the figures. `n`, `min_us`, `p50_us`, `p99_us`, `p999_us` and `max_us`

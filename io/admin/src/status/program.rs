@@ -1,8 +1,7 @@
 //! A program that serves a replica in a process of its own, as its node sees it.
 
-use serde::{Deserialize, Serialize};
-
 use os::realtime::Grant;
+use serde::{Deserialize, Serialize};
 
 /// How a program stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,7 @@
 //! What hosts have to do, as their nodes have told.
 
-use engine::Stack;
 use serde::{Deserialize, Serialize};
-use wire::{Incarnation, NodeId, Share, Time};
-
-use super::GroupStatus;
+use wire::{Incarnation, NodeId, Share};
 
 /// A node's host. Shares are in millionths of a processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,31 +47,4 @@ pub struct ManagerStatus {
     pub leads: Option<NodeId>,
     /// The test that a host must pass: `rate-monotonic`, `hyperbolic` or `earliest-deadline`.
     pub policy: String,
-}
-
-/// All that have told, in order of id.
-pub(crate) fn hosts(stack: &Stack, groups: &[GroupStatus], now: Time) -> Vec<HostStatus> {
-    let level = |node| {
-        let told = stack.sheds().find(|(it, _, until)| *it == node && now < *until);
-        told.map_or(0, |(_, level, _)| level)
-    };
-    let told = stack.usages().map(|(member, usage, at)| {
-        let uses = groups.iter().map(|group| ReplicaUse {
-            used: usage.of(wire::GroupId::of(&group.name)),
-            group: group.name.clone(),
-        });
-        HostStatus {
-            node: member.node,
-            incarnation: member.incarnation,
-            used: usage.used,
-            capacity: usage.capacity,
-            above: usage.above,
-            age_ms: u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX),
-            replicas: uses.filter(|it| it.used > Share::ZERO).collect(),
-            sheds: level(member.node),
-            refused: usage.refused,
-            callers: usage.classes.iter().collect(),
-        }
-    });
-    told.collect()
 }
