@@ -20,13 +20,14 @@ use manager::placement::preview;
 use os::clock::wall_clock;
 use os::waker::Waker;
 use registry::Listing;
+use supervisor::ProgramError;
+use supervisor::Programs;
 use wire::ordered::{Style, Usage};
 use wire::{Duration, GroupId, Member, NodeId, Time, ViewNumber};
 
-use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
+use crate::error::{HostError, MoveError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
 use crate::plane::{BenchOutcome, Order};
-use crate::programs::Programs;
 use crate::registering::{Shelf, View};
 use crate::sockets::gate::Tally;
 

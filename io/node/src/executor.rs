@@ -13,13 +13,13 @@ use config::Execution;
 use engine::{Command, Executed, NestedCall, NestedError, Ticket};
 use os::realtime::fifo;
 use os::waker::Waker;
+use supervisor::Tether;
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 
 use crate::HostError;
 use crate::managing::Clocks;
-use crate::programs::Tether;
 use crate::service::{Factory, HostOptions, Line};
 
 mod process;

@@ -1,14 +1,17 @@
 //! The porch around [`engine::Stack`]: what touches sockets, clocks, threads and files.
 //!
-//! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop.
+//! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop, and composes it
+//!   with everything else.
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
-//! - [`Node::run`] has a program serve a replica in a process of its own (`programs.rs`), which [`attach`]
-//!   is the other end of (`attached.rs`).
+//! - [`Node::run`] has a program serve a replica in a process of its own (crate `supervisor`), which
+//!   [`attach`] is the other end of (`attached.rs`).
 //! - `registering.rs` is this node's part in the registry.
-//! - `managing.rs` tells what the host has to do, and asks for what follows ([`explain()`]).
-//! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
-//! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`mod@bench`] are what it
-//!   tells.
+//! - `managing.rs` tells what the host has to do, and asks for what follows.
+//! - `administration.rs` answers what the admin server (crate `admin`) asks.
+//! - `control.rs` is how all these threads talk with the data plane.
+//!
+//! What a node is made with comes from crate `config`, what it tells from crate `admin`; both are named
+//! here again, where the node's own functions take or give them.
 #![forbid(unsafe_code)]
 
 mod administration;
@@ -58,8 +61,7 @@ pub use config::{
 };
 pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
 pub use error::{
-    DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
-    StartError, Stopped,
+    DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
 };
 /// What people say of services, for tools.
 pub use manager::book;
@@ -68,3 +70,4 @@ pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;
 pub use service::{Call, Context, Factory, HostOptions, Service};
+pub use supervisor::ProgramError;

@@ -19,6 +19,7 @@ use os::realtime::RealtimeStatus;
 use os::waker::Waker;
 use seal::Seal;
 use store::{Owner, RecordId, Strand};
+use supervisor::{ProgramError, Programs};
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
 use wire::ordered::{Durability, GroupOptions, Style};
@@ -29,8 +30,7 @@ use crate::administration::Admin;
 use crate::backups::Backup;
 use crate::control::Control;
 use crate::error::{
-    DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
-    StartError, Stopped,
+    DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
 };
 use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
@@ -40,7 +40,7 @@ use crate::liveness::Liveness;
 use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
 use crate::plane::{Commands, Inbox, Keeping, Order, Plane, Registrations, Sockets, Stop};
 use crate::poller::Poller;
-use crate::programs::Programs;
+use crate::programs::Orders;
 use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as RegistryShelf};
 use crate::security;
 use crate::service::{HostOptions, Service};
@@ -114,7 +114,8 @@ impl Node {
             Some(admin) => {
                 let top = config.realtime.executor_priority;
                 let who = (me, config.cluster.as_str());
-                let programs = Programs::start(admin, who, top, orders.clone(), waker.clone());
+                let plane = Orders { orders: orders.clone(), waker: waker.clone() };
+                let programs = Programs::start(admin, who, top, Box::new(plane));
                 Some(programs.map_err(system("a thread"))?)
             }
             None => None,

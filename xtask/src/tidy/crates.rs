@@ -19,10 +19,14 @@ const BELOW: &[(&str, &str)] = &[
     ("io/os", "wire"),
     ("io/config", "engine manager monitor os registry ring seal wire"),
     ("io/admin", "config engine manager os registry ring seal store tls wire"),
+    ("io/supervisor", "admin config engine manager os wire"),
     // Its own tests have certificates made.
     ("io/tls", "tls wire"),
     ("io/client", "tls wire"),
-    ("io/node", "admin config engine manager monitor os registry ring seal store tls wire"),
+    (
+        "io/node",
+        "admin config engine manager monitor os registry ring seal store supervisor tls wire",
+    ),
     ("steadfast/macros", ""),
     ("steadfast", "admin client config macros node os registry tls wire"),
     ("cli", "steadfast client node registry seal tls wire"),

@@ -11,13 +11,13 @@ use monitor::gauge::Gauge;
 use monitor::host::Host;
 use monitor::watch::{Use, Watch};
 use rustix::process::Pid;
+use supervisor::Programs;
 use wire::limits::MAX_USAGE_REPLICAS;
 use wire::ordered::Usage;
 use wire::{Duration, GroupId, Share, Time};
 
 use super::clocks::Clocks;
 use super::own::Own;
-use crate::programs::Programs;
 
 /// A replica that uses less of a processor than this is not told.
 const LEAST_TOLD: Share = Share(1_000);

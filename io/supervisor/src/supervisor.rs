@@ -3,26 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use config::ProgramConfig;
 use engine::{Event, ProgramNews};
 use manager::priority::by_rate;
 use os::clock::{self, monotonic};
-use os::waker::Waker;
 use rustix::event::{PollFd, PollFlags, poll};
 use wire::attach::{Frame, TOKEN, Welcome};
 use wire::limits::MAX_PROGRAMS;
 use wire::{Duration, GroupId, Member, PROTOCOL_VERSION, Time};
 
-use super::door::{Door, Guest};
-use super::running::{Deed, Running};
-use super::starter::Starter;
-use super::{Notice, Teller, Tether};
+use crate::data_plane::{Attaching, DataPlane};
+use crate::door::{Door, Guest};
 use crate::error::ProgramError;
-use crate::executor::Executor;
-use crate::plane::Order;
+use crate::notice::{Notice, NoticeSender};
+use crate::running::{Deed, Running};
+use crate::starter::Starter;
+use crate::tether::Tether;
 
 /// What was waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,13 +33,12 @@ enum What {
     Exit(usize),
 }
 
-pub(super) struct Desk {
+pub(crate) struct Supervisor {
     folder: PathBuf,
     me: Member,
     cluster: String,
-    orders: SyncSender<Order>,
-    plane: Arc<Waker>,
-    teller: Teller,
+    plane: Box<dyn DataPlane>,
+    notices: NoticeSender,
     door: Option<Door>,
     programs: Vec<Running>,
     /// Those that are deployed here.
@@ -59,21 +56,20 @@ pub(super) struct Desk {
     ending: Option<SyncSender<()>>,
 }
 
-impl Desk {
+impl Supervisor {
     pub fn new(
         folder: PathBuf,
         (me, cluster): (Member, String),
         top: u8,
-        (orders, plane): (SyncSender<Order>, Arc<Waker>),
-        teller: Teller,
-    ) -> Desk {
-        Desk {
+        plane: Box<dyn DataPlane>,
+        notices: NoticeSender,
+    ) -> Supervisor {
+        Supervisor {
             folder,
             me,
             cluster,
-            orders,
             plane,
-            teller,
+            notices,
             door: None,
             programs: Vec::new(),
             deployed: Vec::new(),
@@ -123,7 +119,7 @@ impl Desk {
             whats.push(what);
             fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
         };
-        add(What::Notices, std::os::fd::AsFd::as_fd(&*self.teller.waker));
+        add(What::Notices, std::os::fd::AsFd::as_fd(self.notices.waker()));
         let mut due = Time::FAR;
         if let Some(door) = &self.door {
             due = door.next_timeout(now);
@@ -154,7 +150,7 @@ impl Desk {
     fn handle_ready(&mut self, now: Time, what: What, notices: &Receiver<Notice>) {
         match what {
             What::Notices => {
-                self.teller.waker.lower();
+                self.notices.waker().lower();
                 while let Ok(notice) = notices.try_recv() {
                     self.handle_notice(now, notice);
                 }
@@ -292,7 +288,7 @@ impl Desk {
         let program = &mut self.programs[index];
         if program.stop(now, stopper) {
             let (group, run) = (GroupId::of(&program.config.group), program.run);
-            self.order(Order::Part { group, run, lost: false });
+            self.plane.part(group, run, false);
         }
     }
 
@@ -331,13 +327,10 @@ impl Desk {
         let (node, cluster) = (self.me.node, self.cluster.clone());
         guest.say(&Frame::Welcome(Welcome { version: PROTOCOL_VERSION, node, cluster }));
         let (name, options) = (program.config.group.clone(), program.config.options);
-        let tether =
-            Tether { run: program.run, joined: false, served: false, teller: self.teller.clone() };
+        let tether = Tether::new(program.run, self.notices.clone());
         let Guest { stream, input, .. } = guest;
-        let id = GroupId::of(&name);
         let begins = program.take_begins();
-        let executor = Executor::attached(id, options, stream, input, (tether, begins));
-        self.order(Order::Attach { name, options, executor });
+        self.plane.attach(name, options, Attaching { stream, input, tether, begins });
     }
 
     /// Has a replica hosted whose program is started on demand.
@@ -346,15 +339,13 @@ impl Desk {
             return;
         };
         let (name, options) = (group.to_owned(), program.config.options);
-        let tether = Tether { run, joined: false, served: false, teller: self.teller.clone() };
-        let executor = Executor::standing_by(options, tether);
-        self.order(Order::Attach { name, options, executor });
+        self.plane.stand_by(name, options, Tether::new(run, self.notices.clone()));
     }
 
     fn act(&mut self, now: Time) {
         let mut index = 0;
         while index < self.programs.len() {
-            let Desk { programs, periods, top, starter, door, runs, .. } = self;
+            let Supervisor { programs, periods, top, starter, door, runs, .. } = self;
             let program = &mut programs[index];
             let period = periods.get(&program.config.group).filter(|_| program.deployed);
             program.priority = period.map_or(0, |period| by_rate(*period, *top));
@@ -376,7 +367,7 @@ impl Desk {
             match deed {
                 Deed::Tell(news) => self.tell(group, news),
                 Deed::Lost(run) => {
-                    self.order(Order::Part { group: GroupId::of(group), run, lost: true });
+                    self.plane.part(GroupId::of(group), run, true);
                 }
                 Deed::Stand(run) => self.stand(group, run),
                 Deed::Forget => {
@@ -390,14 +381,7 @@ impl Desk {
     }
 
     fn tell(&self, group: &str, news: ProgramNews) {
-        self.order(Order::Tell(Event::Program { group: group.into(), news }));
-    }
-
-    fn order(&self, order: Order) {
-        // A data plane that has ended minds no replicas, and tells nobody anything.
-        if self.orders.send(order).is_ok() {
-            self.plane.wake();
-        }
+        self.plane.tell(Event::Program { group: group.into(), news });
     }
 }
 

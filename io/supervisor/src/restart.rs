@@ -25,13 +25,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const HEALTHY: Duration = Duration::from_secs(10);
 
 /// So many ends in a row are a crash loop.
-pub(crate) const CRASH_LOOP: u32 = 5;
+pub const CRASH_LOOP: u32 = 5;
 
 /// How long a program that is not attached any more may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long it may take after SIGTERM, before it is killed.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How far a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ enum State {
 
 /// How a process is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Signal {
+pub(crate) enum Signal {
     /// SIGTERM.
     Term,
     /// SIGKILL.
@@ -61,7 +61,7 @@ pub(super) enum Signal {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Output {
+pub(crate) enum Output {
     /// Have the replica hosted, and start nothing yet.
     Stand,
     /// Start a process.
@@ -83,7 +83,7 @@ pub(super) enum Output {
 
 /// How a program stands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     /// It is started when its replica's service is to run.
     Standby,
     /// Its process runs and has not attached yet.
@@ -97,7 +97,7 @@ pub(super) enum Standing {
 }
 
 #[derive(Debug)]
-pub(super) struct Minder {
+pub(crate) struct RestartPolicy {
     state: State,
     /// Its replica is hosted without it, and has it started when its service is to run.
     on_demand: bool,
@@ -115,10 +115,10 @@ pub(super) struct Minder {
     outputs: VecDeque<Output>,
 }
 
-impl Minder {
+impl RestartPolicy {
     /// Of a program that is to run from now on, or `on_demand`.
-    pub fn new(on_demand: bool) -> Minder {
-        let mut minder = Minder {
+    pub fn new(on_demand: bool) -> RestartPolicy {
+        let mut policy = RestartPolicy {
             state: State::Over,
             on_demand,
             released: false,
@@ -129,8 +129,8 @@ impl Minder {
             starts: 0,
             outputs: VecDeque::new(),
         };
-        minder.begin();
-        minder
+        policy.begin();
+        policy
     }
 
     /// It is to end, and not to be started again.
@@ -259,7 +259,7 @@ impl Minder {
         }
     }
 
-    /// When [`handle_timeout`](Minder::handle_timeout) is due.
+    /// When [`handle_timeout`](RestartPolicy::handle_timeout) is due.
     pub fn next_timeout(&self) -> Time {
         match self.state {
             State::Attached { since } if self.ends > 0 => since + HEALTHY,

@@ -7,7 +7,7 @@ use wire::{Duration, Time};
 
 /// Cuts what one pipe brings into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     part: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ fn printable(line: &[u8]) -> String {
 
 /// How much of one program's output is told, and its last lines.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     /// Lines that may be told until `until`.
     left: u32,
     until: Time,

@@ -12,8 +12,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wire::attach::{BEGINS_VARIABLE, GROUP_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
 use wire::{Duration, Time};
 
-use super::lines::{Flow, Lines};
-use super::minder;
+use crate::lines::{Flow, Lines};
+use crate::restart;
 
 /// Bytes of output that are taken at a time.
 const READ: usize = 64 << 10;
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_millis(10);
 const LAST_WORDS: usize = 1 << 20;
 
 /// A running process, in a process group of its own: what it starts ends with it.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     pidfd: OwnedFd,
     pid: Pid,
@@ -89,10 +89,10 @@ impl Process {
     }
 
     /// Sends a signal to it, and to whatever it has started.
-    pub fn signal(&self, signal: minder::Signal) {
+    pub fn signal(&self, signal: restart::Signal) {
         let signal = match signal {
-            minder::Signal::Term => Signal::TERM,
-            minder::Signal::Kill => Signal::KILL,
+            restart::Signal::Term => Signal::TERM,
+            restart::Signal::Kill => Signal::KILL,
         };
         // It was not waited for yet, so the number is still its own. It may have ended.
         let _ = kill_process_group(self.pid, signal);
@@ -100,7 +100,7 @@ impl Process {
 
     /// How it has ended, in words, after its end was told. What it has started ends too.
     pub fn wait(&mut self) -> String {
-        self.signal(minder::Signal::Kill);
+        self.signal(restart::Signal::Kill);
         match self.child.wait() {
             Ok(status) => status.to_string(),
             Err(error) => format!("its end is not known: {error}"),
@@ -112,7 +112,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal(minder::Signal::Kill);
+            self.signal(restart::Signal::Kill);
             let _ = self.child.wait();
         }
     }
@@ -127,7 +127,7 @@ fn path_of(config: &ProgramConfig) -> PathBuf {
 }
 
 /// One of the pipes that bring a program's output.
-pub(super) struct Pipe {
+pub(crate) struct Pipe {
     /// `None` when it has ended.
     fd: Option<OwnedFd>,
     lines: Lines,

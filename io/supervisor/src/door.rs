@@ -38,7 +38,7 @@ struct Visitor {
 }
 
 /// Somebody who has introduced itself.
-pub(super) struct Guest {
+pub(crate) struct Guest {
     pub stream: UnixStream,
     /// What came behind its introduction.
     pub input: BytesMut,
@@ -52,7 +52,7 @@ impl Guest {
     }
 }
 
-pub(super) struct Door {
+pub(crate) struct Door {
     path: PathBuf,
     listener: UnixListener,
     rests_until: Time,

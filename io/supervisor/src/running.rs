@@ -14,12 +14,12 @@ use wire::attach::TOKEN;
 use wire::ordered::Style;
 use wire::{Duration, Time};
 
-use super::Deployed;
-use super::child::Process;
-use super::lines::Flow;
-use super::minder::{self, Minder, Standing};
-use super::starter::Starter;
+use crate::child::Process;
 use crate::error::ProgramError;
+use crate::lines::Flow;
+use crate::notice::Deployed;
+use crate::restart::{self, RestartPolicy, Standing};
+use crate::starter::Starter;
 
 /// How long who has a program run waits for it to attach; a large program may take long.
 const ATTACH_WITHIN: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ const JOIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is to be told, and done at the data plane.
 #[derive(Debug)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     /// Tell people.
     Tell(ProgramNews),
     /// This start of the program is over: its replica, if it has one, is lost.
@@ -46,7 +46,7 @@ struct Asked {
     until: Time,
 }
 
-pub(super) struct Running {
+pub(crate) struct Running {
     pub config: ProgramConfig,
     /// It is here because the manager says so.
     pub deployed: bool,
@@ -54,7 +54,7 @@ pub(super) struct Running {
     pub priority: u8,
     /// That of its last start, and what became of it.
     granted: (u8, Grant),
-    minder: Minder,
+    policy: RestartPolicy,
     pub process: Option<Process>,
     pub flow: Flow,
     /// Which start of all programs the present one is, and the token that it was given and has not shown.
@@ -77,7 +77,7 @@ pub(super) struct Running {
 impl Running {
     pub fn new(config: ProgramConfig) -> Running {
         Running {
-            minder: Minder::new(config.options.style == Style::ColdPassive),
+            policy: RestartPolicy::new(config.options.style == Style::ColdPassive),
             config,
             deployed: false,
             priority: 0,
@@ -107,7 +107,7 @@ impl Running {
         self.asked = Some(Asked { reply, until: now + ATTACH_WITHIN });
     }
 
-    /// Does what the minder asks for; `start` gives the number and the token of another start.
+    /// Does what the policy asks for; `start` gives the number and the token of another start.
     pub fn act(
         &mut self,
         now: Time,
@@ -116,9 +116,9 @@ impl Running {
         mut start: impl FnMut() -> (u64, std::io::Result<[u8; TOKEN]>),
     ) -> Vec<Deed> {
         let mut deeds = Vec::new();
-        while let Some(output) = self.minder.poll_output() {
+        while let Some(output) = self.policy.poll_output() {
             match output {
-                minder::Output::Start => match self.start(socket, starter, start()) {
+                restart::Output::Start => match self.start(socket, starter, start()) {
                     Ok(pid) => deeds.push(Deed::Tell(ProgramNews::Started { pid })),
                     Err(reason) => {
                         deeds.push(Deed::Tell(ProgramNews::Ended { pid: 0, how: reason.clone() }));
@@ -126,20 +126,20 @@ impl Running {
                         self.has_ended(now, reason.clone(), ProgramError::NotStarted(reason));
                     }
                 },
-                minder::Output::Stand => {
+                restart::Output::Stand => {
                     (self.run, _) = start();
                     deeds.push(Deed::Stand(self.run));
                 }
-                minder::Output::Signal(signal) => {
+                restart::Output::Signal(signal) => {
                     if let Some(process) = &self.process {
                         process.signal(signal);
                     }
                 }
-                minder::Output::CrashLoop { ends, wait } => {
+                restart::Output::CrashLoop { ends, wait } => {
                     deeds.push(Deed::Tell(ProgramNews::CrashLoop { ends, wait }));
                 }
-                minder::Output::Recovered => deeds.push(Deed::Tell(ProgramNews::Recovered)),
-                minder::Output::Over => {
+                restart::Output::Recovered => deeds.push(Deed::Tell(ProgramNews::Recovered)),
+                restart::Output::Over => {
                     for stopper in self.stoppers.drain(..) {
                         let _ = stopper.try_send(Ok(()));
                     }
@@ -206,7 +206,7 @@ impl Running {
     /// The data plane has taken it in.
     pub fn hosted(&mut self, now: Time) -> Deed {
         self.attached = true;
-        self.minder.attached(now);
+        self.policy.attached(now);
         if let Some(asked) = &mut self.asked {
             asked.until = now + JOIN_WITHIN;
         }
@@ -221,12 +221,12 @@ impl Running {
 
     /// Its replica's service is to run.
     pub fn wanted(&mut self) {
-        self.minder.wanted();
+        self.policy.wanted();
     }
 
     /// Its replica's service is to run no more.
     pub fn released(&mut self, now: Time) {
-        self.minder.released(now);
+        self.policy.released(now);
     }
 
     /// Its replica is in its group.
@@ -237,19 +237,19 @@ impl Running {
 
     /// It has answered a call.
     pub fn served(&mut self) {
-        self.minder.served();
+        self.policy.served();
     }
 
     /// It is hung: it would not end by itself.
     pub fn hung(&mut self, now: Time) {
-        self.minder.hung(now);
+        self.policy.hung(now);
     }
 
     /// The data plane has let it go.
     pub fn detached(&mut self, now: Time, reason: Option<String>) {
         self.attached = false;
         self.dismissed = reason.or(self.dismissed.take());
-        self.minder.detached(now);
+        self.policy.detached(now);
     }
 
     /// Its process has ended.
@@ -275,14 +275,14 @@ impl Running {
         self.last_exit = Some(how);
         if let Some(asked) = self.asked.take() {
             let _ = asked.reply.try_send(Err(error));
-            self.minder.stop(now, false);
+            self.policy.stop(now, false);
         }
-        self.minder.ended(now);
+        self.policy.ended(now);
     }
 
     /// It is on its way out for good.
     pub fn is_stopping(&self) -> bool {
-        self.minder.is_stopped()
+        self.policy.is_stopped()
     }
 
     /// It is to end. True if its replica should leave its group first.
@@ -292,14 +292,14 @@ impl Running {
         stopper: Option<SyncSender<Result<(), ProgramError>>>,
     ) -> bool {
         self.stoppers.extend(stopper);
-        self.minder.stop(now, true);
+        self.policy.stop(now, true);
         let is_admitted = self.process.is_some() && self.token.is_none();
-        is_admitted || self.minder.is_on_demand()
+        is_admitted || self.policy.is_on_demand()
     }
 
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.minder.next_timeout() <= now {
-            self.minder.handle_timeout(now);
+        if self.policy.next_timeout() <= now {
+            self.policy.handle_timeout(now);
         }
         if self.asked.as_ref().is_some_and(|asked| asked.until <= now) {
             self.answer_run(now);
@@ -316,7 +316,7 @@ impl Running {
         let asked = self.asked.as_ref().map_or(Time::FAR, |asked| asked.until);
         let pipes = self.process.iter().flat_map(|process| &process.pipes);
         let rests = pipes.map(|pipe| pipe.next_timeout(now)).fold(Time::FAR, Time::min);
-        self.minder.next_timeout().min(asked).min(rests).min(self.flow.next_timeout())
+        self.policy.next_timeout().min(asked).min(rests).min(self.flow.next_timeout())
     }
 
     pub fn as_deployed(&self, now: Time) -> Deployed {
@@ -325,7 +325,7 @@ impl Running {
     }
 
     pub fn status(&self, now: Time) -> ProgramStatus {
-        let (state, wait) = match self.minder.standing() {
+        let (state, wait) = match self.policy.standing() {
             Standing::Standby => (ProgramState::Standby, None),
             Standing::Starting => (ProgramState::Starting, None),
             Standing::Attached => (ProgramState::Attached, None),
@@ -339,8 +339,8 @@ impl Running {
             joined: self.joined && (self.attached || state == ProgramState::Standby),
             pid: self.process.as_ref().map(Process::pid),
             backing_off_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-            restarts: self.minder.restarts(),
-            ends_in_a_row: self.minder.ends(),
+            restarts: self.policy.restarts(),
+            ends_in_a_row: self.policy.ends(),
             last_exit: self.last_exit.clone(),
             lines_dropped: self.flow.dropped(),
             priority: self.granted.0,

@@ -6,29 +6,29 @@ const fn ms(millis: u64) -> Time {
     Time(millis * 1_000_000)
 }
 
-fn outputs(minder: &mut Minder) -> Vec<Output> {
-    std::iter::from_fn(|| minder.poll_output()).collect()
+fn outputs(policy: &mut RestartPolicy) -> Vec<Output> {
+    std::iter::from_fn(|| policy.poll_output()).collect()
 }
 
 #[test]
 fn who_ends_for_the_first_time_is_started_at_once_and_then_ever_later() {
-    let mut minder = Minder::new(false);
-    assert_eq!(outputs(&mut minder), [Output::Start]);
+    let mut policy = RestartPolicy::new(false);
+    assert_eq!(outputs(&mut policy), [Output::Start]);
     let (mut now, mut waits) = (ms(1), Vec::new());
     for _ in 0..12 {
-        minder.ended(now);
+        policy.ended(now);
         let begun = now;
-        if let Standing::BackingOff(until) = minder.standing() {
+        if let Standing::BackingOff(until) = policy.standing() {
             now = until;
-            minder.handle_timeout(now);
+            policy.handle_timeout(now);
         }
         waits.push(now.since(begun).as_millis() as u64);
-        assert_eq!(minder.standing(), Standing::Starting);
+        assert_eq!(policy.standing(), Standing::Starting);
     }
     let expected = [0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000];
     assert_eq!(waits, expected);
-    assert_eq!(minder.restarts(), 12);
-    let told = outputs(&mut minder);
+    assert_eq!(policy.restarts(), 12);
+    let told = outputs(&mut policy);
     let told: Vec<_> = told.iter().filter(|output| **output != Output::Start).collect();
     let wait = Duration::from_millis(800);
     assert_eq!(told, [&Output::CrashLoop { ends: 5, wait }], "it is told once");
@@ -36,49 +36,49 @@ fn who_ends_for_the_first_time_is_started_at_once_and_then_ever_later() {
 
 #[test]
 fn a_healthy_time_makes_good_for_all_that_was_before() {
-    let mut minder = Minder::new(false);
+    let mut policy = RestartPolicy::new(false);
     for _ in 0..CRASH_LOOP {
-        minder.ended(ms(0));
-        minder.handle_timeout(minder.next_timeout());
+        policy.ended(ms(0));
+        policy.handle_timeout(policy.next_timeout());
     }
-    outputs(&mut minder);
-    minder.attached(ms(20_000));
-    assert_eq!(minder.next_timeout(), ms(30_000));
-    minder.handle_timeout(ms(29_999));
-    assert_eq!(outputs(&mut minder), []);
-    minder.handle_timeout(ms(30_000));
-    assert_eq!(outputs(&mut minder), [Output::Recovered]);
-    minder.detached(ms(40_000));
-    minder.ended(ms(40_001));
-    assert_eq!(outputs(&mut minder), [Output::Start], "at once, as the first time");
+    outputs(&mut policy);
+    policy.attached(ms(20_000));
+    assert_eq!(policy.next_timeout(), ms(30_000));
+    policy.handle_timeout(ms(29_999));
+    assert_eq!(outputs(&mut policy), []);
+    policy.handle_timeout(ms(30_000));
+    assert_eq!(outputs(&mut policy), [Output::Recovered]);
+    policy.detached(ms(40_000));
+    policy.ended(ms(40_001));
+    assert_eq!(outputs(&mut policy), [Output::Start], "at once, as the first time");
 }
 
 #[test]
 fn who_is_hung_is_told_to_end_at_once_and_started_again() {
-    let mut minder = Minder::new(false);
-    minder.attached(ms(0));
-    outputs(&mut minder);
-    minder.hung(ms(10));
-    minder.detached(ms(11));
-    assert_eq!(outputs(&mut minder), [Output::Signal(Signal::Term)], "it is not waited for");
-    assert_eq!(minder.next_timeout(), ms(5_010));
-    minder.handle_timeout(ms(5_010));
-    assert_eq!(outputs(&mut minder), [Output::Signal(Signal::Kill)]);
-    minder.ended(ms(5_020));
-    assert_eq!(outputs(&mut minder), [Output::Start]);
+    let mut policy = RestartPolicy::new(false);
+    policy.attached(ms(0));
+    outputs(&mut policy);
+    policy.hung(ms(10));
+    policy.detached(ms(11));
+    assert_eq!(outputs(&mut policy), [Output::Signal(Signal::Term)], "it is not waited for");
+    assert_eq!(policy.next_timeout(), ms(5_010));
+    policy.handle_timeout(ms(5_010));
+    assert_eq!(outputs(&mut policy), [Output::Signal(Signal::Kill)]);
+    policy.ended(ms(5_020));
+    assert_eq!(outputs(&mut policy), [Output::Start]);
 }
 
 #[test]
 fn who_does_not_end_is_told_to_and_then_made_to() {
-    let mut minder = Minder::new(false);
-    minder.attached(ms(0));
-    minder.stop(ms(10), true);
-    outputs(&mut minder);
+    let mut policy = RestartPolicy::new(false);
+    policy.attached(ms(0));
+    policy.stop(ms(10), true);
+    outputs(&mut policy);
     let mut told = Vec::new();
     while told.len() < 3 {
-        let due = minder.next_timeout();
-        minder.handle_timeout(due);
-        told.extend(outputs(&mut minder).into_iter().map(|output| (due, output)));
+        let due = policy.next_timeout();
+        policy.handle_timeout(due);
+        told.extend(outputs(&mut policy).into_iter().map(|output| (due, output)));
     }
     assert_eq!(
         told,
@@ -88,83 +88,83 @@ fn who_does_not_end_is_told_to_and_then_made_to() {
             (ms(12_010), Output::Signal(Signal::Kill)),
         ]
     );
-    minder.ended(ms(12_020));
-    assert_eq!(outputs(&mut minder), [Output::Over]);
-    assert_eq!(minder.next_timeout(), Time::FAR);
+    policy.ended(ms(12_020));
+    assert_eq!(outputs(&mut policy), [Output::Over]);
+    assert_eq!(policy.next_timeout(), Time::FAR);
 }
 
 #[test]
 fn who_was_turned_away_has_to_end_before_it_is_started_again() {
-    let mut minder = Minder::new(false);
-    outputs(&mut minder);
-    minder.detached(ms(5));
-    assert_eq!(outputs(&mut minder), [], "it may end by itself");
-    minder.ended(ms(6));
-    assert_eq!(outputs(&mut minder), [Output::Start]);
+    let mut policy = RestartPolicy::new(false);
+    outputs(&mut policy);
+    policy.detached(ms(5));
+    assert_eq!(outputs(&mut policy), [], "it may end by itself");
+    policy.ended(ms(6));
+    assert_eq!(outputs(&mut policy), [Output::Start]);
 }
 
 #[test]
 fn who_waits_for_its_start_is_stopped_at_once() {
-    let mut minder = Minder::new(false);
-    minder.ended(ms(0));
-    minder.ended(ms(0));
-    outputs(&mut minder);
-    minder.stop(ms(1), true);
-    assert_eq!(outputs(&mut minder), [Output::Over]);
+    let mut policy = RestartPolicy::new(false);
+    policy.ended(ms(0));
+    policy.ended(ms(0));
+    outputs(&mut policy);
+    policy.stop(ms(1), true);
+    assert_eq!(outputs(&mut policy), [Output::Over]);
 }
 
 #[test]
 fn who_is_started_on_demand_stands_by_until_then_and_afterwards() {
-    let mut minder = Minder::new(true);
-    assert_eq!(outputs(&mut minder), [Output::Stand]);
-    assert_eq!(minder.next_timeout(), Time::FAR);
-    minder.wanted();
-    assert_eq!(outputs(&mut minder), [Output::Start]);
-    minder.attached(ms(5));
-    minder.released(ms(10));
-    assert_eq!(outputs(&mut minder), [], "it may end by itself");
-    minder.ended(ms(11));
-    assert_eq!((outputs(&mut minder), minder.ends()), (vec![], 0), "that is no failure");
-    minder.wanted();
-    assert_eq!(outputs(&mut minder), [Output::Start]);
-    minder.stop(ms(20), false);
-    assert_eq!(outputs(&mut minder), [Output::Signal(Signal::Term)]);
-    minder.ended(ms(21));
-    assert_eq!(outputs(&mut minder), [Output::Over]);
+    let mut policy = RestartPolicy::new(true);
+    assert_eq!(outputs(&mut policy), [Output::Stand]);
+    assert_eq!(policy.next_timeout(), Time::FAR);
+    policy.wanted();
+    assert_eq!(outputs(&mut policy), [Output::Start]);
+    policy.attached(ms(5));
+    policy.released(ms(10));
+    assert_eq!(outputs(&mut policy), [], "it may end by itself");
+    policy.ended(ms(11));
+    assert_eq!((outputs(&mut policy), policy.ends()), (vec![], 0), "that is no failure");
+    policy.wanted();
+    assert_eq!(outputs(&mut policy), [Output::Start]);
+    policy.stop(ms(20), false);
+    assert_eq!(outputs(&mut policy), [Output::Signal(Signal::Term)]);
+    policy.ended(ms(21));
+    assert_eq!(outputs(&mut policy), [Output::Over]);
 }
 
 #[test]
 fn who_fails_when_it_is_needed_stands_by_anew_after_ever_longer_waits() {
-    let mut minder = Minder::new(true);
-    outputs(&mut minder);
+    let mut policy = RestartPolicy::new(true);
+    outputs(&mut policy);
     for (end, wait) in [0, 100, 200, 400].into_iter().enumerate() {
         let now = ms(10_000 * (end as u64 + 1));
-        minder.wanted();
-        assert_eq!(outputs(&mut minder), [Output::Start]);
-        minder.ended(now);
+        policy.wanted();
+        assert_eq!(outputs(&mut policy), [Output::Start]);
+        policy.ended(now);
         if wait > 0 {
             assert_eq!(
-                (minder.next_timeout(), outputs(&mut minder)),
+                (policy.next_timeout(), outputs(&mut policy)),
                 (now + Duration::from_millis(wait), vec![])
             );
-            minder.wanted();
-            assert_eq!(outputs(&mut minder), [], "its replica is not hosted");
-            minder.handle_timeout(minder.next_timeout());
+            policy.wanted();
+            assert_eq!(outputs(&mut policy), [], "its replica is not hosted");
+            policy.handle_timeout(policy.next_timeout());
         }
-        assert_eq!(outputs(&mut minder), [Output::Stand], "another may have taken over");
+        assert_eq!(outputs(&mut policy), [Output::Stand], "another may have taken over");
     }
 }
 
 #[test]
 fn who_is_needed_again_before_it_has_ended_is_started_when_it_has() {
-    let mut minder = Minder::new(true);
-    minder.wanted();
-    minder.attached(ms(1));
-    minder.released(ms(2));
-    minder.wanted();
-    outputs(&mut minder);
-    minder.ended(ms(3));
-    assert_eq!(outputs(&mut minder), [Output::Start]);
+    let mut policy = RestartPolicy::new(true);
+    policy.wanted();
+    policy.attached(ms(1));
+    policy.released(ms(2));
+    policy.wanted();
+    outputs(&mut policy);
+    policy.ended(ms(3));
+    assert_eq!(outputs(&mut policy), [Output::Start]);
 }
 
 /// What must hold whatever happens, in whatever order: checked over drawn histories.
@@ -205,13 +205,13 @@ impl Checker {
 
 fn history(seed: u64) -> u64 {
     let mut random = Random::new(seed);
-    let (mut minder, mut checker) = (Minder::new(false), Checker::default());
+    let (mut policy, mut checker) = (RestartPolicy::new(false), Checker::default());
     let (mut now, mut attached_at) = (ms(1), None);
-    while let Some(output) = minder.poll_output() {
+    while let Some(output) = policy.poll_output() {
         checker.check(now, output);
     }
     for _ in 0..200 {
-        let due = minder.next_timeout();
+        let due = policy.next_timeout();
         let step = Duration::from_millis(random.below(12_000));
         now = if random.below(3) == 0 && due != Time::FAR { due.max(now) } else { now + step };
         match random.below(12) {
@@ -222,33 +222,33 @@ fn history(seed: u64) -> u64 {
                 checker.running = 0;
                 checker.ends += 1;
                 checker.ended_at = Some(now);
-                minder.ended(now);
+                policy.ended(now);
             }
-            4..=6 if minder.standing() == Standing::Starting && checker.running == 1 => {
+            4..=6 if policy.standing() == Standing::Starting && checker.running == 1 => {
                 attached_at = Some(now);
-                minder.attached(now);
+                policy.attached(now);
             }
             7 => {
                 if attached_at.take().is_some_and(|at| now >= at + HEALTHY) {
                     checker.ends = 0;
                 }
-                minder.detached(now);
+                policy.detached(now);
             }
             8 if random.below(20) == 0 => {
                 checker.stopped = true;
-                minder.stop(now, random.below(2) == 0);
+                policy.stop(now, random.below(2) == 0);
             }
             _ => {}
         }
-        if minder.next_timeout() <= now {
-            minder.handle_timeout(now);
+        if policy.next_timeout() <= now {
+            policy.handle_timeout(now);
         }
-        while let Some(output) = minder.poll_output() {
+        while let Some(output) = policy.poll_output() {
             checker.check(now, output);
         }
-        assert!(minder.next_timeout() > now, "what is due is done");
+        assert!(policy.next_timeout() > now, "what is due is done");
     }
-    minder.restarts()
+    policy.restarts()
 }
 
 #[test]

@@ -9,7 +9,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread that does nothing else, so that its priority is nobody's business but that of whom it starts. It comes to be with the first.
 #[derive(Default)]
-pub(super) struct Starter(Option<Sender<Job>>);
+pub(crate) struct Starter(Option<Sender<Job>>);
 
 impl Starter {
     /// Starts something with this SCHED_FIFO priority. Without one, or if the system refuses it, here and as this thread is.
