@@ -95,19 +95,23 @@ mod serve;
 mod state;
 mod stub;
 
+pub use ::admin::bench;
 pub use client::{
     Answer, Anycast, AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Choice,
     Client, ConnectError, Hedging, MAX_STALE, Policy, Reading, Refresh, Replies, Retries, Strategy,
     Tls, TlsError,
 };
-pub use node::{
-    AttachError, Backup, BackupError, Call, Config as NodeConfig, ConfigError, Content, Context,
-    DEFAULT_CONFIG, DiscardError, Execution, Factory, HangRule, HostError, HostOptions,
-    ManagerKnobs, MoveError, NestedError, Node, NodeAddress, ProgramConfig, ProgramError,
-    RegistryKnobs, ReplicaConfig, RestoreError, RestyleError, RingKnobs, SaveError, Service,
-    ServiceOutcome, StartError, Stopped, admin, attach, bench, book, free_ring_addresses,
-    free_ring_addresses_at, key_file, realtime, write_backup,
+pub use config::{
+    Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, ManagerKnobs, NodeAddress,
+    ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, key_file,
 };
+pub use node::{
+    AttachError, Backup, BackupError, Call, Content, Context, DiscardError, Factory, HangRule,
+    HostError, HostOptions, MoveError, NestedError, Node, ProgramError, RestoreError, RestyleError,
+    SaveError, Service, ServiceOutcome, StartError, Stopped, attach, book, write_backup,
+};
+pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
+pub use os::realtime;
 pub use wire::client::Refusal;
 pub use wire::ordered::{Durability, GroupOptions, Hold, Style};
 pub use wire::{
@@ -116,25 +120,39 @@ pub use wire::{
 
 /// What a node tells of itself and its cluster: [`Node::status`], `steadfast status --json`.
 pub mod status {
-    pub use node::realtime::{Grant, RealtimeStatus};
-    pub use node::{
-        BufferStatus, ChargeStatus, Counters, DeploymentStatus, DeploymentsStatus, ExclusionStatus,
-        Explanation, Fill, GroupStatus, HandshakeCounters, HostStatus, IfLost, JournalStatus,
-        KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus, NestedStatus,
-        NodeDeployed, NodeLinks, OwnTime, ProgramState, ProgramStatus, RegistryStatus,
-        ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, SeatStatus, Standing,
-        Status, StorageStatus, TlsStatus, explain,
+    pub use ::admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
+    pub use ::admin::registry::RegistryStatus;
+    pub use ::admin::status::{
+        BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
+        HandshakeCounters, HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus,
+        MalformedCounters, ManagerStatus, NestedStatus, NodeLinks, ProgramState, ProgramStatus,
+        ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, Status, StorageStatus,
+        TlsStatus,
+    };
+    pub use ::admin::{Explanation, IfLost, Standing, explain};
+    pub use os::own_time::OwnTime;
+    pub use os::realtime::{Grant, RealtimeStatus};
+}
+
+/// The admin protocol: what tools ask of a node, at its local socket or over TLS.
+pub mod admin {
+    pub use ::admin::server::ServeError;
+    pub use ::admin::{
+        AdminError, Client, DeployAnswer, DoneAnswer, Events, KeyAnswer, KeyAsk, MoveAnswer,
+        PoisonedAnswer, PoisonedCall, Request, RestoreAnswer, RestyleAnswer, SaveAnswer,
+        StateAnswer, StopAnswer, digest,
     };
 }
 
 /// What happens at a node ([`Node::subscribe`], [`admin::Client::events`]) and at a client
 /// ([`Client::take_events`]).
 pub mod events {
-    pub use client::{Cause, Event as ClientEvent, Trouble};
-    pub use node::{
-        DeviationCause, Event, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord,
-        Stamped, Teller,
+    pub use ::admin::events::{
+        DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped,
+        Teller,
     };
+    pub use client::{Cause, Event as ClientEvent, Trouble};
+    pub use node::Event;
 }
 
 pub use crate::error::CallError;

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use engine::{Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket};
+use os::clock::monotonic;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use wire::attach::{
@@ -29,7 +30,6 @@ use wire::{Duration, GroupId, PROTOCOL_VERSION};
 
 use crate::executor::{Done, Replica, cut};
 use crate::service::{Factory, Line, Service};
-use crate::timer::monotonic;
 
 /// Bytes read at a time.
 const READ: usize = 64 << 10;

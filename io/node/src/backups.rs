@@ -10,11 +10,12 @@ pub use wire::ordered::Content;
 use wire::system::is_system;
 use wire::{Duration, ViewNumber};
 
+use os::clock::wall_clock;
+use os::durable::{make_folder, replace_file};
+
 use crate::control::Control;
-use crate::durable::{make_folder, replace_file};
 use crate::error::{DiscardError, RestoreError, SaveError};
 use crate::plane::{BackupOrder, Order};
-use crate::timer::wall_clock;
 
 /// Longer than the engine takes.
 const SAVE_WITHIN: Duration = Duration::from_secs(65);

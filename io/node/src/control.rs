@@ -7,26 +7,29 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
+use admin::bench::{Ask, Progress};
+use admin::deployments::{DeploymentsStatus, SeatStatus};
+use admin::events::{Interest, Stamped};
+use admin::registry::RegistryStatus;
+use admin::status::Status;
+use admin::{KeyAsk, PoisonedCall};
 use engine::Event;
 use manager::Wish;
 use manager::book::{Answer, Command, Deployment};
 use manager::placement::preview;
+use os::clock::wall_clock;
+use os::waker::Waker;
+use registry::Listing;
+use supervisor::ProgramError;
+use supervisor::Programs;
 use wire::ordered::{Style, Usage};
 use wire::{Duration, GroupId, Member, NodeId, Time, ViewNumber};
 
-use crate::admin::{KeyAsk, PoisonedCall};
-use crate::bench::{Ask, Progress};
-use crate::deployments::{DeploymentsStatus, SeatStatus};
-use crate::error::{HostError, MoveError, ProgramError, RestyleError, Stopped};
-use crate::events::{Interest, Stamped};
+use crate::error::{HostError, MoveError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
 use crate::plane::{BenchOutcome, Order};
-use crate::poller::Waker;
-use crate::programs::Programs;
-use crate::registering::{RegistryStatus, Shelf, View};
+use crate::registering::{Shelf, View};
 use crate::sockets::gate::Tally;
-use crate::status::Status;
-use crate::timer::wall_clock;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -204,7 +207,8 @@ impl Control {
     /// This node does not know, and why.
     pub fn deployments(&self) -> Result<DeploymentsStatus, String> {
         let view = self.view().map_err(|stopped| stopped.to_string())?;
-        DeploymentsStatus::new(&view).ok_or_else(|| NO_BOOK.into())
+        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
+        Ok(DeploymentsStatus::new(Time(wall_clock()), &view.picture, book))
     }
 
     /// Where this would go.
@@ -257,7 +261,14 @@ impl Control {
     pub fn look_up(&self, ask: &registry::Ask) -> Result<RegistryStatus, String> {
         let shelf = self.registry()?;
         let view = self.sight().map_err(|stopped| stopped.to_string())?;
-        Ok(RegistryStatus::new(self.me.node, view.as_ref(), shelf, ask))
+        let Listing { epoch, bindings } = shelf.registry().answer(ask);
+        Ok(RegistryStatus {
+            node: self.me.node,
+            leads: view.as_ref().and_then(|view| view.leads),
+            current: view.is_some(),
+            epoch,
+            bindings,
+        })
     }
 
     /// Asks for what the manager wishes.

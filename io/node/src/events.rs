@@ -1,33 +1,16 @@
-//! What happens in a node, for logs, tools and programs.
+//! Hands out what happens in a node: to the log, and to those who subscribe.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
+use admin::events::{Interest, Stamped};
 use engine::Event;
 use wire::NodeId;
 use wire::limits::{MAX_EVENT_HISTORY, MAX_EVENTS, MAX_SUBSCRIBERS};
 
 mod log;
-mod record;
-mod teller;
 
 use log::Log;
-
-pub use record::{DeviationCause, EventKind, EventRecord, FaultCause, ReplicaRecord};
-pub use teller::Teller;
-
-/// An event with the wall clock's nanoseconds since the Unix epoch when it left the stack.
-pub type Stamped = (u64, Event);
-
-/// Which events a subscriber wants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interest {
-    /// All.
-    All,
-    /// All but those that every call makes (`Executed`, `Replied`, `Copy`).
-    #[default]
-    Membership,
-}
 
 #[derive(Debug)]
 struct Subscriber {

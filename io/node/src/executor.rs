@@ -9,17 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use bytes::{Bytes, BytesMut};
+use config::Execution;
 use engine::{Command, Executed, NestedCall, NestedError, Ticket};
+use os::realtime::fifo;
+use os::waker::Waker;
+use supervisor::Tether;
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
 
 use crate::HostError;
 use crate::managing::Clocks;
-use crate::poller::Waker;
-use crate::programs::Tether;
-use crate::realtime::fifo;
-use crate::service::{Execution, Factory, HostOptions, Line};
+use crate::service::{Factory, HostOptions, Line};
 
 mod process;
 mod replica;
@@ -407,7 +408,7 @@ mod tests {
 
     use super::*;
     use crate::service::{Call, Context, Service};
-    use crate::timer::monotonic;
+    use os::clock::monotonic;
 
     /// Takes as long as the call's body says, in microseconds.
     struct Slow;

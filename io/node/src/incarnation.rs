@@ -4,11 +4,11 @@ use std::fs::{self, TryLockError};
 use std::io;
 use std::path::Path;
 
+use os::clock::wall_clock;
+use os::durable::{self, Lock};
 use wire::Incarnation;
 
 use crate::StartError;
-use crate::durable::{self, Lock};
-use crate::timer::wall_clock;
 
 /// Where the clock has not gone on, a life begins so far beyond the last one: that one's rings were numbered from its
 /// incarnation on, and two rings must not have one id.

@@ -8,14 +8,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_chann
 use std::thread;
 use std::time::Duration;
 
+use config::key_file;
 use engine::KeyCommand;
+use os::waker::Waker;
 use seal::{ClusterKey, Keys, Seal};
 use wire::keys::{KeyName, OfferedKey};
 use wire::limits::MAX_ORDERS;
 
-use crate::key_file;
 use crate::plane::Order;
-use crate::poller::Waker;
 
 /// How long a disk that does not take the file is left alone.
 const RETRY: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(crate) fn name(key: &ClusterKey) -> KeyName {
 /// The key that is to follow this one.
 pub(crate) fn next_key(sealing: KeyName) -> std::io::Result<OfferedKey> {
     // 1 to 255, round and round.
-    let key = ClusterKey::new(sealing.number % u8::MAX + 1, key_file::random()?);
+    let key = ClusterKey::new(sealing.number % u8::MAX + 1, os::random::secret()?);
     Ok(OfferedKey { name: name(&key), secret: key.secret().clone() })
 }
 

@@ -1,78 +1,73 @@
 //! The porch around [`engine::Stack`]: what touches sockets, clocks, threads and files.
 //!
-//! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop.
+//! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop, and composes it
+//!   with everything else.
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
-//! - [`Node::run`] has a program serve a replica in a process of its own (`programs.rs`), which [`attach`]
-//!   is the other end of (`attached.rs`).
+//! - [`Node::run`] has a program serve a replica in a process of its own (crate `supervisor`), which
+//!   [`attach`] is the other end of (`attached.rs`).
 //! - `registering.rs` is this node's part in the registry.
-//! - `managing.rs` tells what the host has to do, and asks for what follows ([`explain()`]).
-//! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
-//! - [`admin`] is the local socket that tools talk to; [`Status`], [`EventRecord`] and what is in [`mod@bench`] are what it
-//!   tells.
+//! - `managing.rs` tells what the host has to do, and asks for what follows.
+//! - `administration.rs` answers what the admin server (crate `admin`) asks.
+//! - `control.rs` is how all these threads talk with the data plane.
+//!
+//! What a node is made with comes from crate `config`, what it tells from crate `admin`; both are named
+//! here again, where the node's own functions take or give them.
 #![forbid(unsafe_code)]
 
-pub mod admin;
+mod administration;
 mod attached;
 mod backups;
-pub mod bench;
-mod config;
 mod control;
-mod deployments;
-mod durable;
 mod error;
 mod events;
 mod executor;
-mod explain;
 mod incarnation;
 mod keeper;
-pub mod key_file;
 mod liveness;
 mod managing;
 mod node;
-mod own_time;
 mod plane;
 #[cfg(feature = "planted-bugs")]
 mod plant;
 mod poller;
-mod ports;
 mod programs;
-pub mod realtime;
 mod registering;
 mod security;
 mod service;
 mod sockets;
-mod status;
 pub mod storage;
-mod timer;
 mod transport;
 
-pub use attached::{AttachError, attach};
-pub use backups::{Backup, BackupError, Content, write_backup};
-pub use config::{
-    Config, ConfigError, DEFAULT_CONFIG, ManagerKnobs, NodeAddress, Problem, RegistryKnobs,
-    ReplicaConfig, RingKnobs, Security, TlsFiles,
-};
-pub use deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
-pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
-pub use error::{
-    DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
-    StartError, Stopped,
-};
-pub use events::{
+pub use ::admin;
+pub use admin::bench;
+pub use admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
+pub use admin::events::{
     DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
 };
-pub use explain::{Explanation, IfLost, Standing, explain};
-/// What people say of services, for tools.
-pub use manager::book;
-pub use node::Node;
-pub use own_time::OwnTime;
-pub use ports::{free_ring_addresses, free_ring_addresses_at};
-pub use programs::ProgramConfig;
-pub use registering::RegistryStatus;
-pub use service::{Call, Context, Execution, Factory, HostOptions, Service};
-pub use status::{
+pub use admin::registry::RegistryStatus;
+pub use admin::status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
     HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus,
     NestedStatus, NodeLinks, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus,
     SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
 };
+pub use admin::{Explanation, IfLost, Standing, explain};
+pub use attached::{AttachError, attach};
+pub use backups::{Backup, BackupError, Content, write_backup};
+pub use config::{
+    Config, ConfigError, DEFAULT_CONFIG, Execution, ManagerKnobs, NodeAddress, Problem,
+    ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, Security, TlsFiles,
+    key_file,
+};
+pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
+pub use error::{
+    DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
+};
+/// What people say of services, for tools.
+pub use manager::book;
+pub use node::Node;
+pub use os::own_time::OwnTime;
+pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
+pub use os::realtime;
+pub use service::{Call, Context, Factory, HostOptions, Service};
+pub use supervisor::ProgramError;

@@ -23,9 +23,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use config::NodeAddress;
 use wire::{NodeId, Time};
 
-use crate::config::NodeAddress;
 use crate::poller::{EventFlags, Poller, Source};
 
 mod watched;

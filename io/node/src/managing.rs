@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
+use config::ManagerKnobs;
 use manager::book::{Book, Labels};
 use manager::{Manager, Picture, Wish};
+use os::clock::monotonic;
 use wire::{RingId, Time};
 
-use crate::config::ManagerKnobs;
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
-use crate::timer::monotonic;
 
 mod bookkeeper;
 mod clocks;

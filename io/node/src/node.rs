@@ -7,42 +7,45 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use admin::PoisonedCall;
+use admin::events::{Interest, Stamped};
+use admin::status::{Counters, ProgramStatus, Status, StorageStatus};
+use config::{Config, Execution, NodeAddress, Problem, ProgramConfig};
 use engine::ordering::Ring;
 use engine::{Kept, Recovery, Stack};
+use os::clock::monotonic;
+use os::durable::Lock;
+use os::realtime::RealtimeStatus;
+use os::waker::Waker;
 use seal::Seal;
 use store::{Owner, RecordId, Strand};
+use supervisor::{ProgramError, Programs};
 use tls::{Credentials, Port, Server};
 use wire::limits::MAX_ORDERS;
 use wire::ordered::{Durability, GroupOptions, Style};
 use wire::system::{MANAGER, REGISTRY};
 use wire::{ClusterId, Duration, GroupId, Member, NodeId, ViewNumber};
 
-use crate::admin::{Admin, PoisonedCall};
+use crate::administration::Admin;
 use crate::backups::Backup;
-use crate::config::{Config, NodeAddress, Problem};
 use crate::control::Control;
-use crate::durable::Lock;
 use crate::error::{
-    DiscardError, HostError, MoveError, ProgramError, RestoreError, RestyleError, SaveError,
-    StartError, Stopped,
+    DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
 };
-use crate::events::{Events, Interest, Stamped};
+use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
 use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
 use crate::plane::{Commands, Inbox, Keeping, Order, Plane, Registrations, Sockets, Stop};
-use crate::poller::{Poller, Waker};
-use crate::programs::{ProgramConfig, Programs};
-use crate::realtime::RealtimeStatus;
+use crate::poller::Poller;
+use crate::programs::Orders;
 use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as RegistryShelf};
 use crate::security;
-use crate::service::{Execution, HostOptions, Service};
+use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
-use crate::status::{Counters, ProgramStatus, Status, StorageStatus};
 use crate::storage::{self, Recovered, Storage};
-use crate::timer::monotonic;
 use crate::transport::Transport;
 
 /// How long a stop may take: the data plane's own bound, and room for a busy host.
@@ -111,7 +114,8 @@ impl Node {
             Some(admin) => {
                 let top = config.realtime.executor_priority;
                 let who = (me, config.cluster.as_str());
-                let programs = Programs::start(admin, who, top, orders.clone(), waker.clone());
+                let plane = Orders { orders: orders.clone(), waker: waker.clone() };
+                let programs = Programs::start(admin, who, top, Box::new(plane));
                 Some(programs.map_err(system("a thread"))?)
             }
             None => None,

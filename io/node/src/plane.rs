@@ -10,7 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
+use admin::status::{Counters, ExclusionStatus, TlsStatus};
 use engine::{Checkpoints, Stack};
+use os::clock::{monotonic, sharpen, wall_clock};
+use os::own_time::Account;
+use os::realtime::{Realtime, RealtimeStatus};
+use os::waker::Waker;
 use rustix::io::Errno;
 use wire::{GroupId, Member, NodeId, Time};
 
@@ -18,22 +23,20 @@ use crate::events::Events;
 use crate::executor::Executor;
 use crate::keeper::Keeper;
 use crate::liveness::Liveness;
-use crate::own_time::Account;
-use crate::poller::{EventFlags, Poller, Source, Waker};
-use crate::realtime::{Realtime, RealtimeStatus, Spinner};
+use crate::poller::{EventFlags, Poller, Source};
 use crate::sockets::tcp::{Arrived, Callers};
-use crate::status::{Counters, ExclusionStatus, TlsStatus};
-use crate::timer::{monotonic, sharpen, wall_clock};
 use crate::transport::Transport;
 
 mod attached;
 mod backups;
 mod commands;
+mod hosts;
 mod hung;
 mod inbox;
 mod orders;
 mod outputs;
 mod registrations;
+mod spin;
 mod storage;
 
 pub(crate) use attached::Attached;
@@ -44,6 +47,7 @@ pub(crate) use inbox::{
     BenchOutcome, CommandReply, Inbox, MoveReply, Order, RegistryReply, RestyleReply,
 };
 pub(crate) use registrations::Registrations;
+use spin::Spinner;
 pub(crate) use storage::Keeping;
 
 pub(crate) struct Plane {

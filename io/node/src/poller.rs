@@ -1,15 +1,13 @@
-//! Waiting for sockets: epoll, and a way for other threads to wake the data plane.
+//! Waiting for sockets: epoll.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use os::clock;
+use rustix::event::epoll;
 use rustix::io::Errno;
 use wire::Time;
-
-use crate::timer;
 
 pub(crate) use rustix::event::epoll::EventFlags;
 
@@ -119,13 +117,13 @@ impl Poller {
         due: Time,
         ready: &mut Vec<(Source, EventFlags)>,
     ) -> Result<(), Errno> {
-        let timeout = (due != Time::FAR).then(|| timer::timeout(now, due));
+        let timeout = (due != Time::FAR).then(|| clock::timeout(now, due));
         self.collect(timeout.as_ref(), ready)
     }
 
     /// Appends what is ready now to `ready`.
     pub fn look(&self, ready: &mut Vec<(Source, EventFlags)>) -> Result<(), Errno> {
-        self.collect(Some(&timer::timeout(Time::ZERO, Time::ZERO)), ready)
+        self.collect(Some(&clock::timeout(Time::ZERO, Time::ZERO)), ready)
     }
 
     fn collect(
@@ -149,46 +147,13 @@ impl Poller {
     }
 }
 
-/// Wakes the data plane; many wake-ups before it looks cost one.
-#[derive(Debug)]
-pub(crate) struct Waker {
-    eventfd: OwnedFd,
-    raised: AtomicBool,
-}
-
-impl Waker {
-    pub fn new() -> Result<Waker, Errno> {
-        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Waker { eventfd, raised: AtomicBool::new(false) })
-    }
-
-    /// Call after the thing to look at is in its queue.
-    pub fn wake(&self) {
-        if !self.raised.swap(true, Ordering::AcqRel) {
-            // The counter cannot overflow: it is 0 or 1.
-            let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
-        }
-    }
-
-    /// Call before looking into the queues.
-    pub fn lower(&self) {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.eventfd, &mut count);
-        // A swap, not a store: it must see what was queued before the last wake-up.
-        self.raised.swap(false, Ordering::AcqRel);
-    }
-}
-
-impl AsFd for Waker {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.eventfd.as_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::Arc;
+
+    use os::waker::Waker;
+
+    use super::*;
 
     #[test]
     fn a_source_survives_its_word() {
@@ -248,9 +213,9 @@ mod tests {
     #[test]
     fn a_wait_ends_when_due_and_not_before() {
         let poller = Poller::new().unwrap();
-        let start = timer::monotonic();
+        let start = clock::monotonic();
         let due = start + wire::Duration::from_micros(200);
         poller.wait(start, due, &mut Vec::new()).unwrap();
-        assert!(timer::monotonic() >= due);
+        assert!(clock::monotonic() >= due);
     }
 }

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use registry::{Ask, Binding, Epoch, Registrar, Sight, Terms};
-use serde::{Deserialize, Serialize};
+use config::RegistryKnobs;
+use os::clock::{monotonic, wall_clock};
+use registry::{Registrar, Sight, Terms};
 use wire::{Duration, NodeId, Time};
 
-use crate::config::RegistryKnobs;
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
-use crate::timer::{monotonic, wall_clock};
 
 mod keeper;
 
@@ -20,21 +19,6 @@ pub(crate) use keeper::{Keeper, Shelf};
 
 /// How often all is looked at when nothing has changed.
 const PERIOD: Duration = Duration::from_millis(500);
-
-/// What a node has of the registry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegistryStatus {
-    /// The node that was asked.
-    pub node: NodeId,
-    /// The node that ends what is dead.
-    pub leads: Option<NodeId>,
-    /// The node is with a majority, and has all that was answered there when it was asked. Else what it tells may be old.
-    pub current: bool,
-    /// The epoch of what is told.
-    pub epoch: Epoch,
-    /// The bindings, in order of name and address; `None` if nothing has changed since the epoch that was asked about.
-    pub bindings: Option<Vec<Binding>>,
-}
 
 /// What the data plane sees for the registry, where there is a majority and this node's replica has the state.
 pub(crate) struct View {
@@ -111,19 +95,5 @@ impl Desk {
         }
         let next = self.registrar.next_look(now, wall, &sight, &registry);
         Ok(next.map_or(latest, |at| at.min(latest)))
-    }
-}
-
-impl RegistryStatus {
-    /// What is so at this moment.
-    pub(crate) fn new(node: NodeId, view: Option<&View>, shelf: &Shelf, ask: &Ask) -> Self {
-        let listing = shelf.registry().answer(ask);
-        RegistryStatus {
-            node,
-            leads: view.and_then(|view| view.leads),
-            current: view.is_some(),
-            epoch: listing.epoch,
-            bindings: listing.bindings,
-        }
     }
 }

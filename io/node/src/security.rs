@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use admin::status::TlsStatus;
+use config::{Config, key_file};
 use seal::Seal;
 use tls::{Credentials, CredentialsError, Identity, Server};
 use wire::Member;
 
-use crate::config::Config;
 use crate::error::StartError;
-use crate::key_file;
-use crate::status::TlsStatus;
 
 /// Whoever reads the log has this long to renew the certificate.
 const EXPIRES_SOON: Duration = Duration::from_secs(60 * 86_400);
@@ -24,7 +23,7 @@ pub(crate) fn seal(config: &Config, me: Member) -> Result<Option<Seal>, StartErr
         return Ok(None);
     };
     let keys = key_file::read(path)?;
-    let random = key_file::random();
+    let random = os::random::secret();
     let seed = random.map_err(|source| StartError::System { what: "random bytes", source })?;
     let ring::Config { cluster, nodes, .. } = config.ring_config(me);
     Ok(Some(Seal::new(seal::Config { cluster, me, nodes, keys, seed })))

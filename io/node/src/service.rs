@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use config::Execution;
 use engine::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use wire::client::Refusal;
 use wire::limits::{MAX_DEADLINE, MAX_NAME};
@@ -168,18 +169,6 @@ impl Context {
         let callee = group.into();
         line.call(NestedCall { ticket, callee, method, json, body, patience })
     }
-}
-
-/// Where a replica's handlers run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Execution {
-    /// On a thread of the replica's own: a slow handler delays nobody but its own group.
-    #[default]
-    Thread,
-    /// On the data-plane thread: saves two hand-overs between threads (some 50 µs), but a handler
-    /// that takes longer than some microseconds delays everything, in the end the ring's token.
-    Inline,
 }
 
 /// How a replica is hosted.

@@ -18,8 +18,8 @@ use store::{
 };
 use wire::Time;
 
-use crate::timer::monotonic;
 use disk::{Answer, Disk};
+use os::clock::monotonic;
 use wire::ordered::Place;
 
 /// While a store is read, how far that is is told so often.

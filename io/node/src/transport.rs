@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
+use admin::status::{Counters, LinkStatus, NodeLinks, SealStatus, SocketStatus};
 use bytes::Bytes;
+use config::NodeAddress;
 use engine::Route;
 use ring::{LinkOutput, Links, LinksConfig};
 use seal::{OVERHEAD, Seal};
 use wire::report::Report;
 use wire::{ClusterId, NodeId, NodeSet, Time};
 
-use crate::config::NodeAddress;
 use crate::liveness::Liveness;
 use crate::poller::{Poller, Source};
 use crate::sockets::udp::{Received, Udp};
-use crate::status::{Counters, LinkStatus, NodeLinks, SealStatus, SocketStatus};
 
 mod outgoing;
 mod sealing;

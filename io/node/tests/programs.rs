@@ -14,7 +14,8 @@ use std::time::Instant;
 use bytes::BytesMut;
 use rustix::process::{Pid, Signal, kill_process};
 use steadfast_node::{
-    AttachError, Config, EventKind, Node, ProgramConfig, ProgramError, ProgramState, admin, attach,
+    AttachError, Config, EventKind, Node, ProgramConfig, ProgramError, ProgramProblem,
+    ProgramState, admin, attach,
 };
 use support::{Caller, Journal, PANIC, PATIENCE, RELAY, synced, wait_for};
 use tempfile::TempDir;
@@ -338,7 +339,7 @@ fn who_never_serves_is_told_of_with_its_last_lines_and_not_kept() {
     let error = node.run(missing).unwrap_err();
     assert!(matches!(error, ProgramError::NotStarted(_)), "{error}");
     let error = node.run(ProgramConfig { command: Vec::new(), ..shell("a", "") }).unwrap_err();
-    assert!(matches!(error, ProgramError::NoCommand), "{error}");
+    assert!(matches!(error, ProgramError::Config(ProgramProblem::NoCommand)), "{error}");
     assert!(node.status().programs.is_empty());
 
     node.run(journal("journal")).unwrap();

@@ -4,6 +4,7 @@ mod support;
 
 use std::time::Duration;
 
+use steadfast_node::admin::server::ServeError;
 use steadfast_node::{
     Config, Execution, HostError, HostOptions, Interest, Node, StartError, admin,
 };
@@ -93,7 +94,10 @@ fn a_file_with_the_admin_sockets_name_is_left_alone() {
     let path = directory.path().join("node.sock");
     std::fs::write(&path, "mine").unwrap();
     let error = Node::start(Config { admin: Some(path.clone()), ..Config::single() }).unwrap_err();
-    assert!(matches!(&error, StartError::AdminNotASocket(named) if *named == path), "{error}");
+    assert!(
+        matches!(&error, StartError::Admin(ServeError::NotASocket(named)) if *named == path),
+        "{error}"
+    );
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 
@@ -108,7 +112,7 @@ fn the_admin_socket_tells_what_the_node_knows() {
     };
     let node = Node::start(config()).unwrap();
     let taken = Node::start(Config { data_dir: None, ..config() }).unwrap_err();
-    assert!(matches!(taken, StartError::AdminTaken(_)), "{taken}");
+    assert!(matches!(taken, StartError::Admin(ServeError::Taken(_))), "{taken}");
     let shared = Node::start(config()).unwrap_err();
     assert!(matches!(shared, StartError::DataDirTaken(_)), "{shared}");
 

@@ -8,7 +8,7 @@ use wire::limits::MAX_GROUPS;
 use wire::ordered::Poison;
 use wire::{GroupId, Member, NodeId};
 
-use crate::status::{ChargeStatus, SLOW_REMEDY, absent, no_quorum, owed};
+use admin::status::{ChargeStatus, SLOW_REMEDY, absent, no_quorum, owed};
 
 /// Writes the log, and remembers what it takes to write it for people.
 #[derive(Debug, Default)]

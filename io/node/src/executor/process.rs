@@ -16,6 +16,7 @@ use engine::{
 };
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use supervisor::Tether;
 use wire::attach::{Answer, Ask, Execute, Frame, Outcome, Piece, Told};
 use wire::client::Refusal;
 use wire::limits::ATTACH_PIECE;
@@ -25,7 +26,6 @@ use wire::{Duration, GroupId};
 use super::{Asked, Done, Report, StateReply, bytes_of};
 use crate::HostError;
 use crate::poller::{EventFlags, Poller, Source};
-use crate::programs::Tether;
 
 /// Bytes read from a program, and before the others have their turn.
 const READ: usize = 64 << 10;

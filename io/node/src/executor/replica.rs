@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::{Applied, Changes, Command, Executed, ServiceOutcome};
+use os::clock::monotonic;
 use wire::client::Refusal;
 use wire::limits::{MAX_BODY, MAX_REASON};
 use wire::ordered::Style;
@@ -15,7 +16,6 @@ use wire::{Duration, GroupId};
 use super::{Done, StateReply};
 use crate::HostError;
 use crate::service::{Call, Context, Factory, Line, Outside, Service};
-use crate::timer::monotonic;
 
 /// A handler that took less than this the last time is waited for before what it ordered is sent:
 /// less than the three system calls that it goes before.

@@ -2,7 +2,7 @@
 
 use engine::Command;
 
-use crate::programs::Tether;
+use supervisor::Tether;
 
 /// What a program that is not there yet is to be given, and who has it started.
 pub(crate) struct Standby {

@@ -250,7 +250,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::timer::monotonic;
+    use os::clock::monotonic;
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use admin::status::ProgramStatus;
+use config::ManagerKnobs;
 use monitor::MonitorError;
 use monitor::budget::Budget;
 use monitor::clock::Process;
@@ -9,15 +11,13 @@ use monitor::gauge::Gauge;
 use monitor::host::Host;
 use monitor::watch::{Use, Watch};
 use rustix::process::Pid;
+use supervisor::Programs;
 use wire::limits::MAX_USAGE_REPLICAS;
 use wire::ordered::Usage;
 use wire::{Duration, GroupId, Share, Time};
 
 use super::clocks::Clocks;
 use super::own::Own;
-use crate::config::ManagerKnobs;
-use crate::programs::Programs;
-use crate::status::ProgramStatus;
 
 /// A replica that uses less of a processor than this is not told.
 const LEAST_TOLD: Share = Share(1_000);
@@ -150,7 +150,7 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timer::monotonic;
+    use os::clock::monotonic;
 
     #[test]
     fn a_thread_that_works_shows_in_what_is_told() {

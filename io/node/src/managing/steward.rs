@@ -4,17 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::ProgramConfig;
 use manager::Picture;
 use manager::book::{Book, Command, Deployment, Labels, Placed};
 use manager::placement::Placer;
+use os::clock::wall_clock;
+use supervisor::{CRASH_LOOP, Deployed};
 use wire::system::MANAGER_ID;
 use wire::{Duration, GroupId, NodeId, Share, Time};
 
 use super::{View, herald};
 use crate::control::Control;
 use crate::error::Stopped;
-use crate::programs::{CRASH_LOOP, Deployed, ProgramConfig};
-use crate::timer::wall_clock;
 
 /// What is said to the book and does not show there is said again after so long.
 const AGAIN: Duration = Duration::from_secs(1);

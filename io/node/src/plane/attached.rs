@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use engine::{Begun, HostError};
+use supervisor::Tether;
 use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
 use super::{EventFlags, Plane};
 use crate::executor::{Executor, Report, Standby};
-use crate::programs::Tether;
 
 /// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
 struct Arrival {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use manager::book::{Book, Command};
+use os::clock::wall_clock;
 use serde::de::DeserializeOwned;
 use wire::client::Outcome;
 use wire::limits::MAX_ADMIN_CONNECTIONS;
@@ -13,7 +14,6 @@ use wire::{Duration, Time};
 
 use super::{CommandReply, Plane};
 use crate::managing::{Shelf, View};
-use crate::timer::wall_clock;
 
 /// How long a command may take to be answered. Less than its asker waits.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -7,7 +7,7 @@ use wire::{GroupId, Time};
 use super::Plane;
 
 impl Plane {
-    /// A program is ended, and its minder starts it again. A thread cannot be ended: the node goes on beside it, with another.
+    /// A program is ended, and its supervisor starts it again. A thread cannot be ended: the node goes on beside it, with another.
     pub(super) fn replace(&mut self, now: Time, group: GroupId) {
         self.counters.replicas_hung += 1;
         let Some(mut executor) = self.remove_executor(group) else { return };

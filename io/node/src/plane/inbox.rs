@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use admin::events::{Interest, Stamped};
+use admin::status::Status;
+use admin::{KeyAsk, PoisonedCall};
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event};
 use manager::Wish;
 use manager::book::{Answer, Command};
+use os::waker::Waker;
 use wire::GroupId;
 use wire::ordered::{GroupOptions, Style, Usage};
 use wire::{NodeId, ViewNumber};
 
 use super::backups::BackupOrder;
-use crate::admin::{KeyAsk, PoisonedCall};
 use crate::error::{HostError, MoveError, RestyleError};
-use crate::events::{Interest, Stamped};
 use crate::executor::{Executor, Report, StateReply};
 use crate::keeper::Kept;
 use crate::managing::View;
-use crate::poller::Waker;
 use crate::registering::View as Sighted;
-use crate::status::Status;
 
 /// Results, and orders, that are taken before the sockets have their turn.
 const BATCH: usize = 256;

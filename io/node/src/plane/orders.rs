@@ -1,17 +1,18 @@
 //! What other threads want of the data plane, done: what executors have finished, what the
 //! program and administrators ask.
 
+use admin::status::{Counters, ManagerStatus, Status, TlsStatus};
+use admin::{KeyAsk, PoisonedCall};
 use manager::Wish;
+use os::clock::{monotonic, wall_clock};
 use wire::{Duration, GroupId, Time};
 
+use super::hosts::hosts;
 use super::{Keeping, Order, Plane, Stop};
-use crate::admin::{KeyAsk, PoisonedCall};
 use crate::error::HostError;
 use crate::executor::{Asked, Done, Report};
 use crate::keeper;
 use crate::sockets::tcp::Callers;
-use crate::status::{Counters, ManagerStatus, Status, TlsStatus, hosts};
-use crate::timer::{monotonic, wall_clock};
 
 /// A clean stop that is not over after this long is cut short: the others will find out.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);

@@ -1,13 +1,13 @@
 //! What the stack asks for, carried out.
 
+use admin::status::{ChargeStatus, ExclusionStatus};
 use engine::{Command, Event, Output};
+use os::clock::{monotonic, wall_clock};
 use wire::{GroupId, Time};
 
 use super::{Plane, Sockets, Stop};
 use crate::error::{MoveError, RestyleError};
 use crate::executor::Overloaded;
-use crate::status::{ChargeStatus, ExclusionStatus};
-use crate::timer::{monotonic, wall_clock};
 
 /// What was run in one turn.
 #[derive(Default)]

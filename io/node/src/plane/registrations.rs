@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use os::clock::wall_clock;
 use registry::{Command, Hosted, Sight};
 use wire::client::Outcome;
 use wire::limits::MAX_ADMIN_CONNECTIONS;
@@ -12,7 +13,6 @@ use wire::{Duration, GroupId, Time};
 use super::commands::answer_of;
 use super::{Plane, RegistryReply};
 use crate::registering::{Shelf, View};
-use crate::timer::wall_clock;
 
 /// How long a command may take to be answered. Less than its asker waits.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use admin::status::StorageStatus;
 use engine::{Event, Kept, StorageNews};
 use store::{AppendError, Record, RecordId, Snapshot, SnapshotError, Strand};
 use wire::limits::MAX_STORE_QUEUE;
@@ -11,7 +12,6 @@ use wire::ordered::Place;
 use wire::{GroupId, Time};
 
 use super::{Plane, Stop};
-use crate::status::StorageStatus;
 use crate::storage::{Storage, Word};
 
 /// What found no room on the disk is tried again after this time.
@@ -226,7 +226,7 @@ impl Plane {
         self.handle_event(Event::Storage(StorageNews::Failed(reason.clone())));
         self.failure = Some(reason);
         if self.stop == Stop::No {
-            self.begin_to_stop(crate::timer::monotonic());
+            self.begin_to_stop(os::clock::monotonic());
         }
     }
 }

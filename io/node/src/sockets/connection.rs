@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use bytes::{Buf, Bytes, BytesMut};
 use tls::{Identity, Records};
 
-use crate::status::Counters;
+use admin::status::Counters;
 
 /// Buffers written with one system call.
 const WRITE_BATCH: usize = 32;

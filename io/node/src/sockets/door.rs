@@ -5,7 +5,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use admin::status::{Counters, HandshakeCounters};
 use bytes::{Bytes, BytesMut};
+use os::waker::Waker;
 use rustix::io::Errno;
 use wire::client::{Farewell, Frame};
 use wire::limits::MAX_GUESTS;
@@ -14,8 +16,7 @@ use wire::{PROTOCOL_VERSION, Time};
 use super::connection::{Connection, Secure};
 use super::gate::{Gate, Guest, Manners};
 use super::listener::Listener;
-use crate::poller::{Poller, Source, Waker};
-use crate::status::{Counters, HandshakeCounters};
+use crate::poller::{Poller, Source};
 
 #[derive(Debug)]
 pub(super) enum Door {

@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use admin::status::HandshakeCounters;
 use bytes::{Bytes, BytesMut};
+use os::clock::{monotonic, timeout};
+use os::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tls::{Identity, Records, Server};
 use wire::Time;
 use wire::limits::MAX_HANDSHAKES;
 
 use super::listener::{ACCEPT_PAUSE, matters_to_all, prepare};
-use crate::poller::Waker;
-use crate::status::HandshakeCounters;
-use crate::timer::{monotonic, timeout};
 
 mod tally;
 mod waiting;

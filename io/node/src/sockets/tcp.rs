@@ -5,7 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use admin::status::{Counters, HandshakeCounters};
 use bytes::BytesMut;
+use os::waker::Waker;
 use rustix::io::Errno;
 use wire::client::{Frame, Hello};
 use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
@@ -13,8 +15,7 @@ use wire::{Caller, Malformed, PROTOCOL_VERSION, Time};
 
 use super::connection::{Connection, Taken};
 use super::door::{Door, farewell};
-use crate::poller::{EventFlags, Poller, Source, Waker};
-use crate::status::{Counters, HandshakeCounters};
+use crate::poller::{EventFlags, Poller, Source};
 
 /// Bytes read from a connection at a time, and before the others have their turn.
 const READ: usize = 64 << 10;

@@ -8,6 +8,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 
+use admin::status::{Counters, SocketStatus};
 use bytes::Bytes;
 use nix::errno::Errno;
 use seal::MAX_SEALED;
@@ -17,7 +18,6 @@ use wire::{Duration, Malformed, Time};
 use super::buffers::Buffers;
 use super::segments::{self, Arrival, Control};
 use crate::poller::{EventFlags, Poller, Source};
-use crate::status::{Counters, SocketStatus};
 
 /// Readings from one socket before the others have their turn: each may bring a run of datagrams.
 const BATCH: usize = 16;
@@ -300,7 +300,7 @@ mod tests {
     fn wait_readable(udp: &Udp) {
         let poller = Poller::new().unwrap();
         udp.register(&poller).unwrap();
-        let now = crate::timer::monotonic();
+        let now = os::clock::monotonic();
         let mut ready = Vec::new();
         poller.wait(now, now + Duration::from_secs(10), &mut ready).unwrap();
         assert!(!ready.is_empty(), "nothing arrived");

@@ -7,11 +7,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use os::durable::Lock;
 use store::{Done, Failure, FailureKind, Lane, Op};
 
 use super::StorageError;
 use super::folder::{Folder, lock};
-use crate::durable::Lock;
 
 /// What became of something that was begun.
 pub(super) type Answer = (Lane, Result<Done, Failure>);

@@ -6,12 +6,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use os::durable::{self, Lock};
 use rustix::fs::{FallocateFlags, fallocate};
 use store::{Done, Failure, FailureKind, FileName, Op};
 use wire::limits::MAX_STORE_FILES;
 
 use super::StorageError;
-use crate::durable::{self, Lock};
 
 /// Zeros that are written at a time.
 const ZEROS: usize = 1 << 20;

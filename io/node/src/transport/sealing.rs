@@ -8,7 +8,7 @@ use bytes::Bytes;
 use seal::{Envelope, Seal, SealedContact};
 use wire::{NodeId, NodeSet, Time};
 
-use crate::status::SealStatus;
+use admin::status::SealStatus;
 
 /// The room of transport that knows the cluster's keys.
 pub(crate) struct Sealing {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::status::HandshakeCounters;
+use admin::status::HandshakeCounters;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally {

@@ -4,12 +4,12 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 
 use bytes::{Bytes, BytesMut};
+use os::clock::monotonic;
 use tls::{Records, Server, Visitor};
 use wire::{Duration, Time};
 
 use super::Manners;
 use super::tally::{Tally, count};
-use crate::timer::monotonic;
 
 /// A handshake that is not over after this long never will be: clients give up after a second.
 const SHAKE_WITHIN: Duration = Duration::from_secs(2);

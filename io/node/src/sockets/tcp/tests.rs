@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::net::TcpStream;
 
+use os::clock::monotonic;
 use wire::ClientId;
 
 use super::*;
-use crate::timer::monotonic;
 
 /// Waits for something to be ready and serves it. Gives who has gone.
 fn serve(callers: &mut Callers, poller: &Poller, counters: &mut Counters) -> Vec<Caller> {

@@ -1,0 +1,272 @@
+//! The node's side of the admin protocol: threads of its own, one a connection, so that nothing here
+//! can hold up the data plane.
+//!
+//! - here: where connections come in, and how they end
+//! - `server/handler.rs`: the node, as it is asked
+//! - `server/requests.rs`: what is answered; `server/backup.rs`: states that people keep;
+//!   `server/bench.rs`: benchmarks
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use bytes::{Bytes, BytesMut};
+use tls::Records;
+use wire::Duration;
+use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
+
+use crate::message::{Refused, Request};
+use crate::stream::{Closer, Stream, Tls, listen_privately};
+
+mod answer;
+mod backup;
+mod bench;
+mod handler;
+mod requests;
+
+pub use handler::{Done, Handler};
+
+/// How long the listener rests where the system has no descriptors left.
+const REST: Duration = Duration::from_millis(500);
+
+/// How long a stop waits for what is being written.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+type Closers = Arc<Mutex<BTreeMap<u64, Closer>>>;
+
+/// The admin socket cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The system refuses it.
+    #[error(
+        "admin socket {}: {source}; its directory must exist and be writable, and its path have at \
+         most 107 bytes", path.display()
+    )]
+    Io {
+        /// Its path.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Something else has its name.
+    #[error(
+        "admin socket {}: a file that is no socket has this name; remove it, or choose another path",
+        .0.display()
+    )]
+    NotASocket(PathBuf),
+    /// Another process serves it.
+    #[error("admin socket {} is served by another process: stop it, or choose another path", .0.display())]
+    Taken(PathBuf),
+}
+
+/// The last words to whoever may not come in.
+pub fn farewell(reason: &str) -> Bytes {
+    answer::line(&Refused { error: reason.into() }).into()
+}
+
+/// The running server.
+#[derive(Debug)]
+pub struct Server {
+    path: Option<PathBuf>,
+    /// Given away when the server ends.
+    entrance: Option<Entrance>,
+    stop: Arc<AtomicBool>,
+    closers: Closers,
+    /// Ends when the last of the server's threads does.
+    running: Receiver<()>,
+}
+
+impl Server {
+    /// Serves nobody yet.
+    pub fn new(node: Arc<dyn Handler>) -> Server {
+        let (alive, running) = channel();
+        let entrance = Entrance {
+            node,
+            stop: Arc::default(),
+            closers: Closers::default(),
+            next: Arc::default(),
+            uploads: Arc::default(),
+            _running: alive,
+        };
+        let (stop, closers) = (entrance.stop.clone(), entrance.closers.clone());
+        Server { path: None, entrance: Some(entrance), stop, closers, running }
+    }
+
+    /// Where connections of other kinds are let in.
+    pub fn entrance(&self) -> Option<Entrance> {
+        self.entrance.clone()
+    }
+
+    /// Serves at a Unix socket, too.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn listen(&mut self, path: &Path) -> Result<(), ServeError> {
+        let Some(entrance) = self.entrance.clone() else { return Ok(()) };
+        let wrap = |source| ServeError::Io { path: path.into(), source };
+        remove_left_over(path)?;
+        // Whoever may run the node may look into it, nobody else.
+        let listener = listen_privately(path).map_err(wrap)?;
+        thread::Builder::new()
+            .name("steadfast admin".into())
+            .spawn(move || entrance.accept(&listener))
+            .map_err(wrap)?;
+        self.path = Some(path.into());
+        Ok(())
+    }
+
+    fn shut_connections(&self, how: Shutdown) {
+        lock(&self.closers).values().for_each(|connection| connection.shutdown(how));
+    }
+}
+
+/// Ends all connections and removes the socket: also of a node that could not be started. When the
+/// data plane has ended before, whoever follows the events gets the last ones.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.entrance = None;
+        if let Some(path) = &self.path {
+            // The thread waits for a connection: this is one.
+            let _ = UnixStream::connect(path);
+        }
+        self.shut_connections(Shutdown::Read);
+        // Ended by the last thread's end, unless somebody does not read what was asked for.
+        let _ = self.running.recv_timeout(LAST_WORDS);
+        self.shut_connections(Shutdown::Both);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// A node that was killed leaves its socket file; one that lives answers there.
+fn remove_left_over(path: &Path) -> Result<(), ServeError> {
+    match fs::symlink_metadata(path) {
+        Ok(data) if data.file_type().is_socket() => {}
+        Ok(_) => return Err(ServeError::NotASocket(path.into())),
+        // Binding says what is wrong, if it is not just that nothing is there.
+        Err(_) => return Ok(()),
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(ServeError::Taken(path.into()));
+    }
+    fs::remove_file(path).map_err(|source| ServeError::Io { path: path.into(), source })
+}
+
+fn lock(closers: &Closers) -> MutexGuard<'_, BTreeMap<u64, Closer>> {
+    // No code that can panic runs while it is held.
+    closers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where connections come in.
+#[derive(Clone)]
+pub struct Entrance {
+    node: Arc<dyn Handler>,
+    stop: Arc<AtomicBool>,
+    closers: Closers,
+    /// The next connection's number.
+    next: Arc<AtomicU64>,
+    /// One file at a time is taken in.
+    uploads: Arc<Mutex<()>>,
+    /// Dropped when the thread ends.
+    _running: Sender<()>,
+}
+
+impl std::fmt::Debug for Entrance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entrance").field("connections", &lock(&self.closers).len()).finish()
+    }
+}
+
+impl Entrance {
+    /// Serves an administrator who has shaken hands by TLS. `plain`: what came behind the handshake.
+    pub fn admit_tls(&self, socket: TcpStream, records: Box<Records>, plain: BytesMut) {
+        if let Ok(stream) = Tls::new(socket, records, plain) {
+            self.admit(Stream::Tls(stream));
+        }
+    }
+
+    fn accept(self, listener: &UnixListener) {
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                // Out of descriptors, most likely. The pause keeps the thread from spinning.
+                Err(_) => {
+                    thread::sleep(REST);
+                    continue;
+                }
+            };
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
+            self.admit(Stream::Unix(stream));
+        }
+    }
+
+    fn admit(&self, mut stream: Stream) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut closers = lock(&self.closers);
+        if closers.len() >= MAX_ADMIN_CONNECTIONS {
+            let error = format!("{MAX_ADMIN_CONNECTIONS} admin connections, the limit: close one");
+            let _ = answer::refuse(&mut stream, error);
+            return;
+        }
+        let Ok(closer) = stream.closer() else { return };
+        closers.insert(number, closer);
+        drop(closers);
+        let entrance = self.clone();
+        let body = move || {
+            // An error is the other end's going: nothing is owed to it.
+            let _ = entrance.serve(stream);
+            lock(&entrance.closers).remove(&number);
+        };
+        if thread::Builder::new().name("admin connection".into()).spawn(body).is_err() {
+            lock(&self.closers).remove(&number);
+        }
+    }
+
+    fn serve(&self, stream: Stream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length =
+                (&mut reader).take(MAX_ADMIN_REQUEST as u64 + 1).read_until(b'\n', &mut line)?;
+            if length == 0 || self.stop.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            self.node.count_request();
+            if length > MAX_ADMIN_REQUEST {
+                self.refuse(reader.get_mut(), "the request is too long")?;
+                return Ok(());
+            }
+            match serde_json::from_slice(&line) {
+                Ok(Request::Restore { group, bytes, replace }) => {
+                    let what = (&group[..], bytes, replace);
+                    backup::restore(&*self.node, &self.uploads, &mut reader, what)?;
+                }
+                Ok(request) => requests::answer_request(&*self.node, reader.get_mut(), request)?,
+                Err(error) => self.refuse(reader.get_mut(), &error.to_string())?,
+            }
+        }
+    }
+
+    fn refuse(&self, stream: &mut Stream, reason: &str) -> io::Result<()> {
+        self.node.count_malformed();
+        let error = format!(
+            "{reason}; one JSON request a line: {{\"status\":{{}}}}, \
+             {{\"state\":{{\"group\":\"...\"}}}}, {{\"move\":{{...}}}}, {{\"restyle\":{{...}}}}, {{\"bench\":{{...}}}}, {{\"run\":{{...}}}}, \
+             {{\"stop-program\":{{\"group\":\"...\"}}}} or {{\"events\":{{\"follow\":true}}}}"
+        );
+        answer::refuse(stream, error)
+    }
+}

@@ -1,0 +1,108 @@
+//! The node behind the server.
+
+use std::sync::mpsc::Receiver;
+
+use config::ProgramConfig;
+use engine::{BenchError, BenchResult};
+use manager::book::{Answer, Command, Deployment};
+use registry::{Ask as RegistryAsk, Epoch, Terms};
+use store::backup::Backup;
+use wire::ordered::Style;
+use wire::{Duration, Member, NodeId, ViewNumber};
+
+use crate::bench::{Ask, Progress};
+use crate::deployments::{DeploymentsStatus, SeatStatus};
+use crate::events::{Interest, Stamped};
+use crate::message::KeyAsk;
+use crate::poisoned::PoisonedCall;
+use crate::registry::RegistryStatus;
+use crate::status::{ProgramStatus, Status};
+
+/// A result, or why there is none and what to do.
+pub type Done<T> = Result<T, String>;
+
+/// The node, as the server asks it: each method on the thread of the connection that asks, and it
+/// may block as long as an answer takes.
+pub trait Handler: Send + Sync {
+    /// The node, and which of its lives.
+    fn me(&self) -> Member;
+
+    /// A request has come in.
+    fn count_request(&self);
+
+    /// A request was none.
+    fn count_malformed(&self);
+
+    /// What the node knows.
+    fn status(&self) -> Status;
+
+    /// The state of this node's replica of a group.
+    fn state(&self, group: &str) -> Done<Vec<u8>>;
+
+    /// The calls that a group's services died of.
+    fn poisoned(&self, group: &str) -> Done<Vec<PoisonedCall>>;
+
+    /// The past events, and those from here on.
+    fn subscribe(&self, interest: Interest) -> (Vec<Stamped>, Receiver<Stamped>);
+
+    /// Makes the replica at node `to` the group's primary.
+    fn move_primary(&self, group: &str, to: NodeId) -> Done<ViewNumber>;
+
+    /// Gives the group another style.
+    fn restyle(&self, group: &str, style: Style) -> Done<ViewNumber>;
+
+    /// The group's state at one place of the order.
+    fn save(&self, group: &str) -> Done<Backup>;
+
+    /// Has a group begin with a state.
+    fn restore(&self, backup: Backup, replace: bool) -> Done<ViewNumber>;
+
+    /// Has a group begin without the state that it waits for.
+    fn discard(&self, group: &str) -> Done<()>;
+
+    /// Does something about the cluster's key; says which it is about.
+    fn key(&self, ask: KeyAsk) -> Done<u8>;
+
+    /// Starts a program, and waits until it serves or has failed to.
+    fn run_program(&self, program: ProgramConfig) -> Done<ProgramStatus>;
+
+    /// Ends the program of a group, and waits until it has ended.
+    fn stop_program(&self, group: &str) -> Done<()>;
+
+    /// What is deployed, and where.
+    fn deployments(&self) -> Done<DeploymentsStatus>;
+
+    /// Where a deployment would go.
+    fn preview(&self, deployment: Deployment) -> Done<Vec<SeatStatus>>;
+
+    /// Says something to the manager's group, and waits for the answer.
+    fn command(&self, command: Command) -> Done<Answer>;
+
+    /// How a binding ends that is made without saying it.
+    fn registry_terms(&self) -> Terms;
+
+    /// The epoch of this node's replica of the registry.
+    fn registry_epoch(&self) -> Done<Epoch>;
+
+    /// Waits until the registry's epoch is another one than `since`, or for so long. True: it is not,
+    /// and may be waited for once more.
+    fn wait_for_registry(&self, since: Epoch, patience: Duration) -> bool;
+
+    /// Which bindings there are.
+    fn look_up(&self, ask: &RegistryAsk) -> Done<RegistryStatus>;
+
+    /// Says something to the registry, and waits for the answer.
+    fn register(&self, command: registry::Command) -> Done<registry::Answer>;
+
+    /// Begins a benchmark; its outcome comes in time, or nothing if the node ends before.
+    fn bench(&self, ask: &Ask) -> Done<Receiver<Result<BenchResult, BenchError>>>;
+
+    /// How far the benchmark under way is, if there is one.
+    fn bench_progress(&self) -> Option<Progress>;
+
+    /// The benchmark that was asked for here is not wanted any more.
+    fn stop_bench(&self);
+
+    /// Why nobody answers any more.
+    fn why_stopped(&self) -> String;
+}

@@ -1,0 +1,177 @@
+//! What is answered to each request.
+
+use std::io;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Instant;
+
+use config::ProgramConfig;
+use manager::book::{Answer, Command, Deployment};
+use registry::{Address, Ask, Terms};
+use wire::Duration;
+
+use super::answer::{answer, answer_done, refuse};
+use super::handler::{Done, Handler};
+use super::{backup, bench};
+use crate::events::{EventRecord, Interest};
+use crate::hex::{digest, hex};
+use crate::message::{
+    DeployAnswer, DoneAnswer, KeyAnswer, MoveAnswer, Request, RestyleAnswer, StateAnswer,
+    StopAnswer,
+};
+use crate::poisoned::PoisonedAnswer;
+use crate::stream::Stream;
+
+/// How often a connection that waits is looked at: its other end may have gone.
+const GONE_CHECK: Duration = Duration::from_millis(500);
+
+/// How long an answer waits for something new, at most.
+const LONGEST_WATCH: Duration = Duration::from_secs(60);
+
+/// Answers a request that is one line. [`Request::Restore`] is none: bytes follow it.
+pub(super) fn answer_request(
+    node: &dyn Handler,
+    stream: &mut Stream,
+    request: Request,
+) -> io::Result<()> {
+    match request {
+        Request::Status {} => answer(stream, &node.status()),
+        Request::State { group, bytes } => {
+            answer_done(stream, node.state(&group).map(|state| told(node, group, &state, bytes)))
+        }
+        Request::Poisoned { group } => {
+            let calls = node.poisoned(&group);
+            let node = node.me().node;
+            answer_done(stream, calls.map(|calls| PoisonedAnswer { node, group, calls }))
+        }
+        Request::Events { follow, calls } => events(node, stream, follow, calls),
+        Request::Move { group, to } => {
+            let done = node.move_primary(&group, to);
+            answer_done(stream, done.map(|view| MoveAnswer { group, primary: to, view }))
+        }
+        Request::Restyle { group, style } => {
+            let done = node.restyle(&group, style);
+            answer_done(stream, done.map(|view| RestyleAnswer { group, style, view }))
+        }
+        Request::Save { group } => backup::save(node, stream, &group),
+        Request::Restore { .. } => unreachable!("what follows it is read before"),
+        Request::Discard { group } => {
+            answer_done(stream, node.discard(&group).map(|()| DoneAnswer { done: true }))
+        }
+        Request::Key { ask } => answer_done(stream, node.key(ask).map(|key| KeyAnswer { key })),
+        Request::Run(program) => run(node, stream, program),
+        Request::StopProgram { group } => {
+            let done = node.stop_program(&group);
+            answer_done(stream, done.map(|()| StopAnswer { stopped: group }))
+        }
+        Request::Deploy { deployment, dry } => deploy(node, stream, *deployment, dry),
+        Request::Withdraw { group } => say(node, stream, Command::Withdraw { group }),
+        Request::Drain { node: host } => say(node, stream, Command::Drain { node: host }),
+        Request::Return { node: host } => say(node, stream, Command::Return { node: host }),
+        Request::Deployments {} => answer_done(stream, node.deployments()),
+        Request::Registry { name, since, wait_ms } => {
+            registry(node, stream, &Ask { name, since }, wait_ms)
+        }
+        Request::Bind { name, address, terms } => {
+            answer_done(stream, bind(node, name, address, terms))
+        }
+        Request::Unbind { name, address } => {
+            let unbind = registry::Command::Unbind { name, address, epoch: None };
+            answer_done(stream, node.register(unbind))
+        }
+        Request::Bench(ask) => bench::run(node, stream, &ask),
+    }
+}
+
+fn told(node: &dyn Handler, group: String, state: &[u8], bytes: bool) -> StateAnswer {
+    StateAnswer {
+        node: node.me().node,
+        group,
+        bytes: state.len(),
+        digest: digest(state),
+        state_hex: bytes.then(|| hex(state)),
+    }
+}
+
+fn bind(
+    node: &dyn Handler,
+    name: String,
+    address: String,
+    terms: Option<Terms>,
+) -> Done<registry::Answer> {
+    let seen = node.registry_epoch()?;
+    let terms = terms.unwrap_or(node.registry_terms());
+    let (address, keeper) = (Address::At(address), Some(node.me()));
+    node.register(registry::Command::Bind { name, address, keeper, terms, seen })
+}
+
+/// Answers when there is something new, or the patience ends, or nobody is there any more.
+fn registry(node: &dyn Handler, stream: &mut Stream, ask: &Ask, wait_ms: u32) -> io::Result<()> {
+    let until = Instant::now() + Duration::from_millis(wait_ms.into()).min(LONGEST_WATCH);
+    if let Some(since) = ask.since {
+        loop {
+            let left = until.saturating_duration_since(Instant::now()).min(GONE_CHECK);
+            if !node.wait_for_registry(since, left) || left.is_zero() || stream.is_gone() {
+                break;
+            }
+        }
+    }
+    answer_done(stream, node.look_up(ask))
+}
+
+fn run(node: &dyn Handler, stream: &mut Stream, program: ProgramConfig) -> io::Result<()> {
+    if matches!(stream, Stream::Tls(_)) {
+        return refuse(
+            stream,
+            "programs are run at the node's own host only, by its admin socket: who may do so \
+                         can do all that the node's user can there",
+        );
+    }
+    answer_done(stream, node.run_program(program))
+}
+
+fn deploy(
+    node: &dyn Handler,
+    stream: &mut Stream,
+    deployment: Deployment,
+    dry: bool,
+) -> io::Result<()> {
+    if matches!(stream, Stream::Tls(_)) {
+        return refuse(
+            stream,
+            "services are deployed at a node's own host only, by its admin socket: who may do so can do all \
+                         that the nodes' users can on their hosts",
+        );
+    }
+    let group = deployment.group.clone();
+    let done = node.preview(deployment.clone()).and_then(|seats| {
+        if !dry {
+            node.command(Command::Deploy(deployment))?;
+        }
+        Ok(DeployAnswer { group, seats })
+    });
+    answer_done(stream, done)
+}
+
+fn say(node: &dyn Handler, stream: &mut Stream, command: Command) -> io::Result<()> {
+    let said = node.command(command);
+    answer_done(stream, said.map(|said| DoneAnswer { done: said == Answer::Done }))
+}
+
+fn events(node: &dyn Handler, stream: &mut Stream, follow: bool, calls: bool) -> io::Result<()> {
+    let interest = if calls { Interest::All } else { Interest::Membership };
+    let (past, events) = node.subscribe(interest);
+    let me = node.me().node;
+    for (time, event) in past {
+        answer(stream, &EventRecord::new(time, me, &event))?;
+    }
+    if !follow {
+        return stream.shutdown();
+    }
+    loop {
+        match events.recv_timeout(GONE_CHECK) {
+            Ok((time, event)) => answer(stream, &EventRecord::new(time, me, &event))?,
+            Err(RecvTimeoutError::Timeout) if !stream.is_gone() => {}
+            Err(_) => return stream.shutdown(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What values are possible: ranges, and knobs against each other.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use ::manager::book;
+use os::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
+use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
+use wire::ordered::{Durability, Style};
+use wire::{Duration, Incarnation, Member};
+
+use crate::config::Config;
+use crate::error::Problem;
+use crate::nodes;
+
+/// What [`Config::vote_patience`] may be.
+const VOTE_PATIENCE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
+
+/// What [`HangRule::within`] and [`HangRule::misses`] may be in [`Config::hang`].
+const HUNG_WITHIN: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_secs(3_600);
+const HUNG_MISSES: u32 = 1_000;
+
+impl Config {
+    /// Checks what no single knob can: ranges, and knobs against each other. `Node::start` does
+    /// it too.
+    ///
+    /// # Errors
+    /// The first problem, with the remedy.
+    pub fn check(&self) -> Result<(), Problem> {
+        check_name("cluster", &self.cluster)?;
+        nodes::check(self.node, &self.nodes)?;
+        self.check_listening()?;
+        self.check_realtime()?;
+        if !VOTE_PATIENCE.contains(&self.vote_patience) {
+            return Err(Problem::VotePatience(self.vote_patience));
+        }
+        if !HUNG_WITHIN.contains(&self.hang.within) || self.hang.misses > HUNG_MISSES {
+            return Err(Problem::Hung(self.hang));
+        }
+        self.manager.check()?;
+        self.registry.check()?;
+        book::check_labels(&self.labels).map_err(|refusal| Problem::Labels(refusal.to_string()))?;
+        if !self.checkpoints.is_possible() {
+            return Err(Problem::Checkpoints);
+        }
+        self.check_replicas()?;
+        self.check_programs()?;
+        self.check_storage()?;
+        let me = Member { node: self.node, incarnation: Incarnation(0) };
+        self.ring_config(me).check().map_err(Problem::Ring)
+    }
+
+    fn check_realtime(&self) -> Result<(), Problem> {
+        let wishes = [
+            ("priority", self.realtime.priority),
+            ("executor_priority", self.realtime.executor_priority),
+        ];
+        if let Some((key, value)) = wishes.into_iter().find(|(_, value)| *value > MAX_PRIORITY) {
+            return Err(Problem::Priority { key, value });
+        }
+        if self.realtime.spin > MAX_SPIN {
+            return Err(Problem::Spin(self.realtime.spin));
+        }
+        if let Some(within) = self.realtime.wake_within.filter(|within| *within > MAX_WAKE_WITHIN) {
+            return Err(Problem::WakeWithin(within));
+        }
+        Ok(())
+    }
+
+    fn check_listening(&self) -> Result<(), Problem> {
+        if self.client.is_none() && self.advertise.is_some() {
+            return Err(Problem::AdvertiseWithoutClient);
+        }
+        if let Some(address) = self.advertise
+            && (address.ip().is_unspecified() || address.port() == 0)
+        {
+            return Err(Problem::Advertise(address));
+        }
+        let meets = |client: SocketAddr, ring: &SocketAddr| {
+            client.port() == ring.port()
+                && client.port() != 0
+                && (client.ip() == ring.ip() || client.ip().is_unspecified())
+        };
+        if let Some(client) = self.client
+            && self.ring_addresses().iter().any(|ring| meets(client, ring))
+        {
+            return Err(Problem::ClientIsRing(client));
+        }
+        if let Some(key) = self.security.gap() {
+            return Err(Problem::TlsIncomplete(key));
+        }
+        if let Some(admin) = self.admin_tls {
+            if self.security.tls().is_none() {
+                return Err(Problem::AdminWithoutTls(admin));
+            }
+            let mut taken = self.client.iter().chain(self.ring_addresses());
+            if admin.port() != 0 && taken.any(|other| other.port() == admin.port()) {
+                return Err(Problem::AdminPortTaken(admin));
+            }
+        }
+        let missing = self.security.missing();
+        if self.insecure || missing.is_empty() {
+            return Ok(());
+        }
+        if let Some(address) = self.client
+            && !address.ip().is_loopback()
+        {
+            return Err(Problem::InsecureClient { address, missing: missing.join(", ") });
+        }
+        let open = self.ring_addresses().iter().find(|ring| !ring.ip().is_loopback());
+        if let Some(&address) = open {
+            let index = self.nodes.iter().position(|node| node.id == self.node).unwrap_or(0);
+            return Err(Problem::InsecureRing { index, address, missing: missing.join(", ") });
+        }
+        match self.admin_tls {
+            Some(address) if !address.ip().is_loopback() => {
+                Err(Problem::InsecureAdmin { address, missing: missing.join(", ") })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_replicas(&self) -> Result<(), Problem> {
+        if self.replicas.len() > MAX_GROUPS {
+            return Err(Problem::TooManyReplicas(self.replicas.len()));
+        }
+        for (index, replica) in self.replicas.iter().enumerate() {
+            if !(1..=MAX_NAME).contains(&replica.group.len()) {
+                return Err(Problem::GroupName { index, length: replica.group.len() });
+            }
+            if self.replicas[..index].iter().any(|other| other.group == replica.group) {
+                return Err(Problem::ReplicaTwice { index, group: replica.group.clone() });
+            }
+            if replica.style == Style::Stateless && replica.hold.is_some() {
+                return Err(Problem::HoldOfStateless { index });
+            }
+            if replica.durability == Durability::Disk && !replica.style.has_state() {
+                return Err(Problem::DiskOfStateless { index });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_storage(&self) -> Result<(), Problem> {
+        if self.storage.is_some() {
+            return match self.data_dir {
+                Some(_) => Ok(()),
+                None => Err(Problem::StorageWithoutDataDir),
+            };
+        }
+        let disk = |durability: Durability| durability == Durability::Disk;
+        if let Some(index) = self.replicas.iter().position(|replica| disk(replica.durability)) {
+            return Err(Problem::NoStorage { table: "replica", index });
+        }
+        let programs = &mut self.programs.iter();
+        match programs.position(|program| disk(program.options.durability)) {
+            Some(index) => Err(Problem::NoStorage { table: "program", index }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_programs(&self) -> Result<(), Problem> {
+        if self.admin.is_none() && !self.programs.is_empty() {
+            return Err(Problem::ProgramsWithoutAdmin);
+        }
+        if self.programs.len() > MAX_PROGRAMS {
+            return Err(Problem::TooManyPrograms(self.programs.len()));
+        }
+        for (index, program) in self.programs.iter().enumerate() {
+            if let Err(error) = program.check() {
+                return Err(Problem::Program { index, problem: error.to_string() });
+            }
+            let earlier = self.programs[..index].iter().map(|other| &other.group);
+            let mut taken = earlier.chain(self.replicas.iter().map(|replica| &replica.group));
+            if taken.any(|group| *group == program.group) {
+                return Err(Problem::ProgramTwice { index, group: program.group.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_name(key: &'static str, name: &str) -> Result<(), Problem> {
+    if (1..=MAX_NAME).contains(&name.len()) {
+        Ok(())
+    } else {
+        Err(Problem::Name { key, length: name.len() })
+    }
+}

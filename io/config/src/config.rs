@@ -1,0 +1,168 @@
+//! A node's configuration as one value.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use engine::{Checkpoints, HangRule, Quorum};
+use os::realtime::Realtime;
+use wire::{ClusterId, Duration, Member, NodeId};
+
+use crate::knobs::{ManagerKnobs, RegistryKnobs, RingKnobs};
+use crate::nodes::NodeAddress;
+use crate::program::ProgramConfig;
+use crate::replica::ReplicaConfig;
+use crate::security::Security;
+
+/// A node's configuration. [`DEFAULT_CONFIG`](crate::DEFAULT_CONFIG) explains each knob.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// This node's id.
+    pub node: NodeId,
+    /// The cluster's name.
+    pub cluster: String,
+    /// Where the incarnation is kept.
+    pub data_dir: Option<PathBuf>,
+    /// Where groups on disk are kept. `None`: nowhere, and this node hosts none.
+    pub storage: Option<PathBuf>,
+    /// Listening beyond loopback without keys is wanted.
+    pub insecure: bool,
+    /// Which configurations may acknowledge anything.
+    pub quorum: Quorum,
+    /// Keys and certificates.
+    pub security: Security,
+    /// Path of the admin socket.
+    pub admin: Option<PathBuf>,
+    /// Where the admin protocol is spoken over TLS. `None`: nowhere.
+    pub admin_tls: Option<SocketAddr>,
+    /// Where clients connect. `None`: nowhere.
+    pub client: Option<SocketAddr>,
+    /// What clients are told instead.
+    pub advertise: Option<SocketAddr>,
+    /// Every node of the cluster, this one included.
+    pub nodes: Vec<NodeAddress>,
+    /// The ring's knobs.
+    pub ring: RingKnobs,
+    /// How long a vote may be missing in a voting group, 1 ms to a minute.
+    pub vote_patience: Duration,
+    /// When a replica's service is hung.
+    pub hang: HangRule,
+    /// What this node tells of its host, and what follows from it.
+    pub manager: ManagerKnobs,
+    /// This node's part in the registry.
+    pub registry: RegistryKnobs,
+    /// What this node is, for deployments: rack, cell, kind of disk.
+    pub labels: BTreeMap<String, String>,
+    /// What is asked of the system, to be in time.
+    pub realtime: Realtime,
+    /// When this node's replicas take checkpoints, as primaries of cold passive groups.
+    pub checkpoints: Checkpoints,
+    /// Replicas of built-in services.
+    pub replicas: Vec<ReplicaConfig>,
+    /// Programs that serve replicas in processes of their own.
+    pub programs: Vec<ProgramConfig>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            node: NodeId(1),
+            cluster: "steadfast".into(),
+            data_dir: None,
+            storage: None,
+            insecure: false,
+            quorum: Quorum::Majority,
+            security: Security::default(),
+            admin: None,
+            admin_tls: None,
+            client: Some(SocketAddr::from(([127, 0, 0, 1], 7100))),
+            advertise: None,
+            nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
+            ring: RingKnobs::default(),
+            vote_patience: Duration::from_secs(2),
+            hang: HangRule::default(),
+            manager: ManagerKnobs::default(),
+            registry: RegistryKnobs::default(),
+            labels: BTreeMap::new(),
+            realtime: Realtime::default(),
+            checkpoints: Checkpoints::default(),
+            replicas: Vec::new(),
+            programs: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// A cluster of one on loopback, on any free ports: for tests and first steps.
+    pub fn single() -> Config {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Config {
+            client: Some(any),
+            nodes: vec![NodeAddress::new(NodeId(1), any)],
+            ..Config::default()
+        }
+    }
+
+    /// Node `node` of a cluster whose nodes have the ids 1, 2, ... and these ring addresses.
+    /// Clients connect at any free port of loopback. See [`os::ports::free_ring_addresses`].
+    pub fn member(node: NodeId, rings: &[SocketAddr]) -> Config {
+        let links: Vec<[SocketAddr; 1]> = rings.iter().map(|&ring| [ring]).collect();
+        Config::linked(node, &links)
+    }
+
+    /// As [`Config::member`], with an address on each link for every node.
+    pub fn linked(node: NodeId, rings: &[impl AsRef<[SocketAddr]>]) -> Config {
+        let address = |(id, ring): (u32, &_)| {
+            let ring: &[SocketAddr] = AsRef::as_ref(ring);
+            NodeAddress { id: NodeId(id), ring: ring.to_vec() }
+        };
+        Config { node, nodes: (1..).zip(rings).map(address).collect(), ..Config::single() }
+    }
+
+    /// Relative paths become those of this folder, the configuration file's own.
+    pub fn resolve(&mut self, folder: &Path) {
+        let files = [&mut self.data_dir, &mut self.storage, &mut self.admin];
+        files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
+        self.security.resolve(folder);
+        for program in &mut self.programs {
+            let runs_in = program.folder.take().unwrap_or_default();
+            program.folder = Some(folder.join(runs_in));
+        }
+    }
+
+    /// This node's ring address on each link.
+    pub fn ring_addresses(&self) -> &[SocketAddr] {
+        let mine = self.nodes.iter().find(|node| node.id == self.node);
+        mine.map_or(&[], |node| &node.ring)
+    }
+
+    /// The ring's part of the configuration, for this life of the node.
+    pub fn ring_config(&self, me: Member) -> ring::Config {
+        let mut nodes: Vec<NodeId> = self.nodes.iter().map(|node| node.id).collect();
+        nodes.sort_unstable();
+        let mut ring = ring::Config::new(ClusterId::of(&self.cluster), me, nodes);
+        ring.timing = self.ring.timing;
+        ring.datagram = self.ring.datagram;
+        ring.window = self.ring.window;
+        ring.turn = self.ring.turn;
+        ring.accelerated = self.ring.accelerated;
+        ring.slow_share = self.ring.slow_share;
+        ring.parking = self.ring.parking;
+        ring
+    }
+
+    /// The part that concerns links.
+    pub fn links_config(&self, me: Member) -> ring::LinksConfig {
+        let ring::Config { cluster, nodes, .. } = self.ring_config(me);
+        let (count, timing) = (self.ring_addresses().len(), self.ring.links);
+        ring::LinksConfig {
+            cluster,
+            me,
+            nodes,
+            count,
+            timing,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The tables of the configuration that have many knobs.
+
+mod manager;
+mod registry;
+mod ring;
+
+pub use self::manager::ManagerKnobs;
+pub(crate) use self::manager::Table as ManagerTable;
+pub use self::registry::RegistryKnobs;
+pub(crate) use self::registry::Table as RegistryTable;
+pub use self::ring::RingKnobs;

@@ -1,0 +1,32 @@
+//! A node's configuration: every knob, its default, and what values are possible.
+//!
+//! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
+//! - `file.rs` reads and prints the file; `place.rs` finds the line of a [`Problem`].
+//! - `check.rs` has the rules, [`Problem`] their remedies.
+//! - [`key_file`] keeps the cluster's keys.
+#![forbid(unsafe_code)]
+
+mod check;
+mod config;
+mod error;
+mod file;
+pub mod key_file;
+mod knobs;
+mod nodes;
+mod place;
+mod program;
+mod replica;
+mod security;
+#[cfg(test)]
+mod tests;
+
+pub use crate::config::Config;
+pub use error::{ConfigError, Problem};
+pub use knobs::{ManagerKnobs, RegistryKnobs, RingKnobs};
+pub use nodes::NodeAddress;
+pub use program::{ProgramConfig, ProgramProblem};
+pub use replica::{Execution, ReplicaConfig};
+pub use security::{Security, TlsFiles};
+
+/// The commented manual of all knobs, with their defaults: itself a valid configuration.
+pub const DEFAULT_CONFIG: &str = include_str!("default.toml");

@@ -1,0 +1,127 @@
+//! Where in the file a problem stands, so that its line can be told.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::error::Problem;
+
+/// The timers' keys.
+const TIMERS: [&str; 15] = [
+    "token_timeout_ms",
+    "token_timeout_max_ms",
+    "heartbeat_ms",
+    "heartbeat_max_ms",
+    "token_retransmit_ms",
+    "ack_wait_ms",
+    "want_retry_ms",
+    "join_interval_ms",
+    "suspect_wait_ms",
+    "consensus_timeout_ms",
+    "beacon_interval_ms",
+    "hold_off_max_ms",
+    "slow_limit_ms",
+    "link_probe_ms",
+    "link_timeout_ms",
+];
+
+/// Where in the file a problem is: a path of keys, list places as numbers.
+pub(crate) enum Step {
+    Key(&'static str),
+    Index(usize),
+}
+
+impl Problem {
+    /// The path of the knob to look at.
+    pub(crate) fn place(&self) -> Vec<Step> {
+        use Step::{Index, Key};
+        match self {
+            Problem::Name { key, .. } => vec![Key(key)],
+            Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
+            Problem::VotePatience(_) => vec![Key("voting"), Key("patience_ms")],
+            Problem::Hung(_) => vec![Key("hung"), Key("within_ms")],
+            Problem::Registry(_) => vec![Key("registry"), Key("lease_ms")],
+            Problem::Labels(_) => vec![Key("labels")],
+            Problem::Manager { key, .. } => vec![Key("manager"), Key(key)],
+            Problem::MeMissing(_) => vec![Key("node")],
+            Problem::NodeTwice { index, .. } => vec![Key("nodes"), Index(*index), Key("id")],
+            Problem::RingAddressTwice { index, .. }
+            | Problem::RingAddressUnusable { index, .. }
+            | Problem::RingLinks { index, .. }
+            | Problem::RingLinksDiffer { index, .. }
+            | Problem::RingHostTwice { index, .. }
+            | Problem::RingPortZero { index }
+            | Problem::Mixed { index, .. }
+            | Problem::InsecureRing { index, .. } => {
+                vec![Key("nodes"), Index(*index), Key("ring")]
+            }
+            Problem::AdvertiseWithoutClient | Problem::Advertise(_) => {
+                vec![Key("listen"), Key("advertise")]
+            }
+            Problem::AdminWithoutTls(_)
+            | Problem::AdminPortTaken(_)
+            | Problem::InsecureAdmin { .. } => vec![Key("listen"), Key("admin")],
+            Problem::TlsIncomplete(_) => vec![Key("security")],
+            Problem::ClientIsRing(_) | Problem::InsecureClient { .. } => {
+                vec![Key("listen"), Key("client")]
+            }
+            Problem::TooManyReplicas(_) => vec![Key("replica")],
+            Problem::GroupName { index, .. } | Problem::ReplicaTwice { index, .. } => {
+                vec![Key("replica"), Index(*index), Key("group")]
+            }
+            Problem::Checkpoints => vec![Key("checkpoints")],
+            Problem::HoldOfStateless { index } => vec![Key("replica"), Index(*index), Key("hold")],
+            Problem::DiskOfStateless { index } => {
+                vec![Key("replica"), Index(*index), Key("durability")]
+            }
+            Problem::NoStorage { table, index } => {
+                vec![Key(table), Index(*index), Key("durability")]
+            }
+            Problem::StorageWithoutDataDir => vec![Key("storage")],
+            Problem::ProgramsWithoutAdmin | Problem::TooManyPrograms(_) => vec![Key("program")],
+            Problem::Program { index, .. } => vec![Key("program"), Index(*index)],
+            Problem::ProgramTwice { index, .. } => {
+                vec![Key("program"), Index(*index), Key("group")]
+            }
+            Problem::Priority { key, .. } => vec![Key("realtime"), Key(key)],
+            Problem::Spin(_) => vec![Key("realtime"), Key("spin_us")],
+            Problem::WakeWithin(_) => vec![Key("realtime"), Key("wake_within_us")],
+            Problem::Ring(error) => ring_place(error),
+        }
+    }
+}
+
+fn ring_place(error: &ring::ConfigError) -> Vec<Step> {
+    use Step::Key;
+    let key = match error {
+        ring::ConfigError::Datagram(_) => "datagram",
+        ring::ConfigError::Window(_) => "window",
+        ring::ConfigError::Turn(_) => "turn",
+        ring::ConfigError::Accelerated(_) => "accelerated",
+        ring::ConfigError::SlowShare(_) => "slow_share",
+        // A rule about timers begins with the name of the one that breaks it.
+        ring::ConfigError::Timing(rule) => TIMERS
+            .into_iter()
+            .find(|key| rule.starts_with(key.trim_end_matches("_ms")))
+            .unwrap_or("token_timeout_ms"),
+        _ => return vec![Key("nodes")],
+    };
+    vec![Key("ring"), Key(key)]
+}
+
+/// The line of the value at this path, or of as much of the path as the file has.
+pub(crate) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?;
+    let mut start = None;
+    let mut here: Option<&DeValue<'_>> = None;
+    for step in path {
+        let next = match (step, here) {
+            (Step::Key(key), None) => table.get_ref().get(*key),
+            (Step::Key(key), Some(DeValue::Table(table))) => table.get(*key),
+            (Step::Index(index), Some(DeValue::Array(array))) => array.get(*index),
+            _ => None,
+        };
+        let Some(value) = next else { break };
+        start = Some(value.span().start);
+        here = Some(value.get_ref());
+    }
+    start.map(|start| text[..start].matches('\n').count() + 1)
+}

@@ -1,0 +1,42 @@
+//! `[[replica]]`: a replica of a service that is built into the program.
+
+use serde::{Deserialize, Serialize};
+use wire::ordered::{Durability, GroupOptions, Hold, Style};
+
+/// Where a replica's handlers run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Execution {
+    /// On a thread of the replica's own: a slow handler delays nobody but its own group.
+    #[default]
+    Thread,
+    /// On the data-plane thread: saves two hand-overs between threads (some 50 µs), but a handler
+    /// that takes longer than some microseconds delays everything, in the end the ring's token.
+    Inline,
+}
+
+/// A replica of a service that is built into the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaConfig {
+    /// The group's name.
+    pub group: String,
+    /// The service's name, for the program to look up.
+    pub service: String,
+    /// How the group is replicated.
+    pub style: Style,
+    /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group has no
+    /// such thing.
+    pub hold: Option<Hold>,
+    /// Where the group is kept.
+    pub durability: Durability,
+    /// Where handlers run.
+    pub execution: Execution,
+}
+
+impl ReplicaConfig {
+    /// What all replicas of its group must agree on.
+    pub fn options(&self) -> GroupOptions {
+        let hold = self.hold.unwrap_or(GroupOptions::default().hold);
+        GroupOptions { style: self.style, hold, durability: self.durability }
+    }
+}

@@ -1,0 +1,18 @@
+//! The operating system, as the rest of `io` asks it: no module here knows of rings or replicas.
+//!
+//! - [`clock`]: clocks, and how long a wait lasts.
+//! - [`durable`]: files that are whole after a loss of power, and folders for one process.
+//! - [`own_time`]: where a thread's time went.
+//! - [`ports`]: free addresses, for tests.
+//! - [`random`]: random bytes.
+//! - [`realtime`]: priorities, locked memory, processors that stay awake.
+//! - [`waker`]: an end to another thread's wait.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod durable;
+pub mod own_time;
+pub mod ports;
+pub mod random;
+pub mod realtime;
+pub mod waker;
