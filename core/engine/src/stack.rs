@@ -86,6 +86,14 @@ struct Wishes {
     backups: Backups,
 }
 
+/// What is told of how it goes.
+struct Observed {
+    /// Benchmarks of the order.
+    bench: Bench,
+    /// Faults, from their first sign to the last consequence.
+    faults: Faults,
+}
+
 /// Calls that no client makes.
 #[derive(Default)]
 struct Calls {
@@ -112,8 +120,8 @@ pub struct Stack<O = Ring> {
     progress: Progress,
     /// What orders messages, and what is on its way there.
     outbox: Outbox<O>,
-    bench: Bench,
-    faults: Faults,
+    /// What is made of all that for people.
+    observed: Observed,
     keys: Keys,
     /// What hosts have to do, and what they refuse for it.
     load: Load,
@@ -160,8 +168,7 @@ impl<O: Ordering> Stack<O> {
             clients: Clients::new(config.cluster, config.waiting.min(MAX_WAITING)),
             progress: Progress::new(now),
             outbox: Outbox::new(ordering),
-            bench: Bench::new(me),
-            faults: Faults::default(),
+            observed: Observed { bench: Bench::new(me), faults: Faults::default() },
             keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
             load: Load::default(),
             wishes: Wishes::default(),
@@ -234,8 +241,13 @@ impl<O: Ordering> Stack<O> {
         let moves = self.next_move_timeout().into_iter().chain(self.next_restyle_timeout()).min();
         let votes = self.votes.next_timeout().into_iter().chain(self.next_return()).min();
         let nested = self.calls.between.next_timeout().filter(|_| self.membership.is_active());
-        let rooms =
-            [self.clients.callers.next_deadline(), self.bench.next_timeout(), own, moves, votes];
+        let rooms = [
+            self.clients.callers.next_deadline(),
+            self.observed.bench.next_timeout(),
+            own,
+            moves,
+            votes,
+        ];
         let sheds = self.next_shedding_timeout();
         let progress = self.next_leading();
         let rooms = rooms.into_iter().chain([
@@ -282,7 +294,7 @@ impl<O: Ordering> Stack<O> {
     /// Takes what the ring has to say, then does what that makes possible, until all is quiet.
     fn settle(&mut self, now: Time) {
         self.outputs.settled();
-        self.bench.new_turn();
+        self.observed.bench.new_turn();
         loop {
             while let Some(output) = self.outbox.ordering.poll_output() {
                 self.handle_ordering(now, output);

@@ -12,25 +12,27 @@ pub type Ceilings = &'static [(&'static str, usize)];
 /// Files in circles.
 pub const CIRCLES: Ceilings = &[
     ("cli", 20),
-    ("core/engine", 31),
+    ("core/engine", 30),
     ("io/client", 10),
-    ("io/node", 42),
+    ("io/node", 23),
     ("proof/fuzz", 2),
     ("proof/history", 3),
-    ("proof/lab", 62),
+    ("proof/harness", 8),
+    ("proof/lab", 9),
+    ("proof/papers", 14),
     ("proof/sim", 37),
 ];
 
 /// Functions that are too long.
-pub const FUNCTIONS: Ceilings = &[("cli", 2), ("core/engine", 3), ("io/node", 5)];
+pub const FUNCTIONS: Ceilings = &[("cli", 2), ("core/engine", 3), ("io/admin", 2), ("io/node", 3)];
 
 /// Structs with too many fields.
 pub const FIELDS: Ceilings = &[
     ("cli", 1),
-    ("core/engine", 4),
+    ("core/engine", 1),
     ("core/ring", 2),
     ("io/client", 1),
-    ("io/node", 4),
+    ("io/node", 1),
     ("proof/history", 1),
     ("proof/sim", 5),
 ];

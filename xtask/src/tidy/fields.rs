@@ -11,7 +11,11 @@ use super::{Finding, Tree};
 const MAX_FIELDS: usize = 20;
 
 /// Where plain data is, by the start of the path, with the reason.
-const PLAIN: &[(&str, &str)] = &[("core/wire/src/", "messages")];
+const PLAIN: &[(&str, &str)] = &[
+    ("core/wire/src/", "messages"),
+    ("io/admin/src/status/", "status"),
+    ("io/config/src/", "configuration"),
+];
 
 pub fn count(tree: &Tree) -> Vec<Finding> {
     compare(tree, breaches(tree), "FIELDS", FIELDS)

@@ -21,10 +21,10 @@ impl<O: Ordering> Stack<O> {
         if !self.membership.is_active() {
             return Err(BenchError::NoQuorum);
         }
-        if let Some(by) = self.bench.asker() {
+        if let Some(by) = self.observed.bench.asker() {
             return Err(BenchError::Running { by: by.node });
         }
-        if self.bench.is_asked() {
+        if self.observed.bench.is_asked() {
             return Err(BenchError::Running { by: self.me.node });
         }
         let BenchRequest { senders, size, count, warm, span, level, pacing, until } = request;
@@ -37,7 +37,7 @@ impl<O: Ordering> Stack<O> {
             return Err(BenchError::NotAMember(*missing));
         }
         let mut effects = Vec::new();
-        self.bench.ask(plan, &mut effects);
+        self.observed.bench.ask(plan, &mut effects);
         self.bench_effects(now, effects);
         self.settle(now);
         Ok(())
@@ -46,44 +46,44 @@ impl<O: Ordering> Stack<O> {
     /// Whoever asked for a benchmark here wants it no more.
     pub fn stop_bench(&mut self, now: Time) {
         let mut effects = Vec::new();
-        self.bench.stop(&mut effects);
+        self.observed.bench.stop(&mut effects);
         self.bench_effects(now, effects);
         self.settle(now);
     }
 
     /// How far the benchmark that is under way is.
     pub fn bench_progress(&self) -> Option<BenchProgress> {
-        self.bench.progress()
+        self.observed.bench.progress()
     }
 
     pub(super) fn bench_word(&mut self, now: Time, sender: Member, word: Word) {
         let members = self.membership.is_active().then(|| self.outbox.ordering.members());
         let here = Here { ring: self.membership.ring(), members };
         let mut effects = Vec::new();
-        self.bench.word(now, here, sender, word, &mut effects);
+        self.observed.bench.word(now, here, sender, word, &mut effects);
         self.bench_effects(now, effects);
     }
 
     pub(super) fn bench_interrupted(&mut self, now: Time) {
         let mut effects = Vec::new();
-        self.bench.interrupted(&mut effects);
+        self.observed.bench.interrupted(&mut effects);
         self.bench_effects(now, effects);
     }
 
     /// Hands in what a benchmark wants sent. True if anything was.
     pub(super) fn pump_bench(&mut self, now: Time) -> bool {
-        self.bench.left(now, self.outbox.handed() - self.outbox.ordering.queued() as u64);
+        self.observed.bench.left(now, self.outbox.handed() - self.outbox.ordering.queued() as u64);
         let mut any = false;
         // What the node has to order for its own sake goes first.
         while self.outbox.is_clear()
-            && let Some((payload, level)) = self.bench.next(now)
+            && let Some((payload, level)) = self.observed.bench.next(now)
             && self.multicast(now, payload, level)
         {
-            self.bench.handed(now, self.outbox.handed());
+            self.observed.bench.handed(now, self.outbox.handed());
             any = true;
         }
         let mut effects = Vec::new();
-        self.bench.speak(now, &mut effects);
+        self.observed.bench.speak(now, &mut effects);
         any |= !effects.is_empty();
         self.bench_effects(now, effects);
         any

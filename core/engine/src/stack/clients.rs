@@ -396,7 +396,7 @@ impl<O: Ordering> Stack<O> {
         };
         let (group, client, number) = call;
         self.clients.answer();
-        self.faults.replied(group);
+        self.observed.faults.replied(group);
         self.event(Event::Replied { group, client, number });
         self.conclude(call, outcome);
     }

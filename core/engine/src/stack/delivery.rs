@@ -26,7 +26,7 @@ impl<O: Ordering> Stack<O> {
             ordering::Output::Held { ring, majority, all } => {
                 if ring == self.membership.ring() {
                     self.progress.hold(Held { majority, all });
-                    self.bench.held(now, all);
+                    self.observed.bench.held(now, all);
                     self.release(ring);
                     self.pay_all(now);
                     self.go_on_trying(now);
@@ -45,7 +45,7 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             ordering::Output::Event(event) => {
-                let suspected = self.faults.ring_says(now, &event);
+                let suspected = self.observed.faults.ring_says(now, &event);
                 self.event(Event::Ring(event));
                 suspected.into_iter().for_each(|suspected| self.event(suspected));
             }
@@ -93,14 +93,14 @@ impl<O: Ordering> Stack<O> {
             self.directory.iter().filter_map(|(id, group)| Some((id, group.primary()?)));
         let struck: Vec<(GroupId, Member)> =
             primaries.filter(|(_, primary)| !members.contains(primary)).collect();
-        for event in self.faults.configuration(now, ring, members, &struck) {
+        for event in self.observed.faults.configuration(now, ring, members, &struck) {
             self.event(event);
         }
     }
 
     /// Tells which groups that lost their primary are answered for again.
     pub(super) fn tell_resumed(&mut self, now: Time) {
-        for (group, after) in self.faults.take_resumed(now) {
+        for (group, after) in self.observed.faults.take_resumed(now) {
             if let Some(known) = self.directory.get(group) {
                 let (name, view) = (known.name.clone(), known.view);
                 self.event(Event::Resumed { group, name, view, after });
@@ -126,7 +126,7 @@ impl<O: Ordering> Stack<O> {
             Ok(Ordered::Install(install)) => self.install(now, &delivery, &install),
             // No part of any history: neither kept for a component nor a step in one.
             Ok(Ordered::Load(load)) => {
-                self.bench.load(now, delivery.sender, delivery.sequence, &load);
+                self.observed.bench.load(now, delivery.sender, delivery.sequence, &load);
             }
             Ok(Ordered::Bench(word)) => self.bench_word(now, delivery.sender, word),
             Ok(Ordered::Usage(usage)) => self.usage_told(now, delivery.sender, usage),
@@ -399,7 +399,7 @@ impl<O: Ordering> Stack<O> {
             Change::None => {}
             Change::View | Change::Removed => {
                 if change == Change::Removed {
-                    self.faults.forget(id);
+                    self.observed.faults.forget(id);
                     self.hosted.entry(id).and_modify(|hosted| hosted.led = None);
                 }
                 self.note_changed(id);
