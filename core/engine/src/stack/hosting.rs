@@ -125,7 +125,11 @@ impl<O: Ordering> Stack<O> {
     pub(super) fn begin_to_go(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.hosted.get_mut(&group) else { return };
         hosted.departure.begun = true;
-        hosted.admission.asked = None;
+        // That its service has died is said once: what two have died of nobody executes (simulator
+        // world `poison`, seed 629).
+        if !hosted.program.fallen {
+            hosted.admission.asked = None;
+        }
         if !hosted.departure.abandoned {
             self.hand_over(now, group);
         }

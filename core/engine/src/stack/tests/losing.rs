@@ -147,3 +147,19 @@ fn whose_program_dies_before_the_group_begins_here_begins_with_the_next() {
         |output: &&Output| matches!(output, Output::Run { command: Command::Execute { .. }, .. });
     assert_eq!(outputs.iter().filter(executes).count(), 1);
 }
+
+/// The simulator's world `poison`, seed 629: the node of a program that had died began to leave,
+/// and said once more that it had. One death counted as two, and two are enough to refuse a call.
+#[test]
+fn a_death_is_told_once_though_its_node_leaves() {
+    let mut room = Room::active(Vec::new());
+    room.stack.host_program(NOW, "log", GroupOptions::default()).expect("hosted");
+    room.join(1);
+    room.request(1, 1);
+    room.stack.service_lost(NOW, log(), Begun::Any);
+    room.stack.leave(NOW);
+    let ordered = |payload| Ordered::decode(payload).expect("what it wrote");
+    let messages = room.stack.ordering.multicast.iter().map(ordered);
+    let leaves = |message: &Ordered| matches!(message, Ordered::LeaveGroup(_));
+    assert_eq!(messages.filter(leaves).count(), 1);
+}
