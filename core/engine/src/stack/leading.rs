@@ -210,6 +210,12 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
+    /// A leader here waits until its word is held.
+    pub(super) fn any_leader_waits(&self) -> bool {
+        let mut unheld = self.leading.unheld.iter().filter_map(|id| self.hosted.get(id));
+        unheld.any(|hosted| hosted.replica.waits_for_hold().is_some())
+    }
+
     /// A component begins: whoever waited for a word of its own goes on.
     pub(super) fn reconcile_leads(&mut self, now: Time) {
         let ids: Vec<GroupId> = self.hosted.keys().copied().collect();

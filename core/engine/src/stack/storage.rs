@@ -408,6 +408,7 @@ impl<O: Ordering> Stack<O> {
         self.membership.has_disks()
             && (forming
                 || self.clients.callers.any_unheld()
+                || self.any_leader_waits()
                 || !self.wishes.restyles.is_empty()
                 || self.calls.between.waits_to_pay()
                 || self.wishes.backups.any_unheld())

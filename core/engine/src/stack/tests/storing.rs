@@ -234,6 +234,29 @@ fn who_leaves_before_its_first_component_brings_what_its_disk_has() {
     assert!(!room.stack.is_hosting(log()), "another has more");
 }
 
+/// The simulator's world `poison`, seed 2577: a leader waited until a disk had its word that it
+/// tries a call, which was lost on the way, and asked nobody.
+#[test]
+fn a_leader_that_waits_for_disks_asks_them() {
+    let mut room = back(&[a_request(1)]);
+    room.stack.host(NOW, "log", on_disk()).expect("hosted");
+    room.configure(20);
+    room.announce_disks(Vec::new(), Vec::new());
+    room.install(vec![entry(&[(1, true)], on_disk())]);
+    room.store_all();
+    let trial = room.stack.ordering.multicast.pop().expect("it may have killed who was given it");
+    let trial = Ordered::decode(&trial).expect("what it wrote");
+    assert!(matches!(trial, Ordered::Progress(_)), "{trial:?}");
+    room.deliver(1, trial);
+    room.hold_all();
+    let asked = room.stack.ordering.asked;
+    room.stack.handle_timeout(NOW + Duration::from_secs(1));
+    assert_eq!(room.stack.ordering.asked, asked + 1);
+    assert_eq!(room.executions().len(), 0);
+    room.store_all();
+    assert_eq!(room.executions().len(), 1);
+}
+
 /// The simulator's seed 613 of the world `decay`: there was no room for what the transfer had brought, and the replica never had it.
 #[test]
 fn a_later_state_stands_for_what_a_transfer_has_brought() {
@@ -252,6 +275,15 @@ fn a_later_state_stands_for_what_a_transfer_has_brought() {
 }
 
 impl Room {
+    /// All have all so far, on their disks too.
+    fn store_all(&mut self) {
+        for node in 1..=3 {
+            self.stack.ordering.stored.insert(NodeId(node), self.sequence);
+        }
+        self.hold_all();
+        self.happens(ordering::Output::Stored { ring: self.ring });
+    }
+
     /// Everybody has a disk; 2 has the group's last request.
     fn announce_with_disks(&mut self) {
         let last = Place { epoch: 9, ring: ring(9), sequence: 9 };
