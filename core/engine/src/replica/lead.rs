@@ -307,7 +307,14 @@ impl Lead {
         self.prove(executed, Some(sequence));
         // It was handed in before another died, and comes to its place in the next component.
         let given_up = own && self.given_up == Some(executed + 1);
-        let trial = trial.filter(|_| !given_up);
+        // So was one that was asked for before so many had died that nobody executes the call any
+        // more (simulator world `poison`, seed 1871).
+        let late = |trial: &Trial| {
+            let blame = self.suspects.blame(executed + 1, self.next_unproven());
+            let deaths = blame.map_or(0, |blame| blame.deaths.len());
+            deaths >= ENOUGH && deaths > trial.deaths.len()
+        };
+        let trial = trial.filter(|trial| !given_up && !late(trial));
         if let Some(trial) = trial
             && executed + 1 > self.proven
             && (self.trial.is_none() || trial.beside)

@@ -41,6 +41,30 @@ fn who_dies_before_it_is_given_what_it_is_to_try_has_not_died_of_it() {
     assert_eq!(blame.deaths, [NodeId(1)]);
 }
 
+/// The simulator's world `poison`, seed 1871: a backup wanted to try a call for which its client
+/// had come, and heard late that two had died of it by then.
+#[test]
+fn nobody_tries_what_two_have_died_of_meanwhile() {
+    let all = [1, 2, 3].map(member);
+    let died = Died { executed: 0, given: 1, ahead: Vec::new() };
+    let mut lead = Lead::default();
+    lead.view(all[2], &all, None);
+    let arrived = lead.arrive();
+    lead.give(arrived);
+    assert!(lead.may_take_over(1, arrived, false));
+    lead.speaks();
+    for gone in 0..2 {
+        lead.die(all[gone], died.clone());
+        lead.view(all[2], &all[gone + 1..], Some(arrived));
+    }
+    let trial = Trial { node: NodeId(3), deaths: vec![], answered: false, beside: false };
+    lead.progress(0, Some(trial), Some(all[2]), 5);
+    lead.held();
+    let verdict = lead.verdict(1, arrived, 0, Planted::default());
+    let Verdict::Suspect(blame) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(blame.deaths, [NodeId(1), NodeId(2)]);
+}
+
 #[test]
 fn calls_without_a_place_are_condemned_by_two_deaths_until_they_have_one() {
     let died = Died { executed: 0, given: 0, ahead: vec![(ClientId(7), 1)] };
