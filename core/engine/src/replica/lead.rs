@@ -412,7 +412,7 @@ impl Lead {
         let unbegun =
             |(number, trial): &mut (u64, Trial)| trial.node == member.node && died.given < *number;
         if let Some((number, trial)) = self.trial.take_if(unbegun) {
-            self.suspects.give_up(number, trial, self.leader);
+            self.suspects.give_up((number, self.next_unproven()), trial, self.leader);
         }
         let tried = self.end_trial(|node| node == member.node);
         let next = self.proven + 1;
@@ -473,7 +473,7 @@ impl Lead {
     pub(super) fn part(&mut self, member: Member) {
         let tries = |(_, trial): &mut (u64, Trial)| trial.node == member.node;
         if let Some((number, trial)) = self.trial.take_if(tries) {
-            self.suspects.give_up(number, trial, self.leader);
+            self.suspects.give_up((number, self.next_unproven()), trial, self.leader);
         }
         self.parts = Some(member);
     }

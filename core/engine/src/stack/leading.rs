@@ -119,12 +119,12 @@ impl<O: Ordering> Stack<O> {
         let Blame { deaths, answered, beside, .. } = blame;
         // Its caller would not come back for what it has been answered. Who came here before that, or waits elsewhere as well, may
         // have another node's answer (simulator world `everything`, seed 776).
+        // While nobody has died of it, that goes unsaid: whether the leader that went since may
+        // have answered shall not be taken back.
         let asks = call.is_some_and(|(client, number)| {
-            self.clients
-                .callers
-                .get(&(group, client, number))
-                .is_some_and(|waiting| waiting.returned)
-        });
+            let waiting = self.clients.callers.get(&(group, client, number));
+            waiting.is_some_and(|waiting| waiting.returned)
+        }) && !deaths.is_empty();
         let answered = answered && !asks;
         let enough = deaths.len() >= ENOUGH && !answered && !self.planted.is(Bug::RetryPoison);
         if enough && let Some(hosted) = self.hosted.get_mut(&group) {

@@ -75,11 +75,14 @@ impl Suspects {
         leader: Option<Member>,
     ) {
         let Trial { node, mut deaths, mut answered, .. } = trial;
-        // What was found out since the trial was asked for counts as well.
-        if let Some(blame) = self.blame(number, arrived).filter(|it| it.deaths.len() > deaths.len())
-        {
-            deaths = blame.deaths.clone();
-            answered |= blame.answered;
+        // What was found out since the trial was asked for counts as well. Of a leader that went by
+        // its own will there is no death (simulator world `poison`, seed 3934: it answered the call
+        // on its way out).
+        if let Some(blame) = self.blame(number, arrived) {
+            answered |= blame.answered && (deaths.is_empty() || blame.deaths.len() > deaths.len());
+            if blame.deaths.len() > deaths.len() {
+                deaths = blame.deaths.clone();
+            }
         }
         if deaths.len() < MAX_DEATHS {
             deaths.push(node);
@@ -87,9 +90,16 @@ impl Suspects {
         self.calls.insert(number, Blame { deaths, answered, leader, beside: false });
     }
 
-    /// Who tried this call has given that up.
-    pub(super) fn give_up(&mut self, number: u64, trial: Trial, leader: Option<Member>) {
-        let Trial { deaths, answered, .. } = trial;
+    /// Who tried this call, which arrived then, has given that up.
+    pub(super) fn give_up(
+        &mut self,
+        (number, arrived): (u64, u64),
+        trial: Trial,
+        leader: Option<Member>,
+    ) {
+        let Trial { deaths, mut answered, .. } = trial;
+        let blamed = |blame: &Blame| blame.answered && deaths.is_empty();
+        answered |= self.blame(number, arrived).is_some_and(blamed);
         self.calls.insert(number, Blame { deaths, answered, leader, beside: false });
     }
 

@@ -65,6 +65,27 @@ fn nobody_tries_what_two_have_died_of_meanwhile() {
     assert_eq!(blame.deaths, [NodeId(1), NodeId(2)]);
 }
 
+/// The simulator's world `poison`, seed 3934: a leader left with a call that it went on to execute,
+/// and answered. Another wanted to try that call before it knew, and died of it; the third one
+/// condemned it.
+#[test]
+fn a_leader_that_left_may_have_answered_what_others_died_of() {
+    let all = [1, 2, 3].map(member);
+    let mut lead = Lead::default();
+    lead.view(all[2], &all, None);
+    let arrived = lead.arrive();
+    lead.give(arrived);
+    lead.part(all[0]);
+    lead.view(all[2], &all[1..], Some(arrived));
+    let trial = Trial { node: NodeId(2), deaths: vec![], answered: false, beside: false };
+    lead.progress(0, Some(trial), Some(all[1]), 5);
+    lead.die(all[1], Died { executed: 0, given: 1, ahead: Vec::new() });
+    lead.view(all[2], &all[2..], Some(arrived));
+    let verdict = lead.verdict(1, arrived, 0, Planted::default());
+    let Verdict::Suspect(blame) = verdict else { panic!("{verdict:?}") };
+    assert_eq!((blame.deaths, blame.answered), (vec![NodeId(2)], true));
+}
+
 #[test]
 fn calls_without_a_place_are_condemned_by_two_deaths_until_they_have_one() {
     let died = Died { executed: 0, given: 0, ahead: vec![(ClientId(7), 1)] };
