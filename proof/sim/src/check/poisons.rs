@@ -8,7 +8,7 @@ use super::hashed::{HashMap, HashSet};
 
 use wire::limits::MAX_POISONED;
 use wire::ordered::Poison;
-use wire::{GroupId, Member, NodeId, Time};
+use wire::{Duration, GroupId, Member, NodeId, Time};
 
 use super::replies::CallKey;
 use super::{Verdict, demand};
@@ -17,6 +17,9 @@ const PROPERTY: &str = "poisonous calls";
 
 /// So many services die of one call, where its client goes on asking.
 const ENOUGH: usize = 2;
+
+/// Who is told to go is out of its groups after this long.
+const GOING: Duration = Duration::from_millis(500);
 
 /// Calls of a replica's history that nobody executes.
 #[derive(Default)]
@@ -42,6 +45,8 @@ pub struct Poisons {
     died: HashSet<NodeId>,
     /// When nodes, or services of theirs, died or were cut off, and of which group's call if of one.
     deaths: Vec<(NodeId, Time, Option<GroupId>)>,
+    /// When replicas, or nodes, were told to go.
+    going: Vec<Time>,
     /// Lives that ended by a call of this group.
     ended: HashMap<Member, GroupId>,
     /// Where services died of a call.
@@ -75,10 +80,18 @@ impl Poisons {
         self.died(member, now);
     }
 
-    /// Nobody has died since this call was asked for, but of calls of its group that ended programs.
+    /// A replica, or a node with all it has, is to go by its own will.
+    pub fn goes(&mut self, now: Time) {
+        self.going.push(now);
+    }
+
+    /// Nobody has died since this call was asked for, but of calls of its group that ended
+    /// programs; and nobody has gone, who may answer on the way out what it led, so that it is
+    /// refused only while its client asks (seeds 757 and 2110 of poison).
     pub fn is_quiet(&self, call: CallKey) -> bool {
         let since = self.asked.get(&call).copied().unwrap_or_default();
-        !self.deaths.iter().any(|(_, at, _)| *at >= since)
+        let gone = self.going.iter().any(|at| *at + GOING >= since);
+        !gone && !self.deaths.iter().any(|(_, at, _)| *at >= since)
     }
 
     /// A service dies of this call, and with its node if that `ends`. `lasting`: the call kills whoever executes it. `known`: who
@@ -142,10 +155,10 @@ impl Poisons {
         })
     }
 
-    /// A replica's history is another one now.
+    /// A replica's history is another one now. What it has said before may be in none: no disk had
+    /// it when its node was lost (seed 2526 of poison).
     pub fn replaced(&mut self, by: Member, group: GroupId) {
-        // The numbers of calls are the same in every history that goes on.
-        self.skipped.entry((by, group)).and_modify(|skipped| skipped.before = None);
+        self.skipped.remove(&(by, group));
     }
 
     /// The `told`-th call of a group is the `place`-th that the service has executed: those between were executed by nobody.
@@ -296,6 +309,16 @@ mod tests {
     }
 
     #[test]
+    fn it_is_not_quiet_while_somebody_goes() {
+        let mut poisons = Poisons::default();
+        poisons.asked(CALL, Time::ZERO + GOING + GOING);
+        poisons.goes(Time::ZERO);
+        assert!(poisons.is_quiet(CALL), "it has gone by then");
+        poisons.goes(Time::ZERO + GOING);
+        assert!(!poisons.is_quiet(CALL));
+    }
+
+    #[test]
     fn places_count_what_nobody_executed() {
         let by = member(3);
         let mut poisons = after_deaths(&[1, 2]);
@@ -305,5 +328,11 @@ mod tests {
         poisons.replaced(by, GROUP);
         assert_eq!(poisons.counted(by, GROUP, 6, 5), 6, "it came with a state");
         assert_eq!(poisons.counted(by, GROUP, 9, 6), 7, "and no more than that");
+        poisons.replaced(by, GROUP);
+        assert_eq!(
+            poisons.counted(by, GROUP, 7, 7),
+            7,
+            "it came with a state in which all are executed"
+        );
     }
 }

@@ -441,6 +441,7 @@ impl Cluster {
             if spared {
                 process.part(now, id);
                 self.watch.promise.unhosted(id, me);
+                self.watch.poisons.goes(self.fabric.now());
             }
             return Ok(());
         }

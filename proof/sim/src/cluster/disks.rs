@@ -316,6 +316,7 @@ impl Cluster {
             let member = self.fabric.member(node);
             self.watch.served.leaves(member);
             self.watch.promise.leaves(member);
+            self.watch.poisons.goes(now);
         }
         Ok(any)
     }

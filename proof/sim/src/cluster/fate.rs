@@ -67,6 +67,7 @@ impl Cluster {
             Strike::End { node, power } => self.end(node, power),
             Strike::Leave(node) => {
                 self.watch.promise.leaves(self.fabric.member(node));
+                self.watch.poisons.goes(self.fabric.now());
                 let now = self.fabric.local(node);
                 self.fabric.hosts[node].process.as_mut().expect("chosen to run").leave(now);
                 self.drain(node)?;
@@ -186,8 +187,9 @@ impl Cluster {
             process.unhost(now, id)
         }
         self.watch.promise.unhosted(id, me);
-        if dies {
-            self.watch.poisons.died(me, self.fabric.now());
+        match dies {
+            true => self.watch.poisons.died(me, self.fabric.now()),
+            false => self.watch.poisons.goes(self.fabric.now()),
         }
         self.drain(node)
     }
