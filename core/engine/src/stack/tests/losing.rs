@@ -159,7 +159,7 @@ fn a_death_is_told_once_though_its_node_leaves() {
     room.stack.service_lost(NOW, log(), Begun::Any);
     room.stack.leave(NOW);
     let ordered = |payload| Ordered::decode(payload).expect("what it wrote");
-    let messages = room.stack.ordering.multicast.iter().map(ordered);
+    let messages = room.stack.outbox.ordering.multicast.iter().map(ordered);
     let leaves = |message: &Ordered| matches!(message, Ordered::LeaveGroup(_));
     assert_eq!(messages.filter(leaves).count(), 1);
 }

@@ -244,14 +244,15 @@ fn a_leader_that_waits_for_disks_asks_them() {
     room.announce_disks(Vec::new(), Vec::new());
     room.install(vec![entry(&[(1, true)], on_disk())]);
     room.store_all();
-    let trial = room.stack.ordering.multicast.pop().expect("it may have killed who was given it");
+    let trial =
+        room.stack.outbox.ordering.multicast.pop().expect("it may have killed who was given it");
     let trial = Ordered::decode(&trial).expect("what it wrote");
     assert!(matches!(trial, Ordered::Progress(_)), "{trial:?}");
     room.deliver(1, trial);
     room.hold_all();
-    let asked = room.stack.ordering.asked;
+    let asked = room.stack.outbox.ordering.asked;
     room.stack.handle_timeout(NOW + Duration::from_secs(1));
-    assert_eq!(room.stack.ordering.asked, asked + 1);
+    assert_eq!(room.stack.outbox.ordering.asked, asked + 1);
     assert_eq!(room.executions().len(), 0);
     room.store_all();
     assert_eq!(room.executions().len(), 1);
@@ -278,7 +279,7 @@ impl Room {
     /// All have all so far, on their disks too.
     fn store_all(&mut self) {
         for node in 1..=3 {
-            self.stack.ordering.stored.insert(NodeId(node), self.sequence);
+            self.stack.outbox.ordering.stored.insert(NodeId(node), self.sequence);
         }
         self.hold_all();
         self.happens(ordering::Output::Stored { ring: self.ring });
