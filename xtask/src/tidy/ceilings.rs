@@ -13,7 +13,6 @@ pub type Ceilings = &'static [(&'static str, usize)];
 pub const CIRCLES: Ceilings = &[
     ("cli", 20),
     ("core/engine", 31),
-    ("io/client", 10),
     ("io/node", 42),
     ("proof/fuzz", 2),
     ("proof/history", 3),
