@@ -14,7 +14,6 @@ pub const CIRCLES: Ceilings = &[
     ("cli", 20),
     ("core/engine", 31),
     ("io/node", 42),
-    ("proof/fuzz", 2),
     ("proof/history", 3),
     ("proof/lab", 62),
     ("proof/sim", 37),
