@@ -10,14 +10,8 @@ use super::{Finding, Tree};
 pub type Ceilings = &'static [(&'static str, usize)];
 
 /// Files in circles.
-pub const CIRCLES: Ceilings = &[
-    ("cli", 20),
-    ("core/engine", 31),
-    ("io/node", 42),
-    ("proof/history", 3),
-    ("proof/lab", 62),
-    ("proof/sim", 37),
-];
+pub const CIRCLES: Ceilings =
+    &[("cli", 20), ("core/engine", 31), ("io/node", 42), ("proof/lab", 62), ("proof/sim", 37)];
 
 /// Functions that are too long.
 pub const FUNCTIONS: Ceilings = &[("cli", 2), ("core/engine", 3), ("io/node", 5)];
