@@ -1,25 +1,19 @@
 //! One call: attempts, time-outs, pauses, and what its end means.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::client::{Access, Frame, Outcome, Refusal, Reply, Request};
+use wire::client::{Frame, Outcome, Refusal, Reply, Request};
 use wire::limits::MAX_REPLICAS;
-use wire::{GroupId, MethodId, Time};
+use wire::{GroupId, Time};
 
 use crate::CallError;
 use crate::bug::Bug;
+use crate::call::{Attempt, Phase};
 use crate::links::backoff;
-use crate::multicast::Spread;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
 use crate::policy::News;
 use crate::session::Session;
-
-/// An attempt waits for this share of what is left of the deadline, within the bounds.
-const ATTEMPT_SHARE: u32 = 4;
-const ATTEMPT_LEAST: Duration = Duration::from_millis(20);
-const ATTEMPT_MOST: Duration = Duration::from_millis(100);
 
 /// The pause when nobody could serve: at first, and at most.
 pub(crate) const PAUSE: (Duration, Duration) =
@@ -39,116 +33,6 @@ const BUSY_SHARE: u32 = 4;
 /// Moves of a call to the next target without a pause or time-out between them. More only come
 /// about when nodes contradict one another, or lie.
 const MAX_HOPS: usize = MAX_REPLICAS;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// In its group's queue, without a number.
-    Queued,
-    /// Sent, or to be sent when a connection is there.
-    Attempting,
-    /// Nobody could serve; news of the group end the pause early.
-    Pausing,
-}
-
-/// A request that was sent, or waits for its connection, and that a reply may answer.
-#[derive(Debug)]
-pub(crate) struct Attempt {
-    pub(crate) link: Link,
-    pub(crate) address: SocketAddr,
-    pub(crate) sent: bool,
-    /// When it was sent, or began to wait for that.
-    pub(crate) at: Time,
-}
-
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) group: GroupId,
-    pub(crate) method: MethodId,
-    pub(crate) json: bool,
-    pub(crate) access: Access,
-    pub(crate) body: Bytes,
-    pub(crate) deadline: Time,
-    /// 0 until it leaves the queue.
-    pub(crate) number: u64,
-    pub(crate) phase: Phase,
-    /// Those that a reply may still answer, in order. Never two on one connection.
-    pub(crate) attempts: Vec<Attempt>,
-    /// Targets that this round leaves out.
-    pub(crate) tried: Vec<SocketAddr>,
-    /// Where the last attempt went.
-    pub(crate) last: Option<SocketAddr>,
-    hops: usize,
-    pauses: u32,
-    /// How often a node has had no room for it.
-    pub(crate) refusals: u32,
-    /// Which one had none just now.
-    pub(crate) full: Option<SocketAddr>,
-    /// A request was sent on a connection that is gone: it may have been executed.
-    pub(crate) unsure: bool,
-    /// The next attempt is a retry, which has to be paid for.
-    pub(crate) owes: bool,
-    /// It goes on when a question for targets has been answered.
-    pub(crate) asks: bool,
-    /// What the last answer that was none said.
-    pub(crate) obstacle: Option<CallError>,
-    /// It has gone to a node that another named which would not take it.
-    pub(crate) sent_on: bool,
-    /// All replicas are to be asked.
-    pub(crate) spread: Option<Spread>,
-}
-
-impl Call {
-    pub(crate) fn new(
-        group: GroupId,
-        method: MethodId,
-        json: bool,
-        access: Access,
-        body: Bytes,
-        deadline: Time,
-    ) -> Self {
-        Call {
-            group,
-            method,
-            json,
-            access,
-            body,
-            deadline,
-            number: 0,
-            phase: Phase::Queued,
-            attempts: Vec::new(),
-            tried: Vec::new(),
-            last: None,
-            hops: 0,
-            pauses: 0,
-            refusals: 0,
-            full: None,
-            unsure: false,
-            owes: false,
-            asks: false,
-            obstacle: None,
-            sent_on: false,
-            spread: None,
-        }
-    }
-
-    /// A request is or was out that nobody has declined.
-    pub(crate) fn may_be_executed(&self) -> bool {
-        self.unsure || self.attempts.iter().any(|attempt| attempt.sent)
-    }
-
-    /// A new round over the targets: only where the request still lies is left out.
-    pub(crate) fn begin_round(&mut self) {
-        self.tried = self.attempts.iter().map(|attempt| attempt.address).collect();
-        if let Some(spread) = &mut self.spread {
-            spread.begin_round();
-        }
-    }
-
-    pub(crate) fn attempt_end(&self, now: Time) -> Time {
-        let span = (self.deadline.since(now) / ATTEMPT_SHARE).clamp(ATTEMPT_LEAST, ATTEMPT_MOST);
-        self.deadline.min(now + span)
-    }
-}
 
 impl Session {
     /// Sends a call to the best target that this round has not tried, or pauses it.

@@ -7,8 +7,9 @@ use wire::client::{Bound, Frame, Targets, Watch};
 use wire::{GroupId, Time};
 
 use crate::CallError;
-use crate::attempts::{Call, PAUSE, Phase};
+use crate::attempts::PAUSE;
 use crate::bug::Bug;
+use crate::call::{Call, Phase};
 use crate::hedge::Hedging;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Timer};

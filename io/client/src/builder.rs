@@ -95,29 +95,4 @@ impl Builder {
         let of_groups = self.of_groups.iter().cloned().collect();
         Ok(Config { hedging, policy, of_groups, retries, ..draw(addresses)? })
     }
-
-    /// Connects to the first of these addresses that answers. One node's is enough; with several,
-    /// the client can also start while a node is down.
-    ///
-    /// # Errors
-    /// If none answers: what each did.
-    #[cfg(feature = "net")]
-    pub fn connect<A: std::net::ToSocketAddrs>(
-        self,
-        addresses: impl IntoIterator<Item = A>,
-    ) -> Result<crate::Client, ConnectError> {
-        crate::Client::connect_by(addresses, self)
-    }
-
-    /// As [`connect`](Builder::connect), for an asynchronous client.
-    ///
-    /// # Errors
-    /// If none answers: what each did. If this is not within a tokio runtime.
-    #[cfg(feature = "tokio")]
-    pub async fn connect_async<A: tokio::net::ToSocketAddrs>(
-        self,
-        addresses: impl IntoIterator<Item = A>,
-    ) -> Result<crate::AsyncClient, ConnectError> {
-        crate::AsyncClient::connect_by(addresses, self).await
-    }
 }

@@ -16,6 +16,7 @@ mod buffers;
 mod bug;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod builder;
+mod call;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod channel;
 mod choice;
@@ -32,6 +33,7 @@ mod retries;
 mod secure;
 mod session;
 mod shed;
+mod spread;
 mod targets;
 #[cfg(feature = "tokio")]
 mod task;
@@ -42,12 +44,12 @@ pub use bug::Bug;
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};
 pub use hedge::Hedging;
-pub use multicast::Answer;
 #[cfg(feature = "net")]
 pub use net::Client;
 pub use output::{CallId, Cause, Event, Link, MAX_STALE, Output, Reading, Stats, Trouble};
 pub use policy::{Anycast, Choice, Policy, Refresh, Replies, Retries, Strategy};
 pub use session::{Config, Reach, Session};
+pub use spread::Answer;
 #[cfg(feature = "tokio")]
 pub use task::AsyncClient;
 #[cfg(feature = "tls")]

@@ -2,9 +2,9 @@
 
 use wire::Time;
 
-use crate::attempts::Phase;
 use crate::binding::ASK_TIMEOUT;
 use crate::bug::Bug;
+use crate::call::Phase;
 use crate::output::{CallId, Cause, Timer};
 use crate::policy::Strategy;
 use crate::session::Session;

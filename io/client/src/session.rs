@@ -10,13 +10,13 @@ use wire::limits::{
 };
 use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time, ViewNumber};
 
-use crate::attempts::{Call, Phase};
 use crate::bug::Planted;
+use crate::call::{Call, Phase};
 use crate::hedge::Hedging;
 use crate::links::{Links, Overdue};
-use crate::multicast::Spread;
 use crate::output::{CallId, Effects, Link, Output, Reading, Stats, Timer, Trouble};
 use crate::policy::{Budget, Choice, Policy, Replies, Retries};
+use crate::spread::Spread;
 use crate::targets::{Asking, Group, Inquiry};
 use crate::{CallError, ConnectError};
 

@@ -7,7 +7,7 @@ use wire::client::Targets;
 use wire::{NodeId, Time};
 
 use crate::CallError;
-use crate::attempts::{Attempt, Phase};
+use crate::call::{Attempt, Phase};
 use crate::output::{CallId, Cause, Event, Timer};
 use crate::policy::{News, any_answers};
 use crate::session::Session;

@@ -9,7 +9,7 @@ use wire::limits::{MAX_REPLICAS, MAX_SESSION_WINDOW};
 use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
-use crate::attempts::{Attempt, Call};
+use crate::call::{Attempt, Call};
 use crate::hedge::{Hedging, Pace};
 use crate::links::Links;
 use crate::output::{CallId, Link};

@@ -12,16 +12,16 @@ use tokio::time::Instant;
 use wire::limits::MAX_QUEUED_CALLS;
 use wire::{ClientId, MethodId};
 
-use crate::buffers::{Ended, EventLog, listed};
+use crate::buffers::{Ended, listed};
 use crate::session::What;
 use crate::{Answer, Builder, CallError, ConnectError, Event, Reading, Replies, Stats};
 
+mod order;
 mod porch;
 mod stream;
 
+use order::{Log, Order, POISONED};
 use porch::Task;
-
-type Asker = oneshot::Sender<Ended>;
 
 /// An asynchronous client, for any number of tasks; its clones share one session, which ends with
 /// the last of them.
@@ -32,22 +32,6 @@ pub struct AsyncClient {
     orders: mpsc::Sender<Order>,
     log: Arc<Mutex<Log>>,
     client: ClientId,
-}
-
-#[derive(Debug)]
-struct Order {
-    group: String,
-    what: What,
-    body: Bytes,
-    deadline: Instant,
-    asker: Asker,
-}
-
-/// What can be seen from outside while the task runs.
-#[derive(Debug, Default)]
-struct Log {
-    stats: Stats,
-    events: EventLog,
 }
 
 impl AsyncClient {
@@ -184,4 +168,15 @@ impl AsyncClient {
     }
 }
 
-const POISONED: &str = "the client's task never panics with the lock held";
+impl Builder {
+    /// As [`connect`](Builder::connect), for an asynchronous client.
+    ///
+    /// # Errors
+    /// If none answers: what each did. If this is not within a tokio runtime.
+    pub async fn connect_async<A: ToSocketAddrs>(
+        self,
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<AsyncClient, ConnectError> {
+        AsyncClient::connect_by(addresses, self).await
+    }
+}

@@ -3,28 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::counterexample::{Counterexample, explain};
+use crate::limits::Limits;
 use crate::model::{Model, Told};
-use crate::record::{End, Operation};
-use crate::search::{Found, Item, Search};
-
-/// What the search of one object may cost.
-///
-/// The problem is NP-complete (Gibbons and Korach, *Testing Shared Memories*, 1997), so some history takes longer than
-/// anybody waits. A search that reaches a limit says so.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Executions of a call by the model: some tens of nanoseconds each where states are small.
-    pub steps: u64,
-    /// Pairs of operations done and state that are remembered: some 50 bytes each.
-    pub configurations: usize,
-}
-
-impl Default for Limits {
-    /// Some seconds, and some 100 MB.
-    fn default() -> Self {
-        Limits { steps: 20_000_000, configurations: 2_000_000 }
-    }
-}
+use crate::search::{Found, Search, items};
 
 /// An object of which it is not known whether its history is linearizable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,22 +70,4 @@ pub fn check<M: Model>(model: &M, operations: &[Told<M>], limits: Limits) -> Rep
         }
     }
     report
-}
-
-/// What of an object's history has to have a place, or may.
-pub(crate) fn items<'a, M: Model>(model: &M, history: &[&'a Told<M>]) -> Vec<Item<'a, M>> {
-    let item = |(place, operation): (usize, &&'a Told<M>)| {
-        let Operation { call, invoked, end, .. } = operation;
-        let invoked = *invoked;
-        match end {
-            End::Answered { at, reply } => {
-                Some(Item { call, reply: Some(reply), invoked, ended: Some(*at), place })
-            }
-            // A read that nobody saw changes nothing.
-            End::Unknown if model.is_read(call, None) => None,
-            End::Unknown => Some(Item { call, reply: None, invoked, ended: None, place }),
-            End::Failed => None,
-        }
-    };
-    history.iter().enumerate().filter_map(item).collect()
 }

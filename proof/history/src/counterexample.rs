@@ -4,10 +4,10 @@ use std::fmt;
 
 use wire::Time;
 
-use crate::check::{Limits, items};
+use crate::limits::Limits;
 use crate::model::{Model, Told};
 use crate::picture::{Bar, draw};
-use crate::search::{Final, Found, Item, Search, Stuck};
+use crate::search::{Final, Found, Item, Search, Stuck, items};
 
 /// What one attempt to leave something out may cost: it is one of many.
 const ATTEMPT: Limits = Limits { steps: 2_000_000, configurations: 200_000 };

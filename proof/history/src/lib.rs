@@ -19,6 +19,7 @@
 pub mod atomic;
 pub mod check;
 pub mod counterexample;
+mod limits;
 pub mod model;
 pub mod models;
 mod picture;
@@ -26,7 +27,8 @@ pub mod record;
 mod search;
 pub mod twin;
 
-pub use check::{Limits, Report, Undecided, check};
+pub use check::{Report, Undecided, check};
 pub use counterexample::Counterexample;
+pub use limits::Limits;
 pub use model::{Model, Told};
 pub use record::{End, Handle, History, Operation};

@@ -21,8 +21,9 @@ use std::rc::Rc;
 
 use wire::{Random, Time};
 
-use crate::check::Limits;
-use crate::model::Model;
+use crate::limits::Limits;
+use crate::model::{Model, Told};
+use crate::record::{End, Operation};
 
 /// One operation, as the search sees it.
 pub(crate) struct Item<'a, M: Model> {
@@ -34,6 +35,24 @@ pub(crate) struct Item<'a, M: Model> {
     pub(crate) ended: Option<Time>,
     /// Its place in the history of its object.
     pub(crate) place: usize,
+}
+
+/// What of an object's history has to have a place, or may.
+pub(crate) fn items<'a, M: Model>(model: &M, history: &[&'a Told<M>]) -> Vec<Item<'a, M>> {
+    let item = |(place, operation): (usize, &&'a Told<M>)| {
+        let Operation { call, invoked, end, .. } = operation;
+        let invoked = *invoked;
+        match end {
+            End::Answered { at, reply } => {
+                Some(Item { call, reply: Some(reply), invoked, ended: Some(*at), place })
+            }
+            // A read that nobody saw changes nothing.
+            End::Unknown if model.is_read(call, None) => None,
+            End::Unknown => Some(Item { call, reply: None, invoked, ended: None, place }),
+            End::Failed => None,
+        }
+    };
+    history.iter().enumerate().filter_map(item).collect()
 }
 
 impl<M: Model> Clone for Item<'_, M> {

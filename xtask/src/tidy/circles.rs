@@ -97,24 +97,28 @@ mod tests {
     fn what_is_handed_on_is_where_it_is_defined() {
         let lib =
             ("lib.rs", "mod one;\nmod two;\npub use two::{Two, three as four};\nuse one::One;");
-        let two =
-            ("two.rs", "mod three;\npub use three::*;\npub struct Two(One);\nuse crate::One;");
+        let two = (
+            "two.rs",
+            "pub use other::Else;\nmod three;\npub use three::*;\npub struct Two(One);\nuse crate::One;",
+        );
         let three = ("two/three.rs", "pub fn three() {}\npub enum Three {}");
         let one = |text| in_crate(&[lib, two, three, ("one.rs", text)]);
         assert_eq!(one("pub struct One;\nuse crate::two::Three;"), NONE);
         assert_eq!(one("pub struct One;\nfn f() { crate::four() }"), NONE);
+        assert_eq!(one("pub struct One;\nuse crate::two::Else;"), NONE);
         assert_eq!(one("pub struct One;\nuse crate::Two;").len(), 1);
     }
 
     #[test]
     fn circles_are_seen_however_they_are_spelt() {
         let lib = ("lib.rs", "mod one;\nmod two { pub mod three; }");
-        let three = ("two/three.rs", "pub struct Three(crate::one::One);\npub mod deep {}");
+        let three = ("two/three.rs", "pub struct Three(crate::one::One);\npub fn f() {}");
         for text in [
             "use crate::two::three::{self, Three};\nfn f() {}",
             "use super::two::three;\nfn f() -> three::Three {}",
             "use super::two::*;\nfn f() { assert!(a.b, \"{}\", three::Three::new()) }",
             "fn f() { use crate::two::three; three::f() }",
+            "pub use crate::two::three::f;\nfn g() { let f = f(); }",
             "fn f() { vec![0, crate::two::three::f()]; }",
             "impl From<crate::two::three::Three> for One {}",
             "mod inner { use super::super::two::three::Three; }",
@@ -127,6 +131,10 @@ mod tests {
             "use crate::two::three;\nfn f(three: u8) -> u8 { three }",
             "/// [`crate::two::three::Three`]\nfn f() {}",
             "fn f() { three::Three::new() }",
+            "pub use crate::two::three::f;\nfn g(f: u8) -> u8 { f }",
+            // The function is handed on; what is used is a crate of its name.
+            "pub use crate::two::three::f;\nfn g() { f::Other::new() }",
+            "use crate::two::three;\nuse two::two;\nfn f() { two::Other::new() }",
             "macro_rules! f { () => { crate::two::three::f() } }",
         ] {
             let one = format!("pub struct One;\n{text}");

@@ -26,7 +26,10 @@ pub struct Module<'a> {
 #[derive(Clone)]
 enum Name {
     Module(usize),
+    /// A type, or what else may have names of its own.
     Item,
+    /// A function or a constant: no path goes on behind it.
+    Value,
     Imported(Vec<String>),
 }
 
@@ -36,6 +39,7 @@ pub enum Target {
     Module(usize),
     /// Something that the module defines.
     Item(usize),
+    Value(usize),
 }
 
 /// One name that a `use` brings in.
@@ -99,7 +103,8 @@ impl<'a> Modules<'a> {
                 }
                 item => {
                     if let Some(name) = defined(item) {
-                        self.name(own, name, Name::Item);
+                        let value = matches!(item, Item::Const(_) | Item::Fn(_) | Item::Static(_));
+                        self.name(own, name, if value { Name::Value } else { Name::Item });
                     }
                 }
             }
@@ -132,8 +137,13 @@ impl<'a> Modules<'a> {
             let last = index + 1 == rest.len();
             target = match name.as_str() {
                 "super" => Target::Module(self.all[within].parent?),
-                // A name that nobody defines comes from a macro there.
-                name => self.look_up(within, name, last, depth).unwrap_or(Target::Item(within)),
+                name => match self.look_up(within, name, last, depth) {
+                    Some(target) => target,
+                    // It is handed on from another crate.
+                    None if self.all[within].names.contains_key(name) => return None,
+                    // A name that nobody defines comes from a macro there.
+                    None => Target::Item(within),
+                },
             };
         }
         Some(target)
@@ -147,6 +157,7 @@ impl<'a> Modules<'a> {
             .filter_map(|meaning| match meaning {
                 Name::Module(number) => Some(Target::Module(*number)),
                 Name::Item => Some(Target::Item(module)),
+                Name::Value => Some(Target::Value(module)),
                 Name::Imported(path) => self.walk(module, path, depth + 1),
             })
             .collect();
@@ -154,11 +165,12 @@ impl<'a> Modules<'a> {
             found.extend(self.all[module].globs.iter().filter_map(|path| {
                 match self.walk(module, path, depth + 1)? {
                     Target::Module(seen) => self.look_up(seen, name, last, depth + 1),
-                    Target::Item(_) => None,
+                    Target::Item(_) | Target::Value(_) => None,
                 }
             }));
         }
-        let wanted = found.iter().find(|target| matches!(target, Target::Item(_)) == last);
+        found.retain(|target| last || !matches!(target, Target::Value(_)));
+        let wanted = found.iter().find(|target| matches!(target, Target::Module(_)) != last);
         wanted.or(found.first()).copied()
     }
 }
@@ -166,7 +178,7 @@ impl<'a> Modules<'a> {
 impl Target {
     pub fn module(self) -> usize {
         match self {
-            Target::Module(number) | Target::Item(number) => number,
+            Target::Module(number) | Target::Item(number) | Target::Value(number) => number,
         }
     }
 }

@@ -29,9 +29,11 @@ const EXPERIMENTS: &[&str] = &["proof/lab/src/", "proof/papers/src/"];
 /// Files that run the same way whenever and wherever they run: no clock, no order by hash.
 const PURE: &[&str] = &[
     "io/client/src/attempts",
+    "io/client/src/call",
     "io/client/src/links",
     "io/client/src/output",
     "io/client/src/session",
+    "io/client/src/spread",
     "io/client/src/targets",
     "core/engine/",
     "core/ring/",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ImplItemFn, Item, ItemUse, Macro, Path, Visibility};
+use syn::{Attribute, ImplItemFn, Item, ItemUse, Local, Macro, PatIdent, Path, Visibility};
 
 use super::Tree;
 use super::modules::{Modules, Target, hands_on, imports};
@@ -35,7 +35,8 @@ pub fn uses<'a>(tree: &'a Tree, folder: &str) -> Uses<'a> {
         let Some((root, _)) = tree.parsed(&root) else { continue };
         let modules = Modules::load(tree, root);
         for (own, module) in modules.all.iter().enumerate() {
-            let mut reader = Reader { modules: &modules, own, in_block: false, uses: &mut uses };
+            let (modules, uses) = (&modules, &mut uses);
+            let mut reader = Reader { modules, own, in_block: false, locals: Vec::new(), uses };
             for item in module.items {
                 reader.visit_item(item);
             }
@@ -48,6 +49,8 @@ struct Reader<'m, 'a> {
     modules: &'m Modules<'a>,
     own: usize,
     in_block: bool,
+    /// Variables of the function that is read: they hide what has their names outside.
+    locals: Vec<String>,
     uses: &'m mut Uses<'a>,
 }
 
@@ -62,8 +65,9 @@ impl Reader<'_, '_> {
 
     fn note_path(&mut self, path: &[String], line: usize) {
         match self.modules.resolve(self.own, path) {
-            // A variable, rather than the module of that name.
+            // A variable, rather than the module or function of that name.
             Some(Target::Module(_)) if path.len() == 1 => {}
+            Some(Target::Value(_)) if path.len() == 1 && self.locals.contains(&path[0]) => {}
             Some(target) => self.note(target, line),
             None => {}
         }
@@ -105,14 +109,36 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
         let inner = matches!(item, Item::Mod(_)) && !self.in_block;
         let pattern = matches!(item, Item::Macro(item) if item.ident.is_some());
         if !left_out(item) && !inner && !pattern {
+            let outside = self.locals.len();
             visit::visit_item(self, item);
+            self.locals.truncate(outside);
         }
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
         if !left_out_by(&function.attrs) {
+            let outside = self.locals.len();
             visit::visit_impl_item_fn(self, function);
+            self.locals.truncate(outside);
         }
+    }
+
+    fn visit_local(&mut self, local: &'ast Local) {
+        // What it begins with does not see it yet.
+        if let Some(init) = &local.init {
+            self.visit_local_init(init);
+        }
+        self.visit_pat(&local.pat);
+    }
+
+    fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
+        let name = pattern.ident.to_string();
+        if name.starts_with(char::is_uppercase) {
+            self.note_path(&[name], super::syntax::line(pattern));
+        } else {
+            self.locals.push(name);
+        }
+        visit::visit_pat_ident(self, pattern);
     }
 
     fn visit_block(&mut self, block: &'ast syn::Block) {
@@ -131,7 +157,9 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
                 Some(target @ Target::Module(_)) if self.in_block || import.glob => {
                     self.note(target, import.line);
                 }
-                Some(target @ Target::Item(_)) => self.note(target, import.line),
+                Some(target @ (Target::Item(_) | Target::Value(_))) => {
+                    self.note(target, import.line)
+                }
                 _ => {}
             }
         }

@@ -227,4 +227,18 @@ impl Drop for WakeOnPanic<'_> {
     }
 }
 
+impl Builder {
+    /// Connects to the first of these addresses that answers. One node's is enough; with several,
+    /// the client can also start while a node is down.
+    ///
+    /// # Errors
+    /// If none answers: what each did.
+    pub fn connect<A: ToSocketAddrs>(
+        self,
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<Client, ConnectError> {
+        Client::connect_by(addresses, self)
+    }
+}
+
 const POISONED: &str = "another thread has found a bug in the client and panicked";

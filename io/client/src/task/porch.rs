@@ -11,8 +11,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use wire::Time;
 use wire::client::Frame;
 
+use super::order::{Asker, Log, Order, POISONED};
 use super::stream::Stream;
-use super::{Asker, Log, Order, POISONED};
 use crate::buffers::READ_SIZE;
 use crate::channel::Channel;
 use crate::secure::{Tls, begin};
