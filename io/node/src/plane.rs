@@ -23,6 +23,7 @@ use crate::events::Events;
 use crate::executor::Executor;
 use crate::keeper::Keeper;
 use crate::liveness::Liveness;
+use crate::order::{BenchOutcome, MoveReply, RestyleReply};
 use crate::poller::{EventFlags, Poller, Source};
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::transport::Transport;
@@ -40,12 +41,10 @@ mod spin;
 mod storage;
 
 pub(crate) use attached::Attached;
-pub(crate) use backups::{BackupOrder, Backups};
+pub(crate) use backups::Backups;
 pub(crate) use commands::Commands;
+pub(crate) use inbox::Inbox;
 use inbox::Work;
-pub(crate) use inbox::{
-    BenchOutcome, CommandReply, Inbox, MoveReply, Order, RegistryReply, RestyleReply,
-};
 pub(crate) use registrations::Registrations;
 use spin::Spinner;
 pub(crate) use storage::Keeping;

@@ -1,26 +1,13 @@
 //! What is asked of the data plane for states that people keep. Nothing here touches a file: a state comes and goes as bytes.
 
 use std::collections::HashMap;
-use std::sync::mpsc::SyncSender;
 
-use engine::{Restore, Saved};
+use engine::Saved;
 use wire::{GroupId, Time, ViewNumber};
 
 use super::Plane;
 use crate::error::{DiscardError, RestoreError, SaveError};
-
-/// Who waits for a group's state.
-pub(crate) type SaveReply = SyncSender<Result<Saved, SaveError>>;
-
-/// Who waits until a group is to begin with a state.
-pub(crate) type RestoreReply = SyncSender<Result<ViewNumber, RestoreError>>;
-
-/// What is wanted.
-pub(crate) enum BackupOrder {
-    Save { name: String, reply: SaveReply },
-    Restore { restore: Restore, reply: RestoreReply },
-    Discard { name: String, reply: SyncSender<Result<(), DiscardError>> },
-}
+use crate::order::{BackupOrder, RestoreReply, SaveReply};
 
 /// Who waits, by group.
 #[derive(Default)]

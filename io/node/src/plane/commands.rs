@@ -12,8 +12,9 @@ use wire::limits::MAX_ADMIN_CONNECTIONS;
 use wire::system::MANAGER_ID;
 use wire::{Duration, Time};
 
-use super::{CommandReply, Plane};
+use super::Plane;
 use crate::managing::{Shelf, View};
+use crate::order::CommandReply;
 
 /// How long a command may take to be answered. Less than its asker waits.
 const PATIENCE: Duration = Duration::from_secs(4);

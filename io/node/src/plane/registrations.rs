@@ -10,8 +10,9 @@ use wire::limits::MAX_ADMIN_CONNECTIONS;
 use wire::system::{REGISTRY, REGISTRY_ID};
 use wire::{Duration, GroupId, Time};
 
+use super::Plane;
 use super::commands::answer_of;
-use super::{Plane, RegistryReply};
+use crate::order::RegistryReply;
 use crate::registering::{Shelf, View};
 
 /// How long a command may take to be answered. Less than its asker waits.
