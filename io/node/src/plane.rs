@@ -29,25 +29,26 @@ use crate::sockets::tcp::{Arrived, Callers};
 use crate::transport::Transport;
 
 mod attached;
+mod attachments;
 mod backups;
 mod commands;
 mod hosts;
 mod hung;
 mod inbox;
+mod keeping;
 mod orders;
 mod outputs;
 mod registrations;
 mod spin;
 mod storage;
+mod waiting;
 
-pub(crate) use attached::Attached;
-pub(crate) use backups::Backups;
-pub(crate) use commands::Commands;
+pub(crate) use attachments::Attached;
 pub(crate) use inbox::Inbox;
 use inbox::Work;
-pub(crate) use registrations::Registrations;
+pub(crate) use keeping::Keeping;
 use spin::Spinner;
-pub(crate) use storage::Keeping;
+pub(crate) use waiting::{Backups, Commands, Registrations};
 
 pub(crate) struct Plane {
     pub stack: Stack,
