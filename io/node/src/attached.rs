@@ -29,6 +29,7 @@ use wire::ordered::Style;
 use wire::{Duration, GroupId, PROTOCOL_VERSION};
 
 use crate::executor::{Done, Replica, cut};
+use crate::nested::error_of;
 use crate::service::{Factory, Line, Service};
 
 /// Bytes read at a time.
@@ -292,38 +293,6 @@ impl Line for Shared {
             (0, Outcome::Refused(refusal, reason)) => Err(NestedError::Refused(refusal, reason)),
             (error, _) => Err(error_of(error)),
         }
-    }
-}
-
-/// The number of an error that is no reply.
-pub(crate) fn number_of(error: &NestedError) -> u8 {
-    match error {
-        NestedError::Service(_) | NestedError::Refused(..) => 0,
-        NestedError::Deadline => 1,
-        NestedError::NoReplica => 2,
-        NestedError::NoSuchGroup => 3,
-        NestedError::Diverged => 4,
-        NestedError::Cycle => 5,
-        NestedError::TooDeep => 6,
-        NestedError::TooMany => 7,
-        NestedError::TooLarge(_) => 8,
-        NestedError::Void => 9,
-        NestedError::Unable(_) => 10,
-    }
-}
-
-fn error_of(number: u8) -> NestedError {
-    match number {
-        1 => NestedError::Deadline,
-        2 => NestedError::NoReplica,
-        3 => NestedError::NoSuchGroup,
-        4 => NestedError::Diverged,
-        5 => NestedError::Cycle,
-        6 => NestedError::TooDeep,
-        7 => NestedError::TooMany,
-        8 => NestedError::TooLarge(MAX_BODY + 1),
-        10 => NestedError::Unable("the node says that handlers cannot call from where they run"),
-        _ => NestedError::Void,
     }
 }
 

@@ -15,7 +15,7 @@ use os::durable::{make_folder, replace_file};
 
 use crate::control::Control;
 use crate::error::{DiscardError, RestoreError, SaveError};
-use crate::plane::{BackupOrder, Order};
+use crate::order::{BackupOrder, Order};
 
 /// Longer than the engine takes.
 const SAVE_WITHIN: Duration = Duration::from_secs(65);

@@ -27,7 +27,7 @@ use wire::{Duration, GroupId, Member, NodeId, Time, ViewNumber};
 
 use crate::error::{HostError, MoveError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
-use crate::plane::{BenchOutcome, Order};
+use crate::order::{BenchOutcome, Order};
 use crate::registering::{Shelf, View};
 use crate::sockets::gate::Tally;
 

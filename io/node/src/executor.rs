@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use bytes::{Bytes, BytesMut};
 use config::Execution;
-use engine::{Command, Executed, NestedCall, NestedError, Ticket};
+use engine::{Command, NestedCall, NestedError, Ticket};
 use os::realtime::fifo;
 use os::waker::Waker;
 use supervisor::Tether;
@@ -24,48 +24,15 @@ use crate::service::{Factory, HostOptions, Line};
 
 mod process;
 mod replica;
+mod report;
 mod standby;
 
 pub(crate) use process::Process;
 use replica::bytes_of;
 pub(crate) use replica::{Replica, cut, panic_text};
+use report::Reply;
+pub(crate) use report::{Asked, Done, Report, StateReply};
 pub(crate) use standby::Standby;
-
-/// The state of a replica, or why there is none, for whoever asked.
-pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
-
-/// What became of a command.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub group: GroupId,
-    /// Which of the executors that this group has had here.
-    pub serial: u64,
-    pub ticket: Ticket,
-    pub executed: Executed,
-    /// The handler panicked.
-    pub panicked: bool,
-    /// Bytes of the request that wait no more.
-    pub bytes: usize,
-}
-
-/// What a replica's executor has to tell, in order.
-pub(crate) enum Report {
-    Done(Done),
-    /// Its handler calls another group, and waits.
-    Call(Asked),
-}
-
-/// A handler's call of another group.
-pub(crate) struct Asked {
-    pub group: GroupId,
-    pub serial: u64,
-    pub call: NestedCall,
-    /// Who waits, if it is a thread.
-    pub reply: Option<Reply>,
-}
-
-/// Where a handler's thread waits for what comes of its call.
-pub(crate) type Reply = SyncSender<Result<Bytes, NestedError>>;
 
 enum Job {
     Run(Command),

@@ -15,7 +15,7 @@ use seal::{ClusterKey, Keys, Seal};
 use wire::keys::{KeyName, OfferedKey};
 use wire::limits::MAX_ORDERS;
 
-use crate::plane::Order;
+use crate::order::{Kept, Order};
 
 /// How long a disk that does not take the file is left alone.
 const RETRY: Duration = Duration::from_secs(1);
@@ -24,15 +24,6 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Keeper {
     commands: SyncSender<KeyCommand>,
-}
-
-/// What is in the file now, for the data plane to do the same.
-#[derive(Debug)]
-pub(crate) enum Kept {
-    Stored(ClusterKey),
-    Sealing(KeyName),
-    Only,
-    Forgotten(KeyName),
 }
 
 /// What a key is called.

@@ -25,7 +25,9 @@ mod incarnation;
 mod keeper;
 mod liveness;
 mod managing;
+mod nested;
 mod node;
+mod order;
 mod plane;
 #[cfg(feature = "planted-bugs")]
 mod plant;

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use config::ManagerKnobs;
-use manager::book::{Book, Labels};
-use manager::{Manager, Picture, Wish};
+use manager::book::Labels;
+use manager::{Manager, Wish};
 use os::clock::monotonic;
 use wire::{RingId, Time};
 
@@ -20,21 +20,14 @@ mod herald;
 mod own;
 mod sampler;
 mod steward;
+mod view;
 
 pub(crate) use bookkeeper::{Bookkeeper, Shelf};
 pub(crate) use clocks::Clocks;
+pub(crate) use view::View;
 
 use sampler::Sampler;
 use steward::Steward;
-
-/// What there is to look at, all at one moment.
-pub(crate) struct View {
-    /// How often something had changed.
-    pub changes: u64,
-    pub picture: Picture,
-    /// The book, if this node's replica has it.
-    pub book: Option<Arc<Book>>,
-}
 
 /// The thread's other end. It ends when this is dropped.
 #[derive(Debug)]

@@ -23,32 +23,32 @@ use crate::events::Events;
 use crate::executor::Executor;
 use crate::keeper::Keeper;
 use crate::liveness::Liveness;
+use crate::order::{BenchOutcome, MoveReply, RestyleReply};
 use crate::poller::{EventFlags, Poller, Source};
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::transport::Transport;
 
 mod attached;
+mod attachments;
 mod backups;
 mod commands;
 mod hosts;
 mod hung;
 mod inbox;
+mod keeping;
 mod orders;
 mod outputs;
 mod registrations;
 mod spin;
 mod storage;
+mod waiting;
 
-pub(crate) use attached::Attached;
-pub(crate) use backups::{BackupOrder, Backups};
-pub(crate) use commands::Commands;
+pub(crate) use attachments::Attached;
+pub(crate) use inbox::Inbox;
 use inbox::Work;
-pub(crate) use inbox::{
-    BenchOutcome, CommandReply, Inbox, MoveReply, Order, RegistryReply, RestyleReply,
-};
-pub(crate) use registrations::Registrations;
+pub(crate) use keeping::Keeping;
 use spin::Spinner;
-pub(crate) use storage::Keeping;
+pub(crate) use waiting::{Backups, Commands, Registrations};
 
 pub(crate) struct Plane {
     pub stack: Stack,

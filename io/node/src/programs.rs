@@ -10,7 +10,7 @@ use wire::GroupId;
 use wire::ordered::GroupOptions;
 
 use crate::executor::Executor;
-use crate::plane::Order;
+use crate::order::Order;
 
 /// Turns what the supervisor asks for into orders, and waits where their queue is full.
 pub(crate) struct Orders {

@@ -7,24 +7,20 @@ use std::thread;
 
 use config::RegistryKnobs;
 use os::clock::{monotonic, wall_clock};
-use registry::{Registrar, Sight, Terms};
-use wire::{Duration, NodeId, Time};
+use registry::{Registrar, Terms};
+use wire::{Duration, Time};
 
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
 
 mod keeper;
+mod view;
 
 pub(crate) use keeper::{Keeper, Shelf};
+pub(crate) use view::View;
 
 /// How often all is looked at when nothing has changed.
 const PERIOD: Duration = Duration::from_millis(500);
-
-/// What the data plane sees for the registry, where there is a majority and this node's replica has the state.
-pub(crate) struct View {
-    pub leads: Option<NodeId>,
-    pub sight: Sight,
-}
 
 /// The thread's other end. It ends when this is dropped.
 #[derive(Debug)]

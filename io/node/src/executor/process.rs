@@ -23,8 +23,10 @@ use wire::limits::ATTACH_PIECE;
 use wire::ordered::Style;
 use wire::{Duration, GroupId};
 
-use super::{Asked, Done, Report, StateReply, bytes_of};
-use crate::HostError;
+use super::replica::{bytes_of, cut};
+use super::report::{Asked, Done, Report, StateReply};
+use crate::error::HostError;
+use crate::nested::number_of;
 use crate::poller::{EventFlags, Poller, Source};
 
 /// Bytes read from a program, and before the others have their turn.
@@ -367,8 +369,8 @@ impl Process {
     }
 
     fn tell_failed(&mut self, error: NestedError) {
-        let outcome = Outcome::Refused(Refusal::Failed, super::cut(error.to_string()));
-        let told = Told { number: self.first, error: crate::attached::number_of(&error), outcome };
+        let outcome = Outcome::Refused(Refusal::Failed, cut(error.to_string()));
+        let told = Told { number: self.first, error: number_of(&error), outcome };
         self.put_first(Frame::Called(told));
     }
 
@@ -490,7 +492,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let reason = self.farewell.take();
-        let words = Frame::Farewell(super::cut(reason.clone().unwrap_or_default())).encode();
+        let words = Frame::Farewell(cut(reason.clone().unwrap_or_default())).encode();
         if self.output.is_empty() && !self.broken {
             let _ = send(&self.stream, &words, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }

@@ -13,8 +13,8 @@ use wire::limits::{MAX_BODY, MAX_REASON};
 use wire::ordered::Style;
 use wire::{Duration, GroupId};
 
-use super::{Done, StateReply};
-use crate::HostError;
+use super::report::{Done, StateReply};
+use crate::error::HostError;
 use crate::service::{Call, Context, Factory, Line, Outside, Service};
 
 /// A handler that took less than this the last time is waited for before what it ordered is sent:

@@ -13,7 +13,8 @@ use supervisor::{CRASH_LOOP, Deployed};
 use wire::system::MANAGER_ID;
 use wire::{Duration, GroupId, NodeId, Share, Time};
 
-use super::{View, herald};
+use super::herald;
+use super::view::View;
 use crate::control::Control;
 use crate::error::Stopped;
 

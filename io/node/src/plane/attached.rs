@@ -1,41 +1,13 @@
 //! Programs that serve replicas of this node, at the data plane: they come, are read and written, and go.
 
-use std::collections::BTreeMap;
-use std::sync::Weak;
-
 use engine::{Begun, HostError};
-use supervisor::Tether;
 use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
-use super::{EventFlags, Plane};
-use crate::executor::{Executor, Report, Standby};
-
-/// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
-struct Arrival {
-    name: String,
-    options: GroupOptions,
-    executor: Executor,
-}
-
-/// What is known of programs beside their executors.
-#[derive(Default)]
-pub(crate) struct Attached {
-    /// The groups of those that are polled, by their executors' serials.
-    groups: BTreeMap<u64, GroupId>,
-    /// Those that were given commands in this turn.
-    unwritten: Vec<GroupId>,
-    /// At most one for each program that the node runs.
-    arrivals: Vec<Arrival>,
-    /// Replicas of any kind that are on their way out of their groups.
-    parting: Vec<GroupId>,
-    /// What tied those that were lost to the thread that minds them, for whoever comes next.
-    lost: Vec<(GroupId, Tether)>,
-    /// Threads of hung services that were left behind.
-    pub(super) stuck: Vec<Weak<()>>,
-    /// Room for what a program answers, kept from read to read.
-    done: Vec<Report>,
-}
+use super::Plane;
+use super::attachments::Arrival;
+use crate::executor::{Executor, Standby};
+use crate::poller::EventFlags;
 
 impl Plane {
     /// A program has shown its token.

@@ -1,33 +1,10 @@
 //! What is asked of the data plane for states that people keep. Nothing here touches a file: a state comes and goes as bytes.
 
-use std::collections::HashMap;
-use std::sync::mpsc::SyncSender;
-
-use engine::{Restore, Saved};
-use wire::{GroupId, Time, ViewNumber};
+use wire::{GroupId, Time};
 
 use super::Plane;
-use crate::error::{DiscardError, RestoreError, SaveError};
-
-/// Who waits for a group's state.
-pub(crate) type SaveReply = SyncSender<Result<Saved, SaveError>>;
-
-/// Who waits until a group is to begin with a state.
-pub(crate) type RestoreReply = SyncSender<Result<ViewNumber, RestoreError>>;
-
-/// What is wanted.
-pub(crate) enum BackupOrder {
-    Save { name: String, reply: SaveReply },
-    Restore { restore: Restore, reply: RestoreReply },
-    Discard { name: String, reply: SyncSender<Result<(), DiscardError>> },
-}
-
-/// Who waits, by group.
-#[derive(Default)]
-pub(crate) struct Backups {
-    saves: HashMap<GroupId, SaveReply>,
-    restores: HashMap<GroupId, RestoreReply>,
-}
+use crate::error::DiscardError;
+use crate::order::BackupOrder;
 
 impl Plane {
     pub(super) fn handle_backup(&mut self, now: Time, order: BackupOrder) {
@@ -37,7 +14,7 @@ impl Plane {
                 let group = GroupId::of(&name);
                 match self.stack.save(now, group) {
                     Ok(()) => {
-                        self.backups.saves.insert(group, reply);
+                        self.backups.wait_for_save(group, reply);
                     }
                     Err(error) => {
                         let _ = reply.try_send(Err(error.into()));
@@ -48,7 +25,7 @@ impl Plane {
                 let group = GroupId::of(&restore.name);
                 match self.stack.restore(now, restore) {
                     Ok(()) => {
-                        self.backups.restores.insert(group, reply);
+                        self.backups.wait_for_restore(group, reply);
                     }
                     Err(error) => {
                         let _ = reply.try_send(Err(error.into()));
@@ -59,22 +36,6 @@ impl Plane {
                 let done = self.stack.discard(now, GroupId::of(&name));
                 let _ = reply.try_send(done.map_err(DiscardError::from));
             }
-        }
-    }
-
-    pub(super) fn saved(&mut self, group: GroupId, outcome: Result<Saved, engine::SaveError>) {
-        if let Some(reply) = self.backups.saves.remove(&group) {
-            let _ = reply.try_send(outcome.map_err(SaveError::from));
-        }
-    }
-
-    pub(super) fn restored(
-        &mut self,
-        group: GroupId,
-        outcome: Result<ViewNumber, engine::RestoreError>,
-    ) {
-        if let Some(reply) = self.backups.restores.remove(&group) {
-            let _ = reply.try_send(outcome.map_err(RestoreError::from));
         }
     }
 }

@@ -1,144 +1,15 @@
 //! What other threads have for the data plane: results of executors, and orders.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 
-use admin::events::{Interest, Stamped};
-use admin::status::Status;
-use admin::{KeyAsk, PoisonedCall};
-use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event};
-use manager::Wish;
-use manager::book::{Answer, Command};
 use os::waker::Waker;
-use wire::GroupId;
-use wire::ordered::{GroupOptions, Style, Usage};
-use wire::{NodeId, ViewNumber};
 
-use super::backups::BackupOrder;
-use crate::error::{HostError, MoveError, RestyleError};
-use crate::executor::{Executor, Report, StateReply};
-use crate::keeper::Kept;
-use crate::managing::View;
-use crate::registering::View as Sighted;
+use crate::executor::Report;
+use crate::order::Order;
 
 /// Results, and orders, that are taken before the sockets have their turn.
 const BATCH: usize = 256;
-
-/// What comes of a benchmark.
-pub(crate) type BenchOutcome = Result<BenchResult, BenchError>;
-
-/// Who waits for the outcome of a move.
-pub(crate) type MoveReply = SyncSender<Result<ViewNumber, MoveError>>;
-
-/// Who waits for the outcome of a change of style.
-pub(crate) type RestyleReply = SyncSender<Result<ViewNumber, RestyleError>>;
-
-/// What the program's other threads want of the data plane.
-pub(crate) enum Order {
-    Host {
-        name: String,
-        options: GroupOptions,
-        executor: Executor,
-        reply: SyncSender<Result<(), HostError>>,
-    },
-    /// A program that has shown its token serves a replica from here on.
-    Attach {
-        name: String,
-        options: GroupOptions,
-        executor: Executor,
-    },
-    /// This start of a program is over, or its replica is to leave.
-    Part {
-        group: GroupId,
-        run: u64,
-        lost: bool,
-    },
-    /// Something has happened elsewhere in the node.
-    Tell(Event),
-    Unhost {
-        name: String,
-        reply: SyncSender<Result<(), HostError>>,
-    },
-    State {
-        name: String,
-        reply: StateReply,
-    },
-    Poisoned {
-        name: String,
-        reply: SyncSender<Result<Vec<PoisonedCall>, HostError>>,
-    },
-    Status {
-        reply: SyncSender<Status>,
-    },
-    Bench {
-        request: BenchRequest,
-        reply: SyncSender<BenchOutcome>,
-    },
-    BenchProgress {
-        reply: SyncSender<Option<BenchProgress>>,
-    },
-    StopBench,
-    Subscribe {
-        interest: Interest,
-        reply: SyncSender<(Vec<Stamped>, Receiver<Stamped>)>,
-    },
-    /// A group's primary is to be at this node; the view in which it is.
-    Move {
-        name: String,
-        to: NodeId,
-        reply: MoveReply,
-    },
-    /// A group is to have this style; the view that has it.
-    Restyle {
-        name: String,
-        style: Style,
-        reply: RestyleReply,
-    },
-    /// All nodes are to know what this host has to do; whether the ring takes it.
-    Usage {
-        usage: Usage,
-        reply: SyncSender<bool>,
-    },
-    /// What is there for the manager to see.
-    View {
-        reply: SyncSender<View>,
-    },
-    /// This is said to the book; the answer, if anybody waits for it.
-    Command {
-        command: Command,
-        reply: Option<CommandReply>,
-    },
-    /// What is there for the registry to see; `None` where there is no majority, or not the state.
-    Sight {
-        reply: SyncSender<Option<Sighted>>,
-    },
-    /// This is said to the registry; the answer, if anybody waits for it.
-    Register {
-        command: registry::Command,
-        reply: Option<RegistryReply>,
-    },
-    /// What the manager wishes.
-    Wish(Wish),
-    /// How critical calls are whose clients do not say it, by group.
-    Criticalities(BTreeMap<GroupId, u8>),
-    /// What the admin asks of the cluster's key; the number of the key that it is about.
-    Key {
-        ask: KeyAsk,
-        reply: SyncSender<Result<u8, String>>,
-    },
-    /// A state is to be saved, or to be restored.
-    Backup(BackupOrder),
-    /// The key file has this.
-    KeyKept(Kept),
-    Stop,
-}
-
-/// Who waits for what the book answers.
-pub(crate) type CommandReply = SyncSender<Result<Answer, String>>;
-
-/// Who waits for what the registry answers.
-pub(crate) type RegistryReply = SyncSender<Result<registry::Answer, String>>;
 
 /// One thing to do.
 pub(super) enum Work {

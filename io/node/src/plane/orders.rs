@@ -8,10 +8,11 @@ use os::clock::{monotonic, wall_clock};
 use wire::{Duration, GroupId, Time};
 
 use super::hosts::hosts;
-use super::{Keeping, Order, Plane, Stop};
+use super::{Keeping, Plane, Stop};
 use crate::error::HostError;
 use crate::executor::{Asked, Done, Report};
 use crate::keeper;
+use crate::order::Order;
 use crate::sockets::tcp::Callers;
 
 /// A clean stop that is not over after this long is cut short: the others will find out.

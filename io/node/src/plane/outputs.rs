@@ -112,8 +112,8 @@ impl Plane {
                     let _ = reply.try_send(outcome.map_err(RestyleError::from));
                 }
             }
-            Output::Saved { group, outcome } => self.saved(group, outcome),
-            Output::Restored { group, outcome } => self.restored(group, outcome),
+            Output::Saved { group, outcome } => self.backups.saved(group, outcome),
+            Output::Restored { group, outcome } => self.backups.restored(group, outcome),
             Output::Event(event) => self.handle_event(event),
         }
     }

@@ -13,19 +13,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use admin::status::HandshakeCounters;
-use bytes::{Bytes, BytesMut};
 use os::clock::{monotonic, timeout};
 use os::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tls::{Identity, Records, Server};
+use tls::Server;
 use wire::Time;
 use wire::limits::MAX_HANDSHAKES;
 
 use super::listener::{ACCEPT_PAUSE, matters_to_all, prepare};
 
+mod manners;
 mod tally;
 mod waiting;
 
+pub(crate) use manners::{Guest, Manners};
 pub(crate) use tally::Tally;
 use tally::count;
 use waiting::{Verdict, Waiting};
@@ -35,26 +36,6 @@ const ACCEPT_BATCH: usize = 16;
 
 /// Bytes read at a time: a client's flight with its chain, and its first words.
 const READ: usize = 16 << 10;
-
-/// A connection that has come through.
-#[derive(Debug)]
-pub(crate) struct Guest {
-    /// Nonblocking.
-    pub stream: TcpStream,
-    pub records: Box<Records>,
-    /// What came behind the handshake already.
-    pub input: BytesMut,
-    /// Whom its certificate is for.
-    pub identity: Identity,
-}
-
-/// How a gate differs from another.
-pub(crate) struct Manners {
-    /// Gives a guest to whoever serves it; false when nobody does any more.
-    pub admit: Box<dyn FnMut(Guest) -> bool + Send>,
-    /// The last words to whoever is refused, in the port's own protocol.
-    pub farewell: fn(&str) -> Bytes,
-}
 
 /// A gate that is open. It closes when this is dropped.
 #[derive(Debug)]

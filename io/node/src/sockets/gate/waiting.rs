@@ -8,7 +8,7 @@ use os::clock::monotonic;
 use tls::{Records, Server, Visitor};
 use wire::{Duration, Time};
 
-use super::Manners;
+use super::manners::Manners;
 use super::tally::{Tally, count};
 
 /// A handshake that is not over after this long never will be: clients give up after a second.

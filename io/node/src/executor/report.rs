@@ -1,0 +1,45 @@
+//! What a replica's executor tells the data plane.
+
+use std::sync::mpsc::SyncSender;
+
+use bytes::Bytes;
+use engine::{Executed, NestedCall, NestedError, Ticket};
+use wire::GroupId;
+
+use crate::error::HostError;
+
+/// The state of a replica, or why there is none, for whoever asked.
+pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
+
+/// What became of a command.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub group: GroupId,
+    /// Which of the executors that this group has had here.
+    pub serial: u64,
+    pub ticket: Ticket,
+    pub executed: Executed,
+    /// The handler panicked.
+    pub panicked: bool,
+    /// Bytes of the request that wait no more.
+    pub bytes: usize,
+}
+
+/// What a replica's executor has to tell, in order.
+pub(crate) enum Report {
+    Done(Done),
+    /// Its handler calls another group, and waits.
+    Call(Asked),
+}
+
+/// A handler's call of another group.
+pub(crate) struct Asked {
+    pub group: GroupId,
+    pub serial: u64,
+    pub call: NestedCall,
+    /// Who waits, if it is a thread.
+    pub reply: Option<Reply>,
+}
+
+/// Where a handler's thread waits for what comes of its call.
+pub(crate) type Reply = SyncSender<Result<Bytes, NestedError>>;

@@ -1,0 +1,26 @@
+//! How a gate differs from another, and what comes through.
+
+use std::net::TcpStream;
+
+use bytes::{Bytes, BytesMut};
+use tls::{Identity, Records};
+
+/// A connection that has come through.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    /// Nonblocking.
+    pub stream: TcpStream,
+    pub records: Box<Records>,
+    /// What came behind the handshake already.
+    pub input: BytesMut,
+    /// Whom its certificate is for.
+    pub identity: Identity,
+}
+
+/// How a gate differs from another.
+pub(crate) struct Manners {
+    /// Gives a guest to whoever serves it; false when nobody does any more.
+    pub admit: Box<dyn FnMut(Guest) -> bool + Send>,
+    /// The last words to whoever is refused, in the port's own protocol.
+    pub farewell: fn(&str) -> Bytes,
+}
