@@ -13,10 +13,7 @@ pub type Ceilings = &'static [(&'static str, usize)];
 pub const CIRCLES: Ceilings = &[
     ("cli", 20),
     ("core/engine", 30),
-    ("io/client", 10),
-    ("io/node", 23),
-    ("proof/fuzz", 2),
-    ("proof/history", 3),
+    ("io/node", 3),
     ("proof/harness", 8),
     ("proof/lab", 9),
     ("proof/papers", 14),
