@@ -5,6 +5,7 @@
 //! that failed, what it should have written is shown as long as the host runs, and never comes to the disk any more
 //! (A. Rebello et al.: *Can Applications Recover from fsync Failures?*, USENIX ATC 2020).
 
+mod file;
 mod power;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,37 +14,9 @@ use bytes::Bytes;
 use store::{Done, Failure, FailureKind, FileName, Op};
 
 use crate::draw::Draw;
-use power::{put, rename};
+use file::{File, Naming, SECTOR, put, rename};
 
-/// A bit that changed by itself: the file, the byte, the bit.
-pub type Rot = (FileName, usize, u8);
-
-/// What is written or not, as a whole.
-const SECTOR: usize = 512;
-
-/// The contents of one file.
-#[derive(Clone, Default)]
-struct File {
-    /// As the system shows it.
-    shown: Vec<u8>,
-    /// As it is on the disk.
-    durable: Vec<u8>,
-    /// Sectors on their way, oldest first.
-    pending: Vec<(usize, Bytes)>,
-    /// Bytes that are taken from the disk's room, at least.
-    allocated: usize,
-}
-
-/// A change of names on its way.
-#[derive(Clone)]
-enum Naming {
-    /// The file of this number is called so.
-    Is(FileName, usize),
-    /// No file is called so.
-    Gone(FileName),
-    /// The file of this number is called the second, and not the first any more.
-    Moved(FileName, FileName, usize),
-}
+pub use file::Rot;
 
 /// What may go wrong while it runs, of 1,000 cases each.
 #[derive(Clone, Copy, Debug, Default)]

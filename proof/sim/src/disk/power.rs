@@ -1,10 +1,11 @@
 //! What befalls a disk while nobody uses it: power is lost, bits rot, files are replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use store::FileName;
 
-use super::{Disk, File, Naming, Rot, SECTOR};
+use super::Disk;
+use super::file::{File, Rot, SECTOR, put, put_within, rename};
 
 impl Disk {
     /// The host loses power: what is not on the disk is gone, but for what happens to be.
@@ -113,37 +114,5 @@ impl Disk {
     /// Bytes of room that a file has.
     pub fn room_of(&self, name: FileName) -> usize {
         self.names.get(&name).map_or(0, |&number| self.files[&number].allocated)
-    }
-}
-
-pub(super) fn put(durable: &mut Vec<u8>, sector: usize, bytes: &[u8]) {
-    let from = sector * SECTOR;
-    if durable.len() < from + bytes.len() {
-        durable.resize(from + bytes.len(), 0);
-    }
-    durable[from..from + bytes.len()].copy_from_slice(bytes);
-}
-
-fn put_within(durable: &mut [u8], sector: usize, bytes: &[u8]) {
-    let from = sector * SECTOR;
-    let length = bytes.len().min(durable.len() - from);
-    durable[from..from + length].copy_from_slice(&bytes[..length]);
-}
-
-pub(super) fn rename(names: &mut BTreeMap<FileName, usize>, naming: Naming) {
-    match naming {
-        Naming::Is(name, number) => {
-            names.insert(name, number);
-        }
-        Naming::Gone(name) => {
-            names.remove(&name);
-        }
-        Naming::Moved(from, to, number) => {
-            // Another file may be called so by now.
-            if names.get(&from) == Some(&number) {
-                names.remove(&from);
-            }
-            names.insert(to, number);
-        }
     }
 }

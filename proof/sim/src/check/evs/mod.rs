@@ -22,6 +22,7 @@ pub mod atomicity;
 pub mod basic;
 pub mod causal;
 pub mod configurations;
+mod delivered;
 pub mod safe;
 pub mod self_delivery;
 pub mod total;
@@ -29,29 +30,10 @@ pub mod total;
 use ring::{Configuration, ConfigurationKind};
 use wire::{Member, RingId};
 
+pub use delivered::{Delivered, MessageId};
 pub use ring::Level;
 
 use super::{Verdict, demand};
-
-/// A message of the simulation: who multicast it, and which of its messages it is.
-pub type MessageId = (Member, u64);
-
-/// A node delivers a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    /// The node.
-    pub by: Member,
-    /// The message.
-    pub message: MessageId,
-    /// The ring that ordered it.
-    pub ring: RingId,
-    /// Its sequence number there.
-    pub sequence: u64,
-    /// Everything before it was delivered here too.
-    pub contiguous: bool,
-    /// What was promised of it.
-    pub level: Level,
-}
 
 /// All seven.
 #[derive(Default)]

@@ -1,0 +1,24 @@
+//! What the specifications are about: which node delivers which message where.
+
+use ring::Level;
+use wire::{Member, RingId};
+
+/// A message of the simulation: who multicast it, and which of its messages it is.
+pub type MessageId = (Member, u64);
+
+/// A node delivers a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// The node.
+    pub by: Member,
+    /// The message.
+    pub message: MessageId,
+    /// The ring that ordered it.
+    pub ring: RingId,
+    /// Its sequence number there.
+    pub sequence: u64,
+    /// Everything before it was delivered here too.
+    pub contiguous: bool,
+    /// What was promised of it.
+    pub level: Level,
+}
