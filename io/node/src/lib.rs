@@ -27,6 +27,7 @@ mod liveness;
 mod managing;
 mod nested;
 mod node;
+mod opening;
 mod order;
 mod plane;
 #[cfg(feature = "planted-bugs")]

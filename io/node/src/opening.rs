@@ -1,0 +1,133 @@
+//! What a node opens before it runs: its storage and its sockets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use admin::status::StorageStatus;
+use config::{Config, NodeAddress, Problem};
+use engine::{Kept, Recovery};
+use os::clock::monotonic;
+use os::waker::Waker;
+use seal::Seal;
+use store::{Owner, RecordId, Strand};
+use tls::{Credentials, Port, Server};
+use wire::{ClusterId, Member};
+
+use crate::error::StartError;
+use crate::liveness::Liveness;
+use crate::plane::{Keeping, Sockets};
+use crate::poller::Poller;
+use crate::sockets::tcp::Callers;
+use crate::storage::{self, Recovered, Storage};
+use crate::transport::Transport;
+
+/// What the kernel is asked to keep at least of what one peer sends, in bytes.
+const LEAST_RECEIVE_ROOM: usize = 4 << 20;
+
+/// Opens the node's storage, and reads what earlier lives kept there.
+pub(crate) fn open_storage(
+    config: &Config,
+    me: Member,
+    waker: &Arc<Waker>,
+) -> Result<Option<(Keeping, Recovery)>, StartError> {
+    let Some(folder) = &config.storage else { return Ok(None) };
+    let owner = Owner { cluster: ClusterId::of(&config.cluster), node: me.node };
+    let knobs = storage::config(owner)
+        .map_err(|source| StartError::System { what: "random numbers", source })?;
+    let waker = waker.clone();
+    let (storage, recovered) = Storage::open_waking(folder, knobs, move || waker.wake())?;
+    let Recovered { opened, snapshots, records } = recovered;
+    tracing::info!(
+        records = opened.replayed,
+        snapshots = opened.snapshots,
+        torn = opened.torn,
+        "the store is open"
+    );
+    let group = |strand| match strand {
+        Strand::Node => None,
+        Strand::Group(group) => Some(group),
+    };
+    let snapshots = snapshots.into_iter().map(|snapshot| Kept {
+        strand: group(snapshot.strand),
+        kind: None,
+        place: snapshot.place,
+        bytes: snapshot.state,
+    });
+    let records = records.into_iter().map(|(_, record)| Kept {
+        strand: group(record.strand),
+        kind: Some(record.kind),
+        place: record.place,
+        bytes: record.bytes,
+    });
+    let recovery = Recovery::read(snapshots.chain(records))
+        .map_err(|malformed| StartError::Records { folder: folder.clone(), malformed })?;
+    let status = StorageStatus {
+        folder: folder.clone(),
+        recovered: opened.replayed,
+        ..StorageStatus::default()
+    };
+    let base = RecordId(opened.next.0 - 1);
+    Ok(Some((Keeping::new(storage, base, status), recovery)))
+}
+
+/// Opens the node's sockets. The liveness listener comes first: the ring's UDP port is shared by
+/// sockets of this process, so only the TCP port tells that another process has the number.
+pub(crate) fn open_sockets(
+    config: &Config,
+    me: Member,
+    seal: Option<Seal>,
+    credentials: Option<&Credentials>,
+    waker: &Arc<Waker>,
+) -> Result<Sockets, StartError> {
+    // In order of id, as the ring counts them.
+    let mut nodes = config.nodes.clone();
+    nodes.sort_unstable_by_key(|node| node.id);
+    let others: Vec<NodeAddress> =
+        nodes.iter().filter(|node| node.id != config.node).cloned().collect();
+    let listen = |what, address| move |source| StartError::Listen { what, address, source };
+    let clients = |address| listen("clients (TCP)", address);
+    let mine = config.ring_addresses();
+    let first = *mine.first().ok_or(Problem::MeMissing(config.node))?;
+    let liveness = Liveness::listen(mine, &others, monotonic())
+        .map_err(|(address, error)| listen("liveness (TCP)", address)(error))?;
+    let transport =
+        bind_transport(config, me, &nodes, seal).map_err(listen("the ring (UDP)", first))?;
+    let callers = match (config.client, credentials) {
+        (None, _) => None,
+        (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),
+        (Some(address), Some(credentials)) => {
+            let server = Server::new(credentials, Port::Client)?;
+            let gated = Callers::listen_gated(address, server, waker.clone());
+            Some(gated.map_err(clients(address))?)
+        }
+    };
+    let poller = Poller::new()
+        .map_err(|error| StartError::System { what: "an epoll instance", source: error.into() })?;
+    Ok(Sockets { transport, callers, liveness, poller })
+}
+
+/// Binds the ring's sockets, and warns where the kernel keeps less than a window needs.
+fn bind_transport(
+    config: &Config,
+    me: Member,
+    nodes: &[NodeAddress],
+    seal: Option<Seal>,
+) -> std::io::Result<Transport> {
+    let room = config.ring.receive_room().max(LEAST_RECEIVE_ROOM);
+    let transport = Transport::bind(config.links_config(me), nodes, room, seal, monotonic())?;
+    let granted = transport.sockets().receive_buffer;
+    if granted < room {
+        tracing::warn!(
+            granted,
+            wanted = room,
+            "the kernel keeps too little of what arrives for a full window: datagrams will be lost \
+             and repeated under load; raise net.core.rmem_max, or lower window or datagram in [ring]"
+        );
+    }
+    Ok(transport)
+}
+
+/// Clients cannot connect to "any address": they are told the ring's host instead.
+pub(crate) fn told(bound: SocketAddr, ring: SocketAddr) -> SocketAddr {
+    if bound.ip().is_unspecified() { SocketAddr::new(ring.ip(), bound.port()) } else { bound }
+}
