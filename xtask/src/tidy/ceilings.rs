@@ -22,9 +22,9 @@ pub const FIELDS: Ceilings = &[
     ("core/engine", 4),
     ("core/ring", 2),
     ("io/client", 1),
-    ("io/node", 4),
+    ("io/node", 1),
     ("proof/history", 1),
-    ("proof/sim", 5),
+    ("proof/sim", 4),
 ];
 
 /// Files with an `impl Stack`.
