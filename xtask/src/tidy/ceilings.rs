@@ -11,7 +11,7 @@ pub type Ceilings = &'static [(&'static str, usize)];
 
 /// Files in circles.
 pub const CIRCLES: Ceilings =
-    &[("cli", 20), ("core/engine", 31), ("io/node", 39), ("proof/lab", 62), ("proof/sim", 28)];
+    &[("cli", 20), ("core/engine", 31), ("io/node", 39), ("proof/lab", 62)];
 
 /// Functions that are too long.
 pub const FUNCTIONS: Ceilings = &[("cli", 2), ("core/engine", 3), ("io/node", 5)];
@@ -24,7 +24,7 @@ pub const FIELDS: Ceilings = &[
     ("io/client", 1),
     ("io/node", 1),
     ("proof/history", 1),
-    ("proof/sim", 4),
+    ("proof/sim", 3),
 ];
 
 /// Files with an `impl Stack`.
