@@ -10,11 +10,10 @@ use super::{Finding, Tree};
 pub type Ceilings = &'static [(&'static str, usize)];
 
 /// Files in circles.
-pub const CIRCLES: Ceilings =
-    &[("cli", 20), ("core/engine", 31), ("io/node", 39), ("proof/lab", 62)];
+pub const CIRCLES: Ceilings = &[("core/engine", 31), ("io/node", 39), ("proof/lab", 62)];
 
 /// Functions that are too long.
-pub const FUNCTIONS: Ceilings = &[("cli", 2), ("core/engine", 3), ("io/node", 5)];
+pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/node", 5)];
 
 /// Structs with too many fields.
 pub const FIELDS: Ceilings = &[
