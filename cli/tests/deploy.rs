@@ -134,6 +134,33 @@ fn service(folder: &Path, rest: &str) -> PathBuf {
     path
 }
 
+fn all_is_told_and_can_be_ended(plant: &Plant) {
+    // Somebody who was there all along has told of it. The one that died has not.
+    let told = (1..=4).map(|id| out(&plant.ask(id, &["events"]))).max_by_key(String::len);
+    let told = told.expect("there are nodes");
+    for wanted in ["own: deployed, 2 replicas", "own: replicas are to be on n", " is to be emptied"]
+    {
+        assert!(told.contains(wanted), "{wanted} is not in\n{told}");
+    }
+
+    let text = out(&plant.ask(1, &["deployments"]));
+    assert!(
+        text.contains("drained: it is empty") && text.contains("own (semi-active): 2 wanted"),
+        "{text}"
+    );
+    // One node is asked: another may not know yet that the first has returned a node.
+    let status = plant.admin(1).deployments().expect("known");
+    for node in status.nodes.iter().filter(|node| node.drained) {
+        out(&plant.ask(1, &["return", &node.node.0.to_string()]));
+    }
+    out(&plant.ask(1, &["withdraw", "own"]));
+    let deadline = Instant::now() + PATIENCE;
+    let idle = |id| plant.admin(id).status().expect("it answers").programs.is_empty();
+    while !(1..=4).all(idle) {
+        assert!(Instant::now() < deadline, "all programs end");
+    }
+}
+
 #[test]
 fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls() {
     let mut plant = Plant::start();
@@ -212,30 +239,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
         assert!(caller.join().expect("no call failed") > 0);
     });
 
-    // Somebody who was there all along has told of it. The one that died has not.
-    let told = (1..=4).map(|id| out(&plant.ask(id, &["events"]))).max_by_key(String::len);
-    let told = told.expect("there are nodes");
-    for wanted in ["own: deployed, 2 replicas", "own: replicas are to be on n", " is to be emptied"]
-    {
-        assert!(told.contains(wanted), "{wanted} is not in\n{told}");
-    }
-
-    let text = out(&plant.ask(1, &["deployments"]));
-    assert!(
-        text.contains("drained: it is empty") && text.contains("own (semi-active): 2 wanted"),
-        "{text}"
-    );
-    // One node is asked: another may not know yet that the first has returned a node.
-    let status = plant.admin(1).deployments().expect("known");
-    for node in status.nodes.iter().filter(|node| node.drained) {
-        out(&plant.ask(1, &["return", &node.node.0.to_string()]));
-    }
-    out(&plant.ask(1, &["withdraw", "own"]));
-    let deadline = Instant::now() + PATIENCE;
-    let idle = |id| plant.admin(id).status().expect("it answers").programs.is_empty();
-    while !(1..=4).all(idle) {
-        assert!(Instant::now() < deadline, "all programs end");
-    }
+    all_is_told_and_can_be_ended(&plant);
 }
 
 /// Saved while a client calls it, withdrawn, restored, and deployed again: it goes on from what was saved.

@@ -7,6 +7,7 @@
 //! - `doctor/timing.rs`: what is measured: wake-ups, timers, stalls, the disk
 //! - `doctor/node.rs`: what a running node has in force
 
+mod finding;
 mod network;
 mod node;
 mod sleep;
@@ -22,6 +23,7 @@ use steadfast::NodeConfig;
 
 use super::node::read_config;
 use super::{Failure, finish, print};
+use finding::{Finding, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,45 +52,6 @@ pub struct Args {
     /// One JSON object instead of a text for people.
     #[arg(long)]
     json: bool,
-}
-
-/// How good it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    /// As it should be.
-    Good,
-    /// It could be better, for those who need it.
-    Advice,
-    /// It will cost time or false suspicions.
-    Warning,
-    /// The node would not run.
-    Failure,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Serialize)]
-struct Finding {
-    name: &'static str,
-    verdict: Verdict,
-    says: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
-}
-
-impl Finding {
-    fn good(name: &'static str, says: impl Into<String>) -> Finding {
-        Finding { name, verdict: Verdict::Good, says: says.into(), remedy: None }
-    }
-
-    fn new(
-        verdict: Verdict,
-        name: &'static str,
-        says: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Finding {
-        Finding { name, verdict, says: says.into(), remedy: Some(remedy.into()) }
-    }
 }
 
 #[derive(Serialize)]

@@ -109,6 +109,30 @@ fn troubles(status: &Status) -> Vec<String> {
              the ring's port (--json tells which)"
         ));
     }
+    troubles.extend(refused_by_seal(status));
+    if let Some(full) = status.storage.as_ref().and_then(|storage| storage.full.as_ref()) {
+        troubles.push(format!(
+            "the disk of the storage is full ({full}): free some room, or the node leaves when what is left is used up"
+        ));
+    }
+    if status.tls.expires_soon {
+        troubles.push(
+            "the node's certificate ends within two months: `steadfast init --renew` makes new ones"
+                .to_owned(),
+        );
+    }
+    if let Some(excluded) = &ring.excluded {
+        let (times, why, remedy) = (counters.excluded_slow, excluded.why(), excluded.remedy());
+        troubles.push(format!(
+            "{times} times this node was excluded from the ring; the last time {why}. {remedy}"
+        ));
+    }
+    troubles.extend(counted(status));
+    troubles
+}
+
+fn refused_by_seal(status: &Status) -> Vec<String> {
+    let mut troubles = Vec::new();
     if let Some(seal) = &status.seal {
         let counters = &seal.counters;
         for (count, what) in [
@@ -130,23 +154,13 @@ fn troubles(status: &Status) -> Vec<String> {
             }
         }
     }
-    if let Some(full) = status.storage.as_ref().and_then(|storage| storage.full.as_ref()) {
-        troubles.push(format!(
-            "the disk of the storage is full ({full}): free some room, or the node leaves when what is left is used up"
-        ));
-    }
-    if status.tls.expires_soon {
-        troubles.push(
-            "the node's certificate ends within two months: `steadfast init --renew` makes new ones"
-                .to_owned(),
-        );
-    }
-    if let Some(excluded) = &ring.excluded {
-        let (times, why, remedy) = (counters.excluded_slow, excluded.why(), excluded.remedy());
-        troubles.push(format!(
-            "{times} times this node was excluded from the ring; the last time {why}. {remedy}"
-        ));
-    }
+    troubles
+}
+
+/// What a count tells that should be 0.
+fn counted(status: &Status) -> Vec<String> {
+    let mut troubles = Vec::new();
+    let counters = &status.counters;
     let handshakes = [counters.handshakes, counters.admin_handshakes];
     for (count, what) in [
         (handshakes.iter().map(|it| it.plaintext).sum(), "connections without TLS refused"),

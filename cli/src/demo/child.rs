@@ -43,3 +43,11 @@ pub fn end<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
         }
     }
 }
+
+/// Exit status of a run that found something wrong, or that could not be finished.
+pub const FAILED: u8 = 1;
+
+/// On standard error, if anybody listens: the processes must be ended all the same.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

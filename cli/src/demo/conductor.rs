@@ -11,11 +11,12 @@ use super::message::Progress as Count;
 use super::network::{Network, StationId};
 use super::outcome::{Findings, Outcome, Replica, evaluate};
 use super::paint::{counted, grouped};
+use super::plan::{GROUP, Plan};
 use super::process::Who;
 use super::progress::Progress;
 use super::service::{Board, PassengersClient};
 use super::stage::{Failure, Stage};
-use super::{GROUP, Plan, clients, clock, watch};
+use super::{clients, clock, watch};
 
 /// Processes are started, connected and asked within this time, or something is wrong.
 pub const PATIENCE: Duration = Duration::from_secs(15);

@@ -1,34 +1,17 @@
 //! What is left to the cluster: where the replicas are, and which of them takes over.
 
 use node::admin::Client as Admin;
-use serde::Serialize;
 use steadfast::book::Deployment;
 
+use super::choice::Choice;
 use super::conductor::{PATIENCE, Run};
 use super::message::Order;
+use super::plan::{GROUP, Plan};
 use super::stage::Failure;
-use super::{GROUP, Plan, watch};
-
-/// What each node may use, in percent of a processor: they share one host, which would look alike to all of them.
-pub const PART: u64 = 100;
+use super::watch;
 
 /// What a busy node does beside, in percent of a processor.
 const BESIDE: u64 = 20;
-
-/// Who was to take over, and who is since its host has something else to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Choice {
-    /// The node that does something else.
-    pub busy: u32,
-    /// What is used there, in percent of the node's part of its host.
-    pub used_percent: u64,
-    /// The backups' nodes before that, the first target first.
-    pub before: Vec<u32>,
-    /// And since then.
-    pub after: Vec<u32>,
-    /// Milliseconds until the list was another.
-    pub took_ms: u64,
-}
 
 impl Run<'_> {
     /// Has the service run on as many nodes as are wanted.

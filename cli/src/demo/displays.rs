@@ -10,9 +10,10 @@ use super::clients::{Assignment, Calls, Failure, Intent, WINDOW};
 use super::clock::Alarm;
 use super::message::Tale;
 use super::network::{Network, StationId};
+use super::plan::GROUP;
 use super::record::Kind;
 use super::service::PassengersAsyncClient;
-use super::{GROUP, child, clients};
+use super::{child, clients};
 
 /// Runs the process.
 pub fn run(assignment: Assignment) -> Result<(), Failure> {

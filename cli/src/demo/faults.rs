@@ -5,9 +5,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::conductor::{PATIENCE, POLL, Run};
+use super::fault::{Fault, Means, Role};
+use super::plan::{GROUP, Plan};
 use super::stage::Failure;
-use super::timeline::{Fault, Means, Role};
-use super::{GROUP, Plan, clock, watch};
+use super::{clock, watch};
 
 /// How long a node is away.
 const AWAY: u64 = 2_000_000_000;

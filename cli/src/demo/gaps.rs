@@ -1,7 +1,7 @@
 //! How long clients had to wait for any answer: from their own records of the calls around a fault.
 
+use super::fault::Fault;
 use super::record::Record;
-use super::timeline::Fault;
 
 /// A call, as far as gaps are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,22 +5,22 @@
 //! nodes while events flow ([`faults`]), and in the end compares what the sensors wrote down
 //! ([`record`]) with every replica's state ([`audit`]). `docs/demo.md` describes it for users.
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 mod audit;
 mod board;
 mod child;
+mod choice;
 mod clients;
 mod clock;
 mod conductor;
 mod deployment;
 mod displays;
+mod fault;
 mod faults;
 mod gaps;
 mod journal;
@@ -29,6 +29,7 @@ mod network;
 mod node;
 mod outcome;
 mod paint;
+mod plan;
 mod process;
 mod progress;
 mod record;
@@ -41,17 +42,10 @@ mod timeline;
 mod traffic;
 mod watch;
 
+use self::child::{FAILED, say};
+use self::fault::{Means, Role};
+use self::plan::Plan;
 use self::stage::Failure;
-use self::timeline::{Means, Role};
-
-/// The cluster's name.
-const CLUSTER: &str = "steadfast-demo";
-
-/// The name of the service's group.
-const GROUP: &str = "passengers";
-
-/// Exit status of a run that found something wrong, or that could not be finished.
-const FAILED: u8 = 1;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -137,30 +131,6 @@ enum Part {
     Displays(clients::Assignment),
 }
 
-/// What is to be done.
-#[derive(Clone, Debug, Serialize)]
-pub struct Plan {
-    /// How long events flow.
-    pub seconds: f64,
-    /// Events a second.
-    pub rate: f64,
-    /// Nodes.
-    pub nodes: u32,
-    /// Replicas.
-    pub replicas: u32,
-    /// Whose nodes are hit.
-    pub faults: Vec<Role>,
-    /// How.
-    pub means: Means,
-    /// Of all random numbers.
-    pub seed: u64,
-    /// With keys: TLS, and sealed datagrams.
-    pub secure: bool,
-    /// The folder with records and logs outlasts the run.
-    #[serde(skip)]
-    pub keep: bool,
-}
-
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds, such as 20".to_owned())?;
     if (1.0..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("from 1 to 3600".to_owned()) }
@@ -219,11 +189,6 @@ pub fn run(arguments: Args) -> ExitCode {
         Some(Part::Sensors(arguments)) => child::end(sensors::run(arguments)),
         Some(Part::Displays(assignment)) => child::end(displays::run(assignment)),
     }
-}
-
-/// On standard error, if anybody listens: the processes must be ended all the same.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 fn conduct(arguments: &Args) -> ExitCode {

@@ -11,7 +11,8 @@ use steadfast::{ManagerKnobs, Node, NodeConfig, NodeId};
 use wire::Share;
 
 use super::message::{Order, Tale};
-use super::{CLUSTER, child, deployment};
+use super::plan::CLUSTER;
+use super::{child, choice};
 
 /// What the conductor says on the command line.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,7 +49,7 @@ fn knobs() -> ManagerKnobs {
     let ms = wire::Duration::from_millis;
     ManagerKnobs {
         on: true,
-        own: Some(Share::percent(deployment::PART)),
+        own: Some(Share::percent(choice::PART)),
         window: ms(400),
         period: ms(200),
         settle: ms(1_000),

@@ -8,16 +8,18 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::audit::{Audit, Evidence};
+use super::choice::Choice;
 use super::clients::SLA;
-use super::deployment::Choice;
+use super::fault::{Fault, Role};
 use super::gaps::Clients;
 use super::journal::Journal;
 use super::network::Network;
+use super::plan::Plan;
 use super::process::Who;
 use super::record::{self, Kind, Record};
 use super::service::{Board, Information};
-use super::timeline::{Fault, NodeEvent, Role, Timeline, timeline};
-use super::{Plan, stage};
+use super::stage;
+use super::timeline::{NodeEvent, Timeline, timeline};
 
 /// What the conductor brings home.
 pub struct Findings {

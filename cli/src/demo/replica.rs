@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use steadfast::attach;
 
+use super::child::{FAILED, say};
 use super::network::Network;
 use super::service::{PassengerInformation, PassengersService};
-use super::{FAILED, say};
 
 /// Runs the process, until its node needs it no more.
 pub fn run() -> ExitCode {

@@ -3,12 +3,15 @@
 use std::io::{IsTerminal, Write};
 
 use super::board;
-use super::deployment::Choice;
+use super::choice::Choice;
+use super::fault::Role;
 use super::outcome::{Latency, Outcome, Replica};
 use super::paint::{Paint, counted, grouped, left, millis, right};
-use super::timeline::Role;
 
 mod faults;
+mod parts;
+
+use parts::{heading, size};
 
 /// Columns before the figures.
 const LABEL: usize = 14;
@@ -75,10 +78,6 @@ fn head(outcome: &Outcome, paint: Paint) -> Vec<String> {
     ]
 }
 
-fn heading(text: &str, paint: Paint) -> String {
-    paint.bold(text)
-}
-
 fn events(outcome: &Outcome, paint: Paint) -> Vec<String> {
     let audit = &outcome.audit;
     let columns = [
@@ -130,10 +129,6 @@ fn replicas(outcome: &Outcome, paint: Paint) -> Vec<String> {
         ));
     }
     lines
-}
-
-fn size(bytes: u64) -> String {
-    if bytes < 10_000 { format!("{bytes} B") } else { format!("{} KiB", bytes / 1024) }
 }
 
 fn latencies(outcome: &Outcome, paint: Paint) -> Vec<String> {

@@ -10,10 +10,11 @@ use super::clients::{Assignment, Calls, Failure, Intent, WINDOW};
 use super::clock::Alarm;
 use super::message::Tale;
 use super::network::{LineId, Network};
+use super::plan::GROUP;
 use super::record::Kind;
 use super::service::PassengersAsyncClient;
 use super::traffic::Generator;
-use super::{GROUP, child, clients};
+use super::{child, clients};
 
 /// What the conductor says on the command line.
 #[derive(Clone, Debug, clap::Args)]

@@ -14,9 +14,10 @@ use node::admin::AdminError;
 use tempfile::TempDir;
 
 use super::message::{Order, Progress, Tale};
+use super::plan::{CLUSTER, Plan};
 use super::process::{Process, Who};
 use super::timeline::NodeEvent;
-use super::{CLUSTER, Plan, watch};
+use super::watch;
 use crate::commands::init;
 
 /// How often the conductor looks after its processes and draws its progress.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use node::admin::{AdminError, Client};
 use node::{EventKind, EventRecord, Status};
 
-use super::GROUP;
+use super::plan::GROUP;
 use super::timeline::{NodeEvent, Seen};
 
 /// A node that is stopped takes a connection and never answers; one that runs answers at once.

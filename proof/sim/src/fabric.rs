@@ -18,6 +18,7 @@ use crate::queue::Queue;
 use crate::trace::{Trace, digest};
 use sealing::{Sealing, Veil};
 
+pub use crate::network::{node_id, place_of};
 pub use keyfile::next_key;
 
 /// What a process is given.
@@ -119,16 +120,6 @@ pub struct Fabric<P, X> {
     latest: Time,
     /// Datagrams are sealed, and there is an outsider.
     sealing: Option<Box<Sealing>>,
-}
-
-/// The id of the node at this place.
-pub fn node_id(place: Place) -> NodeId {
-    NodeId(place as u32 + 1)
-}
-
-/// The place of this node.
-pub fn place_of(node: NodeId) -> Place {
-    node.0 as usize - 1
 }
 
 impl<P: Process, X> Fabric<P, X> {

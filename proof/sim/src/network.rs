@@ -1,6 +1,6 @@
 //! What becomes of a datagram, and who can reach whom.
 
-use wire::{Duration, Time};
+use wire::{Duration, NodeId, Time};
 
 use crate::draw::Draw;
 
@@ -146,6 +146,16 @@ impl Network {
         }
         now + span
     }
+}
+
+/// The id of the node at this place.
+pub fn node_id(place: Place) -> NodeId {
+    NodeId(place as u32 + 1)
+}
+
+/// The place of this node.
+pub fn place_of(node: NodeId) -> Place {
+    node.0 as usize - 1
 }
 
 #[cfg(test)]

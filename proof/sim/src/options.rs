@@ -7,7 +7,7 @@
 use engine::{Checkpoints, Quorum};
 use wire::limits::MAX_WAITING;
 use wire::ordered::{Durability, GroupOptions, Hold, Style};
-use wire::{ClusterId, Duration, GroupId};
+use wire::{Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
@@ -26,12 +26,9 @@ mod poisonous;
 mod scripted;
 mod world;
 
+pub use crate::identity::{CLUSTER, CLUSTER_ID};
 pub use world::World;
 
-/// The name of every simulated cluster.
-pub const CLUSTER: &str = "sim";
-/// Its id.
-pub const CLUSTER_ID: ClusterId = ClusterId::of(CLUSTER);
 /// Seconds of the Unix epoch at which simulations start.
 const EPOCH: u64 = 1_800_000_000;
 

@@ -27,7 +27,8 @@ pub fn crate_of<'a>(crates: &[&'a str], path: &str) -> &'a str {
 /// The uses within a crate's library and program, without their tests.
 ///
 /// A `pub use` alone is none: it hands on what it names, and whoever uses that uses the file where
-/// it is defined. Neither is an imported module, but for what is taken from it.
+/// it is defined. Neither is an imported module, but for what is taken from it. Methods are called
+/// without a path and are not seen: what is seen is the name of their type.
 pub fn uses<'a>(tree: &'a Tree, folder: &str) -> Uses<'a> {
     let mut uses = Uses::new();
     for root in ["lib.rs", "main.rs"] {

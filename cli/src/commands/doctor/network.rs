@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use steadfast::{NodeConfig, NodeId};
 
-use super::{Finding, Verdict};
+use super::finding::{Finding, Verdict};
 
 /// A host of the same site answers in well under a millisecond.
 const DIAL_WITHIN: Duration = Duration::from_millis(500);

@@ -6,7 +6,7 @@ use steadfast::NodeConfig;
 use steadfast::admin::Client;
 use steadfast::status::{Grant, Status};
 
-use super::{Finding, Verdict};
+use super::finding::{Finding, Verdict};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 

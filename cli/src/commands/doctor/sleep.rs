@@ -3,7 +3,7 @@
 use steadfast::NodeConfig;
 use steadfast::realtime::{IdleState, awake_in_force, driver, idle_states, probe_awake};
 
-use super::{Finding, Verdict};
+use super::finding::{Finding, Verdict};
 
 /// A state that takes longer to leave costs a call more than its protocol.
 const DEEP_US: u128 = 50;

@@ -6,7 +6,7 @@ use steadfast::NodeConfig;
 use steadfast::realtime::{probe_lock_memory, probe_on_a_thread};
 use steadfast::status::Grant;
 
-use super::{Finding, Verdict};
+use super::finding::{Finding, Verdict};
 
 pub fn examine(config: &NodeConfig) -> Vec<Finding> {
     let mut findings = vec![priority(config), memory(config), processors(config)];

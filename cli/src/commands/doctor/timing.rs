@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::CpuSet;
 use steadfast::NodeConfig;
 
-use super::{Finding, Verdict};
+use super::finding::{Finding, Verdict};
 
 const ECHOES: usize = 5_000;
 const SLEEPS: usize = 200;

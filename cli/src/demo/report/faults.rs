@@ -1,8 +1,9 @@
 //! The faults of a run, and where the time until the first reply went.
 
+use super::super::fault::Means;
 use super::super::paint::{Paint, left, millis, right};
-use super::super::timeline::{Means, Timeline};
-use super::{heading, size};
+use super::super::timeline::Timeline;
+use super::parts::{heading, size};
 
 /// Columns of a figure in the table of faults.
 const FAULT_COLUMN: usize = 11;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use expect_test::expect;
 use steadfast::State;
 
-use super::super::Plan;
 use super::super::audit::Audit;
+use super::super::fault::{Means, Role};
 use super::super::network::Network;
+use super::super::plan::Plan;
 use super::super::service::PassengerInformation;
-use super::super::timeline::{Means, Role, Timeline};
+use super::super::timeline::Timeline;
 use super::*;
 
 fn timeline(role: Role, node: u32) -> Timeline {

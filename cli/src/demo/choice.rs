@@ -1,0 +1,21 @@
+//! Who takes over where a host has something else to do.
+
+use serde::Serialize;
+
+/// What each node may use, in percent of a processor: they share one host, which would look alike to all of them.
+pub const PART: u64 = 100;
+
+/// Who was to take over, and who is since its host has something else to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// The node that does something else.
+    pub busy: u32,
+    /// What is used there, in percent of the node's part of its host.
+    pub used_percent: u64,
+    /// The backups' nodes before that, the first target first.
+    pub before: Vec<u32>,
+    /// And since then.
+    pub after: Vec<u32>,
+    /// Milliseconds until the list was another.
+    pub took_ms: u64,
+}

@@ -1,0 +1,11 @@
+//! What all parts of a report are made of.
+
+use super::super::paint::Paint;
+
+pub fn heading(text: &str, paint: Paint) -> String {
+    paint.bold(text)
+}
+
+pub fn size(bytes: u64) -> String {
+    if bytes < 10_000 { format!("{bytes} B") } else { format!("{} KiB", bytes / 1024) }
+}

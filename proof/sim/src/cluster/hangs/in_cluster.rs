@@ -1,0 +1,127 @@
+//! How services hang in a cluster, and are found out.
+
+use wire::{Duration, GroupId, Member, RingId};
+
+use super::{AGAIN, STALL};
+use crate::check::{Verdict, hung};
+use crate::cluster::{Cluster, Extra};
+use crate::executor::Hang;
+use crate::fabric::place_of;
+use crate::faults::FaultKind;
+use crate::strike::Relief;
+
+impl Cluster {
+    pub(in crate::cluster) fn plan_hang(&mut self) {
+        if let Some(every) = self.options.hangs {
+            let wait = self.hangs.span(every / 4, every * 2);
+            self.fabric.later(wait, Extra::Hang);
+        }
+    }
+
+    /// Services of one group hang, if nothing else is wrong.
+    pub(in crate::cluster) fn hang(&mut self) {
+        if self.calm.is_some() {
+            return;
+        }
+        self.plan_hang();
+        let group = self.hangs.count(0, self.options.groups.len() - 1);
+        let id = GroupId::of(&self.options.groups[group].name);
+        let mut synced = self.watch.promise.newest(id).to_vec();
+        let serves = |member: &Member| {
+            let host = &self.fabric.hosts[place_of(member.node)];
+            host.runs() && host.incarnation == member.incarnation
+        };
+        let well = |member: &Member| {
+            let executor = self.executors[place_of(member.node)].get(&id);
+            // Three long calls in a row, and nothing between them, would be a service that hangs: seed 507484.
+            executor.is_some_and(|executor| executor.hang.is_none() && !executor.stalled)
+        };
+        let good = synced.len() >= 2
+            && synced.iter().all(|member| serves(member) && well(member))
+            && !self.watch.promise.pending()
+            && self.is_whole()
+            && self.is_one_ring()
+            && !self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush]);
+        if !good {
+            return;
+        }
+        let hang = if self.hangs.one_in(2) { Hang::ForGood } else { Hang::Once(STALL) };
+        // Who has no state is not missed by the others; where all hang, nobody serves.
+        let stateless = self.options.stateless().contains(&id);
+        let most = synced.len() - usize::from(stateless);
+        let many = if self.hangs.one_in(4) { self.hangs.count(1, most) } else { 1 };
+        for _ in 0..many {
+            let victim = synced.remove(self.hangs.count(0, synced.len() - 1));
+            let node = place_of(victim.node);
+            self.fabric
+                .trace
+                .say(self.fabric.now(), || format!("FAULT {victim} in {id}: {hang:?}"));
+            if hang == Hang::ForGood {
+                self.watch.hung.hangs(victim, id);
+                self.undisturbed = self.undisturbed.max(self.fabric.now() + hung::WITHIN * 2);
+            }
+            self.executors[node].get_mut(&id).expect("it is well").hang = Some(hang);
+            self.look_for_hang(node, id);
+        }
+    }
+
+    /// If a service stands still with a call, that has to be found out.
+    pub(in crate::cluster) fn look_for_hang(&mut self, node: usize, group: GroupId) {
+        let by = self.fabric.member(node);
+        let Some(executor) = self.executors[node].get_mut(&group) else { return };
+        if self.calm.is_none() && executor.begins_to_stand_still() {
+            let (serial, ring) = (executor.serial, self.watch.component(by));
+            self.fabric.later(hung::WITHIN, Extra::HangFound { group, by, ring, serial });
+        }
+    }
+
+    /// By now its replica should be out of the group.
+    pub(in crate::cluster) fn hang_found(
+        &mut self,
+        group: GroupId,
+        by: Member,
+        ring: RingId,
+        serial: u64,
+    ) -> Verdict {
+        let node = place_of(by.node);
+        if self.calm.is_some() || self.fabric.hosts[node].paused || !self.is_one_ring() {
+            return Ok(());
+        }
+        if self.has_to_say(node) {
+            // That it is hung waits for the ring behind whatever else its node has to say: seed 312985.
+            self.fabric.later(AGAIN, Extra::HangFound { group, by, ring, serial });
+            return Ok(());
+        }
+        let executor = self.executors[node].get(&group);
+        let is_there = executor.is_some_and(|it| it.serial == serial && it.stands_still());
+        let synced = self.watch.promise.newest(group);
+        let spare = synced.contains(&by) && synced.len() >= 2;
+        hung::found_in_time(by, group, is_there && spare)
+    }
+
+    /// A replica is out of its group because its service is hung: another takes its place.
+    pub(in crate::cluster) fn replace(&mut self, node: usize, group: GroupId) {
+        self.summary.demotions += 1;
+        self.executors[node].remove(&group);
+        self.watch.promise.unhosted(group, self.fabric.member(node));
+        // Of a deployed one the node sees to that, as the book says.
+        if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) {
+            return;
+        }
+        let index = self.options.groups.iter().position(|plan| GroupId::of(&plan.name) == group);
+        let soon = self.hangs.span(Duration::from_millis(1), Duration::from_millis(60));
+        let index = index.expect("a group of this world");
+        self.fabric.later(soon, Extra::Relief(Relief::Host(node, index)));
+    }
+
+    /// The faults are over: who hangs goes on.
+    pub(in crate::cluster) fn end_hangs(&mut self) {
+        for node in 0..self.options.nodes {
+            let all: Vec<GroupId> = self.executors[node].keys().copied().collect();
+            for group in all {
+                self.executors[node].get_mut(&group).expect("it is there").hang = None;
+                self.begin(node, group);
+            }
+        }
+    }
+}
