@@ -1,4 +1,5 @@
-//! Parts of a node's machine: each owns its fields, and none sees another or the [`Stack`](crate::stack::Stack), which composes them.
+//! Parts of a node's machine: each owns its fields, and none sees another or the
+//! [`Stack`](crate::stack::Stack), which composes them.
 
 mod clients;
 mod hangs;

@@ -14,7 +14,7 @@ pub(crate) struct Clients {
     pub(crate) callers: Callers,
     pub(crate) watches: Watches,
     pub(crate) reads: Reads,
-    /// Who they are told to be connected to.
+    /// The name of the cluster, for those who connect.
     cluster: String,
     /// Calls that may wait here.
     room: usize,

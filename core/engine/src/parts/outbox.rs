@@ -11,7 +11,8 @@ use crate::ordering::{Level, Ordering};
 /// Messages leave in the order in which they were given.
 pub(crate) struct Outbox<O> {
     pub(crate) ordering: O,
-    /// To be ordered as soon as the ring takes more. Bounded: what a node orders by itself answers what was delivered to it.
+    /// To be ordered as soon as the ring takes more. Bounded: what a node orders by itself answers
+    /// what was delivered to it.
     unsent: VecDeque<Ordered>,
     /// Messages that were ever handed in to be ordered.
     handed: u64,
@@ -38,8 +39,9 @@ impl<O: Ordering> Outbox<O> {
             return false;
         }
         // Not `handed += u64::from(taken)` with `taken` given back: where that is inlined into a
-        // condition, rustc 1.95 drops the comparison that makes `taken`, and what is added is undefined
-        // (rust-lang/rust#158206). `the_wait_for_the_flow_control_is_told_apart` shows it, optimized.
+        // condition, rustc 1.95 drops the comparison that makes `taken`, and what is added is
+        // undefined (rust-lang/rust#158206). `the_wait_for_the_flow_control_is_told_apart` shows
+        // it, optimized.
         self.handed += 1;
         true
     }

@@ -12,8 +12,9 @@ use crate::replica::Effect;
 #[derive(Default)]
 pub(crate) struct Outputs {
     queue: VecDeque<Output>,
-    /// When the last one came of what comes in crowds, clients' frames and services' answers. What follows from all of them is seen to
-    /// when outputs are asked for, so that what many clients ask for at once is ordered together.
+    /// When the last one came of what comes in crowds, clients' frames and services' answers. What
+    /// follows from all of them is seen to when outputs are asked for, so that what many clients
+    /// ask for at once is ordered together.
     crowd: Option<Time>,
     /// Room for what a replica asks for, kept from call to call.
     room: Vec<Effect>,

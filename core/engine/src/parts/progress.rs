@@ -11,8 +11,8 @@ use crate::ordering::Delivery;
 const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// After an installation, the replicas of groups that nobody knew join within some round trips: for
-/// this long at least no client is told that a group does not exist. On a slow ring for as many times as long as
-/// the announcements took, which went the same way.
+/// this long at least no client is told that a group does not exist. On a slow ring for as many
+/// times as long as the announcements took, which went the same way.
 const JOIN_GRACE: Duration = Duration::from_millis(50);
 const JOIN_ROUNDS: u32 = 4;
 
@@ -33,7 +33,7 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Progress {
     held: Held,
-    /// What is delivered now was ordered in a ring that has ended.
+    /// Deliveries now were ordered in a ring that has ended.
     transitional: bool,
     /// Delivered before the installation of their component.
     deferred: VecDeque<Delivery>,
@@ -96,7 +96,8 @@ impl Progress {
         self.held
     }
 
-    /// Keeps a message until its component is installed. What has no room is dropped, by every member alike: all defer the same.
+    /// Keeps a message until its component is installed. What has no room is dropped, by every
+    /// member alike: all defer the same.
     pub(crate) fn defer(&mut self, delivery: Delivery) {
         if self.deferred.len() < MAX_DEFERRED {
             self.deferred.push_back(delivery);
@@ -112,7 +113,8 @@ impl Progress {
         core::mem::take(&mut self.deferred)
     }
 
-    /// The component begins, `whole` if no configured node is missing: groups that nobody knew may come.
+    /// The component begins, `whole` if no configured node is missing: groups that nobody knew may
+    /// come.
     pub(crate) fn await_joins(&mut self, now: Time, whole: bool) {
         let took = now.since(self.configured_at) * JOIN_ROUNDS;
         let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };
@@ -124,7 +126,8 @@ impl Progress {
         self.joining_until.is_some()
     }
 
-    /// True once no more groups are waited for. While a ring is formed nothing is ordered: what was on its way still is.
+    /// True once no more groups are waited for. While a ring is formed nothing is ordered: what was
+    /// on its way still is.
     pub(crate) fn ends_joins(&mut self, now: Time, orders: bool) -> bool {
         let due = self.joining_until.is_some_and(|until| until <= now);
         if due {

@@ -17,7 +17,7 @@ impl Reads {
         self.current = self.current.max(Some(at));
     }
 
-    /// What is here is at most so old.
+    /// The state here is at most so old.
     pub(crate) fn is_recent(&self, now: Time, most: Duration) -> bool {
         self.current.is_some_and(|at| now.since(at) <= most)
     }

@@ -1,4 +1,5 @@
-//! What this node keeps on disk, if it has one: what was given to it, and what waits to be (`docs/protocol/store.md`).
+//! What this node keeps on disk, if it has one: what was given to it, and what waits to be
+//! (`docs/protocol/store.md`).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -12,7 +13,8 @@ use crate::api::{Kept, Output};
 use crate::bug::{Bug, Planted};
 use crate::disk::{Disk, Recovery};
 
-/// A node that waits for others' disks asks them after this time, and again: what they told may be lost.
+/// A node that waits for others' disks asks them after this time, and again: what they told may be
+/// lost.
 const ASK_STORED: Duration = Duration::from_millis(50);
 
 /// The node's disk, as its machine sees it.
@@ -20,7 +22,7 @@ pub(crate) struct Records {
     disk: Option<Disk>,
     /// After how many records of a group a snapshot is taken.
     snapshot_after: u64,
-    /// What is acted on now: records count as what was ordered from here on, and up to there.
+    /// The places of the order that are acted on now: records count as theirs.
     acting: Option<(u64, u64)>,
     /// Where in the order of this configuration a group changed last.
     changed_at: BTreeMap<GroupId, u64>,
@@ -28,9 +30,11 @@ pub(crate) struct Records {
     ask_at: Option<Time>,
     /// The component has become effective: what was kept until then is to go.
     look_at_kept: bool,
-    /// What the disk is to be given when all that is ordered at the present place has been acted on.
+    /// What the disk is to be given when all that is ordered at the present place has been acted
+    /// on.
     unwritten: Vec<Output>,
-    /// States for the disk, each with the number of the last record when it was taken: they wait for that.
+    /// States for the disk, each with the number of the last record when it was taken: they wait
+    /// for that.
     unstored: Vec<(GroupId, u64, Output)>,
 }
 
@@ -77,7 +81,8 @@ impl Records {
         }
     }
 
-    /// What is ordered from here on, and up to there, is acted on: it is the first of its component if it `begins`.
+    /// Messages from this place of the order up to that one are acted on. With the first of them
+    /// the component `begins`.
     pub(crate) fn begin_to_act(&mut self, (from, to): (u64, u64), begins: bool) {
         self.acting = Some((from, to));
         if begins {
@@ -113,7 +118,8 @@ impl Records {
         number
     }
 
-    /// A record of the node itself, which counts as what is acted on now. True if there are so many that a snapshot is due.
+    /// A record of the node itself, which counts as what is acted on now. True if there are so many
+    /// that a snapshot is due.
     pub(crate) fn note(&mut self, record: NodeRecord, place: Place) -> bool {
         let Some(disk) = &mut self.disk else { return false };
         let bytes = record.encode();
@@ -148,8 +154,9 @@ impl Records {
         self.give_unstored();
     }
 
-    /// A state may have more in it than the requests up to its place: what the calls of their handlers ended with came later. It
-    /// is given to the store when that is on the disk, so that a node that comes back with it has the ends, too.
+    /// A state may have more in it than the requests up to its place: what the calls of their
+    /// handlers ended with came later. It is given to the store when that is on the disk, so that a
+    /// node that comes back with it has the ends, too.
     pub(crate) fn give_unstored(&mut self) {
         let Some(disk) = &self.disk else { return };
         let ready = |(_, recorded, _): &mut (GroupId, u64, Output)| disk.has_all(*recorded);
@@ -157,8 +164,9 @@ impl Records {
         self.unwritten.extend(ready.map(|(.., snapshot)| snapshot));
     }
 
-    /// All messages of the present place have been acted on. Of several records that a group's replica took there only the last
-    /// counts as the place's whole: a disk that has but some of them has none. The groups of which there are any.
+    /// All messages of the present place have been acted on. Of several records that a group's
+    /// replica took there only the last counts as the place's whole: a disk that has but some of
+    /// them has none. The groups of which there are any.
     pub(crate) fn mark_whole_places(&mut self, planted: Planted) -> BTreeSet<(GroupId, Place)> {
         let mut whole = BTreeSet::new();
         for output in self.unwritten.iter_mut().rev() {

@@ -2,8 +2,9 @@
 
 use wire::{Duration, Time};
 
-/// A replica that was taken out comes back at once; then after so long, and twice as long each time, up to
-/// [`LONGEST`]. Being good for ten times as long as it was kept out last makes it forgotten.
+/// A replica that was taken out comes back at once; then after so long, and twice as long each
+/// time, up to [`LONGEST`]. Being good for ten times as long as it was kept out last makes it
+/// forgotten.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60);
 

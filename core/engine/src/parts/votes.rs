@@ -1,4 +1,5 @@
-//! The votes in voting groups: what was told, what is due, and whose are missing (`docs/protocol/group.md`, "Voting").
+//! The votes in voting groups: what was told, what is due, and whose are missing
+//! (`docs/protocol/group.md`, "Voting").
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -12,7 +13,7 @@ use crate::tally::{Finding, Tally, Verdict};
 /// The patience with missing votes is at least so many times what the slowest replica took of late.
 const PATIENCE_FACTOR: u32 = 8;
 
-/// Whose votes are missing in a group, and how long that is borne.
+/// Missing votes in a group, and how long they may be missing.
 #[derive(Debug, Default)]
 struct MissingVotes {
     /// Since when, and from which position on; and when it is said.
@@ -99,7 +100,7 @@ impl Votes {
         self.tallies.get(&group).map_or(0, Tally::since)
     }
 
-    /// What was settled after this position.
+    /// The verdicts after this position.
     pub(crate) fn verdicts_after(&self, group: GroupId, position: u64) -> Vec<(u64, Verdict)> {
         let tally = self.tallies.get(&group);
         tally.into_iter().flat_map(|tally| tally.verdicts_after(position)).collect()
@@ -133,7 +134,8 @@ impl Votes {
         core::mem::take(&mut self.due)
     }
 
-    /// Looks whose votes are missing, of those that a majority has told, as far as the replica of `me` has told them as well.
+    /// Looks whose votes are missing, of those that a majority has told, as far as the replica of
+    /// `me` has told them as well.
     pub(crate) fn look_for_missing(
         &mut self,
         now: Time,
@@ -166,7 +168,7 @@ impl Votes {
         missing.map(|missing| missing.due).min()
     }
 
-    /// Whose votes are missing for too long. What is true where that is ordered decides.
+    /// Votes that are missing for too long. Where that is ordered, they may have come.
     pub(crate) fn overdue(&mut self, now: Time) -> Vec<Absent> {
         let mut absent = Vec::new();
         for (group, votes) in &mut self.missing {

@@ -1,4 +1,5 @@
-//! Clients that are told of newer views of a group before they call again (`docs/protocol/client.md`, "News").
+//! Clients that are told of newer views of a group before they call again
+//! (`docs/protocol/client.md`, "News").
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -6,7 +7,7 @@ use alloc::vec::Vec;
 use wire::limits::MAX_WATCHES;
 use wire::{Caller, GroupId};
 
-/// Who is to be told of which group's views.
+/// Callers, and the groups whose views they are told of.
 #[derive(Default)]
 pub(crate) struct Watches {
     by_group: BTreeSet<(GroupId, Caller)>,
@@ -41,7 +42,7 @@ impl Watches {
         self.changed.insert(group);
     }
 
-    /// Whoever is to be told of this group.
+    /// Callers that watch this group.
     pub(crate) fn of(&self, group: GroupId) -> Vec<Caller> {
         let range = (group, Caller(0))..=(group, Caller(u64::MAX));
         self.by_group.range(range).map(|(_, caller)| *caller).collect()

@@ -41,11 +41,12 @@ pub(super) struct Admission {
 /// The program that serves it, if one does.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    /// What is kept in case that it dies.
+    /// Kept for the next program in case that this one dies.
     pub(super) journal: Option<Journal>,
     /// It has died, and what that leads to has no place in the order yet.
     pub(super) fallen: bool,
-    /// It died before the replica had the group's state, and the replica is not to go for another reason.
+    /// It died before the replica had the group's state, and the replica is not to go for another
+    /// reason.
     pub(super) unbegun: bool,
     /// It died, and how far it was.
     pub(super) died: Option<Died>,
@@ -71,30 +72,34 @@ pub(super) struct Hosted {
     pub(super) taken: Place,
     /// When the last configuration ended, all that it had taken was held.
     pub(super) settled: bool,
-    /// A component that was over when it was installed would have given it another state: it keeps what it has, and takes nothing
-    /// more of what was ordered there.
+    /// A component that was over when it was installed would have given it another state: it keeps
+    /// what it has, and takes nothing more of what was ordered there.
     pub(super) spared: bool,
-    /// It lost the state that the table says it has: it only waits to be out of the table, and comes anew.
+    /// It lost the state that the table says it has: it only waits to be out of the table, and
+    /// comes anew.
     pub(super) lost: bool,
     pub(super) departure: Departure,
     pub(super) admission: Admission,
     pub(super) program: Program,
     pub(super) on_disk: OnDisk,
-    /// What is particular to cold passive groups.
+    /// Times of a cold passive group.
     pub(super) cold: ColdTimes,
-    /// As a passive group's primary, it says this as soon as what it has taken is ordered; and whether it has.
+    /// As a passive group's primary, it says this as soon as what it has taken is ordered; and
+    /// whether it has.
     pub(super) yields: Option<(Yield, bool)>,
     /// The views, first and last, in which it was the primary without a break.
     pub(super) led: Option<(ViewNumber, ViewNumber)>,
     pub(super) rejoin: RejoinBackoff,
     /// Times what its service executes.
     pub(super) stopwatch: Stopwatch,
-    /// That its service is hung was told; and the ring and the view in which its end was asked for last.
+    /// That its service is hung was told; and the ring and the view in which its end was asked for
+    /// last.
     pub(super) hung: Option<Option<(RingId, ViewNumber)>>,
 }
 
 impl Hosted {
-    /// A replica that has no state yet. `journal`: a program serves it. `logs`: what it takes is kept.
+    /// A replica that has no state yet. `journal`: a program serves it. `logs`: what it takes is
+    /// kept.
     pub(super) fn new(
         (id, name): (GroupId, &str),
         options: GroupOptions,
