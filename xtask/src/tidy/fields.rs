@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn plain_data_may_be_wide() {
         assert_eq!(planted("core/wire/src/ring.rs", 30), [""; 0]);
-        assert_eq!(planted("io/node/src/status/counters.rs", 30), [""; 0]);
+        assert_eq!(planted("io/admin/src/status/counters.rs", 30), [""; 0]);
     }
 
     #[test]
