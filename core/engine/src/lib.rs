@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod api;
+mod base;
 mod bench;
 mod bug;
 mod callers;
@@ -18,12 +19,15 @@ mod component;
 mod directory;
 mod disk;
 mod faults;
+mod groups;
 mod keys;
 pub mod ordering;
 mod pace;
 mod parts;
 mod quorum;
 mod replica;
+mod replicas;
+mod replies;
 mod session;
 mod stack;
 mod stopwatch;

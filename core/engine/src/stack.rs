@@ -1,148 +1,69 @@
-//! A whole node without its sockets: what orders messages, and the rooms above it, composed.
+//! A whole node without its sockets: layers, each of which sees only those below it.
 //!
-//! - here: what comes in, what goes out
-//! - `stack/delivery.rs`: what the ring delivers
-//! - `stack/clients.rs`: what clients ask
-//! - `stack/hosting.rs`: this node's replicas
-//! - `stack/reads.rs`: calls that change nothing
-//! - `stack/moves.rs`: primaries that move
-//! - `stack/leading.rs`: who executes a call first, and what kills whoever executes it
-//! - `stack/journal.rs`: what is kept for programs that die
-//! - `stack/hung.rs`: replicas whose services are hung
-//! - `stack/managing.rs`: what the manager sees and asks for
-//! - `stack/nested.rs`: groups that call groups
-//! - `stack/restyle.rs`: groups that get another style
-//! - `stack/passive.rs`: what passive groups order; `stack/cold.rs`: promotions and checkpoints of cold ones
-//! - `stack/votes.rs`: voting groups
-//! - `stack/bench.rs`: benchmarks
-//! - `stack/keys.rs`: the keys that seal datagrams
-//! - `stack/storage.rs`: groups on disk; `stack/status.rs`: what people are told
-//! - `stack/saving.rs`, `stack/restoring.rs`: states that people keep
-
-mod bench;
-mod clients;
-mod cold;
-mod delivery;
-mod hosted;
-mod hosting;
-mod hung;
-mod journal;
-mod keys;
-mod leading;
-mod managing;
-mod moves;
-mod nested;
-mod own;
-mod passive;
-mod reads;
-mod restoring;
-mod restyle;
-mod saving;
-mod shedding;
-mod status;
-mod storage;
-mod targets;
-#[cfg(test)]
-mod tests;
-mod votes;
+//! - `base`: the order, the component, the table of groups, the disk
+//! - `replies`: clients and their answers
+//! - `replicas`: what this node's replicas execute, vote, lead, call and keep
+//! - `groups`: views, admission, moves, styles, load
+//! - here: what comes in, what goes out; `stack/delivery.rs`: what the ring delivers;
+//!   `stack/asked.rs`: what people, programs and the manager ask for
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use bench::BenchHandler;
 use bytes::Bytes;
+use keys::KeyHandler;
+use wire::client::Frame;
+use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
-use wire::ordered::{Hold, Ordered, Told};
-use wire::{GroupId, Member, NodeId, Random, Time};
+use wire::ordered::{Ordered, Synced};
+use wire::{Caller, GroupId, NodeId, Random, Time};
 
-use crate::api::{Config, Event, Output};
+use crate::api::{Config, Event, Executed, NestedCall, Output, Ticket};
+use crate::base::Base;
 use crate::bench::Bench;
 use crate::bug::Planted;
 use crate::component::Membership;
 use crate::directory::Directory;
 use crate::faults::Faults;
+use crate::groups::moves::Motive;
+use crate::groups::{GroupHandler, Groups};
 use crate::keys::Keys;
-use crate::ordering::{Level, Ordering, Ring};
-use crate::parts::{Clients, Hangs, Held, Outbox, Outputs, Progress, Records, Votes};
-use cold::ColdGroups;
-use hosted::Hosted;
-use journal::Journal;
-use leading::Leading;
-use managing::Load;
-use moves::{Motive, Moving};
-use nested::Nested;
-use own::Own;
-use restyle::Restyling;
-use saving::Backups;
-use storage::is_on_disk;
+use crate::ordering::{Ordering, Ring};
+use crate::parts::{Clients, Hangs, Outbox, Outputs, Progress, Records, Votes};
+use crate::replicas::leading::Leading;
+use crate::replicas::nested::Nested;
+use crate::replicas::saving::Backups;
+use crate::replicas::storage::is_on_disk;
+use crate::replicas::{ReplicaHandler, Replicas};
+use crate::replies::own::Own;
+use crate::replies::{Replies, ReplyHandler};
 
-/// What people and the manager asked this node for, until the order has it.
-#[derive(Default)]
-struct Wishes {
-    /// Moves of primaries.
-    moves: BTreeMap<(GroupId, Motive), Moving>,
-    /// Other styles for groups.
-    restyles: BTreeMap<GroupId, Restyling>,
-    /// States to be saved and restored.
-    backups: Backups,
-}
+mod asked;
+mod bench;
+mod delivery;
+mod keys;
+#[cfg(test)]
+mod tests;
 
-/// What is told of how it goes.
-struct Observed {
+/// A node's machine: layers, each of which knows only those below it.
+pub struct Stack<O = Ring> {
+    base: Base<O>,
+    replies: Replies,
+    replicas: Replicas,
+    groups: Groups,
+    keys: Keys,
     /// Benchmarks of the order.
     bench: Bench,
-    /// Faults, from their first sign to the last consequence.
-    faults: Faults,
-}
-
-/// Calls that no client makes.
-#[derive(Default)]
-struct Calls {
-    /// Of groups, by their handlers.
-    between: Nested,
-    /// Of the node, in its own name.
-    own: Own,
-}
-
-/// A node's machine, above what orders its messages: parts that own what they know, and the rules by which one asks another.
-pub struct Stack<O = Ring> {
-    me: Member,
-    planted: Planted,
-    random: Random,
-    /// The component, and whether its groups may act.
-    membership: Membership,
-    /// The table of groups.
-    directory: Directory,
-    /// This node's replicas.
-    hosted: BTreeMap<GroupId, Hosted>,
-    /// Clients here, and the calls that wait for them.
-    clients: Clients,
-    /// How far this node is in the order, and in its own life.
-    progress: Progress,
-    /// What orders messages, and what is on its way there.
-    outbox: Outbox<O>,
-    /// What is made of all that for people.
-    observed: Observed,
-    keys: Keys,
-    /// What hosts have to do, and what they refuse for it.
-    load: Load,
-    /// What people and the manager asked this node for, until the order has it.
-    wishes: Wishes,
-    /// What is kept on disk.
-    records: Records,
-    /// The votes in voting groups.
-    votes: Votes,
-    /// Services that hang.
-    hangs: Hangs,
-    /// Who executes first, and what is told of that.
-    leading: Leading,
-    /// Cold passive groups that have a replica here.
-    cold: ColdGroups,
-    /// Calls of groups and of the node's own.
-    calls: Calls,
-    outputs: Outputs,
 }
 
 impl<O: Ordering> Stack<O> {
+    /// A key is in this node's file, and opens; if `sealing`, it seals too.
+    pub fn handle_key_kept(&mut self, now: Time, key: KeyName, sealing: bool) {
+        self.keys().kept(now, key, sealing);
+        self.settle(now);
+    }
+
     /// A node that starts now.
     pub fn new(config: Config, ordering: O, now: Time) -> Stack<O> {
         let planted = Planted {
@@ -158,30 +79,40 @@ impl<O: Ordering> Stack<O> {
             config.address,
             planted,
         );
-        let mut stack = Stack {
+        let base = Base {
             me,
             planted,
             random: Random::new(config.seed ^ 0x57ac),
             membership,
             directory: Directory::default(),
-            hosted: BTreeMap::new(),
-            clients: Clients::new(config.cluster, config.waiting.min(MAX_WAITING)),
             progress: Progress::new(now),
             outbox: Outbox::new(ordering),
-            observed: Observed { bench: Bench::new(me), faults: Faults::default() },
-            keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
-            load: Load::default(),
-            wishes: Wishes::default(),
             records: Records::new(config.storage.clone(), config.snapshot_after),
+            outputs: Outputs::default(),
+        };
+        let replies = Replies {
+            clients: Clients::new(config.cluster, config.waiting.min(MAX_WAITING)),
+            own: Own::default(),
+            faults: Faults::default(),
+        };
+        let replicas = Replicas {
+            hosted: BTreeMap::new(),
+            nested: Nested::default(),
             votes: Votes::new(config.vote_patience),
             hangs: Hangs::new(config.hang),
             leading: Leading::default(),
-            cold: ColdGroups::default(),
-            calls: Calls::default(),
-            outputs: Outputs::default(),
+            backups: Backups::default(),
+        };
+        let mut stack = Stack {
+            base,
+            replies,
+            replicas,
+            groups: Groups::default(),
+            keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
+            bench: Bench::new(me),
         };
         if let Some(recovery) = &config.storage {
-            stack.begin_on_disk(recovery);
+            stack.base.begin_on_disk(recovery);
         }
         stack.settle(now);
         stack
@@ -195,8 +126,8 @@ impl<O: Ordering> Stack<O> {
     /// Datagrams of another node that arrived together: acknowledged once for all of them.
     pub fn handle_datagrams(&mut self, now: Time, run: &[Bytes]) {
         for bytes in run {
-            if let Err(malformed) = self.outbox.ordering.handle_datagram(now, bytes) {
-                self.event(Event::Malformed(malformed));
+            if let Err(malformed) = self.base.outbox.ordering.handle_datagram(now, bytes) {
+                self.base.event(Event::Malformed(malformed));
             }
         }
         self.settle(now);
@@ -204,72 +135,85 @@ impl<O: Ordering> Stack<O> {
 
     /// A node's host says that nobody listens there.
     pub fn handle_unreachable(&mut self, now: Time, node: NodeId) {
-        self.outbox.ordering.handle_unreachable(now, node);
+        self.base.outbox.ordering.handle_unreachable(now, node);
         self.settle(now);
     }
 
     /// The time that [`Stack::next_timeout`] named has come.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.outbox.ordering.next_timeout().is_some_and(|due| due <= now) {
-            self.outbox.ordering.handle_timeout(now);
+        if self.base.outbox.ordering.next_timeout().is_some_and(|due| due <= now) {
+            self.base.outbox.ordering.handle_timeout(now);
         }
-        self.clients.callers.expire(now);
-        self.order_due(now);
-        self.ask_disks(now);
-        self.accuse(now);
-        self.end_backoffs(now);
-        self.time_services(now);
-        self.end_shedding(now);
-        self.nested_timeout(now);
-        if self.membership.is_active() {
-            self.tell_progress(now);
-            self.relieve_leaders(now);
+        self.replies.clients.callers.expire(now);
+        self.replicas().order_due(now);
+        self.base.ask_disks(now);
+        self.replicas().accuse(now);
+        self.replicas().end_backoffs(now);
+        self.replicas().time_services(now);
+        self.groups().end_shedding(now);
+        self.replicas().nested_timeout(now);
+        if self.base.membership.is_active() {
+            self.replicas().tell_progress(now);
+            self.replicas().relieve_leaders(now);
         }
-        let orders = self.outbox.ordering.state_name() == "operational";
-        if self.progress.ends_joins(now, orders) {
-            self.reconcile_unknown_groups(now);
+        let orders = self.base.outbox.ordering.state_name() == "operational";
+        if self.base.progress.ends_joins(now, orders) {
+            self.groups().reconcile_unknown_groups(now);
         }
         self.settle(now);
     }
 
     /// When [`Stack::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Time> {
-        if self.progress.has_left() {
+        if self.base.progress.has_left() {
             return None;
         }
-        let own = self.progress.next_timeout().into_iter().chain(self.records.next_timeout()).min();
-        let moves = self.next_move_timeout().into_iter().chain(self.next_restyle_timeout()).min();
-        let votes = self.votes.next_timeout().into_iter().chain(self.next_return()).min();
-        let nested = self.calls.between.next_timeout().filter(|_| self.membership.is_active());
+        let own = self
+            .base
+            .progress
+            .next_timeout()
+            .into_iter()
+            .chain(self.base.records.next_timeout())
+            .min();
+        let moves = self
+            .groups
+            .next_move_timeout()
+            .into_iter()
+            .chain(self.groups.next_restyle_timeout())
+            .min();
+        let votes =
+            self.replicas.votes.next_timeout().into_iter().chain(self.replicas.next_return()).min();
+        let nested =
+            self.replicas.nested.next_timeout().filter(|_| self.base.membership.is_active());
         let rooms = [
-            self.clients.callers.next_deadline(),
-            self.observed.bench.next_timeout(),
+            self.replies.clients.callers.next_deadline(),
+            self.bench.next_timeout(),
             own,
             moves,
             votes,
         ];
-        let sheds = self.next_shedding_timeout();
-        let progress = self.next_leading();
+        let sheds = self.groups.next_shedding_timeout();
+        let progress = self.replicas.next_leading(&self.base);
         let rooms = rooms.into_iter().chain([
-            self.cold.next_timeout(),
+            self.groups.cold.next_timeout(),
             nested,
-            self.hangs.next_timeout(),
+            self.replicas.hangs.next_timeout(),
             sheds,
             progress,
         ]);
         rooms
-            .chain([self.wishes.backups.next_timeout(), self.outbox.ordering.next_timeout()])
+            .chain([self.replicas.backups.next_timeout(), self.base.outbox.ordering.next_timeout()])
             .flatten()
             .min()
     }
 
     /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].
     pub fn leave(&mut self, now: Time) {
-        if self.progress.begin_to_leave(now) {
-            let groups: Vec<GroupId> = self.hosted.keys().copied().collect();
+        if self.base.progress.begin_to_leave(now) {
+            let groups: Vec<GroupId> = self.replicas.hosted.keys().copied().collect();
             for group in groups {
-                self.begin_to_go(now, group);
-                if let Some(hosted) = self.hosted.get_mut(&group) {
+                self.groups().begin_to_go(now, group);
+                if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
                     hosted.program.unbegun = false;
                     // Its state stays on the disk: when all nodes stop, nobody is to have left the group.
                     hosted.departure.stays = is_on_disk(hosted);
@@ -281,126 +225,82 @@ impl<O: Ordering> Stack<O> {
 
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output> {
-        if let Some(now) = self.outputs.crowd_waits() {
+        if let Some(now) = self.base.outputs.crowd_waits() {
             self.settle(now);
         }
-        self.outputs.pop()
-    }
-
-    fn event(&mut self, event: Event) {
-        self.outputs.event(event);
+        self.base.outputs.pop()
     }
 
     /// Takes what the ring has to say, then does what that makes possible, until all is quiet.
     fn settle(&mut self, now: Time) {
-        self.outputs.settled();
-        self.observed.bench.new_turn();
+        self.base.outputs.settled();
+        self.bench.new_turn();
         loop {
-            while let Some(output) = self.outbox.ordering.poll_output() {
+            while let Some(output) = self.base.outbox.ordering.poll_output() {
                 self.handle_ordering(now, output);
             }
-            if self.progress.has_left() || !self.pump(now) {
+            if self.base.progress.has_left() || !self.pump(now) {
                 break;
             }
         }
-        self.tell_watchers();
-        self.tell_resumed(now);
-        self.write_down(now);
-        self.watch_disks(now);
+        self.replies().tell_watchers();
+        self.replies().tell_resumed(now);
+        self.replicas().write_down(now);
+        self.groups().watch_disks(now);
     }
 
     /// Orders what is due. True if anything was.
     fn pump(&mut self, now: Time) -> bool {
         let mut any = false;
-        while let Some(ordered) = self.outbox.first() {
-            let (payload, level) = (ordered.encode(), self.level_of(ordered));
-            if !self.multicast(now, payload, level) {
+        while let Some(ordered) = self.base.outbox.first() {
+            let (payload, level) = (ordered.encode(), self.base.level_of(ordered));
+            if !self.base.multicast(now, payload, level) {
                 break;
             }
-            self.outbox.pop();
+            self.base.outbox.pop();
             any = true;
         }
-        any |= self.pump_moves(now);
-        any |= self.pump_restyles(now);
-        any |= self.pump_saves(now);
-        any |= self.pump_restores(now);
-        any |= self.pump_checkpoints(now);
-        any |= self.pump_yields(now);
-        any |= self.pump_reads(now);
-        any |= self.give_up_kept(now);
-        any |= self.ask_for_views(now);
-        any |= self.pump_ballots(now);
-        any |= self.pump_hung(now);
-        any |= self.pump_fallen(now);
-        any |= self.pump_bench(now);
-        if let Some(patience_ends) = self.progress.leaving() {
+        any |= self.groups().pump_moves(now);
+        any |= self.groups().pump_restyles(now);
+        any |= self.replicas().pump_saves(now);
+        any |= self.replicas().pump_restores(now);
+        any |= self.groups().pump_checkpoints(now);
+        any |= self.replicas().pump_yields(now);
+        any |= self.replicas().pump_reads(now);
+        any |= self.groups().give_up_kept(now);
+        any |= self.groups().ask_for_views(now);
+        any |= self.replicas().pump_ballots(now);
+        any |= self.replicas().pump_hung(now);
+        any |= self.replicas().pump_fallen(now);
+        any |= self.benchmarks().pump(now);
+        if let Some(patience_ends) = self.base.progress.leaving() {
             any |= self.leave_ring_if_done(now, patience_ends);
         }
         any
     }
 
     fn leave_ring_if_done(&mut self, now: Time, patience_ends: Time) -> bool {
-        let in_a_group = self.directory.iter().any(|(id, group)| {
-            let stays = self.hosted.get(&id).is_some_and(|hosted| hosted.departure.stays);
-            let moves = self.wishes.moves.contains_key(&(id, Motive::Going));
-            group.replica(self.me).is_some() && (!stays || moves)
+        let in_a_group = self.base.directory.iter().any(|(id, group)| {
+            let stays = self.replicas.hosted.get(&id).is_some_and(|hosted| hosted.departure.stays);
+            let moves = self.groups.moves.contains_key(&(id, Motive::Going));
+            group.replica(self.base.me).is_some() && (!stays || moves)
         });
         // While it is not known yet whether groups act, this node may have what nobody else has (simulator world `poison`, seed 688).
-        let done = match self.membership.quorate() {
+        let done = match self.base.membership.quorate() {
             None => false,
             Some(false) => true,
-            Some(true) => !in_a_group && !self.clients.callers.any_under_way(),
+            Some(true) => !in_a_group && !self.replies.clients.callers.any_under_way(),
         };
-        if self.progress.has_left() || !(done || now >= patience_ends) {
+        if self.base.progress.has_left() || !(done || now >= patience_ends) {
             return false;
         }
-        self.progress.leave();
-        self.outbox.ordering.leave(now);
-        while let Some(output) = self.outbox.ordering.poll_output() {
+        self.base.progress.leave();
+        self.base.outbox.ordering.leave(now);
+        while let Some(output) = self.base.outbox.ordering.poll_output() {
             self.handle_ordering(now, output);
         }
-        self.event(Event::Left);
+        self.base.event(Event::Left);
         true
-    }
-
-    /// Orders a message, now or as soon as the ring takes it.
-    fn order(&mut self, now: Time, ordered: Ordered) {
-        let level = self.level_of(&ordered);
-        let payload = ordered.encode();
-        self.outbox.order(now, ordered, payload, level);
-    }
-
-    /// Hands a message in. False if it was refused: then nothing has happened.
-    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> bool {
-        self.outbox.multicast(now, payload, level)
-    }
-
-    /// Somebody waits for whatever a node orders by itself, unless it is the update of a group whose replies wait for nobody. For an
-    /// installation all members do: no reply leaves before they know that all have it, and of a safe message all are told.
-    fn level_of(&self, ordered: &Ordered) -> Level {
-        match ordered {
-            Ordered::Install(_) => Level::Safe,
-            Ordered::PrimaryChunk(chunk)
-                if !chunk.last
-                    || chunk.what == Told::Checkpoint
-                    || self.holds_alone(chunk.group) =>
-            {
-                Level::Agreed
-            }
-            // What is answered waits for the call to be held, and votes are told anew in a new component.
-            Ordered::Ballot(_) => Level::Agreed,
-            _ => Level::Held,
-        }
-    }
-
-    /// Whether the group's replies wait for no other node.
-    fn holds_alone(&self, group: GroupId) -> bool {
-        self.directory.get(group).is_some_and(|group| group.options.hold == Hold::One)
-    }
-
-    /// What orders this node's messages.
-    pub fn ordering(&self) -> &O {
-        &self.outbox.ordering
     }
 
     /// What must hold whatever happened.
@@ -408,24 +308,155 @@ impl<O: Ordering> Stack<O> {
     /// # Panics
     /// If it does not: a bug in this crate.
     pub fn check_invariants(&self) {
-        self.outbox.ordering.check_invariants();
-        self.directory.check_invariants();
-        self.clients.callers.check_invariants();
-        self.clients.watches.check_invariants();
-        self.records.check_invariants();
-        self.calls.between.check_invariants();
-        assert!(self.clients.callers.len() <= MAX_WAITING, "waiting calls are bounded");
-        self.progress.check_invariants();
-        assert!(self.wishes.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");
+        self.base.outbox.ordering.check_invariants();
+        self.base.directory.check_invariants();
+        self.replies.clients.callers.check_invariants();
+        self.replies.clients.watches.check_invariants();
+        self.base.records.check_invariants();
+        self.replicas.nested.check_invariants();
+        assert!(self.replies.clients.callers.len() <= MAX_WAITING, "waiting calls are bounded");
+        self.base.progress.check_invariants();
+        assert!(self.groups.moves.len() <= MAX_MOVES + MAX_GROUPS, "moves under way are bounded");
         assert!(
-            self.wishes.restyles.len() <= MAX_RESTYLES,
+            self.groups.restyles.len() <= MAX_RESTYLES,
             "changes of style under way are bounded"
         );
-        self.wishes.backups.check_invariants();
-        self.check_styles();
-        self.votes.check_invariants();
-        for hosted in self.hosted.values() {
+        self.replicas.backups.check_invariants();
+        self.replicas.check_styles(&self.base);
+        self.replicas.votes.check_invariants();
+        for hosted in self.replicas.hosted.values() {
             hosted.replica.check_invariants();
         }
+    }
+
+    /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
+    /// epoch: it becomes the request's ordered time.
+    pub fn handle_frame(&mut self, now: Time, wall: Time, caller: Caller, frame: Frame) {
+        if self.replies().hide(caller, &frame) {
+            return;
+        }
+        match (frame, self.replies.clients.callers.client(caller)) {
+            (Frame::Hello(hello), None) => self.replies().hello(caller, hello),
+            (Frame::Bind(bind), Some(_)) => self.replicas().bind(caller, bind),
+            (Frame::Watch(watch), Some(_)) => self.replies().watch(caller, watch),
+            (Frame::Request(request), Some(client)) if request.client == client => {
+                self.groups().request(now, wall, caller, request);
+            }
+            (Frame::Request(_), Some(_)) => {
+                self.replies()
+                    .dismiss(caller, "a connection serves one session: connect once per client");
+            }
+            (_, None) => self.replies().dismiss(caller, "the first frame must be Hello"),
+            (_, Some(_)) => {
+                self.replies().dismiss(caller, "a client sends Bind, Watch and Request only")
+            }
+        }
+        self.base.outputs.crowd(now);
+    }
+
+    /// A client's connection is gone.
+    pub fn handle_disconnect(&mut self, now: Time, caller: Caller) {
+        self.replies.clients.callers.disconnect(caller);
+        self.replies.clients.watches.forget(caller);
+        self.settle(now);
+    }
+
+    /// A replica's service answers a command.
+    pub fn handle_executed(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        ticket: Ticket,
+        executed: Executed,
+    ) {
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+            hosted.stopwatch.answered(now, ticket, self.base.planted);
+            if hosted.stopwatch.is_hung(self.replicas.hangs.rule()) {
+                self.replicas.hangs.note(group);
+            }
+        }
+        self.replicas().with_replica(now, group, |replica, effects| {
+            replica.answered(ticket, executed, effects);
+        });
+        self.groups().drop_if_done(group);
+        self.base.outputs.crowd(now);
+    }
+
+    /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by
+    /// [`Output::Resume`](crate::Output::Resume), maybe at once.
+    pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
+        self.replicas.nested.asked_at(wall);
+        self.replicas()
+            .with_replica(now, group, |replica, effects| replica.call(now, call, effects));
+        self.settle(now);
+    }
+
+    /// All records up to the `upto`-th that was given by [`Output::Persist`] are on the disk.
+    pub fn handle_persisted(&mut self, now: Time, upto: u64) {
+        if let Some(disk) = self.base.records.disk_mut()
+            && let Some(stored) = disk.persisted(upto)
+        {
+            let ring = self.base.membership.ring();
+            self.base.outbox.ordering.tell_stored(now, ring, stored);
+            self.replies().release(ring);
+            self.replicas().pay_all(now);
+            self.replicas().go_on_trying(now);
+        }
+        self.base.records.give_unstored();
+        self.settle(now);
+    }
+
+    /// A state that was given by [`Output::Snapshot`] is on the disk. Where there was no room for what a transfer has brought, a later
+    /// state of the group stands for it (simulator world `decay`, seed 613).
+    pub fn handle_snapshot_stored(&mut self, now: Time, group: GroupId, covers: u64) {
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group)
+            && covers >= hosted.on_disk.logged.lost.0
+            && let Some(transfer) = hosted.on_disk.logged.syncing.take()
+            && hosted.replica.transfer() == Some(transfer)
+        {
+            self.base.order(now, Ordered::Synced(Synced { group, transfer }));
+        }
+        self.settle(now);
+    }
+
+    /// The store's log is long: a snapshot of this strand would cut it.
+    pub fn handle_snapshot_wanted(&mut self, now: Time, strand: Option<GroupId>) {
+        match strand {
+            None => self.base.snapshot_node(),
+            Some(group) if self.replicas.hosted.contains_key(&group) => {
+                self.replicas().snapshot_group(now, group)
+            }
+            // What waits for somebody to host it stays.
+            Some(group) if self.base.records.has(group) => {}
+            Some(group) => self.base.records.forget(group),
+        }
+        self.settle(now);
+    }
+
+    /// What orders this node's messages.
+    pub fn ordering(&self) -> &O {
+        &self.base.outbox.ordering
+    }
+
+    fn benchmarks(&mut self) -> BenchHandler<'_, O> {
+        BenchHandler { base: &mut self.base, bench: &mut self.bench }
+    }
+
+    fn keys(&mut self) -> KeyHandler<'_, O> {
+        KeyHandler { base: &mut self.base, keys: &mut self.keys }
+    }
+
+    fn replies(&mut self) -> ReplyHandler<'_, O> {
+        ReplyHandler { base: &mut self.base, replies: &mut self.replies }
+    }
+
+    fn replicas(&mut self) -> ReplicaHandler<'_, O> {
+        let Stack { base, replies, replicas, .. } = self;
+        ReplicaHandler { base, replies, replicas }
+    }
+
+    fn groups(&mut self) -> GroupHandler<'_, O> {
+        let Stack { base, replies, replicas, groups, .. } = self;
+        GroupHandler { base, replies, replicas, groups }
     }
 }

@@ -6,95 +6,89 @@ use wire::bench::{Plan, Word};
 use wire::ordered::Ordered;
 use wire::{Member, Time};
 
-use super::Stack;
-use crate::api::{BenchError, BenchProgress, BenchRequest, Output};
-use crate::bench::{Effect, Here};
+use crate::api::{BenchError, BenchRequest, Output};
+use crate::base::Base;
+use crate::bench::{Bench, Effect, Here};
 use crate::ordering::Ordering;
 
-impl<O: Ordering> Stack<O> {
-    /// Measures what orders the messages, on the configuration as it stands. It loads the cluster while it
-    /// lasts. What came of it follows as [`Output::Bench`].
-    ///
-    /// # Errors
-    /// Why it cannot be, and the remedy; nothing has happened then.
-    pub fn bench(&mut self, now: Time, request: BenchRequest) -> Result<(), BenchError> {
-        if !self.membership.is_active() {
+/// Lets the benchmark act, and does what it asks for.
+pub(super) struct BenchHandler<'a, O> {
+    pub(super) base: &'a mut Base<O>,
+    pub(super) bench: &'a mut Bench,
+}
+
+impl<O: Ordering> BenchHandler<'_, O> {
+    /// As [`Stack::bench`](super::Stack::bench).
+    pub(crate) fn ask(&mut self, now: Time, request: BenchRequest) -> Result<(), BenchError> {
+        if !self.base.membership.is_active() {
             return Err(BenchError::NoQuorum);
         }
-        if let Some(by) = self.observed.bench.asker() {
+        if let Some(by) = self.bench.asker() {
             return Err(BenchError::Running { by: by.node });
         }
-        if self.observed.bench.is_asked() {
-            return Err(BenchError::Running { by: self.me.node });
+        if self.bench.is_asked() {
+            return Err(BenchError::Running { by: self.base.me.node });
         }
         let BenchRequest { senders, size, count, warm, span, level, pacing, until } = request;
-        let (id, ring) = (self.random.next_u64() as u32, self.membership.ring());
+        let (id, ring) = (self.base.random.next_u64() as u32, self.base.membership.ring());
         let plan = Plan { id, ring, senders, size, count, warm, span, level, pacing, until };
         plan.check()?;
         let is_there =
-            |node| self.outbox.ordering.members().iter().any(|member| member.node == node);
+            |node| self.base.outbox.ordering.members().iter().any(|member| member.node == node);
         if let Some(missing) = plan.senders.iter().find(|node| !is_there(**node)) {
             return Err(BenchError::NotAMember(*missing));
         }
         let mut effects = Vec::new();
-        self.observed.bench.ask(plan, &mut effects);
-        self.bench_effects(now, effects);
-        self.settle(now);
+        self.bench.ask(plan, &mut effects);
+        self.act(now, effects);
         Ok(())
     }
 
-    /// Whoever asked for a benchmark here wants it no more.
-    pub fn stop_bench(&mut self, now: Time) {
+    pub(crate) fn stop(&mut self, now: Time) {
         let mut effects = Vec::new();
-        self.observed.bench.stop(&mut effects);
-        self.bench_effects(now, effects);
-        self.settle(now);
+        self.bench.stop(&mut effects);
+        self.act(now, effects);
     }
 
-    /// How far the benchmark that is under way is.
-    pub fn bench_progress(&self) -> Option<BenchProgress> {
-        self.observed.bench.progress()
+    pub(crate) fn word(&mut self, now: Time, sender: Member, word: Word) {
+        let members = self.base.membership.is_active().then(|| self.base.outbox.ordering.members());
+        let here = Here { ring: self.base.membership.ring(), members };
+        let mut effects = Vec::new();
+        self.bench.word(now, here, sender, word, &mut effects);
+        self.act(now, effects);
     }
 
-    pub(super) fn bench_word(&mut self, now: Time, sender: Member, word: Word) {
-        let members = self.membership.is_active().then(|| self.outbox.ordering.members());
-        let here = Here { ring: self.membership.ring(), members };
+    pub(crate) fn interrupted(&mut self, now: Time) {
         let mut effects = Vec::new();
-        self.observed.bench.word(now, here, sender, word, &mut effects);
-        self.bench_effects(now, effects);
-    }
-
-    pub(super) fn bench_interrupted(&mut self, now: Time) {
-        let mut effects = Vec::new();
-        self.observed.bench.interrupted(&mut effects);
-        self.bench_effects(now, effects);
+        self.bench.interrupted(&mut effects);
+        self.act(now, effects);
     }
 
     /// Hands in what a benchmark wants sent. True if anything was.
-    pub(super) fn pump_bench(&mut self, now: Time) -> bool {
-        self.observed.bench.left(now, self.outbox.handed() - self.outbox.ordering.queued() as u64);
+    pub(crate) fn pump(&mut self, now: Time) -> bool {
+        self.bench.left(now, self.base.outbox.handed() - self.base.outbox.ordering.queued() as u64);
         let mut any = false;
         // What the node has to order for its own sake goes first.
-        while self.outbox.is_clear()
-            && let Some((payload, level)) = self.observed.bench.next(now)
-            && self.multicast(now, payload, level)
+        while self.base.outbox.is_clear()
+            && let Some((payload, level)) = self.bench.next(now)
+            && self.base.multicast(now, payload, level)
         {
-            self.observed.bench.handed(now, self.outbox.handed());
+            self.bench.handed(now, self.base.outbox.handed());
             any = true;
         }
         let mut effects = Vec::new();
-        self.observed.bench.speak(now, &mut effects);
+        self.bench.speak(now, &mut effects);
         any |= !effects.is_empty();
-        self.bench_effects(now, effects);
+        self.act(now, effects);
         any
     }
 
-    fn bench_effects(&mut self, now: Time, effects: Vec<Effect>) {
+    fn act(&mut self, now: Time, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Order(word) => self.order(now, Ordered::Bench(word)),
-                Effect::Outcome(outcome) => self.outputs.push(Output::Bench(outcome)),
-                Effect::Event(event) => self.event(event),
+                Effect::Order(word) => self.base.order(now, Ordered::Bench(word)),
+                Effect::Outcome(outcome) => self.base.outputs.push(Output::Bench(outcome)),
+                Effect::Event(event) => self.base.event(event),
             }
         }
     }

@@ -82,7 +82,7 @@ impl Room {
         room.join(1);
         room.join(2);
         room.snapshot();
-        let transfer = room.stack.directory.get(log()).expect("the group").transfer();
+        let transfer = room.stack.base.directory.get(log()).expect("the group").transfer();
         (room, transfer)
     }
 
@@ -146,7 +146,7 @@ impl Room {
     }
 
     fn happens(&mut self, output: ordering::Output) {
-        self.stack.outbox.ordering.script.push_back(output);
+        self.stack.base.outbox.ordering.script.push_back(output);
         self.stack.settle(NOW);
         self.stack.check_invariants();
     }
@@ -217,7 +217,7 @@ impl Room {
     /// It comes, and nobody has been told yet that it is there.
     fn transfer(&mut self) -> ViewNumber {
         let state = ReplicaState { head: StateHead::default(), service: Bytes::new() };
-        let transfer = self.stack.directory.get(log()).expect("the group").transfer();
+        let transfer = self.stack.base.directory.get(log()).expect("the group").transfer();
         let chunk =
             StateChunk { group: log(), transfer, index: 0, last: true, bytes: state.encode() };
         self.deliver(2, Ordered::StateChunk(chunk));
@@ -309,12 +309,12 @@ fn a_call_whose_client_was_answered_elsewhere_waits_no_longer() {
     }
     room.request(2, 1);
     assert_eq!(
-        room.stack.clients.callers.len(),
+        room.stack.replies.clients.callers.len(),
         3,
         "it is executed, and nobody says that it is answered"
     );
     room.deliver(2, Ordered::Request(wire::ordered::Request { unanswered: 3, ..a_request(3) }));
-    assert_eq!(room.stack.clients.callers.len(), 1, "the third is still wanted");
+    assert_eq!(room.stack.replies.clients.callers.len(), 1, "the third is still wanted");
     assert_eq!(room.replies(), [], "and nobody is told anything");
 }
 
@@ -325,9 +325,9 @@ fn a_primary_answers_what_it_was_given_before_and_does_not_order_it_again() {
     let tickets = room.executions();
     room.executed(tickets[0], "one");
     room.hold_all();
-    let ordered = room.stack.outbox.ordering.multicast.len();
+    let ordered = room.stack.base.outbox.ordering.multicast.len();
     room.call(1);
-    assert_eq!(room.stack.outbox.ordering.multicast.len(), ordered);
+    assert_eq!(room.stack.base.outbox.ordering.multicast.len(), ordered);
     assert_eq!(room.replies(), [Outcome::Ok(Bytes::from_static(b"one"))]);
 }
 
@@ -440,12 +440,12 @@ fn the_only_replica_with_the_state_does_not_leave_before_it_has_given_it() {
     room.join(1);
     room.join(2);
     room.leave(1);
-    let group = room.stack.directory.get(log()).expect("the group");
+    let group = room.stack.base.directory.get(log()).expect("the group");
     assert_eq!(group.primary(), Some(member(1)), "it did not know of 2 when it asked");
     let transfer = group.transfer();
     room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
     room.leave(1);
-    let group = room.stack.directory.get(log()).expect("the group");
+    let group = room.stack.base.directory.get(log()).expect("the group");
     assert_eq!(group.primary(), Some(member(2)));
 }
 
@@ -463,7 +463,7 @@ fn what_was_said_of_a_transfer_in_an_earlier_component_does_not_count() {
     let transfer = ViewNumber(crate::directory::name_of(room.ring).wrapping_add(view.0));
     room.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
     room.install(vec![entry(&[(2, true), (1, false)], GroupOptions::default())]);
-    let group = room.stack.directory.get(log()).expect("the group");
+    let group = room.stack.base.directory.get(log()).expect("the group");
     assert_eq!((group.view, group.transfer()), (view, transfer));
     assert_eq!(group.synced().collect::<Vec<_>>(), [member(2)]);
 }
@@ -518,7 +518,10 @@ fn a_replica_that_is_needed_serves_while_it_waits_to_leave() {
     room.join(2);
     room.stack.unhost(NOW, log());
     room.call(1);
-    assert!(room.stack.clients.callers.any_under_way(), "the state may take long to reach 2");
+    assert!(
+        room.stack.replies.clients.callers.any_under_way(),
+        "the state may take long to reach 2"
+    );
 }
 
 #[test]

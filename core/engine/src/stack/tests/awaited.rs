@@ -15,7 +15,7 @@ fn two() -> Room {
 /// Node 2 has been given the state.
 fn two_has_it(room: &mut Room) {
     room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").transfer();
+    let transfer = room.stack.base.directory.get(log()).expect("the group").transfer();
     room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
 }
 
@@ -29,7 +29,7 @@ fn come_anew(room: &mut Room, node: u32) {
 impl Room {
     /// What this node has multicast.
     fn ordered(&self) -> Vec<Ordered> {
-        let multicast = self.stack.outbox.ordering.multicast.iter();
+        let multicast = self.stack.base.outbox.ordering.multicast.iter();
         multicast.map(|payload| Ordered::decode(payload).expect("it was encoded here")).collect()
     }
 }
@@ -40,7 +40,7 @@ fn leavings(room: &Room) -> Vec<Going> {
         Ok(Ordered::LeaveGroup(leave)) => Some(leave.going),
         _ => None,
     };
-    room.stack.outbox.ordering.multicast.iter().filter_map(leaving).collect()
+    room.stack.base.outbox.ordering.multicast.iter().filter_map(leaving).collect()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn who_goes_serves_until_a_replica_that_comes_anew_has_the_state() {
     room.join(2);
     two_has_it(&mut room);
     room.leave(1);
-    let group = room.stack.directory.get(log()).expect("the group");
+    let group = room.stack.base.directory.get(log()).expect("the group");
     assert_eq!(group.primary(), Some(member(2)));
 }
 
@@ -65,7 +65,7 @@ fn a_node_says_whether_its_replica_comes_again() {
     room.join(2);
     room.join(1);
     room.restore();
-    room.stack.rejoin(NOW, log());
+    room.stack.replicas().rejoin(NOW, log());
     assert_eq!(leavings(&room), [Going::Returns]);
     room.stack.unhost(NOW, log());
     assert_eq!(leavings(&room), [Going::Returns, Going::ForGood]);
@@ -74,7 +74,7 @@ fn a_node_says_whether_its_replica_comes_again() {
     room.leave(1);
     assert!(!room.stack.is_hosting(log()));
     room.leave(2);
-    assert_eq!(room.stack.directory.get(log()), None, "nobody is awaited");
+    assert_eq!(room.stack.base.directory.get(log()), None, "nobody is awaited");
 }
 
 /// The simulator's seed 568 of the world `everything`: a service was to move, its new host was lost, and the old one ended the group.
@@ -94,7 +94,7 @@ fn who_parts_serves_as_long_as_no_other_has_the_state() {
     room.join(2);
     two_has_it(&mut room);
     part(&mut room, 1);
-    let group = room.stack.directory.get(log()).expect("the group");
+    let group = room.stack.base.directory.get(log()).expect("the group");
     assert_eq!(group.primary(), Some(member(2)));
 }
 
@@ -108,5 +108,5 @@ fn who_parts_and_need_not_any_more_ends_its_group() {
     room.stack.unhost(NOW, log());
     assert_eq!(leavings(&room), [Going::ForGood]);
     room.leave(1);
-    assert_eq!(room.stack.directory.get(log()), None);
+    assert_eq!(room.stack.base.directory.get(log()), None);
 }

@@ -12,10 +12,10 @@ fn a_reply_waits_for_a_majority_of_the_replicas_whatever_bystanders_hold() {
     room.executed(tickets[0], "held");
     // Nodes 1 and 3 have it; node 2, the other replica, does not.
     let held = ordering::Output::Held { ring: room.ring, majority: room.sequence, all: 0 };
-    room.stack.outbox.ordering.reached.insert(NodeId(2), room.sequence - 1);
+    room.stack.base.outbox.ordering.reached.insert(NodeId(2), room.sequence - 1);
     room.happens(held.clone());
     assert_eq!(room.replies(), []);
-    room.stack.outbox.ordering.reached.insert(NodeId(2), room.sequence);
+    room.stack.base.outbox.ordering.reached.insert(NodeId(2), room.sequence);
     room.happens(held);
     assert_eq!(room.replies(), [Outcome::Ok(Bytes::from_static(b"held"))]);
 }
@@ -44,7 +44,7 @@ fn a_replica_of_a_sleeping_group_keeps_its_state_and_takes_nothing() {
     room.request(1, 1);
     let tickets = room.executions();
     room.executed(tickets[0], "one");
-    let state = room.stack.replicas_with_state();
+    let state = room.stack.replicas.replicas_with_state(&room.stack.base);
     assert_eq!(state.len(), 1);
     room.configure(2);
     for node in 1..=3 {
@@ -55,11 +55,15 @@ fn a_replica_of_a_sleeping_group_keeps_its_state_and_takes_nothing() {
     let last = Place { epoch: 1, ring: ring(1), sequence: 99 };
     let replicas = [(1, true), (4, true), (5, true)];
     room.install(vec![GroupEntry { last, ..entry(&replicas, GroupOptions::default()) }]);
-    assert_eq!(room.stack.directory.get(log()).expect("the group").primary(), None);
+    assert_eq!(room.stack.base.directory.get(log()).expect("the group").primary(), None);
     room.outputs();
     room.request(1, 2);
     assert!(room.executions().is_empty());
-    assert_eq!(room.stack.replicas_with_state(), state, "it may be all that was answered");
+    assert_eq!(
+        room.stack.replicas.replicas_with_state(&room.stack.base),
+        state,
+        "it may be all that was answered"
+    );
 }
 
 /// A client calls a group that nobody knows, this long after the configuration. True if it is told so.
@@ -83,7 +87,7 @@ fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
         level: Level::Agreed,
         payload: Ordered::Install(install).encode(),
     };
-    room.stack.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
+    room.stack.base.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
     room.stack.settle(NOW + ms(installed));
     room.call(1);
     room.stack.handle_timeout(NOW + ms(installed + waited));

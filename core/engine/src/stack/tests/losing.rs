@@ -9,35 +9,37 @@ use crate::api::Begun;
 fn furthest() -> Room {
     let mut room = Room::paired();
     room.request(1, 1);
-    let first = room.stack.replicas_with_state();
+    let first = room.stack.replicas.replicas_with_state(&room.stack.base);
     room.request(1, 2);
-    let second = room.stack.replicas_with_state();
+    let second = room.stack.replicas.replicas_with_state(&room.stack.base);
     assert_ne!(first, second);
     room.configure(2);
     for (node, replicas) in [(1, second), (2, first), (3, Vec::new())] {
         room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
     }
-    room.stack.outbox.ordering.multicast.clear();
+    room.stack.base.outbox.ordering.multicast.clear();
     room
 }
 
 /// The table as the authority has it, of whom the order has no second request.
 fn install(room: &mut Room) {
-    let mut table = room.stack.directory.entries();
+    let mut table = room.stack.base.directory.entries();
     table[0].last = table[0].floor;
     room.install(table);
 }
 
 fn synced(room: &Room) -> Vec<Member> {
-    room.stack.directory.get(log()).expect("the group").synced().collect()
+    room.stack.base.directory.get(log()).expect("the group").synced().collect()
 }
 
 fn announced(room: &Room) -> Option<Announce> {
     let ordered = |payload| Ordered::decode(payload).expect("what it wrote");
-    room.stack.outbox.ordering.multicast.iter().map(ordered).find_map(|ordered| match ordered {
-        Ordered::Announce(announce) => Some(announce),
-        _ => None,
-    })
+    room.stack.base.outbox.ordering.multicast.iter().map(ordered).find_map(
+        |ordered| match ordered {
+            Ordered::Announce(announce) => Some(announce),
+            _ => None,
+        },
+    )
 }
 
 #[test]
@@ -63,12 +65,16 @@ fn who_loses_it_before_the_installation_takes_its_announcement_back() {
 fn a_state_that_others_count_on_is_not_begun_anew() {
     let mut room = furthest();
     let group = log();
-    room.stack.with_replica(NOW, group, |replica, effects| replica.idle(effects));
-    room.stack.rejoin(NOW, group);
+    room.stack.replicas().with_replica(NOW, group, |replica, effects| replica.idle(effects));
+    room.stack.replicas().rejoin(NOW, group);
     assert_eq!(announced(&room).map(|announce| announce.replicas), Some(Vec::new()));
     install(&mut room);
     assert_eq!(synced(&room), [member(1)], "that it was lost comes too late");
-    assert_eq!(room.stack.replicas_with_state(), [], "what it would begin with was never answered");
+    assert_eq!(
+        room.stack.replicas.replicas_with_state(&room.stack.base),
+        [],
+        "what it would begin with was never answered"
+    );
     assert!(announced(&room).is_some());
 }
 
@@ -77,7 +83,7 @@ fn in_a_component_nothing_is_announced() {
     let mut room = Room::active(Vec::new());
     room.host();
     room.join(1);
-    room.stack.outbox.ordering.multicast.clear();
+    room.stack.base.outbox.ordering.multicast.clear();
     room.stack.abandon(NOW, log());
     assert_eq!(announced(&room), None);
 }
@@ -108,7 +114,7 @@ fn who_waits_here_is_sent_to_another_when_the_service_is_lost() {
     room.call(1);
     room.request(1, 1);
     let ordered = |room: &Room| {
-        let messages = room.stack.outbox.ordering.multicast.iter();
+        let messages = room.stack.base.outbox.ordering.multicast.iter();
         let messages = messages.map(|payload| Ordered::decode(payload).expect("what it wrote"));
         messages.filter(|message| matches!(message, Ordered::Request(_))).count()
     };
@@ -159,7 +165,7 @@ fn a_death_is_told_once_though_its_node_leaves() {
     room.stack.service_lost(NOW, log(), Begun::Any);
     room.stack.leave(NOW);
     let ordered = |payload| Ordered::decode(payload).expect("what it wrote");
-    let messages = room.stack.outbox.ordering.multicast.iter().map(ordered);
+    let messages = room.stack.base.outbox.ordering.multicast.iter().map(ordered);
     let leaves = |message: &Ordered| matches!(message, Ordered::LeaveGroup(_));
     assert_eq!(messages.filter(leaves).count(), 1);
 }

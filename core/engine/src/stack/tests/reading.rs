@@ -20,8 +20,8 @@ impl Room {
 
     /// The next component, of the same members with what they have.
     fn go_on(&mut self, sequence: u64) {
-        let replicas = self.stack.replicas_with_state();
-        let groups = self.stack.directory.entries();
+        let replicas = self.stack.replicas.replicas_with_state(&self.stack.base);
+        let groups = self.stack.base.directory.entries();
         self.configure(sequence);
         for node in 1..=3 {
             let replicas = if node < 3 { replicas.clone() } else { Vec::new() };
@@ -46,7 +46,7 @@ impl Room {
 fn a_read_waits_for_a_majority_and_for_all_that_it_knows_of() {
     let mut room = room();
     room.call_with(1, Access::Read);
-    assert_eq!(room.stack.outbox.ordering.rounds, 1);
+    assert_eq!(room.stack.base.outbox.ordering.rounds, 1);
     assert_eq!(room.readings(), [], "nobody has said that this node is still in the component");
     let ahead = room.sequence + 1;
     room.confirmed(1, ahead);
@@ -83,7 +83,7 @@ fn a_read_begins_anew_in_the_next_component() {
     room.call_with(1, Access::Read);
     let old = room.ring;
     room.go_on(2);
-    assert_eq!(room.stack.outbox.ordering.rounds, 2);
+    assert_eq!(room.stack.base.outbox.ordering.rounds, 2);
     room.happens(ordering::Output::Confirmed { ring: old, round: 9, upto: 0 });
     assert_eq!(room.readings(), [], "that says nothing of the present");
     room.confirmed(2, 0);
@@ -151,8 +151,8 @@ fn a_read_of_a_group_whose_answers_wait_for_nobody_is_ordered() {
     room.install(Vec::new());
     room.join_with(1, options);
     room.hold_all();
-    assert!(room.stack.executes(log()));
+    assert!(room.stack.replicas.executes(&room.stack.base, log()));
     room.call_with(1, Access::Read);
-    assert_eq!(room.stack.outbox.ordering.rounds, 0);
+    assert_eq!(room.stack.base.outbox.ordering.rounds, 0);
     assert_eq!(room.readings(), [], "not before its place in the order");
 }

@@ -12,7 +12,7 @@ fn active() -> (Room, ViewNumber) {
     room.stack.host(NOW, "log", options).expect("hosted");
     room.join_with(1, options);
     room.outputs();
-    let view = room.stack.directory.get(log()).expect("the group").view;
+    let view = room.stack.base.directory.get(log()).expect("the group").view;
     (room, view)
 }
 

@@ -74,7 +74,7 @@ impl Room {
                 level: Level::Agreed,
                 payload: Ordered::Request(a_request(*number)).encode(),
             };
-            self.stack.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
+            self.stack.base.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
         }
         self.stack.settle(NOW);
     }
@@ -93,7 +93,7 @@ fn all_but_the_last_request_of_a_place_are_marked_as_followed() {
 fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
     let mut room = alone();
     room.request(1, 1);
-    let taken = room.stack.replicas_with_state();
+    let taken = room.stack.replicas.replicas_with_state(&room.stack.base);
     assert_eq!(taken.len(), 1);
     room.outputs();
 
@@ -106,16 +106,21 @@ fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
     };
     others(&mut room, 20);
     assert_eq!(room.records(), [], "its disk, and 2's, may lose what is in memory");
-    assert_eq!(room.stack.replicas_with_state(), taken, "and then it tells what it has");
+    assert_eq!(
+        room.stack.replicas.replicas_with_state(&room.stack.base),
+        taken,
+        "and then it tells what it has"
+    );
     others(&mut room, 21);
     assert_eq!(room.records(), []);
     room.hold_all();
     assert_eq!(room.records(), [], "all have the table, and not all have stored it");
-    room.stack.outbox.ordering.stored = (1..=3).map(|node| (NodeId(node), room.sequence)).collect();
+    room.stack.base.outbox.ordering.stored =
+        (1..=3).map(|node| (NodeId(node), room.sequence)).collect();
     let ring = room.ring;
     room.happens(ordering::Output::Stored { ring });
     assert_eq!(room.records(), [LOST]);
-    assert_eq!(room.stack.replicas_with_state(), []);
+    assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base), []);
 }
 
 /// How the first call of the handler of the client's call `number` ended.
@@ -132,7 +137,7 @@ fn how_a_handlers_calls_ended_is_in_the_log() {
     assert_eq!(room.records(), [TAKEN]);
     room.deliver(2, an_end(1));
     assert_eq!(room.records(), [TAKEN]);
-    let taken = room.stack.replicas_with_state();
+    let taken = room.stack.replicas.replicas_with_state(&room.stack.base);
     assert_eq!(taken[0].1.sequence, room.sequence, "it is a part of what led to the state");
 }
 
@@ -159,7 +164,7 @@ fn a_state_is_given_to_the_store_when_all_that_led_to_it_is_there() {
         room.outputs().iter().filter(|output| is_snapshot(output)).count()
     };
     assert_eq!(snapshots(&mut room), 0, "the end is not on the disk");
-    let recorded = room.stack.records.disk().expect("it has one").appended();
+    let recorded = room.stack.base.records.disk().expect("it has one").appended();
     room.stack.handle_persisted(NOW, recorded - 1);
     assert_eq!(snapshots(&mut room), 0);
     room.stack.handle_persisted(NOW, recorded);
@@ -175,12 +180,12 @@ fn who_begins_a_group_begins_it_on_the_disk_too() {
     room.join_with(1, on_disk());
     assert_eq!(room.records(), [LOST]);
     room.transfer();
-    assert_eq!(room.stack.replicas_with_state(), [], "it is not stored");
+    assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base), [], "it is not stored");
     room.configure(20);
     room.announce();
     room.install(vec![entry(&[(1, false)], on_disk())]);
     assert_eq!(room.records(), [BEGUN]);
-    assert_eq!(room.stack.replicas_with_state().len(), 1);
+    assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base).len(), 1);
 }
 
 /// The simulator's seed 279 of the world `everything`: what its disk had was announced, and given up with the next view. When the
@@ -189,14 +194,22 @@ fn who_begins_a_group_begins_it_on_the_disk_too() {
 fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
     let mut room = alone();
     room.request(1, 1);
-    let taken = room.stack.replicas_with_state();
+    let taken = room.stack.replicas.replicas_with_state(&room.stack.base);
     room.outputs();
     room.configure(20);
     room.sleep();
     room.join_with(2, on_disk());
-    assert_eq!(room.stack.replicas_with_state(), taken, "it is not in the table");
+    assert_eq!(
+        room.stack.replicas.replicas_with_state(&room.stack.base),
+        taken,
+        "it is not in the table"
+    );
     room.join_with(1, on_disk());
-    assert_eq!(room.stack.replicas_with_state(), taken, "it is, without the state");
+    assert_eq!(
+        room.stack.replicas.replicas_with_state(&room.stack.base),
+        taken,
+        "it is, without the state"
+    );
     assert_eq!(room.records(), []);
 }
 
@@ -227,7 +240,7 @@ fn who_leaves_before_its_first_component_brings_what_its_disk_has() {
     let reply = Executed::Reply(ServiceOutcome::Ok(Bytes::new()));
     room.stack.handle_executed(NOW, log(), first, reply);
     let place = Place { epoch: 1, ring: ring(1), sequence: 2 };
-    assert_eq!(room.stack.replicas_with_state(), [(log(), place)]);
+    assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base), [(log(), place)]);
     room.configure(20);
     room.announce_with_disks();
     room.install(vec![entry(&[(2, true)], on_disk())]);
@@ -244,15 +257,21 @@ fn a_leader_that_waits_for_disks_asks_them() {
     room.announce_disks(Vec::new(), Vec::new());
     room.install(vec![entry(&[(1, true)], on_disk())]);
     room.store_all();
-    let trial =
-        room.stack.outbox.ordering.multicast.pop().expect("it may have killed who was given it");
+    let trial = room
+        .stack
+        .base
+        .outbox
+        .ordering
+        .multicast
+        .pop()
+        .expect("it may have killed who was given it");
     let trial = Ordered::decode(&trial).expect("what it wrote");
     assert!(matches!(trial, Ordered::Progress(_)), "{trial:?}");
     room.deliver(1, trial);
     room.hold_all();
-    let asked = room.stack.outbox.ordering.asked;
+    let asked = room.stack.base.outbox.ordering.asked;
     room.stack.handle_timeout(NOW + Duration::from_secs(1));
-    assert_eq!(room.stack.outbox.ordering.asked, asked + 1);
+    assert_eq!(room.stack.base.outbox.ordering.asked, asked + 1);
     assert_eq!(room.executions().len(), 0);
     room.store_all();
     assert_eq!(room.executions().len(), 1);
@@ -267,8 +286,8 @@ fn a_later_state_stands_for_what_a_transfer_has_brought() {
     let transfer = room.transfer();
     room.request(2, 1);
     let told = Ordered::Synced(Synced { group: log(), transfer }).encode();
-    let says = |room: &Room| room.stack.outbox.ordering.multicast.contains(&told);
-    let recorded = room.stack.records.disk().expect("it has one").appended();
+    let says = |room: &Room| room.stack.base.outbox.ordering.multicast.contains(&told);
+    let recorded = room.stack.base.records.disk().expect("it has one").appended();
     room.stack.handle_snapshot_stored(NOW, log(), 1);
     assert!(!says(&room), "what it had before it lost all");
     room.stack.handle_snapshot_stored(NOW, log(), recorded);
@@ -279,7 +298,7 @@ impl Room {
     /// All have all so far, on their disks too.
     fn store_all(&mut self) {
         for node in 1..=3 {
-            self.stack.outbox.ordering.stored.insert(NodeId(node), self.sequence);
+            self.stack.base.outbox.ordering.stored.insert(NodeId(node), self.sequence);
         }
         self.hold_all();
         self.happens(ordering::Output::Stored { ring: self.ring });
@@ -298,7 +317,7 @@ impl Room {
             let waiting = if node == 3 { left.clone() } else { Vec::new() };
             let recall = Recall { since, restarted, volatile: false, groups, waiting };
             let replicas = match node {
-                1 => self.stack.replicas_with_state(),
+                1 => self.stack.replicas.replicas_with_state(&self.stack.base),
                 2 => brought.clone(),
                 _ => Vec::new(),
             };

@@ -13,13 +13,13 @@ fn two_active() -> Room {
     room.join_with(1, options);
     room.join_with(2, options);
     room.snapshot();
-    let transfer = room.stack.directory.get(log()).expect("the group").transfer();
+    let transfer = room.stack.base.directory.get(log()).expect("the group").transfer();
     room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
     room
 }
 
 fn restyle(room: &mut Room, style: Style) {
-    let view = room.stack.directory.get(log()).expect("the group").view;
+    let view = room.stack.base.directory.get(log()).expect("the group").view;
     room.deliver(1, Ordered::Restyle(Restyle { group: log(), view, style }));
 }
 
@@ -56,7 +56,7 @@ fn a_ballot_of_an_earlier_vote_counts_no_more() {
         room.deliver(node, ballot(since, None, 9, &[7]));
     }
     assert_eq!(
-        room.stack.votes.base(log()).expect("it votes"),
+        room.stack.replicas.votes.base(log()).expect("it votes"),
         9,
         "both have told the same of the call, and nobody waits for more"
     );
@@ -68,12 +68,13 @@ fn what_is_told_names_its_vote() {
     let mut room = two_active();
     restyle(&mut room, Style::Voting);
     let since = room.sequence;
-    let ballots = room.stack.outbox.ordering.multicast.iter().filter_map(|payload| {
-        match Ordered::decode(payload) {
-            Ok(Ordered::Ballot(ballot)) => Some((ballot.since, ballot.opening)),
-            _ => None,
-        }
-    });
+    let ballots =
+        room.stack.base.outbox.ordering.multicast.iter().filter_map(
+            |payload| match Ordered::decode(payload) {
+                Ok(Ordered::Ballot(ballot)) => Some((ballot.since, ballot.opening)),
+                _ => None,
+            },
+        );
     assert_eq!(ballots.collect::<Vec<_>>(), [(since, Some(0))]);
 }
 

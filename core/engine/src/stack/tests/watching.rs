@@ -28,7 +28,7 @@ fn told(room: &mut Room) -> Vec<(Caller, u64)> {
 }
 
 fn view(room: &Room) -> ViewNumber {
-    room.stack.directory.get(log()).expect("the group").view
+    room.stack.base.directory.get(log()).expect("the group").view
 }
 
 #[test]

@@ -5,102 +5,102 @@ use alloc::string::String;
 use wire::ordered::{Died, GroupOptions, Place};
 use wire::{GroupId, RingId, ViewNumber};
 
-use super::cold::ColdTimes;
-use super::journal::Journal;
-use super::passive::Yield;
-use super::storage::Logged;
 use crate::bug::Planted;
 use crate::parts::RejoinBackoff;
 use crate::replica::Replica;
+use crate::replicas::cold::ColdTimes;
+use crate::replicas::journal::Journal;
+use crate::replicas::passive::Yield;
+use crate::replicas::storage::Logged;
 use crate::stopwatch::Stopwatch;
 
 /// How it goes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Departure {
+pub(crate) struct Departure {
     /// It is to go.
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
     /// But not as long as no other has the state.
-    pub(super) spares: bool,
+    pub(crate) spares: bool,
     /// It goes with its node, and remains the group's.
-    pub(super) stays: bool,
+    pub(crate) stays: bool,
     /// Its service executes nothing any more: it only waits to be out of the table.
-    pub(super) abandoned: bool,
+    pub(crate) abandoned: bool,
 }
 
 /// How it comes into the group's table, and goes out.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Admission {
+pub(crate) struct Admission {
     /// The ring on which its coming or going was ordered last.
-    pub(super) asked: Option<RingId>,
+    pub(crate) asked: Option<RingId>,
     /// Its coming was ordered and may still be delivered.
-    pub(super) coming: bool,
+    pub(crate) coming: bool,
     /// The group would not have it: it is not tried again.
-    pub(super) refused: bool,
+    pub(crate) refused: bool,
 }
 
 /// The program that serves it, if one does.
 #[derive(Debug, Default)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Kept for the next program in case that this one dies.
-    pub(super) journal: Option<Journal>,
+    pub(crate) journal: Option<Journal>,
     /// It has died, and what that leads to has no place in the order yet.
-    pub(super) fallen: bool,
+    pub(crate) fallen: bool,
     /// It died before the replica had the group's state, and the replica is not to go for another
     /// reason.
-    pub(super) unbegun: bool,
+    pub(crate) unbegun: bool,
     /// It died, and how far it was.
-    pub(super) died: Option<Died>,
+    pub(crate) died: Option<Died>,
 }
 
 /// Its state on this node's disk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OnDisk {
+pub(crate) struct OnDisk {
     /// Its state came from the disk, and no table has said yet what it is worth.
-    pub(super) recalled: bool,
+    pub(crate) recalled: bool,
     /// It is out of the table, and keeps its state until all disks know that.
-    pub(super) kept: bool,
+    pub(crate) kept: bool,
     /// What the disk has of it.
-    pub(super) logged: Logged,
+    pub(crate) logged: Logged,
 }
 
 /// A replica that this node hosts.
-pub(super) struct Hosted {
-    pub(super) name: String,
-    pub(super) options: GroupOptions,
-    pub(super) replica: Replica,
+pub(crate) struct Hosted {
+    pub(crate) name: String,
+    pub(crate) options: GroupOptions,
+    pub(crate) replica: Replica,
     /// The place of the last request that it took, or that the state on its way has in it.
-    pub(super) taken: Place,
+    pub(crate) taken: Place,
     /// When the last configuration ended, all that it had taken was held.
-    pub(super) settled: bool,
+    pub(crate) settled: bool,
     /// A component that was over when it was installed would have given it another state: it keeps
     /// what it has, and takes nothing more of what was ordered there.
-    pub(super) spared: bool,
+    pub(crate) spared: bool,
     /// It lost the state that the table says it has: it only waits to be out of the table, and
     /// comes anew.
-    pub(super) lost: bool,
-    pub(super) departure: Departure,
-    pub(super) admission: Admission,
-    pub(super) program: Program,
-    pub(super) on_disk: OnDisk,
+    pub(crate) lost: bool,
+    pub(crate) departure: Departure,
+    pub(crate) admission: Admission,
+    pub(crate) program: Program,
+    pub(crate) on_disk: OnDisk,
     /// Times of a cold passive group.
-    pub(super) cold: ColdTimes,
+    pub(crate) cold: ColdTimes,
     /// As a passive group's primary, it says this as soon as what it has taken is ordered; and
     /// whether it has.
-    pub(super) yields: Option<(Yield, bool)>,
+    pub(crate) yields: Option<(Yield, bool)>,
     /// The views, first and last, in which it was the primary without a break.
-    pub(super) led: Option<(ViewNumber, ViewNumber)>,
-    pub(super) rejoin: RejoinBackoff,
+    pub(crate) led: Option<(ViewNumber, ViewNumber)>,
+    pub(crate) rejoin: RejoinBackoff,
     /// Times what its service executes.
-    pub(super) stopwatch: Stopwatch,
+    pub(crate) stopwatch: Stopwatch,
     /// That its service is hung was told; and the ring and the view in which its end was asked for
     /// last.
-    pub(super) hung: Option<Option<(RingId, ViewNumber)>>,
+    pub(crate) hung: Option<Option<(RingId, ViewNumber)>>,
 }
 
 impl Hosted {
     /// A replica that has no state yet. `journal`: a program serves it. `logs`: what it takes is
     /// kept.
-    pub(super) fn new(
+    pub(crate) fn new(
         (id, name): (GroupId, &str),
         options: GroupOptions,
         (journal, logs): (Option<Journal>, bool),

@@ -8,20 +8,21 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::{MAX_DEPOSITS, MAX_SAVES};
+use wire::limits::{MAX_DEPOSITS, MAX_DEPOSITS_BYTES, MAX_SAVES};
 use wire::ordered::{BackupStep, Form, Ordered, Place};
 use wire::{Duration, GroupId, Member, RingId, Time};
 
-use super::Stack;
-use super::restoring::Restoring;
-use crate::api::{Nodes, Output, SaveError, Saved};
+use crate::api::{Nodes, Output, Restore, RestoreError, SaveError, Saved};
+use crate::base::Base;
 use crate::ordering::Ordering;
+use crate::replicas::restoring::Restoring;
+use crate::replicas::{ReplicaHandler, Replicas};
 
 /// Whoever asked for a save hears of it within this time. A large state takes its service a while to tell.
 const SAVE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A save that was asked for here.
-pub(super) struct Saving {
+pub(crate) struct Saving {
     number: u64,
     until: Time,
     /// The ring on which it was ordered last: on one that ended it may be lost, and what was taken there may be, too.
@@ -41,27 +42,61 @@ enum Stage {
 
 /// What this node was asked to save and to restore.
 #[derive(Default)]
-pub(super) struct Backups {
-    pub(super) saves: BTreeMap<GroupId, Saving>,
+pub(crate) struct Backups {
+    pub(crate) saves: BTreeMap<GroupId, Saving>,
     /// The number of the last one.
     last_save: u64,
     /// States that groups are to begin with.
-    pub(super) restores: BTreeMap<GroupId, Restoring>,
+    pub(crate) restores: BTreeMap<GroupId, Restoring>,
 }
 
 impl Backups {
+    /// A group's state is to be saved.
+    pub(crate) fn save(&mut self, now: Time, group: GroupId) -> Result<(), SaveError> {
+        if self.saves.contains_key(&group) {
+            return Err(SaveError::UnderWay);
+        }
+        if self.saves.len() >= MAX_SAVES {
+            return Err(SaveError::TooMany);
+        }
+        self.last_save += 1;
+        let (number, until) = (self.last_save, now + SAVE_PATIENCE);
+        self.saves.insert(group, Saving { number, until, asked: None, stage: Stage::Asked });
+        Ok(())
+    }
+
+    /// A group is to begin with a state.
+    pub(crate) fn restore(
+        &mut self,
+        now: Time,
+        restore: Restore,
+        number: u64,
+    ) -> Result<(), RestoreError> {
+        let id = GroupId::of(&restore.name);
+        if self.restores.contains_key(&id) {
+            return Err(RestoreError::UnderWay);
+        }
+        let bytes: usize = self.restores.values().map(Restoring::size).sum();
+        let full = bytes > 0 && bytes + restore.state.len() > MAX_DEPOSITS_BYTES;
+        if self.restores.len() >= MAX_DEPOSITS || full {
+            return Err(RestoreError::TooMany);
+        }
+        self.restores.insert(id, Restoring::asked(restore, number, now));
+        Ok(())
+    }
+
     /// When somebody waits no longer.
-    pub(super) fn next_timeout(&self) -> Option<Time> {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
         let saves = self.saves.values().map(|saving| saving.until);
         saves.chain(self.restores.values().filter_map(Restoring::until)).min()
     }
 
     /// Something waits for its place to be held.
-    pub(super) fn any_unheld(&self) -> bool {
+    pub(crate) fn any_unheld(&self) -> bool {
         !self.saves.is_empty() || self.restores.values().any(|it| it.until().is_some())
     }
 
-    pub(super) fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         assert!(self.saves.len() <= MAX_SAVES, "saves under way are bounded");
         assert!(self.restores.len() <= MAX_DEPOSITS, "states to be restored are bounded");
     }
@@ -74,31 +109,10 @@ enum Outlook {
     Wait,
 }
 
-impl<O: Ordering> Stack<O> {
-    /// Takes the state of this node's replica at one place of the order. It comes as [`Output::Saved`].
-    ///
-    /// # Errors
-    /// Another save of this group, or too many of others, were asked for at this node and are not over.
-    pub fn save(&mut self, now: Time, group: GroupId) -> Result<(), SaveError> {
-        if self.wishes.backups.saves.contains_key(&group) {
-            return Err(SaveError::UnderWay);
-        }
-        if self.wishes.backups.saves.len() >= MAX_SAVES {
-            return Err(SaveError::TooMany);
-        }
-        self.wishes.backups.last_save += 1;
-        let (number, until) = (self.wishes.backups.last_save, now + SAVE_PATIENCE);
-        self.wishes
-            .backups
-            .saves
-            .insert(group, Saving { number, until, asked: None, stage: Stage::Asked });
-        self.settle(now);
-        Ok(())
-    }
-
+impl<O: Ordering> ReplicaHandler<'_, O> {
     /// Orders the saves that can be ordered, and ends those that are over. True if there was anything to do.
-    pub(super) fn pump_saves(&mut self, now: Time) -> bool {
-        let saves: Vec<GroupId> = self.wishes.backups.saves.keys().copied().collect();
+    pub(crate) fn pump_saves(&mut self, now: Time) -> bool {
+        let saves: Vec<GroupId> = self.replicas.backups.saves.keys().copied().collect();
         let mut any = false;
         for id in saves {
             any |= self.pump_save(now, id);
@@ -106,106 +120,80 @@ impl<O: Ordering> Stack<O> {
         any
     }
 
-    fn pump_save(&mut self, now: Time, id: GroupId) -> bool {
-        let ring = self.membership.ring();
-        let saving = &self.wishes.backups.saves[&id];
+    pub(crate) fn pump_save(&mut self, now: Time, id: GroupId) -> bool {
+        let ring = self.base.membership.ring();
+        let saving = &self.replicas.backups.saves[&id];
         let (number, late) = (saving.number, now >= saving.until);
         let anew = saving.asked.is_some_and(|asked| asked != ring);
-        let ended = match self.save_outlook(id) {
+        let ended = match self.replicas.save_outlook(self.base, id) {
             Outlook::Over(error) => Some(Err(error)),
             Outlook::Wait | Outlook::Ready if late => Some(Err(SaveError::Late)),
             Outlook::Wait => None,
             Outlook::Ready if anew || saving.asked.is_none() => {
                 self.forget_save(id);
                 let step = BackupStep::Save { group: id, number };
-                self.order(now, Ordered::Backup(step));
+                self.base.order(now, Ordered::Backup(step));
                 return true;
             }
             Outlook::Ready => self.save_ended(id),
         };
         let Some(outcome) = ended else { return false };
         self.forget_save(id);
-        self.wishes.backups.saves.remove(&id);
-        self.outputs.push(Output::Saved { group: id, outcome });
+        self.replicas.backups.saves.remove(&id);
+        self.base.outputs.push(Output::Saved { group: id, outcome });
         true
     }
 
-    fn save_outlook(&self, id: GroupId) -> Outlook {
-        if self.membership.is_minority() {
-            return Outlook::Over(SaveError::NoQuorum);
-        }
-        if !self.membership.is_active() {
-            return Outlook::Wait;
-        }
-        let Some(group) = self.directory.get(id) else {
-            return match self.may_come(id) {
-                true => Outlook::Wait,
-                false => Outlook::Over(SaveError::NoSuchGroup),
-            };
-        };
-        if !group.options.style.has_state() {
-            return Outlook::Over(SaveError::Stateless);
-        }
-        if group.synced().any(|member| member == self.me) {
-            return Outlook::Ready;
-        }
-        let others: Vec<_> = group.synced().map(|member| member.node).collect();
-        Outlook::Over(match others.is_empty() {
-            true => SaveError::NoPrimary,
-            false => SaveError::NotHere(Nodes(others)),
-        })
-    }
-
     /// What has come of a save that was ordered on this ring, if it is over.
-    fn save_ended(&mut self, id: GroupId) -> Option<Result<Saved, SaveError>> {
-        let saving = &self.wishes.backups.saves[&id];
+    pub(crate) fn save_ended(&mut self, id: GroupId) -> Option<Result<Saved, SaveError>> {
+        let saving = &self.replicas.backups.saves[&id];
         match &saving.stage {
             Stage::Asked => None,
             Stage::Taking { .. } => {
-                let hosted = self.hosted.get(&id);
+                let hosted = self.replicas.hosted.get(&id);
                 let goes_on = hosted.is_some_and(|it| it.replica.is_saving(saving.number));
                 (!goes_on).then_some(Err(SaveError::Lost))
             }
             Stage::Taken { sequence, saved } => {
-                self.is_held(id, *sequence).then(|| Ok(saved.clone()))
+                self.base.is_held(id, *sequence).then(|| Ok(saved.clone()))
             }
         }
     }
 
     /// It begins on this ring, or is over: what the replica was asked for it is of no use any more.
-    fn forget_save(&mut self, id: GroupId) {
-        let ring = self.membership.ring();
-        let Some(saving) = self.wishes.backups.saves.get_mut(&id) else { return };
+    pub(crate) fn forget_save(&mut self, id: GroupId) {
+        let ring = self.base.membership.ring();
+        let Some(saving) = self.replicas.backups.saves.get_mut(&id) else { return };
         saving.asked = Some(ring);
         saving.stage = Stage::Asked;
-        if let Some(hosted) = self.hosted.get_mut(&id) {
+        if let Some(hosted) = self.replicas.hosted.get_mut(&id) {
             hosted.replica.give_save_up(saving.number);
         }
     }
 
     /// A save at its place in the order.
-    pub(super) fn act_on_save(
+    pub(crate) fn act_on_save(
         &mut self,
         now: Time,
         sender: Member,
         sequence: u64,
         (id, number): (GroupId, u64),
     ) {
-        let ring = self.membership.ring();
-        let place = self.place(sequence);
+        let ring = self.base.membership.ring();
+        let place = self.base.place(sequence);
         let wanted = |saving: &Saving| {
             let asked = matches!(saving.stage, Stage::Asked) && saving.asked == Some(ring);
             asked && saving.number == number
         };
-        if sender != self.me || !self.wishes.backups.saves.get(&id).is_some_and(wanted) {
+        if sender != self.base.me || !self.replicas.backups.saves.get(&id).is_some_and(wanted) {
             return;
         }
         // Who has lost the state is told so by the next look.
         let able = |hosted: &&super::Hosted| hosted.replica.has_state() && !hosted.spared;
-        let Some(hosted) = self.hosted.get(&id).filter(able) else { return };
+        let Some(hosted) = self.replicas.hosted.get(&id).filter(able) else { return };
         let place = (!hosted.replica.is_ahead()).then_some(place);
-        let sequence = self.known_at(id);
-        self.wishes
+        let sequence = self.base.known_at(id);
+        self.replicas
             .backups
             .saves
             .entry(id)
@@ -214,12 +202,13 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// The replica's state is there, or cannot be had.
-    pub(super) fn state_saved(&mut self, id: GroupId, taken: Result<(Form, Bytes), String>) {
-        let Some((group, hosted)) = self.directory.get(id).zip(self.hosted.get(&id)) else {
+    pub(crate) fn state_saved(&mut self, id: GroupId, taken: Result<(Form, Bytes), String>) {
+        let Some((group, hosted)) = self.base.directory.get(id).zip(self.replicas.hosted.get(&id))
+        else {
             return;
         };
         let (name, options, reached) = (group.name.clone(), group.options, hosted.taken);
-        let Some(saving) = self.wishes.backups.saves.get_mut(&id) else { return };
+        let Some(saving) = self.replicas.backups.saves.get_mut(&id) else { return };
         let Stage::Taking { sequence, place } = saving.stage else { return };
         match taken {
             Ok((form, state)) => {
@@ -231,10 +220,38 @@ impl<O: Ordering> Stack<O> {
                 saving.stage = Stage::Taken { sequence, saved };
             }
             Err(reason) => {
-                self.wishes.backups.saves.remove(&id);
+                self.replicas.backups.saves.remove(&id);
                 let outcome = Err(SaveError::Service(reason));
-                self.outputs.push(Output::Saved { group: id, outcome });
+                self.base.outputs.push(Output::Saved { group: id, outcome });
             }
         }
+    }
+}
+
+impl Replicas {
+    fn save_outlook<O: Ordering>(&self, base: &Base<O>, id: GroupId) -> Outlook {
+        if base.membership.is_minority() {
+            return Outlook::Over(SaveError::NoQuorum);
+        }
+        if !base.membership.is_active() {
+            return Outlook::Wait;
+        }
+        let Some(group) = base.directory.get(id) else {
+            return match self.may_come(base, id) {
+                true => Outlook::Wait,
+                false => Outlook::Over(SaveError::NoSuchGroup),
+            };
+        };
+        if !group.options.style.has_state() {
+            return Outlook::Over(SaveError::Stateless);
+        }
+        if group.synced().any(|member| member == base.me) {
+            return Outlook::Ready;
+        }
+        let others: Vec<_> = group.synced().map(|member| member.node).collect();
+        Outlook::Over(match others.is_empty() {
+            true => SaveError::NoPrimary,
+            false => SaveError::NotHere(Nodes(others)),
+        })
     }
 }

@@ -10,17 +10,17 @@ use wire::limits::{MAX_JOURNAL, MAX_JOURNAL_BYTES};
 use wire::ordered::{Going, LeaveGroup, Ordered, PrimaryChunk, Restyle, Style, Told};
 use wire::{GroupId, Time, ViewNumber};
 
-use super::Stack;
-use super::storage::is_on_disk;
-use crate::api::{Begun, Config, JournalStatus, Output};
+use crate::api::{Config, JournalStatus};
 use crate::bug::Bug;
 use crate::ordering::Ordering;
 use crate::replica::Kept;
+use crate::replicas::ReplicaHandler;
+use crate::replicas::storage::is_on_disk;
 use crate::style::Conduct;
 
 /// A state and what was delivered since.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     /// What `log` begins with, and the style that the group had there.
     base: Base,
     style: Style,
@@ -44,19 +44,24 @@ enum Base {
 }
 
 impl Journal {
+    /// The state that was asked for does not come any more.
+    pub(crate) fn stop_taking(&mut self) {
+        self.taking = None;
+    }
+
     /// From here on the replica has the service's initial state.
-    pub(super) fn begin(&mut self, style: Style) {
+    pub(crate) fn begin(&mut self, style: Style) {
         *self = Journal { base: Base::Initial, style, ..Journal::default() };
     }
 
     /// The replica's state is of no use any more: another is to come.
-    pub(super) fn forget(&mut self, style: Style) {
+    pub(crate) fn forget(&mut self, style: Style) {
         *self = Journal { style, ..Journal::default() };
     }
 
     /// The disk has given this back: a state, or the service's initial one, in this style, and what was taken since. Checkpoint and
     /// log of a cold passive group are of no use here: the replica has them.
-    pub(super) fn recall(&mut self, style: Style, state: Option<Bytes>, log: &[Bytes]) {
+    pub(crate) fn recall(&mut self, style: Style, state: Option<Bytes>, log: &[Bytes]) {
         let base = match style.logs() {
             true => Base::None,
             false => state.map_or(Base::Initial, Base::State),
@@ -72,7 +77,7 @@ impl Journal {
     }
 
     /// This was delivered.
-    pub(super) fn push(&mut self, payload: &Bytes) {
+    pub(crate) fn push(&mut self, payload: &Bytes) {
         if self.log.len() >= MAX_JOURNAL || self.bytes + payload.len() > MAX_JOURNAL_BYTES {
             // Until there is another state.
             return self.forget(self.last_style());
@@ -95,13 +100,13 @@ impl Journal {
     }
 
     /// The service is asked for the state that it has at this place.
-    pub(super) fn take(&mut self) {
+    pub(crate) fn take(&mut self) {
         self.taking = Some(self.log.len());
     }
 
     /// This state stands for what came before the place at which it was taken; or, if a transfer brought it, for all before the
     /// replica waited for it.
-    pub(super) fn cut(&mut self, state: Bytes, transfer: Option<ViewNumber>) {
+    pub(crate) fn cut(&mut self, state: Bytes, transfer: Option<ViewNumber>) {
         let taken = self.taking.take();
         let upto = match transfer {
             Some(_) => 0,
@@ -123,12 +128,12 @@ impl Journal {
     }
 
     /// The group's state follows from it.
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         !matches!(self.base, Base::None)
     }
 
     /// The state and the log, if they are whole.
-    fn whole(&self) -> Option<Kept> {
+    pub(crate) fn whole(&self) -> Option<Kept> {
         let state = match &self.base {
             Base::None => return None,
             Base::Initial => None,
@@ -139,7 +144,7 @@ impl Journal {
     }
 
     /// For people.
-    pub(super) fn status(&self) -> JournalStatus {
+    pub(crate) fn status(&self) -> JournalStatus {
         let state = match &self.base {
             Base::State(state) => state.len(),
             Base::None | Base::Initial => 0,
@@ -154,22 +159,22 @@ fn ordering(style: Style) -> Style {
     if style.executes_on_arrival() { style } else { Style::SemiActive }
 }
 
-impl<O: Ordering> Stack<O> {
+impl<O: Ordering> ReplicaHandler<'_, O> {
     /// The group has another style from here on.
-    pub(super) fn keep_style(&mut self, group: GroupId, style: Style) {
-        if self.planted.is(Bug::JournalWithoutStyle) {
+    pub(crate) fn keep_style(&mut self, group: GroupId, style: Style) {
+        if self.base.planted.is(Bug::JournalWithoutStyle) {
             return;
         }
         let journal =
-            self.hosted.get_mut(&group).and_then(|hosted| hosted.program.journal.as_mut());
+            self.replicas.hosted.get_mut(&group).and_then(|hosted| hosted.program.journal.as_mut());
         journal.into_iter().for_each(|journal| journal.restyle(style));
     }
 
     /// What a replica here takes is kept: on the disk, and for the case that its program dies.
-    pub(super) fn keep_taken(&mut self, group: GroupId, payload: &Bytes) {
-        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+    pub(crate) fn keep_taken(&mut self, group: GroupId, payload: &Bytes) {
+        let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         if let Some(journal) = &mut hosted.program.journal
-            && !self.planted.is(Bug::DropLogOfDeadProgram)
+            && !self.base.planted.is(Bug::DropLogOfDeadProgram)
         {
             journal.push(payload);
         }
@@ -180,12 +185,12 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// A state is taken if a program that dies would have too much to do again.
-    pub(super) fn cut_journal(&mut self, now: Time, group: GroupId) {
-        if self.planted.is(Bug::NeverCutJournal) {
+    pub(crate) fn cut_journal(&mut self, now: Time, group: GroupId) {
+        if self.base.planted.is(Bug::NeverCutJournal) {
             return;
         }
-        let after = self.records.snapshot_after();
-        let Some(hosted) = self.hosted.get_mut(&group) else { return };
+        let after = self.base.records.snapshot_after();
+        let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         let long = hosted.program.journal.as_ref().is_some_and(|journal| journal.is_long(after));
         let of_journal = !is_on_disk(hosted) && !hosted.replica.has_log();
         if long && of_journal && hosted.replica.may_snapshot() {
@@ -193,64 +198,15 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The program that serves this node's replica has died. Another replica takes over; if none has the group's state, the program is
-    /// to be started again and goes on from what this node has kept.
-    /// It may have died of what it had begun.
-    pub fn service_lost(&mut self, now: Time, group: GroupId, begun: Begun) {
-        let Some(hosted) = self.hosted.get(&group) else { return };
-        let whole = hosted.replica.has_log()
-            || hosted.program.journal.as_ref().is_some_and(Journal::is_whole);
-        let goes = hosted.departure.abandoned || hosted.departure.begun && !self.is_needed(group);
-        let has_state = hosted.replica.has_state();
-        if !whole || !has_state || goes {
-            self.abandon(now, group);
-            if let Some(hosted) = self.hosted.get_mut(&group) {
-                hosted.program.unbegun = !has_state && !goes && hosted.options.style.has_state();
-            }
-            return;
-        }
-        let died = self.reach(group, begun);
-        self.with_replica(now, group, |replica, effects| replica.fall(effects));
-        if let Some(hosted) = self.hosted.get_mut(&group) {
-            (hosted.program.died, hosted.program.fallen, hosted.admission.asked) =
-                (Some(died), true, None);
-            // What it was asked for it does not give any more.
-            hosted.program.journal.iter_mut().for_each(|journal| journal.taking = None);
-        }
-        let alone = self.directory.get(group).is_none_or(|known| known.synced().eq([self.me]));
-        if !alone {
-            self.send_on(group);
-        } else if !self.planted.is(Bug::AwaitDeadProgram) {
-            self.lose_unplaced(group);
-        }
-        self.settle(now);
-    }
-
-    /// By the table the group begins at a replica here whose program had died before: it begins with the next program. If it went, and
-    /// the group had been called before that had its place, nobody could begin it any more (simulator world `poison`, seed 1525).
-    pub(super) fn begin_fallen(&mut self, now: Time, group: GroupId) {
-        let Some(known) = self.directory.get(group) else { return };
-        let (last, begins) = (known.last, known.synced().any(|synced| synced == self.me));
-        let hosted = self.hosted.get_mut(&group);
-        let Some(hosted) = hosted.filter(|hosted| hosted.program.unbegun && begins) else { return };
-        (hosted.departure.abandoned, hosted.departure.begun) = (false, false);
-        (hosted.program.unbegun, hosted.program.fallen, hosted.taken) = (false, true, last);
-        self.reconcile_style(now, group);
-        self.with_replica(now, group, |replica, effects| {
-            replica.begin(effects);
-            replica.fall(effects);
-        });
-    }
-
     /// Orders that services here have died, once on each ring. True if there were any.
-    pub(super) fn pump_fallen(&mut self, now: Time) -> bool {
-        if !self.membership.is_active() {
+    pub(crate) fn pump_fallen(&mut self, now: Time) -> bool {
+        if !self.base.membership.is_active() {
             return false;
         }
-        let ring = self.membership.ring();
+        let ring = self.base.membership.ring();
         let mut fallen = Vec::new();
-        for (id, hosted) in &mut self.hosted {
-            let there = self.directory.get(*id).is_some_and(|group| group.knows(self.me));
+        for (id, hosted) in &mut self.replicas.hosted {
+            let there = self.base.directory.get(*id).is_some_and(|group| group.knows(self.base.me));
             if hosted.program.fallen && there && hosted.admission.asked != Some(ring) {
                 hosted.admission.asked = Some(ring);
                 let going = Going::ForGood;
@@ -259,45 +215,8 @@ impl<O: Ordering> Stack<O> {
         }
         let any = !fallen.is_empty();
         for leave in fallen {
-            self.order(now, Ordered::LeaveGroup(leave));
+            self.base.order(now, Ordered::LeaveGroup(leave));
         }
         any
-    }
-
-    /// The group goes on without the replica here whose service has died. It comes anew with the next program.
-    pub(super) fn lose_fallen(&mut self, now: Time, group: GroupId) {
-        let Some(hosted) = self.hosted.get_mut(&group) else { return };
-        (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
-        (hosted.departure.abandoned, hosted.departure.begun) = (true, true);
-        self.with_replica(now, group, |replica, effects| replica.idle(effects));
-        self.send_on(group);
-        self.drop_if_done(group);
-    }
-
-    /// The place of a word that a service here has died: its replica is out of the table, or it alone has the group's state.
-    pub(super) fn rise(&mut self, now: Time, group: GroupId) {
-        let me = self.me;
-        let stays =
-            self.directory.get(group).is_some_and(|known| known.synced().any(|it| it == me));
-        let Some(hosted) = self.hosted.get_mut(&group).filter(|hosted| hosted.program.fallen)
-        else {
-            return;
-        };
-        let kept = hosted.program.journal.as_ref().and_then(Journal::whole);
-        if !stays || kept.is_none() && !hosted.replica.has_log() {
-            return self.lose_fallen(now, group);
-        }
-        (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
-        self.outputs.push(Output::Revive(group));
-        self.with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
-        self.reconcile_style(now, group);
-        if self.directory.get(group).is_some_and(|known| known.options.style.executes_on_arrival())
-        {
-            self.park_ordered(group); // the primary has forgotten them
-        }
-        self.reconcile_reign(now, group);
-        self.reconcile_lead(now, group);
-        self.give_states(now, group);
-        self.reconcile_calls(now, group);
     }
 }

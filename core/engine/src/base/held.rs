@@ -1,0 +1,51 @@
+//! Places in the order, and whether a call with a place may be answered.
+
+use wire::ordered::{Hold, Place};
+use wire::{GroupId, Member};
+
+use crate::base::Base;
+use crate::bug::Bug;
+use crate::directory::{Group, majority};
+use crate::ordering::Ordering;
+
+impl<O: Ordering> Base<O> {
+    /// This place of the present component.
+    pub(crate) fn place(&self, sequence: u64) -> Place {
+        Place { epoch: self.membership.epoch(), ring: self.membership.ring(), sequence }
+    }
+
+    /// Whether a call with this place in the order may be answered now.
+    pub(crate) fn is_held(&self, group: GroupId, sequence: u64) -> bool {
+        if self.planted.is(Bug::ReplyBeforeHeld) {
+            return true;
+        }
+        // Of a group that is gone nothing is known any more: the most careful rule is right for all.
+        let (id, group) = (group, self.directory.get(group));
+        let hold = group.map_or(Hold::All, |group| group.options.hold);
+        let held = self.progress.held();
+        let by_all = sequence <= held.all;
+        self.membership.is_effective()
+            && match (hold, group) {
+                (Hold::One, _) => true,
+                (Hold::Majority, Some(group)) => {
+                    by_all || (sequence <= held.majority && self.is_held_in(group, sequence))
+                }
+                (Hold::Majority | Hold::All, _) => by_all,
+            }
+            && group.is_none_or(|group| self.is_stored(group, id, sequence))
+    }
+
+    /// A majority of the group's replicas that had the state at this place have all up to there. Only
+    /// they keep it when the ring is gone.
+    pub(crate) fn is_held_in(&self, group: &Group, sequence: u64) -> bool {
+        if self.planted.is(Bug::CountBystanders) {
+            return true;
+        }
+        if self.place(sequence) <= group.floor {
+            return false; // they were others then: all members have to hold it
+        }
+        let ring = self.membership.ring();
+        let holds = |member: &Member| self.outbox.ordering.reached(ring, *member) >= sequence;
+        group.synced().filter(holds).count() >= majority(group.synced().count())
+    }
+}

@@ -1,0 +1,339 @@
+//! Replicas that come and go.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use wire::ordered::{Going, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
+use wire::{GroupId, Member, Time};
+
+use crate::api::{Event, Output};
+use crate::bug::Bug;
+use crate::directory::{Group, State};
+use crate::groups::GroupHandler;
+use crate::groups::moves::Motive;
+use crate::ordering::Ordering;
+use crate::replicas::hosted::Hosted;
+use crate::replicas::journal::Journal;
+use crate::replicas::storage::is_on_disk;
+use crate::style::Conduct;
+
+impl<O: Ordering> GroupHandler<'_, O> {
+    /// This node's replica is to go, after another has taken over if it is the primary and still serves.
+    pub(crate) fn begin_to_go(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
+        hosted.departure.begun = true;
+        // That its service has died is said once: what two have died of nobody executes (simulator
+        // world `poison`, seed 629).
+        if !hosted.program.fallen {
+            hosted.admission.asked = None;
+        }
+        if !hosted.departure.abandoned {
+            self.hand_over(now, group);
+        }
+    }
+
+    /// Orders the coming of replicas that are not in the table, and the going of those that are to
+    /// go. Each is asked for once a ring: what was ordered on a ring that ended may be lost.
+    pub(crate) fn ask_for_views(&mut self, now: Time) -> bool {
+        if !self.base.membership.is_active() {
+            return false;
+        }
+        let (me, ring) = (self.base.me, self.base.membership.ring());
+        let new_disk = self.base.records.disk().is_some_and(|disk| !disk.is_begun());
+        let mut messages = Vec::new();
+        for (id, hosted) in &mut self.replicas.hosted {
+            let group = self.base.directory.get(*id);
+            let there = group.is_some_and(|group| match hosted.departure.begun {
+                true => group.knows(me),
+                false => group.replica(me).is_some(),
+            });
+            let spares = hosted.departure.spares;
+            // A service that died before its group was called leaves nothing behind (simulator seed 2368).
+            let lost = hosted.departure.abandoned && group.is_some_and(Group::can_begin_anew);
+            let needed = group.is_some_and(|it| it.needs(me) && !lost || spares && it.is_alone(me))
+                || self.groups.moves.contains_key(&(*id, Motive::Going));
+            let idle =
+                hosted.admission.refused || (hosted.departure.stays && hosted.departure.begun);
+            let kept_out = hosted.rejoin.is_kept_out() && !hosted.departure.begun;
+            // A replica of a life that no disk knows of could not say later that it had stored nothing.
+            let unknown = is_on_disk(hosted) && new_disk && !hosted.departure.begun;
+            let done = hosted.admission.asked == Some(ring)
+                || hosted.on_disk.kept
+                || hosted.program.fallen
+                || idle
+                || there != hosted.departure.begun;
+            if done || needed || kept_out || unknown {
+                continue;
+            }
+            if hosted.departure.begun && hosted.replica.has_calls() {
+                continue; // what a passive primary has taken is ordered first
+            }
+            hosted.admission.asked = Some(ring);
+            hosted.admission.coming |= !hosted.departure.begun;
+            messages.push(if hosted.departure.begun {
+                // If nobody else has the state, whoever says of what its service died stays.
+                let alone = group.is_some_and(|group| group.synced().eq([me]));
+                let died = hosted.program.died.clone().filter(|_| lost || !alone);
+                let going = if hosted.departure.spares { Going::IfSpared } else { Going::ForGood };
+                Ordered::LeaveGroup(LeaveGroup { group: *id, going, died })
+            } else {
+                Ordered::JoinGroup(JoinGroup { name: hosted.name.clone(), options: hosted.options })
+            });
+        }
+        let any = !messages.is_empty();
+        for message in messages {
+            self.base.order(now, message);
+        }
+        any
+    }
+
+    pub(crate) fn join_refused(
+        &mut self,
+        now: Time,
+        sender: Member,
+        name: String,
+        options: GroupOptions,
+    ) {
+        if sender != self.base.me {
+            return;
+        }
+        let id = GroupId::of(&name);
+        if let Some(hosted) = self.replicas.hosted.get_mut(&id) {
+            hosted.admission.refused = true;
+        }
+        self.base.event(Event::JoinRefused { name, options });
+        self.reconcile_calls(now, id);
+    }
+
+    pub(crate) fn reconcile_replicas(&mut self, now: Time) {
+        // Who has no state did not announce any: the table says so now. What was lost since is not begun anew.
+        let announced =
+            self.base.membership.announces().get(&self.base.me).map(|announce| &announce.replicas);
+        for (id, hosted) in &mut self.replicas.hosted {
+            let counted_on = announced.is_some_and(|all| all.iter().any(|(group, _)| group == id));
+            hosted.lost &= counted_on;
+        }
+        let known = self.base.directory.iter().map(|(id, _)| id);
+        let ids: BTreeSet<GroupId> = self.replicas.hosted.keys().copied().chain(known).collect();
+        for id in ids {
+            self.reconcile_replica(now, id);
+        }
+    }
+
+    /// What this node ordered in earlier configurations has been delivered by now or is lost.
+    pub(crate) fn forget_lost_joins(&mut self) {
+        let ids: Vec<GroupId> = self.replicas.hosted.keys().copied().collect();
+        for id in ids {
+            self.replicas.hosted.entry(id).and_modify(|hosted| hosted.admission.coming = false);
+            self.drop_if_done(id);
+        }
+    }
+
+    /// Brings this node's replica in line with what the table says of it.
+    pub(crate) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
+        self.begin_fallen(now, id);
+        let group = self.base.directory.get(id);
+        let state = group.and_then(|group| group.replica(self.base.me)).map(|r| r.state);
+        let there = group.is_some();
+        // What anybody has is of no use to a group that waits for a deposit.
+        let sleeps = |group: &Group| group.primary().is_none() && group.depositor().is_none();
+        let asleep = group.is_some_and(sleeps);
+        let awake = group.is_some_and(|group| group.primary().is_some());
+        let effective = self.base.membership.is_effective();
+        let is_over = self.base.progress.is_transitional();
+        let waits = group.is_some_and(|group| group.asleep.contains(&self.base.me));
+        let last = group.map_or(Place::default(), |group| group.last);
+        let style = group.map(|group| group.options.style).unwrap_or_default();
+        let Some(hosted) = self.replicas.hosted.get_mut(&id) else {
+            if group.is_some_and(|group| group.knows(self.base.me)) {
+                // It went in a history that was given up.
+                let leave = LeaveGroup { group: id, going: Going::ForGood, died: None };
+                self.base.order(now, Ordered::LeaveGroup(leave));
+            }
+            return;
+        };
+        if hosted.departure.abandoned {
+            return self.drop_if_done(id);
+        }
+        if hosted.program.fallen {
+            let known = group.is_some_and(|group| group.knows(self.base.me));
+            hosted.on_disk.kept = !known && is_on_disk(hosted) && awake && !effective;
+            if !known && !hosted.on_disk.kept {
+                return self.lose_fallen(now, id);
+            }
+            // Checkpoint and log of a cold passive group go over to another style with the next program.
+            if !hosted.replica.has_log() {
+                self.reconcile_style(now, id);
+            }
+            return self.replicas().reconcile_lead(now, id);
+        }
+        if hosted.lost && state.is_some() {
+            return;
+        }
+        hosted.lost = false;
+        hosted.on_disk.kept = false;
+        self.reconcile_style(now, id);
+        let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|hosted| !hosted.lost) else {
+            return;
+        };
+        hosted.yields = None; // of a view that is over
+        hosted.cold.last_one = false;
+        let is_on_its_way = hosted.on_disk.logged.syncing.is_some();
+        let keeps = is_on_disk(hosted) && awake && !effective;
+        let leaving = hosted.departure.begun;
+        let votes = hosted.replica.style().votes();
+        let stale = self.base.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
+        let hasty = self.base.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
+        match state {
+            // It finishes what was ordered before; if it was the last of those that vote, nobody could say what is right.
+            None if leaving && (there || !votes) => {}
+            // Those who go on without it may have more in memory only: their disks, too, have to have it.
+            None if keeps && hosted.replica.has_state() => {
+                hosted.admission.asked = None;
+                hosted.on_disk.kept = true;
+            }
+            // Others will tell whether the group goes on with what it has. What its disk has was announced, and counts while the group
+            // sleeps, whether the table names this replica or not (simulator world `everything`, seed 279).
+            None if (hosted.on_disk.recalled || waits || asleep && is_on_disk(hosted))
+                && hosted.replica.has_state() =>
+            {
+                hosted.admission.asked = None;
+            }
+            None => {
+                // Out by an overflow or struck out: it comes anew.
+                hosted.admission.asked = None;
+                // Without a state it has nothing that the others might have gone beyond.
+                if !stale && hosted.options.style.has_state() {
+                    self.replicas().with_replica(now, id, |replica, effects| replica.idle(effects));
+                    self.replies().lose_calls(id);
+                }
+            }
+            // What a transfer brought and the disk does not have yet was told to nobody: the table means that it begins.
+            Some(State::Synced) if hosted.replica.has_state() && !is_on_its_way => {}
+            Some(State::Synced) => {
+                hosted.taken = last;
+                self.replicas().with_replica(now, id, |replica, effects| replica.begin(effects));
+            }
+            Some(State::Unsynced { transfer, .. }) if stale || hasty => {
+                if hasty {
+                    self.replicas()
+                        .with_replica(now, id, |replica, effects| replica.begin(effects));
+                }
+                self.base.order(now, Ordered::Synced(Synced { group: id, transfer }));
+            }
+            // What it has may be all that was answered: others will tell when they are back.
+            Some(State::Unsynced { .. }) if asleep && hosted.replica.has_state() => {}
+            // Who has more may be gone before it could act, and then this is what goes on.
+            Some(State::Unsynced { .. }) if is_over && hosted.replica.has_state() => {
+                hosted.spared = true;
+            }
+            Some(State::Unsynced { transfer, .. }) => {
+                if hosted.replica.transfer() != Some(transfer) {
+                    hosted.taken = last;
+                    self.replicas().with_replica(now, id, |replica, effects| {
+                        replica.await_state(transfer, style, effects);
+                    });
+                }
+            }
+        }
+        self.reconcile_style(now, id); // that of one that was ahead
+        self.replicas().reconcile_reign(now, id);
+        self.replicas().reconcile_lead(now, id);
+        self.replicas().give_states(now, id);
+        self.drop_if_done(id);
+    }
+
+    pub(crate) fn drop_if_done(&mut self, id: GroupId) {
+        let known = self.base.directory.get(id);
+        let there = known.is_some_and(|group| group.knows(self.base.me));
+        let done = |hosted: &Hosted| {
+            let waits = hosted.replica.waits_for_others();
+            let has_state = hosted.replica.has_state();
+            let at_rest = hosted.replica.is_drained() || !has_state || waits;
+            // What the disk gave back may be all that there is of the group: the first component's table has not said yet what it
+            // is worth (simulator world `poison`, seed 1079).
+            let counts = hosted.on_disk.recalled && has_state;
+            let goes = hosted.departure.begun && !hosted.admission.coming && !there;
+            goes && !counts && at_rest
+        };
+        if self.replicas.hosted.get(&id).is_some_and(done) {
+            self.replicas.hosted.remove(&id);
+            self.groups.cold.remove(id);
+            // The verdicts on what a voting group's replica has executed may be yet to come, and find nobody here. One that comes to
+            // this node later can answer for it.
+            self.replies().park_unanswered(id, 0);
+        }
+    }
+
+    /// By the table the group begins at a replica here whose program had died before: it begins with the next program. If it went, and
+    /// the group had been called before that had its place, nobody could begin it any more (simulator world `poison`, seed 1525).
+    pub(crate) fn begin_fallen(&mut self, now: Time, group: GroupId) {
+        let Some(known) = self.base.directory.get(group) else { return };
+        let (last, begins) = (known.last, known.synced().any(|synced| synced == self.base.me));
+        let hosted = self.replicas.hosted.get_mut(&group);
+        let Some(hosted) = hosted.filter(|hosted| hosted.program.unbegun && begins) else { return };
+        (hosted.departure.abandoned, hosted.departure.begun) = (false, false);
+        (hosted.program.unbegun, hosted.program.fallen, hosted.taken) = (false, true, last);
+        self.reconcile_style(now, group);
+        self.replicas().with_replica(now, group, |replica, effects| {
+            replica.begin(effects);
+            replica.fall(effects);
+        });
+    }
+
+    /// The group goes on without the replica here whose service has died. It comes anew with the next program.
+    pub(crate) fn lose_fallen(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
+        (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
+        (hosted.departure.abandoned, hosted.departure.begun) = (true, true);
+        self.replicas().with_replica(now, group, |replica, effects| replica.idle(effects));
+        self.replies().send_on(group);
+        self.drop_if_done(group);
+    }
+
+    /// The place of a word that a service here has died: its replica is out of the table, or it alone has the group's state.
+    pub(crate) fn rise(&mut self, now: Time, group: GroupId) {
+        let me = self.base.me;
+        let stays =
+            self.base.directory.get(group).is_some_and(|known| known.synced().any(|it| it == me));
+        let Some(hosted) =
+            self.replicas.hosted.get_mut(&group).filter(|hosted| hosted.program.fallen)
+        else {
+            return;
+        };
+        let kept = hosted.program.journal.as_ref().and_then(Journal::whole);
+        if !stays || kept.is_none() && !hosted.replica.has_log() {
+            return self.lose_fallen(now, group);
+        }
+        (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
+        self.base.outputs.push(Output::Revive(group));
+        self.replicas()
+            .with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
+        self.reconcile_style(now, group);
+        if self
+            .base
+            .directory
+            .get(group)
+            .is_some_and(|known| known.options.style.executes_on_arrival())
+        {
+            self.replies().park_ordered(group); // the primary has forgotten them
+        }
+        self.replicas().reconcile_reign(now, group);
+        self.replicas().reconcile_lead(now, group);
+        self.replicas().give_states(now, group);
+        self.reconcile_calls(now, group);
+    }
+
+    /// Groups that were on their way have come, or never will.
+    pub(crate) fn reconcile_unknown_groups(&mut self, now: Time) {
+        for call in self.replies.clients.callers.all() {
+            if self.base.directory.get(call.0).is_none() {
+                self.route_parked(now, call);
+            }
+        }
+        let callers = self.replicas.nested_callers();
+        callers.into_iter().for_each(|caller| self.replicas().reconcile_nested(now, caller));
+        self.replicas().answer_binds();
+    }
+}

@@ -1,0 +1,237 @@
+//! What a replica asks for is done.
+
+use alloc::vec::Vec;
+
+use wire::ordered::{Going, LeaveGroup, Move, Ordered, Place, Progress};
+use wire::{GroupId, Member, Time, ViewNumber};
+
+use crate::api::Output;
+use crate::base::Base;
+use crate::bug::Bug;
+use crate::directory::{Group, State};
+use crate::ordering::Ordering;
+use crate::replica::{Effect, Replica};
+use crate::replicas::cold::Milestone;
+use crate::replicas::storage::is_on_disk;
+use crate::replicas::{ReplicaHandler, Replicas};
+
+impl Replicas {
+    /// This node's replica serves until another has the state, even if it is to go.
+    pub(crate) fn is_needed<O: Ordering>(&self, base: &Base<O>, id: GroupId) -> bool {
+        let spares = self.hosted.get(&id).is_some_and(|hosted| hosted.departure.spares);
+        let needed = |group: &Group| group.needs(base.me) || spares && group.is_alone(base.me);
+        base.directory.get(id).is_some_and(needed)
+    }
+
+    /// The groups whose state is here, each with the place of the last request that was taken.
+    pub(crate) fn replicas_with_state<O: Ordering>(&self, base: &Base<O>) -> Vec<(GroupId, Place)> {
+        let with_state = self.hosted.iter().filter_map(|(id, hosted)| {
+            let in_table = |group: &Group| {
+                let sleeps = !group.asleep.is_empty() && is_on_disk(hosted);
+                let waits = sleeps || group.asleep.contains(&base.me);
+                group.options.style.has_state() && (waits || group.replica(base.me).is_some())
+            };
+            let brings = hosted.on_disk.recalled
+                || hosted.on_disk.kept
+                || base.directory.get(*id).is_some_and(in_table);
+            // A state that a transfer brought is not there before the disk has it.
+            let is_kept = hosted.on_disk.logged.syncing.is_none();
+            (brings && is_kept && hosted.replica.has_state()).then_some((*id, hosted.taken))
+        });
+        with_state.collect()
+    }
+
+    /// This group, if it sleeps and this node has a state of it from its disk.
+    pub(crate) fn brings<O: Ordering>(
+        &self,
+        base: &Base<O>,
+        id: GroupId,
+        group: &Group,
+    ) -> Option<GroupId> {
+        let waits = base.records.has(id);
+        let hosted = self.hosted.get(&id).filter(|hosted| is_on_disk(hosted));
+        let has_any = waits || hosted.is_some_and(|hosted| hosted.replica.has_state());
+        (has_any && !group.asleep.is_empty()).then_some(id)
+    }
+
+    /// This node's replica can be primary, and nothing has changed since that was wished.
+    pub(crate) fn can_take_over<O: Ordering>(&self, base: &Base<O>, wish: &Move) -> bool {
+        let Some(group) = base.directory.get(wish.group) else { return false };
+        let hosted = self.hosted.get(&wish.group).filter(|hosted| !hosted.departure.begun);
+        let current = group.view == wish.view || base.planted.is(Bug::ObeyOldMove);
+        let fit = hosted.is_some_and(|hosted| hosted.replica.has_state())
+            || base.planted.is(Bug::MoveToUnsynced);
+        current && fit && group.primary() != Some(base.me)
+    }
+
+    /// Every replica that goes on in this component is in its group's style.
+    pub(crate) fn check_styles<O: Ordering>(&self, base: &Base<O>) {
+        if !base.membership.is_active() {
+            return;
+        }
+        for (id, hosted) in &self.hosted {
+            let group = base.directory.get(*id);
+            let goes_on = |group: &&Group| {
+                let state = group.replica(base.me).map(|replica| replica.state);
+                state == Some(State::Synced)
+                    && !hosted.lost
+                    && !hosted.departure.abandoned
+                    && !hosted.program.fallen
+            };
+            if let Some(group) = group.filter(goes_on) {
+                let (style, own) = (group.options.style, hosted.replica.style());
+                assert_eq!(style, own, "a replica is in its group's style");
+            }
+        }
+    }
+}
+
+impl<O: Ordering> ReplicaHandler<'_, O> {
+    /// A state is lost here. If the members are just telling each other what they bring, they are told at once: whom they take for
+    /// the one who has the most makes all others give up what they have (seed 309362).
+    pub(crate) fn take_back(&mut self, now: Time) {
+        if self.base.membership.counts_on_announces() {
+            let brought =
+                (self.replicas.replicas_with_state(self.base), self.replicas.replicas_ahead());
+            let announce = self.base.membership.announcement(brought, self.base.recall());
+            self.base.order(now, Ordered::Announce(announce));
+        }
+    }
+
+    /// Lets a hosted replica do something, and does what it asks for.
+    pub(crate) fn with_replica(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        act: impl FnOnce(&mut Replica, &mut Vec<Effect>),
+    ) {
+        let Some(hosted) = self.replicas.hosted.get_mut(&group).filter(|hosted| !hosted.spared)
+        else {
+            return;
+        };
+        // What these lead to may come here again, and then finds no room kept.
+        let mut effects = self.base.outputs.take_room();
+        act(&mut hosted.replica, &mut effects);
+        if let Some(limit) =
+            hosted.stopwatch.follow(now, hosted.replica.work(), self.replicas.hangs.rule())
+        {
+            self.replicas.hangs.limit(limit);
+        }
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Run(command) => self.base.outputs.push(Output::Run { group, command }),
+                Effect::Order(ordered) => self.base.order(now, ordered),
+                Effect::Suspect { number, call, blame } => {
+                    self.try_or_condemn(now, group, (number, call), blame);
+                }
+                Effect::Tell(executed) => {
+                    self.base
+                        .order(now, Ordered::Progress(Progress { group, executed, trial: None }));
+                }
+                Effect::Vote(slip) => self.order_votes(now, group, slip),
+                Effect::Answer { client, number, outcome } => {
+                    self.replies().answer((group, client, number), outcome);
+                }
+                Effect::Placed { client, number } => {
+                    self.replies
+                        .clients
+                        .callers
+                        .delivered(&(group, client, number), self.base.progress.delivered());
+                }
+                Effect::ReadPlaced { client, number, execution } => {
+                    self.replies().read_placed((group, client, number), execution);
+                }
+                Effect::Settled { client, number, sequence } => {
+                    self.settled((group, client, number), sequence);
+                }
+                Effect::Owe { client, number, asked, end } => {
+                    self.owe(now, (group, client, number), asked, end);
+                }
+                Effect::Ask(ask) => self.ask(now, group, *ask),
+                Effect::Mandate(child, mandate) => self.mandated(now, group, child, mandate),
+                Effect::Resume { ticket, outcome } => {
+                    self.resumed(group);
+                    self.base.outputs.push(Output::Resume { group, ticket, outcome });
+                }
+                Effect::Overflow => self.rejoin(now, group),
+                Effect::Unfit => self.resign(now, group),
+                Effect::Mark(kind) => self.mark(group, kind),
+                Effect::Keeping => self.keeping(group),
+                Effect::Saved(taken) => self.state_saved(group, taken),
+                Effect::Store { style, state, transfer } => {
+                    self.store_state(now, group, (style, state), transfer);
+                }
+                Effect::Cast => {
+                    self.replicas.votes.note_due(group);
+                }
+                Effect::Unplaced { client, number } => {
+                    self.replies().unplaced(now, (group, client, number))
+                }
+                Effect::Promoting => self.reached(now, group, Milestone::Promoting),
+                Effect::CheckpointRestored => self.reached(now, group, Milestone::Restored),
+                Effect::Replayed { requests } => {
+                    self.reached(now, group, Milestone::Replayed(requests));
+                }
+                Effect::Checkpointed => self.reached(now, group, Milestone::Checkpointed),
+                Effect::CheckpointFailed => self.reached(now, group, Milestone::CheckpointFailed),
+                Effect::Event(event) => self.base.event(event),
+            }
+        }
+        self.base.outputs.give_room(effects);
+        self.note_lead(now, group);
+    }
+
+    /// A replica that could not keep up, or is out of step, begins again.
+    pub(crate) fn rejoin(&mut self, now: Time, group: GroupId) {
+        let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
+        hosted.lost = true;
+        let going = if hosted.departure.begun { Going::ForGood } else { Going::Returns };
+        self.take_back(now);
+        self.base.order(now, Ordered::LeaveGroup(LeaveGroup { group, going, died: None }));
+    }
+
+    /// Takes the state for those whom this node is to give it, at this place of the order.
+    pub(crate) fn give_states(&mut self, now: Time, id: GroupId) {
+        let Some(group) = self.base.directory.get(id) else { return };
+        if self
+            .replicas
+            .hosted
+            .get(&id)
+            .is_some_and(|hosted| hosted.program.fallen || hosted.departure.abandoned)
+        {
+            return; // the next program gives them, if there is one here
+        }
+        let me = self.base.me;
+        let wanted: Vec<(ViewNumber, Member)> = group
+            .replicas
+            .iter()
+            .filter_map(|replica| match replica.state {
+                State::Unsynced { transfer, donor } if donor == Some(me) => {
+                    Some((transfer, replica.member))
+                }
+                _ => None,
+            })
+            .collect();
+        self.with_replica(now, id, |replica, effects| {
+            replica.give_states(&wanted, effects);
+        });
+    }
+
+    /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log. So it is on
+    /// disk, where a replica has to know from where on it votes. A group
+    /// that was never called has none: anybody may begin it, in whatever style it has by then (seeds 4942 and 10849).
+    pub(crate) fn count_change(&mut self, id: GroupId) {
+        if self.base.directory.get(id).is_none_or(|group| group.last == Place::default()) {
+            return;
+        }
+        let place = self.base.place(self.base.progress.delivered());
+        self.base.directory.requested(id, place);
+        let here =
+            self.base.directory.get(id).is_some_and(|group| group.replica(self.base.me).is_some());
+        if let Some(hosted) =
+            self.replicas.hosted.get_mut(&id).filter(|hosted| here && !hosted.spared)
+        {
+            hosted.taken = place;
+        }
+    }
+}

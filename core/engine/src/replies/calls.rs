@@ -1,0 +1,212 @@
+//! Calls that wait for an answer, and the answers.
+
+use alloc::format;
+use alloc::string::String;
+
+use wire::client::{Frame, Hello, Outcome, Refusal, Reply, Request, Welcome};
+use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION};
+
+use crate::api::{Event, Output, ServiceOutcome};
+use crate::bug::Bug;
+use crate::callers::{Call, OWN, Stage};
+use crate::directory::Group;
+use crate::ordering::Ordering;
+use crate::pace;
+use crate::replies::ReplyHandler;
+use crate::style::Conduct;
+
+/// There is no room now.
+pub(crate) fn busy(retry_after: Duration, reason: String) -> Outcome {
+    let retry_after_us = u32::try_from(retry_after.as_micros()).unwrap_or(u32::MAX);
+    Outcome::Busy { retry_after_us, reason }
+}
+
+impl<O: Ordering> ReplyHandler<'_, O> {
+    pub(crate) fn hello(&mut self, caller: Caller, hello: Hello) {
+        if hello.version != PROTOCOL_VERSION {
+            let reason = format!(
+                "the client speaks protocol version {}, this node {PROTOCOL_VERSION}: upgrade the \
+                 older side",
+                hello.version
+            );
+            return self.dismiss(caller, &reason);
+        }
+        self.replies.clients.callers.welcome(caller, hello.client);
+        let welcome = Welcome {
+            version: PROTOCOL_VERSION,
+            node: self.base.me.node,
+            cluster: self.replies.clients.cluster().into(),
+        };
+        self.base.outputs.push(Output::Frame { caller, frame: Frame::Welcome(welcome) });
+    }
+
+    /// A call has its place, by this node's doing or another's. Where nobody tells this node what becomes of another's, who waits for
+    /// it here would wait in vain: its client is sent back to whom it has asked as well, or asks here once more.
+    pub(crate) fn placed(&mut self, sender: Member, call: Call, sequence: u64) {
+        let group = self.base.directory.get(call.0);
+        let learns = |group: &Group| group.options.style.learns_all(group.standing(self.base.me));
+        if sender == self.base.me || group.is_some_and(learns) {
+            self.replies.clients.callers.delivered(&call, sequence);
+        } else if self
+            .replies
+            .clients
+            .callers
+            .get(&call)
+            .is_some_and(|waiting| waiting.stage == Stage::Parked)
+        {
+            self.decline(call, Outcome::NotPrimary);
+        }
+    }
+
+    /// A replica here has the outcome of a call.
+    pub(crate) fn answer(&mut self, call: Call, outcome: ServiceOutcome) {
+        if self.replies.clients.callers.outcome(&call, outcome) {
+            self.reply_if_ready(call);
+        }
+    }
+
+    pub(crate) fn reply_if_ready(&mut self, call: Call) {
+        let Some(waiting) = self.replies.clients.callers.get(&call) else { return };
+        let may_leave = match waiting.stage {
+            Stage::Parked | Stage::Ordered | Stage::Reading { .. } => false,
+            Stage::Asking { .. } | Stage::Placed { .. } => false,
+            Stage::Serving => true,
+            Stage::Delivered { sequence } => self.base.is_held(call.0, sequence),
+        };
+        if may_leave && waiting.outcome.is_some() {
+            self.reply(call);
+        }
+    }
+
+    /// Answers a call that has its outcome.
+    pub(crate) fn reply(&mut self, call: Call) {
+        let Some(outcome) =
+            self.replies.clients.callers.get(&call).and_then(|waiting| waiting.outcome.clone())
+        else {
+            return;
+        };
+        let outcome = match outcome {
+            ServiceOutcome::Ok(bytes) => Outcome::Ok(bytes),
+            ServiceOutcome::Error(bytes) => Outcome::Service(bytes),
+            // Room comes with ordered time, of which nobody knows when it passes.
+            ServiceOutcome::Refused(Refusal::Busy, reason) => busy(pace::MOST, reason),
+            ServiceOutcome::Refused(refusal, reason) => Outcome::Refused(refusal, reason),
+        };
+        let (group, client, number) = call;
+        self.replies.clients.answer();
+        self.replies.faults.replied(group);
+        self.base.event(Event::Replied { group, client, number });
+        self.conclude(call, outcome);
+    }
+
+    /// Tells that nothing was done with a call. Of one that was given to the ring nobody here knows
+    /// what others made of it: to say that it was not executed could be a lie, so it goes on waiting,
+    /// and its client hears nothing and asks elsewhere.
+    pub(crate) fn decline(&mut self, call: Call, outcome: Outcome) {
+        let lies = self.base.planted.is(Bug::DeclineGiven);
+        if self.replies.clients.callers.get(&call).is_some_and(|waiting| !waiting.given || lies) {
+            self.conclude(call, outcome);
+        }
+    }
+
+    /// Ends a call here.
+    pub(crate) fn conclude(&mut self, call: Call, outcome: Outcome) {
+        if let Some(waiting) = self.replies.clients.callers.remove(&call) {
+            self.send_reply(waiting.caller, &waiting.request, outcome);
+        }
+    }
+
+    /// This node's replica has lost what it knew. Calls that have their place wait for the view in which it has the state again, or are answered by others
+    /// whom their clients ask meanwhile (simulator seed 579868). What was given to it without a place nobody else has: their clients are told, who would
+    /// otherwise wait here for what never comes (seed 376321).
+    pub(crate) fn lose_calls(&mut self, group: GroupId) {
+        self.replies
+            .clients
+            .callers
+            .of_group(group)
+            .into_iter()
+            .for_each(|call| self.lose_call(call));
+    }
+
+    /// This node's replica goes on with another program. What the last one was given without a place is in no journal: its clients are told.
+    pub(crate) fn lose_unplaced(&mut self, group: GroupId) {
+        for call in self.replies.clients.callers.of_group(group) {
+            let lost = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
+                let given =
+                    matches!(waiting.stage, Stage::Reading { .. } | Stage::Delivered { .. });
+                let reads = given && waiting.request.access.reads();
+                (reads || waiting.stage == Stage::Serving) && waiting.outcome.is_none()
+            });
+            if lost {
+                self.conclude(call, Outcome::Gone);
+            }
+        }
+    }
+
+    pub(crate) fn lose_call(&mut self, call: Call) {
+        match self.replies.clients.callers.get(&call).map(|waiting| &waiting.stage) {
+            Some(Stage::Delivered { .. }) => self.replies.clients.callers.park(&call),
+            Some(Stage::Serving) => self.conclude(call, Outcome::Gone),
+            _ => {}
+        }
+    }
+
+    /// The service of this node's replica executes nothing more. If another replica has the group's state, who waits here for what was not
+    /// answered is to ask there, and is told so at once.
+    pub(crate) fn send_on(&mut self, group: GroupId) {
+        let others =
+            self.base.directory.get(group).map(|known| known.synced().any(|it| it != self.base.me));
+        for call in self
+            .replies
+            .clients
+            .callers
+            .of_group(group)
+            .into_iter()
+            .filter(|_| others == Some(true))
+        {
+            let given = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
+                let stage = matches!(waiting.stage, Stage::Ordered | Stage::Delivered { .. });
+                // A passive group's primary had it, and another is primary since: nobody tells its client otherwise.
+                let again = waiting.stage == Stage::Parked && waiting.given;
+                (stage || again) && waiting.outcome.is_none()
+            });
+            if given {
+                self.conclude(call, Outcome::Gone);
+            }
+        }
+        // What was executed is answered when it is held.
+        for call in self.replies.clients.callers.of_group(group) {
+            let answered =
+                self.replies.clients.callers.get(&call).is_some_and(|it| it.outcome.is_some());
+            if !answered {
+                self.lose_call(call);
+            }
+        }
+    }
+
+    pub(crate) fn refuse(
+        &mut self,
+        caller: Caller,
+        request: &Request,
+        refusal: Refusal,
+        reason: String,
+    ) {
+        self.send_reply(caller, request, Outcome::Refused(refusal, reason));
+    }
+
+    pub(crate) fn send_reply(&mut self, caller: Caller, request: &Request, outcome: Outcome) {
+        let known = self.base.directory.get(request.group);
+        let news = known.filter(|group| group.view > request.view);
+        let reply = Reply {
+            number: request.number,
+            group: request.group,
+            view: known.map_or(request.view, |group| group.view),
+            targets: news.map(|group| self.base.targets(group)),
+            outcome,
+        };
+        if caller == OWN {
+            return self.own_ended(reply);
+        }
+        self.base.outputs.push(Output::Frame { caller, frame: Frame::Reply(reply) });
+    }
+}

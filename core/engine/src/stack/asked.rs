@@ -1,0 +1,526 @@
+//! What people, programs and the manager ask this node for.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use manager::{Picture, Shape};
+use wire::client::{Access, Request};
+use wire::keys::{KeyStep, OfferedKey};
+use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME, MAX_RESTYLES};
+use wire::ordered::{
+    BackupStep, Deposit, Durability, GroupOptions, Ordered, Poison, Rank, Shedding, Style, Usage,
+};
+use wire::system::is_system;
+use wire::{Duration, GroupId, Member, MethodId, NodeId, Time, ViewNumber};
+
+use crate::api::{
+    Begun, BenchError, BenchProgress, BenchRequest, Checkpoints, DiscardError, GroupStatus,
+    HostError, KeyError, MoveError, ReplicaStatus, Restore, RestoreError, RestyleError, RingStatus,
+    SaveError, Status,
+};
+use crate::bug::Bug;
+use crate::callers::OWN;
+use crate::directory::{Group, State};
+use crate::groups::moves::{Motive, Moving};
+use crate::groups::restyle::Restyling;
+use crate::ordering::{Level, Ordering};
+use crate::replicas::hosted::Hosted;
+use crate::replicas::journal::Journal;
+use crate::stack::Stack;
+use crate::style::Conduct;
+
+impl<O: Ordering> Stack<O> {
+    fn order_key_step(
+        &mut self,
+        now: Time,
+        step: Result<KeyStep, KeyError>,
+    ) -> Result<(), KeyError> {
+        self.keys().order(now, step)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Measures what orders the messages, on the configuration as it stands. It loads the cluster while it
+    /// lasts. What came of it follows as [`Output::Bench`].
+    ///
+    /// # Errors
+    /// Why it cannot be, and the remedy; nothing has happened then.
+    pub fn bench(&mut self, now: Time, request: BenchRequest) -> Result<(), BenchError> {
+        self.benchmarks().ask(now, request)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Whoever asked for a benchmark here wants it no more.
+    pub fn stop_bench(&mut self, now: Time) {
+        self.benchmarks().stop(now);
+        self.settle(now);
+    }
+
+    /// How far the benchmark that is under way is.
+    pub fn bench_progress(&self) -> Option<BenchProgress> {
+        self.bench.progress()
+    }
+
+    /// When this node's replica takes checkpoints, while it is primary of a cold passive group. Nobody else need do the same.
+    pub fn set_checkpoints(&mut self, now: Time, group: GroupId, checkpoints: Checkpoints) {
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+            hosted.cold.checkpoints = checkpoints;
+            self.settle(now);
+        }
+    }
+
+    /// This node hosts a replica of the group `name` from now on. It joins as soon as there is a
+    /// quorum; until then, and while its state is on the way, it waits.
+    ///
+    /// # Errors
+    /// If the name is impossible, or this node hosts the group or too many groups already.
+    pub fn host(
+        &mut self,
+        now: Time,
+        name: &str,
+        options: GroupOptions,
+    ) -> Result<GroupId, HostError> {
+        self.host_served(now, name, options, None)
+    }
+
+    /// The same, of a replica that a program serves: that may die while the node lives, and is started again
+    /// ([`Stack::service_lost`]).
+    ///
+    /// # Errors
+    /// As [`Stack::host`].
+    pub fn host_program(
+        &mut self,
+        now: Time,
+        name: &str,
+        options: GroupOptions,
+    ) -> Result<GroupId, HostError> {
+        self.host_served(now, name, options, Some(Journal::default()))
+    }
+
+    fn host_served(
+        &mut self,
+        now: Time,
+        name: &str,
+        options: GroupOptions,
+        journal: Option<Journal>,
+    ) -> Result<GroupId, HostError> {
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(HostError::Name(name.len()));
+        }
+        let id = GroupId::of(name);
+        if self.replicas.hosted.contains_key(&id) {
+            return Err(HostError::Twice);
+        }
+        if self.replicas.hosted.len() >= MAX_GROUPS {
+            return Err(HostError::TooMany);
+        }
+        let on_disk = options.durability == Durability::Disk;
+        if on_disk && !options.style.has_state() {
+            return Err(HostError::DiskOfStateless);
+        }
+        if on_disk && !self.base.records.has_disk() {
+            return Err(HostError::NoStorage);
+        }
+        let logs = on_disk || journal.is_some();
+        let hosted = Hosted::new((id, name), options, (journal, logs), self.base.planted);
+        self.replicas.hosted.insert(id, hosted);
+        if on_disk {
+            self.replicas().recall_replica(now, id);
+        }
+        // What is on the disk may be of another style than what was configured.
+        if self.replicas.hosted.get(&id).is_some_and(|hosted| hosted.replica.style().logs()) {
+            self.groups.cold.insert(id);
+        }
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// This node gives its replica of the group up. What was ordered before is answered still.
+    pub fn unhost(&mut self, now: Time, group: GroupId) {
+        self.go(now, group, false);
+    }
+
+    /// The same, if another replica has the state, or as soon as one has it: until then it serves. For services that are to go on, wherever
+    /// their replicas are (simulator world `everything`, seed 568).
+    pub fn part(&mut self, now: Time, group: GroupId) {
+        self.go(now, group, true);
+    }
+
+    fn go(&mut self, now: Time, group: GroupId, spares: bool) {
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+            (hosted.departure.spares, hosted.program.unbegun) = (spares, false);
+            self.groups().begin_to_go(now, group);
+            self.groups().drop_if_done(group);
+            self.settle(now);
+        }
+    }
+
+    /// This node's replica goes when another has the state.
+    pub fn is_parting(&self, group: GroupId) -> bool {
+        self.replicas
+            .hosted
+            .get(&group)
+            .is_some_and(|hosted| hosted.departure.begun && hosted.departure.spares)
+    }
+
+    /// Whether this node still has a replica of the group, be it one on its way out.
+    pub fn is_hosting(&self, group: GroupId) -> bool {
+        self.replicas.hosted.contains_key(&group)
+    }
+
+    /// The group has gone on without this node's replica, which still has something to execute.
+    pub fn has_left(&self, group: GroupId) -> bool {
+        let there = self.base.directory.get(group).is_some_and(|known| known.knows(self.base.me));
+        !there && self.replicas.hosted.get(&group).is_some_and(|hosted| hosted.departure.begun)
+    }
+
+    /// This node's replica is lost: its service executes nothing any more, and answers nothing of
+    /// what it was given. It goes; calls that waited for it here are answered elsewhere.
+    pub fn abandon(&mut self, now: Time, group: GroupId) {
+        let died = self.replicas.reach(group, Begun::Any);
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+            hosted.departure.abandoned = true;
+            hosted.program.died = Some(died);
+            self.replicas().with_replica(now, group, |replica, effects| replica.idle(effects));
+            self.replicas().take_back(now);
+            self.replies().send_on(group);
+            self.unhost(now, group);
+        }
+    }
+
+    /// The program that serves this node's replica has died. Another replica takes over; if none has the group's state, the program is
+    /// to be started again and goes on from what this node has kept.
+    /// It may have died of what it had begun.
+    pub fn service_lost(&mut self, now: Time, group: GroupId, begun: Begun) {
+        let Some(hosted) = self.replicas.hosted.get(&group) else { return };
+        let whole = hosted.replica.has_log()
+            || hosted.program.journal.as_ref().is_some_and(Journal::is_whole);
+        let goes = hosted.departure.abandoned
+            || hosted.departure.begun && !self.replicas.is_needed(&self.base, group);
+        let has_state = hosted.replica.has_state();
+        if !whole || !has_state || goes {
+            self.abandon(now, group);
+            if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+                hosted.program.unbegun = !has_state && !goes && hosted.options.style.has_state();
+            }
+            return;
+        }
+        let died = self.replicas.reach(group, begun);
+        self.replicas().with_replica(now, group, |replica, effects| replica.fall(effects));
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+            (hosted.program.died, hosted.program.fallen, hosted.admission.asked) =
+                (Some(died), true, None);
+            // What it was asked for it does not give any more.
+            hosted.program.journal.iter_mut().for_each(Journal::stop_taking);
+        }
+        let alone =
+            self.base.directory.get(group).is_none_or(|known| known.synced().eq([self.base.me]));
+        if !alone {
+            self.replies().send_on(group);
+        } else if !self.base.planted.is(Bug::AwaitDeadProgram) {
+            self.replies().lose_unplaced(group);
+        }
+        self.settle(now);
+    }
+
+    /// Gives the cluster another key. Every node keeps it, then all seal with it, then the old one is
+    /// forgotten; each step waits for every configured node.
+    ///
+    /// # Errors
+    /// Why it cannot begin now; nothing has happened then.
+    pub fn change_key(&mut self, now: Time, key: OfferedKey) -> Result<(), KeyError> {
+        let step = self.keys.offer(key);
+        self.order_key_step(now, step)
+    }
+
+    /// Lets the change under way wait for present nodes only. Who is away needs the new key file to come back.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn force_key_change(&mut self, now: Time) -> Result<(), KeyError> {
+        let step = self.keys.force();
+        self.order_key_step(now, step)
+    }
+
+    /// Gives the change under way up, as long as nobody seals with the new key.
+    ///
+    /// # Errors
+    /// There is none, or it is too late.
+    pub fn abort_key_change(&mut self, now: Time) -> Result<(), KeyError> {
+        let step = self.keys.abort();
+        self.order_key_step(now, step)
+    }
+
+    /// This node's replica of the group keeps nothing back from its service.
+    pub fn has_followed(&self, group: GroupId) -> bool {
+        self.replicas.hosted.get(&group).is_none_or(|hosted| hosted.replica.has_followed())
+    }
+
+    /// The calls of the group's history that services died of, the oldest first, as this node's replica has them.
+    pub fn poisoned(&self, group: GroupId) -> Option<&[Poison]> {
+        Some(self.replicas.hosted.get(&group)?.replica.poisons())
+    }
+
+    /// What this node's replica of the group knows of who executes first, for whoever looks for a fault.
+    pub fn explain_lead(&self, group: GroupId) -> Option<String> {
+        Some(self.replicas.hosted.get(&group)?.replica.lead_for_people())
+    }
+
+    /// Tells all nodes what this one's host has to do, and who calls here. False if the ring takes nothing now: then it is to be told anew, as it is then.
+    pub fn tell_usage(&mut self, now: Time, usage: Usage) -> bool {
+        let (classes, refused) = self.groups().callers_told(now);
+        let usage = Usage { classes, refused, ..usage };
+        // What others wait for goes first.
+        if !self.base.membership.is_active() || !self.base.outbox.is_clear() {
+            return false;
+        }
+        let told = self.base.multicast(now, Ordered::Usage(usage).encode(), Level::Agreed);
+        self.settle(now);
+        told
+    }
+
+    /// Asks for this order of a group's backups, of which the group's view is `view`. What comes of it is told by [`Event::Ranked`]; if the
+    /// view changes before, nothing does. False if that is known already, or nothing would change.
+    pub fn rank(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        view: ViewNumber,
+        order: Vec<NodeId>,
+    ) -> bool {
+        let active = self.base.membership.is_active();
+        if !active || self.base.directory.ranked(group, view, &order, self.base.planted).is_none() {
+            return false;
+        }
+        self.base.order(now, Ordered::Rank(Rank { group, view, order }));
+        self.settle(now);
+        true
+    }
+
+    /// What there is for a manager to see.
+    pub fn picture(&self) -> Picture {
+        let active = self.base.membership.is_active();
+        let nodes = self.base.present();
+        let leads = active && nodes.iter().min() == Some(&self.base.me.node);
+        let nodes = self.base.membership.members().map(|member| {
+            let told = self.groups.load.told_by(member).map(|told| told.usage.clone());
+            (member.node, told)
+        });
+        let shapes = self.base.directory.iter().filter_map(|(id, group)| {
+            let mut synced = group.synced().map(|member| member.node);
+            let primary = synced.next()?;
+            Some(Shape { id, view: group.view, primary, backups: synced.collect() })
+        });
+        Picture {
+            ring: self.base.membership.ring(),
+            leads,
+            nodes: nodes.collect(),
+            groups: shapes.collect(),
+            sheds: self.sheds().map(|(node, level, until)| (node, (level, until))).collect(),
+            brings: self
+                .base
+                .directory
+                .iter()
+                .filter_map(|(id, group)| self.replicas.brings(&self.base, id, group))
+                .collect(),
+        }
+    }
+
+    /// Grows whenever a [picture](Stack::picture) may be another than before.
+    pub fn changes(&self) -> u64 {
+        self.groups.load.changes()
+    }
+
+    /// What each member has told last of its host, and when it came.
+    pub fn usages(&self) -> impl Iterator<Item = (Member, &Usage, Time)> + '_ {
+        self.groups.load.told().map(|(member, told)| (member, &told.usage, told.at))
+    }
+
+    /// Makes the replica at node `to` the group's primary, without a gap for its clients. The outcome comes as
+    /// [`Output::Moved`], at once or within some seconds.
+    ///
+    /// # Errors
+    /// Another move of this group, or too many of others, were asked for at this node and are not over.
+    pub fn move_primary(&mut self, now: Time, group: GroupId, to: NodeId) -> Result<(), MoveError> {
+        if let Some(under_way) = self.groups.moves.get(&(group, Motive::Asked)) {
+            return Err(MoveError::UnderWay(under_way.to()));
+        }
+        let asked = self.groups.moves.keys().filter(|(_, motive)| *motive == Motive::Asked).count();
+        if asked >= MAX_MOVES {
+            return Err(MoveError::TooMany);
+        }
+        let moving = Moving::asked(to, now);
+        self.groups.moves.insert((group, Motive::Asked), moving);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Calls a group in this node's own name. What comes of it within `patience` is told by [`Output::Own`] with the number that is
+    /// given back; if nothing does, nobody knows whether it was executed.
+    pub fn call(
+        &mut self,
+        now: Time,
+        wall: Time,
+        (group, method): (GroupId, MethodId),
+        body: Bytes,
+        patience: Duration,
+    ) -> u64 {
+        let (client, is_first) = self.replies.own.session(self.base.me);
+        if is_first {
+            self.replies.clients.callers.welcome(OWN, client);
+        }
+        let (number, unanswered) = self.replies.own.begin(now, patience);
+        let view = self.base.directory.get(group).map_or(ViewNumber(0), |group| group.view);
+        let patience_us = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
+        let request = Request {
+            group,
+            client,
+            number,
+            unanswered,
+            view,
+            method,
+            patience_us,
+            json: false,
+            beside: false,
+            access: Access::Change,
+            criticality: u8::MAX,
+            body,
+        };
+        self.groups().request(now, wall, OWN, request);
+        self.base.outputs.crowd(now);
+        number
+    }
+
+    /// Has a group begin with a state. The outcome comes as [`Output::Restored`], at once or within some seconds.
+    ///
+    /// # Errors
+    /// No group can have that name; or a restore of this group, or too many of others, were asked for at this node and are not over.
+    pub fn restore(&mut self, now: Time, restore: Restore) -> Result<(), RestoreError> {
+        let name = &restore.name;
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(RestoreError::Name(name.len()));
+        }
+        if is_system(name) {
+            return Err(RestoreError::System);
+        }
+        let number = self.base.random.next_u64();
+        self.replicas.backups.restore(now, restore, number)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Has a group that waits for a state begin without, whoever was to give it. A replica that is there begins with its service's
+    /// initial state; a group without any is gone.
+    ///
+    /// # Errors
+    /// Groups do not act here, or this one waits for none.
+    pub fn discard(&mut self, now: Time, group: GroupId) -> Result<(), DiscardError> {
+        if !self.base.membership.is_active() {
+            return Err(DiscardError::NoQuorum);
+        }
+        let waits = self.base.directory.get(group).and_then(Group::depositor);
+        let Deposit { number, .. } = waits.ok_or(DiscardError::Nothing)?;
+        self.base.order(now, Ordered::Backup(BackupStep::Discard { group, number }));
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Gives a group another style while it serves. The outcome comes as [`Output::Restyled`], at once or within some seconds.
+    ///
+    /// # Errors
+    /// Another change of this group, or too many of others, were asked for at this node and are not over.
+    pub fn restyle(&mut self, now: Time, group: GroupId, style: Style) -> Result<(), RestyleError> {
+        if let Some(under_way) = self.groups.restyles.get(&group) {
+            return Err(RestyleError::UnderWay(under_way.style()));
+        }
+        if self.groups.restyles.len() >= MAX_RESTYLES {
+            return Err(RestyleError::TooMany);
+        }
+        self.groups.restyles.insert(group, Restyling::asked(style, now));
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Takes the state of this node's replica at one place of the order. It comes as [`Output::Saved`].
+    ///
+    /// # Errors
+    /// Another save of this group, or too many of others, were asked for at this node and are not over.
+    pub fn save(&mut self, now: Time, group: GroupId) -> Result<(), SaveError> {
+        self.replicas.backups.save(now, group)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Asks for this in the order. False if nothing is ordered now.
+    pub fn shed(&mut self, now: Time, shedding: Shedding) -> bool {
+        let active = self.base.membership.is_active();
+        if active {
+            self.base.order(now, Ordered::Shedding(shedding));
+            self.settle(now);
+        }
+        active
+    }
+
+    /// What hosts refuse calls below, and until when if nothing else is said.
+    pub fn sheds(&self) -> impl Iterator<Item = (NodeId, u8, Time)> + '_ {
+        self.groups.load.sheds.orders()
+    }
+
+    /// How critical the calls of these groups are whose clients do not say it.
+    pub fn set_criticalities(&mut self, of: BTreeMap<GroupId, u8>) {
+        self.groups.load.sheds.set_unsaid(of);
+    }
+
+    /// What this node knows, for people.
+    pub fn status(&self) -> Status {
+        let groups = self.base.directory.iter().map(|(id, group)| {
+            let hosted = self.replicas.hosted.get(&id).filter(|hosted| hosted.replica.has_state());
+            GroupStatus {
+                name: group.name.clone(),
+                options: group.options,
+                view: group.view,
+                primary: group.primary(),
+                replicas: group
+                    .replicas
+                    .iter()
+                    .map(|replica| ReplicaStatus {
+                        member: replica.member,
+                        synced: replica.state == State::Synced,
+                    })
+                    .collect(),
+                sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
+                executed: hosted.and_then(|hosted| hosted.replica.executed()),
+                hung: self.replicas.hangs.is_hung(id),
+                depositor: group.depositor().map(|deposit| deposit.holder),
+                log: hosted.and_then(Hosted::log_status),
+                journal: hosted.and_then(|hosted| Some(hosted.program.journal.as_ref()?.status())),
+            }
+        });
+        let mut groups: Vec<GroupStatus> = groups.collect();
+        groups.sort_by(|a, b| a.name.cmp(&b.name));
+        Status {
+            me: self.base.me,
+            ring: self.ring_status(),
+            groups,
+            keys: self.keys.status(&self.base.present()),
+            nested: self.replicas.nested.status(),
+        }
+    }
+
+    /// The part of [`status`](Stack::status) that tells of the ring.
+    pub fn ring_status(&self) -> RingStatus {
+        RingStatus {
+            state: self.base.outbox.ordering.state_name(),
+            id: self.base.outbox.ordering.id(),
+            members: self.base.outbox.ordering.members().to_vec(),
+            quorate: self.base.membership.quorate(),
+            epoch: self.base.membership.epoch(),
+            delivered: self.base.progress.delivered(),
+            buffers: self.base.outbox.ordering.buffers(),
+            rotations: self.base.outbox.ordering.rotations(),
+        }
+    }
+}
