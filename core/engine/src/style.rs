@@ -2,14 +2,14 @@
 //!
 //! | question | who asks |
 //! | --- | --- |
-//! | who takes a client's call? | `stack/clients.rs`, when it comes |
+//! | who takes a client's call? | `groups/calls.rs`, when it comes |
 //! | does who takes it ask first whether another took it? | the same |
 //! | is a call ordered, or executed at once where it comes, or only at the primary? | the same |
 //! | which of several entries is the best? | the same, when it tells clients the targets |
-//! | who orders a replica's calls of other groups, and what it answers to theirs? | `stack/nested.rs` |
-//! | who executes a request at its place in the order? | `stack/delivery.rs` |
-//! | who learns what becomes of a request that another node had ordered? | `stack/clients.rs`, when it has its place |
-//! | is a call that changes nothing ordered all the same? | `stack/reads.rs`, when it comes |
+//! | who orders a replica's calls of other groups, and what it answers to theirs? | `replicas/nested.rs` |
+//! | who executes a request at its place in the order? | `replicas/passive.rs` |
+//! | who learns what becomes of a request that another node had ordered? | `replies/calls.rs`, when it has its place |
+//! | is a call that changes nothing ordered all the same? | `replicas/reads.rs`, when it comes |
 //! | can a group be kept on disk, or get this style while it runs? | `wire::ordered::GroupOptions` |
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
 //! | have replicas a state, which a joiner is given first? | `wire::ordered::Style`; `directory.rs`, when one joins or a component begins |

@@ -11,7 +11,7 @@ pub type Ceilings = &'static [(&'static str, usize)];
 
 /// Files in circles.
 pub const CIRCLES: Ceilings = &[
-    ("core/engine", 30),
+    ("core/engine", 31),
     ("io/node", 3),
     ("proof/harness", 8),
     ("proof/lab", 9),
@@ -33,7 +33,7 @@ pub const FIELDS: Ceilings = &[
 ];
 
 /// Files with an `impl Stack`.
-pub const STACK: Ceilings = &[("core/engine", 24)];
+pub const STACK: Ceilings = &[];
 
 /// The name of this file in what it tells.
 const TABLE: &str = "xtask/src/tidy/ceilings.rs";

@@ -15,6 +15,10 @@ const FLOORS: &[&[&str]] = &[
     &["bench", "callers", "faults", "keys", "quorum", "session", "stopwatch", "tally"],
     &["component", "directory", "replica"],
     &["parts"],
+    &["base"],
+    &["replies"],
+    &["replicas"],
+    &["groups"],
     &["stack"],
 ];
 
