@@ -6,9 +6,8 @@ mod targets;
 
 use alloc::vec::Vec;
 
-use bytes::Bytes;
 use wire::ordered::{Hold, Ordered, Told};
-use wire::{GroupId, Member, NodeId, Random, Time};
+use wire::{GroupId, Member, NodeId, Payload, Random, Time};
 
 use crate::api::Event;
 use crate::bug::Planted;
@@ -43,14 +42,26 @@ impl<O: Ordering> Base<O> {
 
     /// Orders a message, now or as soon as the ring takes it.
     pub(crate) fn order(&mut self, now: Time, ordered: Ordered) {
-        let level = self.level_of(&ordered);
-        let payload = ordered.encode();
-        self.outbox.order(now, ordered, payload, level);
+        self.order_copy(now, ordered);
     }
 
-    /// Hands a message in. False if it was refused: then nothing has happened.
-    pub(crate) fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> bool {
-        self.outbox.multicast(now, payload, level)
+    /// The same, of a message that others order too: gives what can be withdrawn when they have.
+    pub(crate) fn order_copy(&mut self, now: Time, ordered: Ordered) -> Payload {
+        let level = self.level_of(&ordered);
+        self.outbox.order(now, ordered, level)
+    }
+
+    /// Orders what waits for room in the ring. True if anything did.
+    pub(crate) fn order_waiting(&mut self, now: Time) -> bool {
+        let mut any = false;
+        while let Some(ordered) = self.outbox.first() {
+            let level = self.level_of(ordered);
+            if !self.outbox.order_first(now, level) {
+                break;
+            }
+            any = true;
+        }
+        any
     }
 
     /// Somebody waits for whatever a node orders by itself, unless it is the update of a group whose replies wait for nobody. For an
@@ -79,18 +90,6 @@ impl<O: Ordering> Base<O> {
     /// The component's nodes.
     pub(crate) fn present(&self) -> Vec<NodeId> {
         self.membership.members().map(|member| member.node).collect()
-    }
-
-    pub(crate) fn order_bytes(&mut self, now: Time, payload: Bytes) {
-        if !self.outbox.is_clear() || !self.multicast(now, payload.clone(), Level::Held) {
-            let ordered = Ordered::decode(&payload).expect("it was encoded here");
-            self.outbox.order(now, ordered, payload, Level::Held);
-        }
-    }
-
-    /// A copy that this node has handed in is of no use any more, if it has not been sent.
-    pub(crate) fn withdraw(&mut self, payload: &Bytes) {
-        self.outbox.withdraw(payload);
     }
 
     /// Those who answer for this group wait to know who holds what is being delivered.

@@ -9,7 +9,7 @@ mod in_process;
 
 use bytes::Bytes;
 use wire::histogram::Times;
-use wire::{Malformed, Member, NodeId, RingId, Time};
+use wire::{Malformed, Member, NodeId, Payload, RingId, Time};
 
 pub use in_process::{InProcess, Sequencer};
 pub use ring::{
@@ -86,7 +86,7 @@ pub trait Ordering {
     ///
     /// # Errors
     /// [`Refused`]: too long, too much waits already, or this node has left.
-    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused>;
+    fn multicast(&mut self, now: Time, payload: Payload, level: Level) -> Result<(), Refused>;
 
     /// Makes sure that this node is in the present configuration together with a majority. The round that will tell it
     /// ([`Output::Confirmed`]); `None` if nothing is ordered now and the next configuration is to be waited for.
@@ -94,7 +94,7 @@ pub trait Ordering {
 
     /// Takes back a message that was handed in, if nothing of it has been sent. True if it will not be delivered
     /// because of that. An engine need not be able to.
-    fn withdraw(&mut self, _payload: &Bytes) -> bool {
+    fn withdraw(&mut self, _payload: &Payload) -> bool {
         false
     }
 
@@ -172,7 +172,7 @@ impl Ordering for Ring {
         Ring::next_timeout(self)
     }
 
-    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
+    fn multicast(&mut self, now: Time, payload: Payload, level: Level) -> Result<(), Refused> {
         Ring::multicast(self, now, payload, level)
     }
 
@@ -180,7 +180,7 @@ impl Ordering for Ring {
         Ring::confirm(self, now)
     }
 
-    fn withdraw(&mut self, payload: &Bytes) -> bool {
+    fn withdraw(&mut self, payload: &Payload) -> bool {
         Ring::withdraw(self, payload)
     }
 

@@ -251,15 +251,7 @@ impl<O: Ordering> Stack<O> {
 
     /// Orders what is due. True if anything was.
     fn pump(&mut self, now: Time) -> bool {
-        let mut any = false;
-        while let Some(ordered) = self.base.outbox.first() {
-            let (payload, level) = (ordered.encode(), self.base.level_of(ordered));
-            if !self.base.multicast(now, payload, level) {
-                break;
-            }
-            self.base.outbox.pop();
-            any = true;
-        }
+        let mut any = self.base.order_waiting(now);
         any |= self.groups().pump_moves(now);
         any |= self.groups().pump_restyles(now);
         any |= self.replicas().pump_saves(now);

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE, MAX_SEND_QUEUE_BYTES};
-use wire::ring::{CHUNK_OVERHEAD, Chunk, DATA_OVERHEAD, Level, push_chunk};
-use wire::{Arena, Member};
+use wire::ring::{CHUNK_OVERHEAD, Chunk, DATA_OVERHEAD, Level, push_pieces};
+use wire::{Arena, Member, Payload};
 
 use crate::{Fill, Refused};
 
 /// Messages in the order in which they were handed in.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    messages: VecDeque<(Bytes, Level)>,
+    messages: VecDeque<(Payload, Level)>,
     bytes: usize,
     /// The most messages, and the most bytes, that were here at a time.
     most: (usize, usize),
@@ -23,7 +23,7 @@ pub(crate) struct SendQueue {
 }
 
 impl SendQueue {
-    pub fn push(&mut self, message: Bytes, level: Level) -> Result<(), Refused> {
+    pub fn push(&mut self, message: Payload, level: Level) -> Result<(), Refused> {
         if message.len() > MAX_MESSAGE {
             return Err(Refused::TooLarge(message.len()));
         }
@@ -43,14 +43,9 @@ impl SendQueue {
     }
 
     /// Takes back a message of which nothing was sent: these very bytes, not others like them.
-    pub fn withdraw(&mut self, message: &Bytes) -> bool {
-        let same = |(waiting, _): &(Bytes, Level)| {
-            waiting.as_ptr() == message.as_ptr() && waiting.len() == message.len()
-        };
-        let Some(at) = self.messages.iter().rposition(same).filter(|at| *at > 0 || self.sent == 0)
-        else {
-            return false;
-        };
+    pub fn withdraw(&mut self, message: &Payload) -> bool {
+        let at = self.messages.iter().rposition(|(waiting, _)| waiting.is(message));
+        let Some(at) = at.filter(|at| *at > 0 || self.sent == 0) else { return false };
         self.messages.remove(at);
         self.bytes -= message.len();
         true
@@ -93,13 +88,13 @@ impl SendQueue {
         let draft = arena.room(DATA_OVERHEAD + room);
         draft.put_bytes(0, DATA_OVERHEAD);
         let room = DATA_OVERHEAD + room;
-        let fits = |(_, next): &&(Bytes, Level)| safe(*next) == safe(level);
+        let fits = |(_, next): &&(Payload, Level)| safe(*next) == safe(level);
         while let Some((message, next)) = self.messages.front().filter(fits) {
             let waits = *next != Level::Agreed;
             let left = room.saturating_sub(draft.len() + CHUNK_OVERHEAD);
-            let rest = &message[self.sent..];
-            if rest.len() <= left {
-                push_chunk(draft, self.sent == 0, true, level, rest);
+            let rest = message.len() - self.sent;
+            if rest <= left {
+                push_pieces(draft, self.sent == 0, true, level, message.range(self.sent, rest));
                 waited |= waits;
                 self.bytes -= message.len();
                 self.sent = 0;
@@ -110,7 +105,7 @@ impl SendQueue {
             } else if draft.len() == DATA_OVERHEAD
                 || message.len() > room - DATA_OVERHEAD - CHUNK_OVERHEAD && left > 0
             {
-                push_chunk(draft, self.sent == 0, false, level, &rest[..left]);
+                push_pieces(draft, self.sent == 0, false, level, message.range(self.sent, left));
                 self.sent += left;
                 break;
             } else {
@@ -208,7 +203,7 @@ mod tests {
         let messages: Vec<_> =
             sizes.iter().map(|size| Bytes::from(vec![*size as u8; *size])).collect();
         for message in &messages {
-            queue.push(message.clone(), Level::Agreed).unwrap();
+            queue.push(message.clone().into(), Level::Agreed).unwrap();
         }
         let mut out = Vec::new();
         while let Some(body) = pack(&mut queue) {
@@ -223,7 +218,7 @@ mod tests {
     fn a_message_is_sent_from_its_start_on_another_ring() {
         let mut queue = SendQueue::default();
         let mut assembly = Assembly::default();
-        queue.push(Bytes::from(vec![7; 250]), Level::Safe).unwrap();
+        queue.push(Payload::from(vec![7; 250]), Level::Safe).unwrap();
         let first = pack(&mut queue).unwrap();
         assert!(unpack(&mut assembly, first).is_empty());
         queue.rewind();
@@ -252,7 +247,7 @@ mod tests {
     fn limits_are_refusals() {
         let mut queue = SendQueue::default();
         assert_eq!(
-            queue.push(Bytes::from(vec![0; MAX_MESSAGE + 1]), Level::Agreed),
+            queue.push(Payload::from(vec![0; MAX_MESSAGE + 1]), Level::Agreed),
             Err(Refused::TooLarge(MAX_MESSAGE + 1))
         );
         for _ in 0..MAX_SEND_QUEUE {

@@ -11,7 +11,7 @@ use alloc::vec;
 use bytes::Bytes;
 use wire::histogram::{Histogram, Times};
 use wire::ring::{Datagram, Level, Message};
-use wire::{Malformed, Member, NodeId, Random, RingId, Time};
+use wire::{Malformed, Member, NodeId, Payload, Random, RingId, Time};
 
 use crate::commit::{Complete, Forming};
 use crate::config::{Config, ConfigError};
@@ -203,7 +203,13 @@ impl Ring {
     ///
     /// # Errors
     /// [`Refused`]: too long, or too much waits already.
-    pub fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
+    pub fn multicast(
+        &mut self,
+        now: Time,
+        payload: impl Into<Payload>,
+        level: Level,
+    ) -> Result<(), Refused> {
+        let payload = payload.into();
         if matches!(self.state, State::Left) {
             return Err(Refused::Left);
         }
@@ -233,7 +239,7 @@ impl Ring {
 
     /// Takes back a message that was handed in, if nothing of it has been sent: the very same bytes. True if that
     /// was so; then it is delivered nowhere.
-    pub fn withdraw(&mut self, payload: &Bytes) -> bool {
+    pub fn withdraw(&mut self, payload: &Payload) -> bool {
         self.queue.withdraw(payload)
     }
 

@@ -16,7 +16,7 @@ use crate::limits::{
     MAX_BENCH_COUNT, MAX_BENCH_SPAN, MAX_BENCH_WINDOW, MAX_BODY, MAX_MEMBERS, MAX_SEND_QUEUE_BYTES,
 };
 use crate::ring::Level;
-use crate::{Duration, Malformed, NodeId, Random, RingId};
+use crate::{Duration, Malformed, NodeId, Payload, Random, RingId};
 
 /// When a sender sends its next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -270,12 +270,10 @@ impl Load {
     }
 
     /// The payload.
-    pub(crate) fn encode(&self) -> Bytes {
+    pub(crate) fn payload(&self) -> Payload {
         let flags = u8::from(self.echo) * ECHO;
-        let mut payload = Vec::with_capacity(LOAD_HEADER + self.content.len());
-        payload.extend_from_slice(header(self.id, self.place, self.number, flags).as_bytes());
-        payload.extend_from_slice(&self.content);
-        payload.into()
+        let header = header(self.id, self.place, self.number, flags);
+        Payload { head: Bytes::copy_from_slice(header.as_bytes()), body: self.content.clone() }
     }
 
     /// Reads a delivered payload; the content shares it.

@@ -24,6 +24,7 @@ pub mod keys;
 pub mod limits;
 mod nodes;
 pub mod ordered;
+mod payload;
 mod random;
 pub mod report;
 pub mod ring;
@@ -39,6 +40,7 @@ pub use ids::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,
 };
 pub use nodes::NodeSet;
+pub use payload::Payload;
 pub use random::Random;
 pub use secret::Secret;
 pub use share::Share;

@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{append, at_most, read};
 use crate::keys::{KeyStep, checked_step};
 use crate::limits::MAX_NAME;
-use crate::{GroupId, Malformed, Member, ViewNumber, bench};
+use crate::{GroupId, Malformed, Member, Payload, ViewNumber, bench};
 
 mod backup;
 mod change;
@@ -230,22 +230,22 @@ pub enum Ordered {
 }
 
 impl Ordered {
-    /// The payload to multicast.
-    pub fn encode(&self) -> Bytes {
+    /// The payload to multicast, which shares the bodies of calls, states and updates.
+    pub fn payload(&self) -> Payload {
         let start = |kind: u8| alloc::vec![kind];
         match self {
-            Ordered::Request(request) => request.encode(),
+            Ordered::Request(request) => return request.payload(),
             Ordered::Announce(announce) => append(start(2), announce),
             Ordered::Install(install) => append(start(3), install),
             Ordered::JoinGroup(join) => append(start(4), join),
             Ordered::LeaveGroup(leave) => append(start(5), leave),
-            Ordered::StateChunk(chunk) => chunk.encode(),
+            Ordered::StateChunk(chunk) => return chunk.payload(),
             Ordered::Synced(synced) => append(start(7), synced),
             Ordered::Bench(word) => append(start(8), word),
             Ordered::Key(step) => append(start(10), step),
-            Ordered::Load(load) => return load.encode(),
+            Ordered::Load(load) => return load.payload(),
             Ordered::Move(wish) => append(start(11), wish),
-            Ordered::PrimaryChunk(chunk) => chunk.encode(),
+            Ordered::PrimaryChunk(chunk) => return chunk.payload(),
             Ordered::Relay(relay) => append(start(13), relay),
             Ordered::Recalled(recalled) => append(start(15), recalled),
             Ordered::NestedEnd(end) => append(start(16), end),
@@ -261,6 +261,11 @@ impl Ordered {
             Ordered::Backup(step) => append(start(28), step),
         }
         .into()
+    }
+
+    /// The same in one piece.
+    pub fn encode(&self) -> Bytes {
+        self.payload().whole()
     }
 
     /// Reads a delivered payload. The body of a [`Request`] shares `payload`.

@@ -42,6 +42,7 @@ use crate::{ClusterId, Malformed, Member};
 use data::decode_data;
 pub use data::{
     CHUNK_OVERHEAD, Chunk, DATA_OVERHEAD, Data, Level, ORIGIN_OVERHEAD, Origin, push_chunk,
+    push_pieces,
 };
 pub(crate) use header::{Header, KIND_AT};
 pub use membership::{

@@ -10,7 +10,7 @@ use core::cell::RefCell;
 
 use bytes::Bytes;
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
-use wire::{Duration, Malformed, Member, NodeId, RingId, Time};
+use wire::{Duration, Malformed, Member, NodeId, Payload, RingId, Time};
 
 use super::{Configuration, ConfigurationKind, Delivery, Level, Ordering, Output, Refused};
 
@@ -238,7 +238,7 @@ impl Ordering for InProcess {
         shared.seat(self.me)?.inbox.front().map(|(due, _)| *due)
     }
 
-    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
+    fn multicast(&mut self, now: Time, payload: Payload, level: Level) -> Result<(), Refused> {
         if payload.len() > MAX_MESSAGE {
             return Err(Refused::TooLarge(payload.len()));
         }
@@ -247,7 +247,7 @@ impl Ordering for InProcess {
         if waiting >= MAX_SEND_QUEUE {
             return Err(Refused::QueueFull);
         }
-        shared.order(now, self.me, &payload, level);
+        shared.order(now, self.me, &payload.whole(), level);
         drop(shared);
         self.arrive(now);
         Ok(())

@@ -2,9 +2,8 @@
 
 use alloc::collections::VecDeque;
 
-use bytes::Bytes;
-use wire::Time;
 use wire::ordered::Ordered;
+use wire::{Payload, Time};
 
 use crate::ordering::{Level, Ordering};
 
@@ -14,13 +13,16 @@ pub(crate) struct Outbox<O> {
     /// To be ordered as soon as the ring takes more. Bounded: what a node orders by itself answers
     /// what was delivered to it.
     unsent: VecDeque<Ordered>,
+    /// Messages that were handed in and are not delivered yet, in their order: a node need not read
+    /// what it has written.
+    under_way: VecDeque<(Payload, Ordered)>,
     /// Messages that were ever handed in to be ordered.
     handed: u64,
 }
 
 impl<O: Ordering> Outbox<O> {
     pub(crate) fn new(ordering: O) -> Outbox<O> {
-        Outbox { ordering, unsent: VecDeque::new(), handed: 0 }
+        Outbox { ordering, unsent: VecDeque::new(), under_way: VecDeque::new(), handed: 0 }
     }
 
     /// Nothing waits here for the ring.
@@ -33,8 +35,8 @@ impl<O: Ordering> Outbox<O> {
         self.handed
     }
 
-    /// Hands a message in. False if it was refused: then nothing has happened.
-    pub(crate) fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> bool {
+    /// Hands bytes in. False if they were refused: then nothing has happened.
+    pub(crate) fn multicast(&mut self, now: Time, payload: Payload, level: Level) -> bool {
         if self.ordering.multicast(now, payload, level).is_err() {
             return false;
         }
@@ -46,11 +48,39 @@ impl<O: Ordering> Outbox<O> {
         true
     }
 
-    /// Orders a message, now or as soon as the ring takes it.
-    pub(crate) fn order(&mut self, now: Time, ordered: Ordered, payload: Bytes, level: Level) {
-        if !self.is_clear() || !self.multicast(now, payload, level) {
+    /// Hands a message in, or gives it back: then nothing has happened.
+    pub(crate) fn hand_in(
+        &mut self,
+        now: Time,
+        ordered: Ordered,
+        level: Level,
+    ) -> Result<(), Ordered> {
+        let payload = ordered.payload();
+        if !self.multicast(now, payload.clone(), level) {
+            return Err(ordered);
+        }
+        self.under_way.push_back((payload, ordered));
+        Ok(())
+    }
+
+    /// Orders a message, now or as soon as the ring takes it. Its bytes, by which it can be taken back.
+    pub(crate) fn order(&mut self, now: Time, ordered: Ordered, level: Level) -> Payload {
+        let payload = ordered.payload();
+        if self.is_clear() && self.multicast(now, payload.clone(), level) {
+            self.under_way.push_back((payload.clone(), ordered));
+        } else {
             self.unsent.push_back(ordered);
         }
+        payload
+    }
+
+    /// The message with these bytes, which this node has handed in and which is delivered now. `None`
+    /// if it is not known: it is to be read.
+    pub(crate) fn delivered(&mut self, payload: &[u8]) -> Option<Ordered> {
+        let at = self.under_way.iter().position(|(sent, _)| sent.equals(payload))?;
+        // Those before it were lost with their ring.
+        self.under_way.drain(..at);
+        self.under_way.pop_front().map(|(_, ordered)| ordered)
     }
 
     /// The first message that waits.
@@ -58,9 +88,16 @@ impl<O: Ordering> Outbox<O> {
         self.unsent.front()
     }
 
-    /// The first was handed in.
-    pub(crate) fn pop(&mut self) {
-        self.unsent.pop_front();
+    /// Hands the first message in that waits. False if there is none, or it was refused.
+    pub(crate) fn order_first(&mut self, now: Time, level: Level) -> bool {
+        let Some(first) = self.unsent.pop_front() else { return false };
+        match self.hand_in(now, first, level) {
+            Ok(()) => true,
+            Err(first) => {
+                self.unsent.push_front(first);
+                false
+            }
+        }
     }
 
     /// Drops those that are of no use any more.
@@ -69,11 +106,12 @@ impl<O: Ordering> Outbox<O> {
     }
 
     /// Takes a message back that has no place in the order yet.
-    pub(crate) fn withdraw(&mut self, payload: &Bytes) {
+    pub(crate) fn withdraw(&mut self, payload: &Payload) {
         if self.ordering.withdraw(payload) {
             self.handed -= 1;
+            self.under_way.retain(|(sent, _)| !sent.is(payload));
         } else {
-            self.unsent.retain(|waiting| waiting.encode() != *payload);
+            self.unsent.retain(|waiting| waiting.payload() != *payload);
         }
     }
 }

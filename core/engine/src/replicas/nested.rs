@@ -8,7 +8,7 @@ use wire::client::Refusal;
 use wire::histogram::Histogram;
 use wire::limits::MAX_NESTED_OWED;
 use wire::ordered::{End, KeptReply, NestedEnd, Ordered, Request, Style, nested_parts};
-use wire::{Duration, GroupId, Member, Time};
+use wire::{Duration, GroupId, Member, Payload, Time};
 
 use crate::api::{Event, NestedStatus};
 use crate::base::Base;
@@ -62,7 +62,7 @@ struct Open {
     /// It was given up, in this component.
     given_up: bool,
     /// The copy that this node has handed in, and when.
-    handed: Option<(Bytes, Time)>,
+    handed: Option<(Payload, Time)>,
 }
 
 impl Open {
@@ -90,7 +90,7 @@ struct Owed {
     /// Others are before in rank until then.
     order_at: Option<Time>,
     /// As of [`Open::handed`].
-    handed: Option<(Bytes, Time)>,
+    handed: Option<(Payload, Time)>,
 }
 
 impl Nested {
@@ -184,7 +184,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if let Some((handed, _)) =
             self.replicas.nested.open.remove(&group).and_then(|open| open.handed)
         {
-            self.base.withdraw(&handed);
+            self.base.outbox.withdraw(&handed);
         }
     }
 
@@ -253,9 +253,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
             ..open.ask.request.clone()
         };
-        let payload = Ordered::Request(request).encode();
-        open.handed = Some((payload.clone(), now));
-        self.base.order_bytes(now, payload);
+        open.handed = Some((self.base.order_copy(now, Ordered::Request(request)), now));
     }
 
     /// A group's call is delivered: whoever calls need not order it any more.
@@ -280,7 +278,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             Some((_, at)) if sender == self.base.me => {
                 self.replicas.nested.call_delays.get_or_insert_default().record(now.since(at));
             }
-            Some((handed, _)) => self.base.withdraw(&handed),
+            Some((handed, _)) => self.base.outbox.withdraw(&handed),
             None => {}
         }
     }
@@ -382,11 +380,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let ((client, number, place), asked) = (owed.child, owed.asked);
         let (callee, caller) = (call.0, owed.caller);
         let end = NestedEnd { callee, caller, client, number, call: place, asked, end };
-        let payload = Ordered::NestedEnd(end).encode();
-        owed.handed = Some((payload.clone(), now));
+        owed.handed = Some((self.base.order_copy(now, Ordered::NestedEnd(end)), now));
         let service = now.since(owed.since);
         self.replicas.nested.services.get_or_insert_default().record(service);
-        self.base.order_bytes(now, payload);
     }
 
     /// More is held, or other replicas speak: what is owed may be paid.
@@ -461,7 +457,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                             .get_or_insert_default()
                             .record(now.since(at));
                     }
-                    Some((handed, _)) => self.base.withdraw(&handed),
+                    Some((handed, _)) => self.base.outbox.withdraw(&handed),
                     None => {}
                 }
                 self.base.event(Event::NestedEnded { group, by: sender });

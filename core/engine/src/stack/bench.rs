@@ -71,7 +71,7 @@ impl<O: Ordering> BenchHandler<'_, O> {
         // What the node has to order for its own sake goes first.
         while self.base.outbox.is_clear()
             && let Some((payload, level)) = self.bench.next(now)
-            && self.base.multicast(now, payload, level)
+            && self.base.outbox.multicast(now, payload.into(), level)
         {
             self.bench.handed(now, self.base.outbox.handed());
             any = true;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use wire::ordered::{Going, Install, Move, Ordered, Restyle};
-use wire::{GroupId, Member, Time};
+use wire::{GroupId, Malformed, Member, Time};
 
 use crate::api::{Event, Output};
 use crate::bug::Bug;
@@ -109,7 +109,7 @@ impl<O: Ordering> Stack<O> {
         if !delivery.contiguous {
             self.base.membership.gap();
         }
-        match Ordered::decode(&delivery.payload) {
+        match self.ordered_in(&delivery) {
             // A member of the ring that sends such bytes is broken, but alike for everybody.
             Err(malformed) => self.base.event(Event::Malformed(malformed)),
             Ok(Ordered::Announce(announce)) => {
@@ -139,6 +139,18 @@ impl<O: Ordering> Stack<O> {
                     Bearing::Ignore => {}
                 }
             }
+        }
+    }
+
+    /// What is delivered: as this node has ordered it, or read.
+    fn ordered_in(&mut self, delivery: &Delivery) -> Result<Ordered, Malformed> {
+        let own = delivery.sender == self.base.me;
+        match own.then(|| self.base.outbox.delivered(&delivery.payload)).flatten() {
+            Some(ordered) => {
+                debug_assert_eq!(Ordered::decode(&delivery.payload).as_ref(), Ok(&ordered));
+                Ok(ordered)
+            }
+            None => Ordered::decode(&delivery.payload),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use wire::Payload;
 
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Level, Ordering, Output, Refused, Sequencer};
@@ -96,7 +97,7 @@ impl Ordering for Tampered {
         self.inner.next_timeout()
     }
 
-    fn multicast(&mut self, now: Time, payload: Bytes, level: Level) -> Result<(), Refused> {
+    fn multicast(&mut self, now: Time, payload: Payload, level: Level) -> Result<(), Refused> {
         self.inner.multicast(now, payload, level)
     }
 

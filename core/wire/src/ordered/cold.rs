@@ -11,7 +11,7 @@ use super::nested::NestedEnd;
 use super::{KeptReply, Place, Request, check_number};
 use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_BODY, MAX_CONDEMNED, MAX_DEATHS, MAX_LOG_KEPT, MAX_REASON};
-use crate::{ClientId, GroupId, Malformed, NodeId};
+use crate::{ClientId, GroupId, Malformed, NodeId, Payload};
 
 /// The reply to a call that another node than the primary's had ordered. It counts only if its sender is primary, since
 /// `since`, at its own place. | group | since | client | number | reply |
@@ -81,7 +81,7 @@ struct Head {
 impl LoggedState {
     /// The bytes that the chunks carry.
     pub fn encode(&self) -> Bytes {
-        let requests: Vec<Vec<u8>> = self.log.iter().map(Request::encode).collect();
+        let requests: Vec<Payload> = self.log.iter().map(Request::payload).collect();
         let length = |bytes: usize| u32::try_from(bytes).expect("requests are limited");
         let head = Head {
             logged: self.logged,
@@ -96,7 +96,10 @@ impl LoggedState {
         let head = length(buffer.len() - 4);
         buffer[..4].copy_from_slice(&head.to_le_bytes());
         buffer.extend_from_slice(&self.checkpoint);
-        requests.iter().for_each(|request| buffer.extend_from_slice(request));
+        for Payload { head, body } in requests {
+            buffer.extend_from_slice(&head);
+            buffer.extend_from_slice(&body);
+        }
         buffer.into()
     }
 

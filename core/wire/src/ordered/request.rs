@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::nested::{Origin, nested_client, nested_parts};
 use crate::codec::at_most;
 use crate::limits::{MAX_BODY, MAX_NESTED_DEPTH};
-use crate::{ClientId, GroupId, Malformed, MethodId, Time};
+use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time};
 
 /// A client's call, with what makes its execution the same everywhere.
 ///
@@ -86,7 +86,7 @@ impl Request {
     }
 
     /// The payload to multicast.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(super) fn payload(&self) -> Payload {
         let header = RequestHeader {
             kind: 1,
             flags: (u8::from(self.json) * JSON) | (u8::from(self.read) * READ),
@@ -103,14 +103,13 @@ impl Request {
             patience_us: self.patience_us.into(),
         };
         let origin = self.origin.as_ref().map_or(0, |origin| 8 + 8 * origin.path.len());
-        let mut buffer = Vec::with_capacity(size_of::<RequestHeader>() + origin + self.body.len());
+        let mut buffer = Vec::with_capacity(size_of::<RequestHeader>() + origin);
         buffer.extend_from_slice(header.as_bytes());
         if let Some(origin) = &self.origin {
             buffer.extend_from_slice(&origin.client.0.to_le_bytes());
             origin.path.iter().for_each(|group| buffer.extend_from_slice(&group.0.to_le_bytes()));
         }
-        buffer.extend_from_slice(&self.body);
-        buffer
+        Payload { head: buffer.into(), body: self.body.clone() }
     }
 
     /// Reads it; its body shares `payload`.

@@ -12,7 +12,7 @@ use super::Poison;
 use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_POISONED, MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK};
-use crate::{ClientId, GroupId, Malformed, Time, ViewNumber};
+use crate::{ClientId, GroupId, Malformed, Payload, Time, ViewNumber};
 
 /// A piece of a replica's state for those that have none.
 ///
@@ -50,7 +50,7 @@ struct ChunkHeader {
 
 impl StateChunk {
     /// The payload to multicast.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(super) fn payload(&self) -> Payload {
         let header = ChunkHeader {
             kind: 6,
             last: u8::from(self.last),
@@ -59,10 +59,7 @@ impl StateChunk {
             group: self.group.0.into(),
             transfer: self.transfer.0.into(),
         };
-        let mut buffer = Vec::with_capacity(size_of::<ChunkHeader>() + self.bytes.len());
-        buffer.extend_from_slice(header.as_bytes());
-        buffer.extend_from_slice(&self.bytes);
-        buffer
+        Payload { head: Bytes::copy_from_slice(header.as_bytes()), body: self.bytes.clone() }
     }
 
     /// Reads it; its bytes share `payload`.

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{KeptReply, Place, Poison};
 use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_POISONED, MAX_UPDATE_CALLS, UPDATE_CHUNK};
-use crate::{ClientId, GroupId, Malformed, NodeId, RingId, Time};
+use crate::{ClientId, GroupId, Malformed, NodeId, Payload, RingId, Time};
 
 /// A piece of what a passive group's primary tells its backups. That has its place in the order where its last piece has.
 ///
@@ -70,7 +70,7 @@ struct ChunkHeader {
 
 impl PrimaryChunk {
     /// The payload to multicast.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(super) fn payload(&self) -> Payload {
         let header = ChunkHeader {
             kind: 12,
             last: u8::from(self.last),
@@ -84,10 +84,7 @@ impl PrimaryChunk {
             representative: self.since.ring.representative.0.into(),
             sequence: self.since.sequence.into(),
         };
-        let mut buffer = Vec::with_capacity(size_of::<ChunkHeader>() + self.bytes.len());
-        buffer.extend_from_slice(header.as_bytes());
-        buffer.extend_from_slice(&self.bytes);
-        buffer
+        Payload { head: Bytes::copy_from_slice(header.as_bytes()), body: self.bytes.clone() }
     }
 
     /// Reads it; its bytes share `payload`.

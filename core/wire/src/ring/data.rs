@@ -145,12 +145,27 @@ pub struct Chunk {
 /// # Panics
 /// If `bytes` is longer than 65,535.
 pub fn push_chunk(body: &mut impl BufMut, first: bool, last: bool, level: Level, bytes: &[u8]) {
-    let length = u16::try_from(bytes.len()).expect("a chunk fits in a datagram");
+    push_pieces(body, first, last, level, [bytes, &[]]);
+}
+
+/// The same, of a chunk that lies in two pieces.
+///
+/// # Panics
+/// As [`push_chunk`].
+pub fn push_pieces(
+    body: &mut impl BufMut,
+    first: bool,
+    last: bool,
+    level: Level,
+    pieces: [&[u8]; 2],
+) {
+    let length = pieces[0].len() + pieces[1].len();
+    let length = u16::try_from(length).expect("a chunk fits in a datagram");
     let safe = level == Level::Safe;
     let part = (u8::from(first) * FIRST) | (u8::from(last) * LAST) | (u8::from(safe) * SAFE);
     let header = ChunkHeader { length: length.into(), part, reserved: 0 };
     body.put_slice(header.as_bytes());
-    body.put_slice(bytes);
+    pieces.iter().for_each(|piece| body.put_slice(piece));
 }
 
 impl Data {

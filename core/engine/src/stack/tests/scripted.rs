@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use wire::Payload;
 
 use bytes::Bytes;
 use wire::{Malformed, Member, NodeId, RingId, Time};
@@ -37,8 +38,8 @@ impl Ordering for Scripted {
         None
     }
 
-    fn multicast(&mut self, _: Time, payload: Bytes, _: Level) -> Result<(), Refused> {
-        self.multicast.push(payload);
+    fn multicast(&mut self, _: Time, payload: Payload, _: Level) -> Result<(), Refused> {
+        self.multicast.push(payload.whole());
         Ok(())
     }
 
