@@ -29,7 +29,7 @@ use zerocopy::IntoBytes;
 pub use crate::codec::FRAME_OVERHEAD;
 use crate::codec::{FrameHeader, append, at_most, read, take_frame};
 use crate::limits::{MAX_NAME, MAX_REASON};
-use crate::{ClientId, GroupId, Malformed, NodeId, PROTOCOL_VERSION, ViewNumber};
+use crate::{ClientId, GroupId, Malformed, NodeId, PROTOCOL_VERSION, Payload, ViewNumber};
 
 mod reply;
 mod request;
@@ -138,6 +138,14 @@ impl Farewell {
     }
 }
 
+/// Bytes from this many on are shared: fewer are copied more quickly than written apart.
+const SHARED: usize = 1 << 10;
+
+/// What of these bytes is copied behind a frame's head, and what follows it as it is.
+fn pieces(bytes: &Bytes) -> (&[u8], Bytes) {
+    if bytes.len() < SHARED { (bytes, Bytes::new()) } else { (&[], bytes.clone()) }
+}
+
 /// Any frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
@@ -162,8 +170,8 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// The bytes to write, header included.
-    pub fn encode(&self) -> Bytes {
+    /// The bytes to write, header included. Long arguments and results are shared.
+    pub fn payload(&self) -> Payload {
         // Those of a call have their whole room from the start: one piece of memory each.
         let start_for = |body: usize| {
             let mut start = Vec::with_capacity(FRAME_OVERHEAD + body);
@@ -171,20 +179,26 @@ impl Frame {
             start
         };
         let start = || start_for(0);
-        let (kind, mut buffer) = match self {
-            Frame::Hello(hello) => (1, append(start(), hello)),
-            Frame::Welcome(welcome) => (2, append(start(), welcome)),
-            Frame::Bind(bind) => (3, append(start(), bind)),
-            Frame::Bound(bound) => (4, append(start(), bound)),
+        let alone = |buffer: Vec<u8>| (buffer, Bytes::new());
+        let (kind, (mut buffer, body)) = match self {
+            Frame::Hello(hello) => (1, alone(append(start(), hello))),
+            Frame::Welcome(welcome) => (2, alone(append(start(), welcome))),
+            Frame::Bind(bind) => (3, alone(append(start(), bind))),
+            Frame::Bound(bound) => (4, alone(append(start(), bound))),
             Frame::Request(request) => (5, request.append(start_for)),
             Frame::Reply(reply) => (6, reply.append(start_for)),
-            Frame::Farewell(farewell) => (7, append(start(), farewell)),
-            Frame::Watch(watch) => (8, append(start(), watch)),
-            Frame::News(bound) => (9, append(start(), bound)),
+            Frame::Farewell(farewell) => (7, alone(append(start(), farewell))),
+            Frame::Watch(watch) => (8, alone(append(start(), watch))),
+            Frame::News(bound) => (9, alone(append(start(), bound))),
         };
-        let header = FrameHeader::new(buffer.len() - FRAME_OVERHEAD, kind);
+        let header = FrameHeader::new(buffer.len() - FRAME_OVERHEAD + body.len(), kind);
         buffer[..FRAME_OVERHEAD].copy_from_slice(header.as_bytes());
-        buffer.into()
+        Payload { head: buffer.into(), body }
+    }
+
+    /// The same in one piece.
+    pub fn encode(&self) -> Bytes {
+        self.payload().whole()
     }
 
     /// Takes the next whole frame out of what a stream has brought, or `None` if more must come.

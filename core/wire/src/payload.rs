@@ -47,6 +47,11 @@ impl Payload {
             && bytes[self.head.len()..] == self.body
     }
 
+    /// The pieces that are not empty.
+    pub fn pieces(self) -> impl Iterator<Item = Bytes> {
+        [self.head, self.body].into_iter().filter(|piece| !piece.is_empty())
+    }
+
     /// All in one piece: copied if there are two.
     pub fn whole(self) -> Bytes {
         if self.body.is_empty() {

@@ -57,9 +57,9 @@ pub(crate) struct Outbox {
 impl Outbox {
     /// False at the limit: the node does not read, and counts as lost.
     pub(crate) fn put(&mut self, frame: &Frame) -> bool {
-        let bytes = frame.encode();
-        self.bytes += bytes.len();
-        self.queue.push_back(bytes);
+        let payload = frame.payload();
+        self.bytes += payload.len();
+        self.queue.extend(payload.pieces());
         self.bytes <= MAX_LINK_BACKLOG
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::Targets;
+use super::{Targets, pieces};
 use crate::codec::{append, at_most, read};
 use crate::limits::MAX_REASON;
 use crate::{GroupId, Malformed, NodeId, ViewNumber};
@@ -217,8 +217,9 @@ struct ReplyHeader {
 }
 
 impl Reply {
-    /// Its body, behind what `start` gives with room for so many bytes.
-    pub(super) fn append(&self, start: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
+    /// Its body, behind what `start` gives with room for so many bytes; and the result, unless it is
+    /// there already.
+    pub(super) fn append(&self, start: impl FnOnce(usize) -> Vec<u8>) -> (Vec<u8>, Bytes) {
         let targets =
             self.targets.as_ref().map_or_else(Vec::new, |targets| append(Vec::new(), targets));
         let (outcome, refusal, bytes) = self.outcome.parts();
@@ -233,6 +234,10 @@ impl Reply {
         };
         let before = self.outcome.before();
         let room = before.map_or(0, |_| size_of::<U32>());
+        let (bytes, shared) = match &self.outcome {
+            Outcome::Ok(result) | Outcome::Service(result) if targets.is_empty() => pieces(result),
+            _ => (bytes, Bytes::new()),
+        };
         let mut buffer = start(size_of::<ReplyHeader>() + room + bytes.len() + targets.len());
         buffer.extend_from_slice(header.as_bytes());
         if let Some(before) = before {
@@ -240,7 +245,7 @@ impl Reply {
         }
         buffer.extend_from_slice(bytes);
         buffer.extend_from_slice(&targets);
-        buffer
+        (buffer, shared)
     }
 
     /// Reads a body, which the result shares.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::pieces;
 use crate::{ClientId, GroupId, Malformed, MethodId, ViewNumber};
 
 const JSON: u8 = 1;
@@ -115,8 +116,9 @@ struct RequestHeader {
 }
 
 impl Request {
-    /// Its body, behind what `start` gives with room for so many bytes.
-    pub(super) fn append(&self, start: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
+    /// Its body, behind what `start` gives with room for so many bytes; and its arguments, unless
+    /// they are there already.
+    pub(super) fn append(&self, start: impl FnOnce(usize) -> Vec<u8>) -> (Vec<u8>, Bytes) {
         let header = RequestHeader {
             group: self.group.0.into(),
             client: self.client.0.into(),
@@ -134,10 +136,11 @@ impl Request {
                 Access::Change | Access::Read => 0.into(),
             },
         };
-        let mut buffer = start(size_of::<RequestHeader>() + self.body.len());
+        let (copied, shared) = pieces(&self.body);
+        let mut buffer = start(size_of::<RequestHeader>() + copied.len());
         buffer.extend_from_slice(header.as_bytes());
-        buffer.extend_from_slice(&self.body);
-        buffer
+        buffer.extend_from_slice(copied);
+        (buffer, shared)
     }
 
     /// Reads a body, which the arguments share.

@@ -286,10 +286,10 @@ impl Callers {
         if let Some(connection) = self.connections.get_mut(&caller.0)
             && !connection.closing
         {
-            let bytes = frame.encode();
-            self.buffered += bytes.len();
-            connection.output_bytes += bytes.len();
-            connection.output.push_back(bytes);
+            let payload = frame.payload();
+            self.buffered += payload.len();
+            connection.output_bytes += payload.len();
+            connection.output.extend(payload.pieces());
             if !connection.waits_to_write || connection.output_bytes > MAX_CALLER_BACKLOG {
                 self.unwritten.push(caller.0);
             }
