@@ -8,8 +8,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::{self, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 use wire::limits::MAX_LOG_LINES;
 
 use super::Failure;
@@ -24,18 +26,15 @@ const GLANCE: Duration = Duration::from_millis(10);
 pub(super) fn start(filter: Option<&str>) -> Result<Log, Failure> {
     let from_environment = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let text = filter.map(str::to_owned).or(from_environment).unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(&text).map_err(|error| {
+    let filter = text.parse::<Targets>().map_err(|error| {
         Failure::Usage(format!(
             "`{text}` is no filter of log messages ({error}): give error, warn, info, debug or \
              trace, or a list such as info,steadfast_node=debug"
         ))
     })?;
     let log = Log::to(io::stderr()).map_err(Failure::failed)?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(log.clone())
-        .with_ansi(io::stderr().is_terminal())
-        .init();
+    let lines = fmt::layer().with_writer(log.clone()).with_ansi(io::stderr().is_terminal());
+    tracing_subscriber::registry().with(filter).with(lines).init();
     Ok(log)
 }
 
