@@ -18,8 +18,8 @@ use steadfast::{Client, NodeConfig, NodeId, ViewNumber};
 use tempfile::TempDir;
 
 use crate::allocator::Allocated;
-use crate::child::{Line, Process, Question, Role};
 use crate::hosts::Hosts;
+use crate::process::{Line, Process, Question, Role};
 use crate::protect::{Keys, Protect};
 use crate::quota::ControlGroup;
 use crate::{Experiment, Outcome};

@@ -12,12 +12,14 @@ pub mod child;
 pub mod cluster;
 pub mod echo;
 pub mod experiment;
-pub mod fan;
 pub mod figures;
+pub mod floor;
 pub mod hosts;
 pub mod lateness;
 pub mod machine;
 pub mod objects;
+pub mod process;
+mod program;
 pub mod protect;
 pub mod quota;
 pub mod report;
@@ -26,7 +28,8 @@ pub mod styles;
 pub mod usage;
 pub mod wires;
 
-pub use experiment::{Entry, Experiment, main};
+pub use experiment::{Entry, Experiment};
+pub use program::main;
 pub use report::{Findings, Run, Table};
 
 use std::error::Error;

@@ -48,7 +48,7 @@ impl Experiment for Options {
              RSS now=rss_now_kib:10, calls:9, failed=failed_calls:9, gap ms=gap_ms:10.1",
         );
         let (mut grown, mut unheard) = (Vec::new(), Vec::new());
-        for sweep in Sweep::all(&cluster, VICTIM, self.seed)? {
+        for sweep in Sweep::all(&cluster, GROUP, VICTIM, self.seed)? {
             let name = sweep.name();
             let (growth, refused) = feed(self, &cluster, &caller, sweep, &table)?;
             // It went somewhere else, or the node counts nothing.

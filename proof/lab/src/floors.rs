@@ -13,8 +13,9 @@ use seal::{ClusterKey, Config, Envelope, Keys, OVERHEAD, Seal};
 use serde_json::json;
 use wire::{ClusterId, Incarnation, Member, NodeId, Secret, Time};
 
-use harness::echo::{EchoProcess, Transport, Waits};
+use harness::echo::{Transport, Waits};
 use harness::figures::Times;
+use harness::floor::EchoProcess;
 use harness::{Experiment, Outcome, Run, machine};
 
 /// Rounds of one kind before it is the next one's turn.

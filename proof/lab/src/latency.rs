@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 use steadfast::{Client, NodeId, Style};
 
 use harness::cluster::{Cluster, Plan, Where};
-use harness::echo::{ECHO, EchoProcess, Transport, Waits};
-use harness::fan::{self, Fan};
+use harness::echo::{ECHO, Transport, Waits};
 use harness::figures::{Summary, Times};
+use harness::floor::{self, EchoProcess, Fan};
 use harness::protect::Protect;
 use harness::{Experiment, Outcome, Run, machine, name};
 
@@ -322,7 +322,7 @@ impl Floors {
             echoes: echoes.into_iter().map(start).collect::<Outcome<_>>()?,
             own,
             fan: Fan::start(options.size, others)?,
-            behind: fan::behind_tcp(options.size, others)?,
+            behind: floor::behind_tcp(options.size, others)?,
         })
     }
 

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use steadfast::NodeId;
 
 use harness::cluster::{Cluster, Plan, Where};
-use harness::echo::{EchoProcess, Transport, Waits};
+use harness::echo::{Transport, Waits};
 use harness::figures::Times;
+use harness::floor::EchoProcess;
 use harness::protect::Protect;
 use harness::{Experiment, Outcome, Run, Table, machine};
 

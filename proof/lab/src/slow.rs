@@ -139,8 +139,8 @@ impl Experiment for Options {
     }
 }
 
-impl<'a> Stage<'a> {
-    fn play(&mut self) -> Outcome<Found<'a>> {
+impl Stage<'_> {
+    fn play(&mut self) -> Outcome<Found> {
         let Options { seconds, control, .. } = *self.options;
         let (slow, little) = match self.by {
             By::Stop => (25, 75),
@@ -182,7 +182,10 @@ impl<'a> Stage<'a> {
         self.watch_for(0.5)?;
         let again = self.measure(seconds)?;
         Ok(Found {
-            options: self.options,
+            nodes: self.options.nodes,
+            size: self.options.size,
+            classic: self.options.classic,
+            slice_ms: self.options.slice_ms,
             by: self.by,
             run,
             control,

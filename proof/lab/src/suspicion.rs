@@ -11,10 +11,10 @@ use node::{EventKind, EventRecord};
 use serde_json::{Value, json};
 
 use harness::caller::Caller;
-use harness::child::{Process, Role};
 use harness::cluster::{Cluster, Plan, Where, wall};
 use harness::hosts::Way;
 use harness::lateness::{LATE, Lateness, Standstill};
+use harness::process::{Process, Role};
 use harness::{Experiment, Findings, Outcome, Run};
 
 const GROUP: &str = "thread";

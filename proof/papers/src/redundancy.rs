@@ -18,9 +18,9 @@ use steadfast::{Client, ManagerKnobs, NodeId};
 use wire::Random;
 
 use harness::caller::Caller;
-use harness::child::Role;
 use harness::cluster::{Cluster, Plan, View, Where, wall};
 use harness::figures::{median_and_worst, quantile};
+use harness::process::Role;
 use harness::{Experiment, Outcome, Run, Table, name};
 
 use ledger::{LedgerService, Pages};
@@ -180,7 +180,7 @@ fn bandwidth() -> Outcome<f64> {
 }
 
 fn deploy(cluster: &mut Cluster, options: &Options) -> Outcome<()> {
-    let command = Role::own::<Options>(Orders { bytes: options.state << 10 })?.command()?;
+    let command = Role::own(Options::NAME, Orders { bytes: options.state << 10 })?.command()?;
     let deployment = Deployment::new(GROUP, command, options.replicas);
     // Nodes introduce themselves once the managers' group is there.
     let mut admin = Admin::connect(cluster.admin(NodeId(1)))?;

@@ -11,7 +11,7 @@ use steadfast::{Member, NodeId, RingId};
 
 use super::{Cluster, PATIENCE};
 use crate::Outcome;
-use crate::child::Question;
+use crate::process::Question;
 
 /// How often a cluster is asked whether it is well.
 const LOOK: Duration = Duration::from_millis(5);

@@ -12,7 +12,7 @@ use steadfast::{GroupOptions, NodeId, ProgramConfig};
 
 use super::{Cluster, PATIENCE};
 use crate::Outcome;
-use crate::child::Role;
+use crate::process::Role;
 
 /// How often it is looked whether a group has ended.
 const LOOK: Duration = Duration::from_millis(5);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use steadfast::{NodeConfig, NodeId};
 use wire::Random;
 
-use super::{GROUP, corpus};
+use super::corpus;
 use harness::Outcome;
 use harness::cluster::Cluster;
 
@@ -36,15 +36,15 @@ pub struct Sweep {
 
 impl Sweep {
     /// One for each port of the node.
-    pub fn all(cluster: &Cluster, node: NodeId, seed: u64) -> Outcome<Vec<Sweep>> {
+    pub fn all(cluster: &Cluster, group: &str, node: NodeId, seed: u64) -> Outcome<Vec<Sweep>> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect(cluster.ring(node))?;
         let client = cluster.client(node).ok_or("the node takes no clients")?;
         let name = NodeConfig::default().cluster;
         let ports = [
             (Port::Ring(socket), corpus::datagrams(&name)),
-            (Port::Client(client), corpus::streams(GROUP)),
-            (Port::Admin(cluster.admin(node)), corpus::lines(GROUP)),
+            (Port::Client(client), corpus::streams(group)),
+            (Port::Admin(cluster.admin(node)), corpus::lines(group)),
         ];
         let sweep = |(port, good)| Sweep { port, good, random: Random::new(seed) };
         Ok(ports.into_iter().map(sweep).collect())

@@ -7,7 +7,7 @@ use steadfast::{Durability, GroupOptions, NodeId, Style};
 use wire::Random;
 
 use super::gaps::Gaps;
-use super::{Mode, Options};
+use super::options::{Mode, Options};
 use harness::cluster::{Cluster, Plan};
 use harness::figures::Summary;
 use harness::objects::clients::{Book, Habit};

@@ -4,10 +4,10 @@ use harness::{Findings, Run};
 use serde_json::{Value, json};
 
 use super::instructions::Counted;
+use super::kind::{Kind, PAIRS, SIZE};
 use super::memory::Memory;
 use super::pair::Calls;
 use super::steps::Taken;
-use super::{Kind, PAIRS, SIZE};
 
 /// The paper's figures: microseconds a call, and megabytes of a client's process.
 const PAPER_CALL: f64 = 8.0;

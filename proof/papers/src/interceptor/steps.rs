@@ -10,7 +10,7 @@ use wire::client::{Bound, Frame, Outcome, Reply, Target, Targets, Welcome};
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
-use super::{Kind, NODES, SIZE};
+use super::kind::{Kind, NODES, SIZE};
 use harness::echo::ECHO;
 use harness::figures::median_and_worst;
 
