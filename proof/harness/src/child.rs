@@ -8,13 +8,14 @@ use std::{fs, process, thread};
 use node::{EventRecord, Interest};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use rustix::stdio::dup2_stderr;
+use serde_json::{Value, json};
 use steadfast::{Durability, Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, Style};
 
 use crate::allocator::allocated;
 use crate::echo::{self, Counted, Echo};
 use crate::objects::{self, Objects};
 use crate::process::{Line, Question, Role};
-use crate::{Entry, Outcome, floor, machine};
+use crate::{Entry, Outcome, bail, floor, machine};
 
 /// Address space of a program that serves objects.
 const OBJECTS_MEMORY: u64 = 1 << 30;
@@ -25,6 +26,11 @@ fn say(line: &Line) -> Outcome<()> {
     let mut out = stdout().lock();
     out.write_all(&text)?;
     Ok(out.flush()?)
+}
+
+fn reply(answer: Value) {
+    // Without a parent nobody reads it.
+    let _ = say(&Line::Answer { answer });
 }
 
 /// The child's life.
@@ -122,14 +128,10 @@ fn answer(
 ) -> Outcome<()> {
     let mut node = node.lock().unwrap_or_else(PoisonError::into_inner);
     match serde_json::from_str(question)? {
-        Question::Allocated => {
-            // Without a parent nobody reads it.
-            let _ = say(&Line::Allocated { allocated: allocated() });
-        }
+        Question::Allocated => reply(json!(allocated())),
         Question::Kept(name) => {
             let entry = experiments.iter().find(|entry| entry.name == name);
-            let kept = (entry.ok_or("no such experiment")?.kept)();
-            let _ = say(&Line::Kept { kept });
+            reply((entry.ok_or("no such experiment")?.kept)());
         }
         Question::Host => {
             node.as_ref().map_or(Ok(()), |node| host(node, groups, experiments))?;
@@ -168,7 +170,7 @@ pub fn hosted(group: &str) -> Outcome<HostOptions> {
         "active" => (Style::Active, Hold::Majority, Execution::Inline),
         "voting" => (Style::Voting, Hold::Majority, Execution::Inline),
         "stateless" => (Style::Stateless, Hold::Majority, Execution::Inline),
-        other => return Err(format!("no group is called {other}").into()),
+        other => bail!("no group is called {other}"),
     };
     let durability = if how == "disk" { Durability::Disk } else { Durability::Memory };
     let group = GroupOptions { style, hold, durability };

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Outcome;
-use crate::allocator::Allocated;
 use crate::echo::{Transport, Waits};
 
 /// Which process to be. The program is told it in JSON.
@@ -164,7 +163,7 @@ pub enum Question {
 }
 
 /// What a child says on its standard output, one JSON object a line.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
     /// It takes connections here.
@@ -172,15 +171,10 @@ pub enum Line {
         /// The address.
         ready: SocketAddr,
     },
-    /// It was asked what it has allocated.
-    Allocated {
-        /// Since it started.
-        allocated: Allocated,
-    },
-    /// It was asked what services have kept.
-    Kept {
-        /// As the experiment has it.
-        kept: Value,
+    /// It was asked.
+    Answer {
+        /// To the question.
+        answer: Value,
     },
     /// Something happened in its node.
     Event(EventRecord),

@@ -6,7 +6,6 @@ use node::{EventKind, EventRecord};
 use rustix::process::Signal;
 use serde_json::json;
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use harness::caller::Caller;
 use harness::cluster::{Cluster, Placement, Plan, Where, wall};
@@ -162,7 +161,7 @@ fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<
             // Asked of a bystander, as an administrator may.
             let next = NodeId(node.0 % options.replicas + 1);
             let time = wall();
-            Admin::connect(cluster.admin(NodeId(options.nodes)))?.move_primary(group, next)?;
+            cluster.node(NodeId(options.nodes))?.move_primary(group, next)?;
             time
         }
     };

@@ -19,7 +19,7 @@ use tokio::task::{JoinSet, LocalSet};
 use harness::cluster::{Cluster, Plan, Where};
 use harness::echo::ECHO;
 use harness::figures::{Summary, Times};
-use harness::{Experiment, Outcome, Run};
+use harness::{Experiment, Outcome, Run, bail};
 
 /// Before anything is counted: connections are made and caches warm by then.
 const WARM: Duration = Duration::from_millis(500);
@@ -92,10 +92,7 @@ impl Experiment for Options {
         let kept = NAMES.len() - usize::from(self.storage.is_none());
         let unkept = |group: &&String| !NAMES[..kept].contains(&group.as_str());
         if let Some(group) = self.group.iter().find(unkept) {
-            return Err(format!(
-                "the group `{group}` is kept in a folder: say in which, with --storage"
-            )
-            .into());
+            bail!("the group `{group}` is kept in a folder: say in which, with --storage");
         }
         let cluster = Cluster::start(Plan {
             placement: self.at.placement(),

@@ -7,7 +7,6 @@
 //! both.
 
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use harness::cluster::{Cluster, Plan};
 use harness::{Experiment, Outcome, Run, machine};
@@ -45,7 +44,7 @@ impl Experiment for Options {
         // All calls go to one server: the first, which has the other group alone.
         let first = NodeId(1);
         if cluster.view(GROUP).primary != Some(first) {
-            Admin::connect(cluster.admin(first))?.move_primary(GROUP, first)?;
+            cluster.node(first)?.move_primary(GROUP, first)?;
         }
         let clients = cluster.clients();
         let warm = run.sized(pair::WARM, 5);

@@ -13,7 +13,7 @@ use steadfast::{Client, NodeId};
 use harness::cluster::{Cluster, Plan};
 use harness::echo::Counted;
 use harness::wires::Wires;
-use harness::{Experiment, Outcome, Run, machine, report};
+use harness::{Experiment, Outcome, Run, ensure, machine, report};
 use node::Node;
 
 mod cables;
@@ -235,15 +235,15 @@ struct Bench {
 
 impl Bench {
     fn start(way: Way, options: &Options) -> Outcome<Bench> {
-        let (size, parking) = (options.size, way == Way::Parked);
+        let (size, classic) = (options.size, way == Way::Classic);
         let plan = Plan {
             nodes: NODES,
             replicas: REPLICAS,
             groups: &CALLERS,
             on_last: &CALLEES,
-            parking,
+            classic,
             // The paper's token follows the last message of a turn.
-            accelerated: (!parking).then_some(0),
+            accelerated: classic.then_some(0),
             // A busy machine is no fault.
             token_timeout: Some(PATIENCE),
             ..Plan::default()
@@ -257,7 +257,7 @@ impl Bench {
         };
         let first = cluster.client(node_at(0)).ok_or("the first node takes no clients")?;
         let client = Client::connect([first])?;
-        let admins = (0..NODES).map(|place| Ok(Admin::connect(cluster.admin(node_at(place)))?));
+        let admins = (0..NODES).map(|place| cluster.node(node_at(place)));
         let admins = admins.collect::<Outcome<_>>()?;
         let mut bench = Bench { way, size, cluster, client, admins, series: 0 };
         bench.lead(CALLERS[0], 0)?;
@@ -345,11 +345,11 @@ impl Bench {
             let more = self.cluster.kept::<Options>(node_at(0))?;
             let more: Vec<Made> = serde_json::from_value(more)?;
             made.extend(more.into_iter().filter(|call| call.series == self.series));
-            if Instant::now() > until {
-                return Err(
-                    format!("the first replica made {} of {expected} calls", made.len()).into()
-                );
-            }
+            ensure!(
+                Instant::now() <= until,
+                "the first replica made {} of {expected} calls",
+                made.len()
+            );
         }
         Ok(made)
     }

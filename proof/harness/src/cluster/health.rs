@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use steadfast::admin::Client as Admin;
 use steadfast::status::Status;
 use steadfast::{Member, NodeId, RingId};
 
 use super::{Cluster, PATIENCE};
-use crate::Outcome;
 use crate::process::Question;
+use crate::{Outcome, bail, ensure};
 
 /// How often a cluster is asked whether it is well.
 const LOOK: Duration = Duration::from_millis(5);
@@ -25,9 +24,7 @@ impl Cluster {
     pub fn wait_until_well(&mut self) -> Outcome<()> {
         let deadline = Instant::now() + PATIENCE;
         while let Some(missing) = self.missing() {
-            if Instant::now() > deadline {
-                return Err(format!("not well after {PATIENCE:?}: {missing}").into());
-            }
+            ensure!(Instant::now() <= deadline, "not well after {PATIENCE:?}: {missing}");
             thread::sleep(LOOK);
         }
         Ok(())
@@ -69,7 +66,7 @@ impl Cluster {
     }
 
     fn status(&self, id: NodeId) -> Outcome<Status> {
-        let mut admin = Admin::connect(self.admin(id))?;
+        let mut admin = self.node(id)?;
         admin.set_timeout(Some(ANSWER))?;
         Ok(admin.status()?)
     }
@@ -83,7 +80,7 @@ impl Cluster {
         while !process.has_ended()? {
             if Instant::now() > deadline {
                 self.processes.insert(id, process);
-                return Err(format!("{id} was to leave, and runs after {PATIENCE:?}").into());
+                bail!("{id} was to leave, and runs after {PATIENCE:?}");
             }
             thread::sleep(LOOK);
         }

@@ -8,7 +8,7 @@ use steadfast::{GroupOptions, ManagerKnobs, RegistryKnobs};
 use crate::protect::Protect;
 
 /// What a cluster consists of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Node processes.
     pub nodes: u32,
@@ -39,8 +39,8 @@ pub struct Plan {
     pub manager: Option<ManagerKnobs>,
     /// Whether the nodes keep the registry, and how.
     pub registry: Option<RegistryKnobs>,
-    /// The token rests when nobody wants it.
-    pub parking: bool,
+    /// The token always circulates, as in the paper; else it rests when nobody wants it.
+    pub classic: bool,
     /// The ring's `accelerated`, if not that by default.
     pub accelerated: Option<usize>,
     /// The ring's `slow_share`, if not that by default.
@@ -57,33 +57,6 @@ impl Plan {
     /// So many nodes, of which the first have replicas of these groups.
     pub fn of(nodes: u32, replicas: u32, groups: &'static [&'static str]) -> Plan {
         Plan { nodes, replicas, groups, ..Plan::default() }
-    }
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Plan {
-            nodes: 3,
-            replicas: 3,
-            groups: &[],
-            programs: None,
-            on_last: &[],
-            alone: &[],
-            placed: Vec::new(),
-            protect: Protect::None,
-            placement: Placement::Loopback,
-            priority: 0,
-            awake: false,
-            processor: None,
-            manager: None,
-            registry: None,
-            parking: true,
-            accelerated: None,
-            slow_share: None,
-            token_timeout: None,
-            storage: None,
-            keep_logs: false,
-        }
     }
 }
 

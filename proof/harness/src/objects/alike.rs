@@ -5,10 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
-use crate::Outcome;
 use crate::cluster::Cluster;
+use crate::{Outcome, bail};
 
 /// Replicas that nobody calls are alike within this.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -36,7 +35,7 @@ pub fn common_state(
         }
         if Instant::now() > deadline {
             let alike: Vec<_> = states.into_values().collect();
-            return Err(format!("replicas differ; these are alike: {alike:?}").into());
+            bail!("replicas differ; these are alike: {alike:?}");
         }
         thread::sleep(LOOK);
     }
@@ -50,7 +49,7 @@ fn state(
     alone: bool,
     deadline: Instant,
 ) -> Outcome<Vec<u8>> {
-    let mut admin = Admin::connect(cluster.admin(id))?;
+    let mut admin = cluster.node(id)?;
     if !alone {
         return Ok(admin.state(group)?.1);
     }

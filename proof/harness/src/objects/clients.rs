@@ -13,7 +13,7 @@ use steadfast::{BytesCallError, Client, Reading, Refusal};
 use wire::{Random, Time};
 
 use super::{ASK, Ask, Death, LOOK, log_reply, register_reply};
-use crate::Outcome;
+use crate::{Outcome, bail, ensure};
 
 /// Keys that are in use at a time: few, so that clients meet.
 const KEYS: u64 = 8;
@@ -171,9 +171,7 @@ impl Clients {
         self.shared.held.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + CLOSE_WITHIN;
         while self.shared.holding.load(Ordering::SeqCst) < self.threads.len() as u64 {
-            if Instant::now() > deadline {
-                return Err(format!("a client's call took more than {CLOSE_WITHIN:?}").into());
-            }
+            ensure!(Instant::now() <= deadline, "a client's call took more than {CLOSE_WITHIN:?}");
             thread::sleep(IDLE);
         }
         Ok(())
@@ -216,9 +214,7 @@ impl Clients {
             reader.log(LogCall::Read(key), CLOSE_WITHIN);
         }
         if !matches!(reader.ask(Ask::Forget { below: base }, CLOSE_WITHIN), Ok(Some(_))) {
-            return Err(
-                format!("a call had no answer in {CLOSE_WITHIN:?} after all was well").into()
-            );
+            bail!("a call had no answer in {CLOSE_WITHIN:?} after all was well");
         }
         all.add(reader.book);
         Ok(all)

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::clients::{Book, Clients, Habit};
 use super::common_state;
 use super::evidence::{Finding, Tally, judge, leave};
-use crate::Outcome;
 use crate::cluster::Cluster;
+use crate::{Outcome, ensure};
 
 /// Calls are answered within this once all is well.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -82,9 +82,7 @@ impl Trial {
         let clients = self.clients()?;
         let (wanted, deadline) = (clients.good() + count, Instant::now() + PATIENCE);
         while clients.good() < wanted {
-            if Instant::now() > deadline {
-                return Err(format!("no {count} calls were answered in {PATIENCE:?}").into());
-            }
+            ensure!(Instant::now() <= deadline, "no {count} calls were answered in {PATIENCE:?}");
             thread::sleep(Duration::from_millis(1));
         }
         Ok(())

@@ -12,8 +12,8 @@ use steadfast::{NodeConfig, NodeId};
 use wire::Random;
 
 use super::corpus;
-use harness::Outcome;
 use harness::cluster::Cluster;
+use harness::{Outcome, bail};
 
 /// A node that keeps a connection open after its client has ended it is at fault.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -119,7 +119,7 @@ where
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
-            Err(error) => return Err(format!("the node leaves a connection open: {error}").into()),
+            Err(error) => bail!("the node leaves a connection open: {error}"),
         }
     }
 }
