@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use steadfast::Client;
 
+use crate::Outcome;
 use crate::background::Background;
 use crate::cluster::wall;
 use crate::echo::ECHO;
-use crate::{Outcome, ensure};
+use crate::wait::{until, until_so};
 
 const PERIOD: Duration = Duration::from_millis(1);
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -86,30 +87,19 @@ impl Caller {
 
     /// Waits until calls succeed steadily after a time.
     pub fn wait_steady(&self, after: u64) -> Outcome<()> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        until(PATIENCE, PERIOD * 10, || {
             let good =
                 self.with(|log| log.replies.iter().rev().take_while(|at| **at > after).count());
-            if good >= STEADY {
-                return Ok(());
-            }
-            ensure!(
-                Instant::now() <= deadline,
-                "{good} good replies in {PATIENCE:?} after a fault"
-            );
-            thread::sleep(PERIOD * 10);
-        }
+            let few = || format!("{good} good replies in {PATIENCE:?} after a fault");
+            Ok((good >= STEADY).then_some(()).ok_or_else(few))
+        })
     }
 
     /// Waits for so many more good replies.
     pub fn wait_for(&self, more: usize) -> Outcome<()> {
-        let wanted = self.good() + more;
-        let deadline = Instant::now() + PATIENCE + PERIOD * 10 * more as u32;
-        while self.good() < wanted {
-            ensure!(Instant::now() <= deadline, "{more} calls were not answered in time");
-            thread::sleep(PERIOD * 10);
-        }
-        Ok(())
+        let (wanted, patience) = (self.good() + more, PATIENCE + PERIOD * 10 * more as u32);
+        let missing = format!("{more} calls were not answered in time");
+        until_so(patience, PERIOD * 10, &missing, || Ok(self.good() >= wanted))
     }
 
     /// Ends the calls: how many were answered, and the errors of the others.

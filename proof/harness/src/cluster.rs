@@ -213,7 +213,7 @@ impl Cluster {
         let plan = &self.plan;
         let mut host: Vec<&str> = Vec::new();
         if id.0 <= plan.replicas && plan.programs.is_none() {
-            host.extend(plan.groups);
+            host.extend(&plan.groups);
         }
         if id.0 == 1 {
             host.extend(plan.alone);
@@ -386,8 +386,8 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, on_last, alone, .. } = self.plan;
-        let usual = groups.iter().chain(on_last).map(|group| (*group, replicas as usize));
+        let Plan { replicas, groups, on_last, alone, .. } = &self.plan;
+        let usual = groups.iter().chain(*on_last).map(|group| (*group, *replicas as usize));
         let usual = usual.chain(alone.iter().map(|group| (*group, 1)));
         let placed = self.plan.placed.iter().map(|(group, on)| (*group, on.len()));
         let wanted: Vec<(&str, usize)> = usual.chain(placed).collect();

@@ -27,6 +27,7 @@ pub mod report;
 mod smoke;
 pub mod styles;
 pub mod usage;
+pub mod wait;
 pub mod wires;
 
 pub use experiment::{Entry, Experiment};

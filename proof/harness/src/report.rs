@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::chart::Chart;
@@ -21,6 +22,16 @@ pub fn write<N: AsRef<Path>>(
         fs::write(out.join(name), chart.svg())?;
     }
     Ok(())
+}
+
+/// A row of these fields, and of more.
+pub fn row(fields: impl Serialize, mut more: Value) -> Value {
+    if let (Ok(Value::Object(fields)), Some(all)) =
+        (serde_json::to_value(fields), more.as_object_mut())
+    {
+        all.extend(fields);
+    }
+    more
 }
 
 /// All that an experiment has found, where it tells it in the end.

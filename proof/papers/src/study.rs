@@ -239,7 +239,7 @@ impl Bench {
         let plan = Plan {
             nodes: NODES,
             replicas: REPLICAS,
-            groups: &CALLERS,
+            groups: CALLERS.to_vec(),
             on_last: &CALLEES,
             classic,
             // The paper's token follows the last message of a turn.

@@ -15,7 +15,7 @@ pub struct Plan {
     /// Replicas of each group, on the first nodes.
     pub replicas: u32,
     /// The groups, by names that a child knows.
-    pub groups: &'static [&'static str],
+    pub groups: Vec<&'static str>,
     /// The groups are served by programs that the nodes run, not by the nodes: programs of
     /// [objects](crate::objects), in groups with these options.
     pub programs: Option<GroupOptions>,
@@ -55,8 +55,8 @@ pub struct Plan {
 
 impl Plan {
     /// So many nodes, of which the first have replicas of these groups.
-    pub fn of(nodes: u32, replicas: u32, groups: &'static [&'static str]) -> Plan {
-        Plan { nodes, replicas, groups, ..Plan::default() }
+    pub fn of(nodes: u32, replicas: u32, groups: &[&'static str]) -> Plan {
+        Plan { nodes, replicas, groups: groups.to_vec(), ..Plan::default() }
     }
 }
 

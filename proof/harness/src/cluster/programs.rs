@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,8 +11,9 @@ use steadfast::status::GroupStatus;
 use steadfast::{GroupOptions, NodeId, ProgramConfig};
 
 use super::{Cluster, PATIENCE};
+use crate::Outcome;
 use crate::process::Role;
-use crate::{Outcome, ensure};
+use crate::wait::until_so;
 
 /// How often it is looked whether a group has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -74,17 +75,11 @@ impl Cluster {
         for id in (1..=self.plan.replicas).map(NodeId) {
             self.node(id)?.stop_program(group)?;
         }
-        let deadline = Instant::now() + PATIENCE;
         for id in (1..=self.plan.nodes).map(NodeId) {
             let mut admin = self.node(id)?;
             let is_left = |known: &GroupStatus| known.name == group && !known.replicas.is_empty();
-            while admin.status()?.groups.iter().any(is_left) {
-                ensure!(
-                    Instant::now() <= deadline,
-                    "{id} knows replicas of {group} after {PATIENCE:?}"
-                );
-                thread::sleep(LOOK);
-            }
+            let missing = format!("{id} knows replicas of {group} after {PATIENCE:?}");
+            until_so(PATIENCE, LOOK, &missing, || Ok(!admin.status()?.groups.iter().any(is_left)))?;
         }
         Ok(())
     }

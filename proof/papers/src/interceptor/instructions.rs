@@ -3,6 +3,8 @@
 
 use std::process::{Child, Command, Stdio};
 
+use serde::Serialize;
+
 use harness::Outcome;
 
 use super::kind::{Kind, Orders};
@@ -41,8 +43,10 @@ fn by_valgrind(told: &str) -> Option<u64> {
 }
 
 /// Instructions a call.
+#[derive(Serialize)]
 pub struct Counted {
     pub by: &'static str,
+    #[serde(rename = "static")]
     pub fixed: f64,
     pub proactive: f64,
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Serialize;
 
 use super::bare::Bare;
 use super::kind::{ALONE, Kind, Orders, SIZE};
@@ -42,11 +43,13 @@ pub fn reside(kind: Kind, nodes: &[SocketAddr]) -> Outcome<()> {
 }
 
 /// What a process has, in KiB.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
     /// All of its pages that are in memory, the program's included.
+    #[serde(rename = "resident_kib")]
     pub resident: u64,
     /// Those that it shares with nobody.
+    #[serde(rename = "private_kib")]
     pub private: u64,
 }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Config, Output, Session};
+use serde::Serialize;
 use wire::client::{Bound, Frame, Outcome, Reply, Target, Targets, Welcome};
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
@@ -106,7 +107,9 @@ fn address(node: u32) -> SocketAddr {
 }
 
 /// Nanoseconds a call of each kind, in turns: the medians of blocks.
+#[derive(Serialize)]
 pub struct Taken {
+    #[serde(rename = "static")]
     pub fixed: f64,
     pub proactive: f64,
 }
