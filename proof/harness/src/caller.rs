@@ -1,17 +1,19 @@
 //! A client that calls on time.
 
 use std::ops::RangeBounds;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use steadfast::Client;
 
 use crate::Outcome;
+use crate::background::Background;
 use crate::cluster::wall;
 use crate::echo::ECHO;
+use crate::wait::{until, until_so};
 
 const PERIOD: Duration = Duration::from_millis(1);
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -22,9 +24,8 @@ const STEADY: usize = 300;
 
 /// Calls on time, every millisecond, and notes when good replies came.
 pub struct Caller {
-    stop: Arc<AtomicBool>,
     log: Arc<Mutex<Log>>,
-    thread: Option<JoinHandle<()>>,
+    calls: Background,
 }
 
 #[derive(Default)]
@@ -46,12 +47,11 @@ impl Caller {
 
     /// Starts to make these calls.
     pub fn calling(mut call: impl FnMut() -> Result<(), String> + Send + 'static) -> Caller {
-        let stop = Arc::new(AtomicBool::new(false));
         let log = Arc::new(Mutex::new(Log::default()));
-        let (stopped, noted) = (stop.clone(), log.clone());
-        let thread = thread::spawn(move || {
+        let noted = log.clone();
+        let calls = Background::start(move |over| {
             let mut due = Instant::now();
-            while !stopped.load(Ordering::Relaxed) {
+            while !over.load(Ordering::Relaxed) {
                 let reply = call();
                 let now = wall();
                 let mut log = noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ impl Caller {
                 }
             }
         });
-        Caller { stop, log, thread: Some(thread) }
+        Caller { log, calls }
     }
 
     fn with<T>(&self, look: impl FnOnce(&Log) -> T) -> T {
@@ -87,45 +87,25 @@ impl Caller {
 
     /// Waits until calls succeed steadily after a time.
     pub fn wait_steady(&self, after: u64) -> Outcome<()> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        until(PATIENCE, PERIOD * 10, || {
             let good =
                 self.with(|log| log.replies.iter().rev().take_while(|at| **at > after).count());
-            if good >= STEADY {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                return Err(format!("{good} good replies in {PATIENCE:?} after a fault").into());
-            }
-            thread::sleep(PERIOD * 10);
-        }
+            let few = || format!("{good} good replies in {PATIENCE:?} after a fault");
+            Ok((good >= STEADY).then_some(()).ok_or_else(few))
+        })
     }
 
     /// Waits for so many more good replies.
     pub fn wait_for(&self, more: usize) -> Outcome<()> {
-        let wanted = self.good() + more;
-        let deadline = Instant::now() + PATIENCE + PERIOD * 10 * more as u32;
-        while self.good() < wanted {
-            if Instant::now() > deadline {
-                return Err(format!("{more} calls were not answered in time").into());
-            }
-            thread::sleep(PERIOD * 10);
-        }
-        Ok(())
+        let (wanted, patience) = (self.good() + more, PATIENCE + PERIOD * 10 * more as u32);
+        let missing = format!("{more} calls were not answered in time");
+        until_so(patience, PERIOD * 10, &missing, || Ok(self.good() >= wanted))
     }
 
     /// Ends the calls: how many were answered, and the errors of the others.
     pub fn finish(mut self) -> (usize, Vec<String>) {
-        self.stop();
+        self.calls.stop();
         (self.good(), self.failed())
-    }
-
-    fn stop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been printed already.
-            let _ = thread.join();
-        }
     }
 
     /// A good reply after a time: the first is 0.
@@ -143,11 +123,5 @@ impl Caller {
             let longest = pairs.map(|pair| pair[1].saturating_sub(pair[0])).max();
             longest.map(|gap| gap as f64 / 1e6)
         })
-    }
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.stop();
     }
 }

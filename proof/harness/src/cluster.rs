@@ -18,11 +18,11 @@ use steadfast::{Client, NodeConfig, NodeId, ViewNumber};
 use tempfile::TempDir;
 
 use crate::allocator::Allocated;
-use crate::child::{Line, Process, Question, Role};
 use crate::hosts::Hosts;
+use crate::process::{Line, Process, Question, Role};
 use crate::protect::{Keys, Protect};
 use crate::quota::ControlGroup;
-use crate::{Experiment, Outcome};
+use crate::{Experiment, Outcome, bail};
 
 mod health;
 mod plan;
@@ -62,7 +62,7 @@ pub struct Cluster {
     /// What each node takes for all nodes' addresses, where something stands between them.
     seen: Option<Vec<Vec<Vec<SocketAddr>>>>,
     /// What each last answered to a question.
-    answers: BTreeMap<NodeId, Line>,
+    answers: BTreeMap<NodeId, Value>,
     clients: BTreeMap<NodeId, SocketAddr>,
     lines: Receiver<(NodeId, Line)>,
     sender: Sender<(NodeId, Line)>,
@@ -200,7 +200,7 @@ impl Cluster {
         self.processes.insert(id, process);
         self.wait("a node to be ready", |cluster| cluster.clients.contains_key(&id))?;
         // It may have joined the ring before anybody listened to its events.
-        let members = Admin::connect(self.admin(id))?.status()?.ring.members.len();
+        let members = self.node(id)?.status()?.ring.members.len();
         self.members.entry(id).or_insert(members);
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Cluster {
         let plan = &self.plan;
         let mut host: Vec<&str> = Vec::new();
         if id.0 <= plan.replicas && plan.programs.is_none() {
-            host.extend(plan.groups);
+            host.extend(&plan.groups);
         }
         if id.0 == 1 {
             host.extend(plan.alone);
@@ -248,7 +248,7 @@ impl Cluster {
             (config.data_dir, config.storage) = (of_node("data"), of_node("store"));
         }
         let plan = &self.plan;
-        config.ring.parking = plan.parking;
+        config.ring.parking = !plan.classic;
         config.ring.accelerated = plan.accelerated.unwrap_or(config.ring.accelerated);
         config.ring.slow_share = plan.slow_share.unwrap_or(config.ring.slow_share);
         let timing = &mut config.ring.timing;
@@ -327,13 +327,18 @@ impl Cluster {
         self.folder.path().join(format!("node-{}.sock", id.0))
     }
 
+    /// A connection to a node's admin socket.
+    pub fn node(&self, id: NodeId) -> Outcome<Admin> {
+        Ok(Admin::connect(self.admin(id))?)
+    }
+
     /// The process of a node.
     pub fn process(&self, id: NodeId) -> Option<u32> {
         self.processes.get(&id).map(Process::id)
     }
 
     /// Asks a node's process.
-    fn ask(&mut self, id: NodeId, question: &Question) -> Outcome<Line> {
+    fn ask(&mut self, id: NodeId, question: &Question) -> Outcome<Value> {
         self.answers.remove(&id);
         self.running(id)?.ask(question)?;
         self.wait("an answer of a node's process", |cluster| cluster.answers.contains_key(&id))?;
@@ -343,19 +348,13 @@ impl Cluster {
     /// What each node's process has asked of its memory so far.
     pub fn allocated(&mut self) -> Outcome<Vec<Allocated>> {
         let ids: Vec<NodeId> = self.processes.keys().copied().collect();
-        let one = |id| match self.ask(id, &Question::Allocated)? {
-            Line::Allocated { allocated } => Ok(allocated),
-            other => Err(format!("no answer: {other:?}").into()),
-        };
+        let one = |id| Ok(serde_json::from_value(self.ask(id, &Question::Allocated)?)?);
         ids.into_iter().map(one).collect()
     }
 
     /// What an experiment's services on a node have kept since they were asked last.
     pub fn kept<E: Experiment>(&mut self, id: NodeId) -> Outcome<Value> {
-        match self.ask(id, &Question::Kept(E::NAME.into()))? {
-            Line::Kept { kept } => Ok(kept),
-            other => Err(format!("no answer: {other:?}").into()),
-        }
+        self.ask(id, &Question::Kept(E::NAME.into()))
     }
 
     /// A group's last view.
@@ -387,8 +386,8 @@ impl Cluster {
 
     /// Waits until every group has all its replicas, with the state.
     pub fn wait_until_whole(&mut self) -> Outcome<()> {
-        let Plan { replicas, groups, on_last, alone, .. } = self.plan;
-        let usual = groups.iter().chain(on_last).map(|group| (*group, replicas as usize));
+        let Plan { replicas, groups, on_last, alone, .. } = &self.plan;
+        let usual = groups.iter().chain(*on_last).map(|group| (*group, *replicas as usize));
         let usual = usual.chain(alone.iter().map(|group| (*group, 1)));
         let placed = self.plan.placed.iter().map(|(group, on)| (*group, on.len()));
         let wanted: Vec<(&str, usize)> = usual.chain(placed).collect();
@@ -433,7 +432,7 @@ impl Cluster {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok((id, line)) => self.note(id, line),
-                Err(_) => return Err(format!("waited {PATIENCE:?} for {what}").into()),
+                Err(_) => bail!("waited {PATIENCE:?} for {what}"),
             }
         }
         Ok(())
@@ -444,8 +443,8 @@ impl Cluster {
             Line::Ready { ready } => {
                 self.clients.insert(id, ready);
             }
-            Line::Allocated { .. } | Line::Kept { .. } => {
-                self.answers.insert(id, line);
+            Line::Answer { answer } => {
+                self.answers.insert(id, answer);
             }
             Line::Event(event) => {
                 if let EventKind::Configuration { members, .. } = &event.kind

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use steadfast::{Call, Context, MethodId, Service, ServiceOutcome};
 
 use crate::Outcome;
-use crate::child::{Line, Process, Role};
 
 /// The one method of the echo service.
 pub const ECHO: MethodId = MethodId::of("echo");
@@ -197,49 +196,5 @@ impl Floor {
             Floor::Tcp(stream) => stream.read_exact(buffer)?,
         }
         Ok(())
-    }
-}
-
-/// An echo process on a bare socket, and the connection to it.
-pub struct EchoProcess {
-    /// Until this is dropped.
-    _process: Process,
-    floor: Floor,
-}
-
-impl EchoProcess {
-    /// Starts it, on the processor `core` if that is given.
-    pub fn start(
-        transport: Transport,
-        size: usize,
-        core: Option<usize>,
-        waits: Waits,
-    ) -> Outcome<EchoProcess> {
-        EchoProcess::spawn(
-            &Role::Echo { transport, size, answer: size, waits, core },
-            transport,
-            waits,
-        )
-    }
-
-    /// Starts a child that answers, and connects to it.
-    pub fn spawn(role: &Role, transport: Transport, waits: Waits) -> Outcome<EchoProcess> {
-        let mut process = Process::start(role)?;
-        let Line::Ready { ready } = serde_json::from_str(&process.line()?)? else {
-            return Err("the echo is not ready".into());
-        };
-        let floor = Floor::connect(transport, ready, waits)?;
-        Ok(EchoProcess { _process: process, floor })
-    }
-
-    /// The connection to it.
-    pub fn floor(&mut self) -> &mut Floor {
-        &mut self.floor
-    }
-
-    /// One round trip, again and again.
-    pub fn rounds(&mut self, size: usize) -> Box<dyn FnMut() -> Outcome<()> + '_> {
-        let mut buffer = vec![7; size];
-        Box::new(move || self.floor.round(&mut buffer))
     }
 }

@@ -45,6 +45,18 @@ impl Times {
         Ok(())
     }
 
+    /// As [`Times::measure`], but the first blocks do not count: they find cold caches, unmapped
+    /// memory and connections that are not made yet.
+    pub fn measure_if(
+        &mut self,
+        counts: bool,
+        count: usize,
+        round: impl FnMut() -> Outcome<()>,
+    ) -> Outcome<()> {
+        let mut cold = Times::default();
+        (if counts { self } else { &mut cold }).measure(count, round)
+    }
+
     /// `None` if nothing was measured.
     pub fn summary(&self) -> Option<Summary> {
         let mut sorted = self.nanoseconds.clone();

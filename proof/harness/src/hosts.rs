@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::Outcome;
+use crate::{Outcome, bail};
 
 /// A place on the network: the nodes' hosts from 1 on, the clients' host after them.
 pub type Place = usize;
@@ -93,7 +93,7 @@ impl Hosts {
     pub fn new(nodes: usize, links: usize) -> Outcome<Hosts> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         if let Some(missing) = missing() {
-            return Err(format!("hosts in network namespaces need {missing}").into());
+            bail!("hosts in network namespaces need {missing}");
         }
         let prefix = format!("sf{}x{}", process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let mut names = vec![format!("{prefix}-switch")];

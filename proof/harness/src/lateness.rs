@@ -5,13 +5,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use node::realtime::{Grant, MAX_PRIORITY, fifo};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::Outcome;
+use crate::background::Background;
 use crate::cluster::wall;
 
 /// How long a thread sleeps at a time.
@@ -34,8 +35,8 @@ pub struct Standstill {
 /// Watches until it is dropped.
 pub struct Lateness {
     seen: Arc<Mutex<Vec<Standstill>>>,
-    over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    /// Until this is dropped.
+    _threads: Vec<Background>,
     /// Why the threads are not more urgent than all others.
     pub ordinary: Option<String>,
 }
@@ -44,35 +45,22 @@ impl Lateness {
     /// Begins.
     pub fn watch() -> Outcome<Lateness> {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let over = Arc::new(AtomicBool::new(false));
         let ordinary = match node::realtime::probe_on_a_thread(MAX_PRIORITY) {
             Grant::Refused(why) => Some(why),
             Grant::NotAsked | Grant::InForce => None,
         };
         let cores = thread::available_parallelism()?.get();
         let spawn = |cpu| {
-            let (seen, over) = (Arc::clone(&seen), Arc::clone(&over));
-            thread::Builder::new().name(format!("lateness {cpu}")).spawn(move || {
-                watch_one(cpu, &seen, &over);
-            })
+            let seen = Arc::clone(&seen);
+            Background::start(move |over| watch_one(cpu, &seen, over))
         };
-        let threads = (0..cores).map(spawn).collect::<Result<_, _>>()?;
-        Ok(Lateness { seen, over, threads, ordinary })
+        let threads = (0..cores).map(spawn).collect();
+        Ok(Lateness { seen, _threads: threads, ordinary })
     }
 
     /// What was seen since the last call.
     pub fn take(&self) -> Vec<Standstill> {
         std::mem::take(&mut *self.seen.lock().expect("no thread panics with it"))
-    }
-}
-
-impl Drop for Lateness {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // Its panic has been told.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -6,27 +6,32 @@
 //! that one binary is all it takes. They end with the one that started them.
 
 pub mod allocator;
+pub mod background;
 pub mod caller;
 pub mod chart;
 pub mod child;
 pub mod cluster;
 pub mod echo;
 pub mod experiment;
-pub mod fan;
 pub mod figures;
+pub mod floor;
 pub mod hosts;
 pub mod lateness;
 pub mod machine;
 pub mod objects;
+pub mod process;
+mod program;
 pub mod protect;
 pub mod quota;
 pub mod report;
 mod smoke;
 pub mod styles;
 pub mod usage;
+pub mod wait;
 pub mod wires;
 
-pub use experiment::{Entry, Experiment, main};
+pub use experiment::{Entry, Experiment};
+pub use program::main;
 pub use report::{Findings, Run, Table};
 
 use std::error::Error;
@@ -39,4 +44,16 @@ pub type Outcome<T> = Result<T, Box<dyn Error>>;
 /// A value as it is spelt on the command line.
 pub fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Ends the run, or the part of it, with these words.
+#[macro_export]
+macro_rules! bail {
+    ($($words:tt)*) => { return Err(format!($($words)*).into()) };
+}
+
+/// Ends it with these words unless this holds.
+#[macro_export]
+macro_rules! ensure {
+    ($holds:expr, $($words:tt)*) => { if !($holds) { $crate::bail!($($words)*) } };
 }

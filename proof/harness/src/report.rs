@@ -1,8 +1,38 @@
 //! What an experiment tells: a table for people, or one JSON object a line for programs.
 
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::machine;
+use crate::chart::Chart;
+use crate::{Outcome, machine};
+
+/// Leaves figures and charts in a folder, by the names of their files.
+pub fn write<N: AsRef<Path>>(
+    out: &Path,
+    name: &str,
+    figures: &Value,
+    charts: Vec<(N, Chart)>,
+) -> Outcome<()> {
+    fs::create_dir_all(out)?;
+    fs::write(out.join(name), serde_json::to_string_pretty(figures)? + "\n")?;
+    for (name, chart) in charts {
+        fs::write(out.join(name), chart.svg())?;
+    }
+    Ok(())
+}
+
+/// A row of these fields, and of more.
+pub fn row(fields: impl Serialize, mut more: Value) -> Value {
+    if let (Ok(Value::Object(fields)), Some(all)) =
+        (serde_json::to_value(fields), more.as_object_mut())
+    {
+        all.extend(fields);
+    }
+    more
+}
 
 /// All that an experiment has found, where it tells it in the end.
 pub trait Findings {

@@ -20,6 +20,16 @@ pub enum By {
     OnDisk,
 }
 
+/// The groups of each style: of echoes, and of objects.
+const GROUPS: [[&str; 2]; By::ALL.len()] = [
+    ["thread", "thread-objects"],
+    ["active", "active-objects"],
+    ["voting", "voting-objects"],
+    ["warm", "warm-objects"],
+    ["cold", "cold-objects"],
+    ["disk", "disk-objects"],
+];
+
 impl By {
     /// All of them.
     pub const ALL: [By; 6] =
@@ -27,26 +37,12 @@ impl By {
 
     /// The group of echoes that is replicated so: its name says how it is hosted.
     pub fn echo(self) -> &'static [&'static str] {
-        match self {
-            By::SemiActive => &["thread"],
-            By::Active => &["active"],
-            By::Voting => &["voting"],
-            By::WarmPassive => &["warm"],
-            By::ColdPassive => &["cold"],
-            By::OnDisk => &["disk"],
-        }
+        &GROUPS[self as usize][..1]
     }
 
     /// The group of [objects](crate::objects) that is replicated so.
     pub fn objects(self) -> &'static [&'static str] {
-        match self {
-            By::SemiActive => &["thread-objects"],
-            By::Active => &["active-objects"],
-            By::Voting => &["voting-objects"],
-            By::WarmPassive => &["warm-objects"],
-            By::ColdPassive => &["cold-objects"],
-            By::OnDisk => &["disk-objects"],
-        }
+        &GROUPS[self as usize][1..]
     }
 
     /// It is kept on disk.

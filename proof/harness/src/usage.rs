@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use crate::cluster::Cluster;
 use crate::{Outcome, machine};
@@ -47,7 +46,7 @@ impl Usage {
         Ok(Usage {
             ran,
             woken: machine::wake_ups_by_thread(process),
-            datagrams: Admin::connect(cluster.admin(id))?.status()?.counters.datagrams_out,
+            datagrams: cluster.node(id)?.status()?.counters.datagrams_out,
             memory_kib: machine::resident_kib(process)?,
         })
     }

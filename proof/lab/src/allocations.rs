@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use node::admin::Client as Admin;
 use node::bench::{Ask, Level, Pace, Until};
 use serde_json::json;
 use steadfast::{Client, NodeId};
@@ -16,7 +15,7 @@ use steadfast::{Client, NodeId};
 use harness::allocator::{Allocated, allocated};
 use harness::cluster::{Cluster, Plan};
 use harness::echo::ECHO;
-use harness::{Experiment, Outcome, Run, Table};
+use harness::{Experiment, Outcome, Run, Table, ensure};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 /// After the start, and between measures: what belongs to what was before is over by then.
@@ -162,11 +161,9 @@ fn bench(cluster: &Cluster, options: &Options, pace: Pace, count: u64) -> Outcom
         pace,
         until: Until::All,
     };
-    let mut node = Admin::connect(cluster.admin(NodeId(1)))?;
+    let mut node = cluster.node(NodeId(1))?;
     node.set_timeout(Some(Duration::from_secs(90)))?;
     let outcome = node.bench(&ask, |_| {})?;
-    if !outcome.is_verified() {
-        return Err(format!("lost, corrupt or in another order: {outcome:?}").into());
-    }
+    ensure!(outcome.is_verified(), "lost, corrupt or in another order: {outcome:?}");
     Ok(count)
 }

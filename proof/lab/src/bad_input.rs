@@ -7,11 +7,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use harness::caller::Caller;
 use harness::cluster::{Cluster, Plan, wall};
-use harness::{Experiment, Outcome, Run, Table, machine};
+use harness::{Experiment, Outcome, Run, Table, bail, machine};
 
 use sweep::Sweep;
 
@@ -48,7 +47,7 @@ impl Experiment for Options {
              RSS now=rss_now_kib:10, calls:9, failed=failed_calls:9, gap ms=gap_ms:10.1",
         );
         let (mut grown, mut unheard) = (Vec::new(), Vec::new());
-        for sweep in Sweep::all(&cluster, VICTIM, self.seed)? {
+        for sweep in Sweep::all(&cluster, GROUP, VICTIM, self.seed)? {
             let name = sweep.name();
             let (growth, refused) = feed(self, &cluster, &caller, sweep, &table)?;
             // It went somewhere else, or the node counts nothing.
@@ -67,10 +66,10 @@ impl Experiment for Options {
         let line = json!({ "measure": "counters", "counters": counters });
         run.tell(&line, || format!("counters of the node: {counters}"));
         if let Some(error) = failed.first() {
-            return Err(format!("{} calls failed: {error}", failed.len()).into());
+            bail!("{} calls failed: {error}", failed.len());
         }
         if let Some(unheard) = unheard.first() {
-            return Err(format!("most of it should be refused, and counted; {unheard} was").into());
+            bail!("most of it should be refused, and counted; {unheard} was");
         }
         match grown.first() {
             None => Ok(()),
@@ -110,5 +109,5 @@ fn feed(
 
 /// What the node counts.
 fn counters(cluster: &Cluster) -> Outcome<Value> {
-    Ok(serde_json::to_value(Admin::connect(cluster.admin(VICTIM))?.status()?.counters)?)
+    Ok(serde_json::to_value(cluster.node(VICTIM)?.status()?.counters)?)
 }

@@ -102,14 +102,7 @@ impl Experiment for Options {
             let of_this = one(self, run, *style, faults, seed)?;
             undecided.extend(of_this.into_iter().map(|history| format!("{style}: {history}")));
         }
-        match undecided.first() {
-            None => Ok(()),
-            Some(first) => {
-                let count = undecided.len();
-                Err(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}")
-                    .into())
-            }
-        }
+        evidence::undecided(&undecided).map_or(Ok(()), |why| Err(why.into()))
     }
 }
 
@@ -122,12 +115,11 @@ fn one(options: &Options, run: &Run, style: By, faults: usize, seed: u64) -> Out
         keep_logs: true,
         ..Plan::of(options.nodes, options.replicas.min(options.nodes), style.objects())
     };
-    let mut cluster = Cluster::start(plan)?;
-    cluster.wait_until_well()?;
+    let cluster = Cluster::start(plan)?;
     let alone = style.runs_at_the_primary_alone();
     let replicas = options.replicas.min(options.nodes);
     let subject = Subject { group: style.objects()[0], replicas, alone };
-    let mut trial = Trial::new(cluster, subject);
+    let mut trial = Trial::new(cluster, subject)?;
     trial.call(options.clients, Habit::default(), seed)?;
     let mut course = Course { options, run, style, trial, struck: 0 };
     let found = course.faults(faults, &kinds, seed).and_then(|()| course.finish()).err();

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use harness::cluster::{Cluster, Plan};
 use harness::echo::ECHO;
+use harness::report::row;
 use harness::usage::{self, Used};
 use harness::{Experiment, Outcome, Run, Table};
 
@@ -97,17 +98,16 @@ struct Crowd {
 }
 
 /// Names that a child knows how to host.
-fn names(options: &Options, count: u64) -> &'static [&'static str] {
+fn names(options: &Options, count: u64) -> Vec<&'static str> {
     let how = if options.threads { "thread" } else { "inline" };
-    // Plans are made of names that live as long as the program; these are made once or twice in it.
-    let names = (0..count).map(|number| &*format!("{how}-{number}").leak());
-    names.collect::<Vec<&str>>().leak()
+    // A plan's names live as long as the program; these are made once or twice in it.
+    (0..count).map(|number| &*format!("{how}-{number}").leak()).collect()
 }
 
 /// A cluster with so many groups, and how long it took until all had their replicas.
 fn start(options: &Options, groups: u64) -> Outcome<(Cluster, Duration)> {
     let began = Instant::now();
-    let cluster = Cluster::start(Plan::of(options.nodes, options.nodes, names(options, groups)))?;
+    let cluster = Cluster::start(Plan::of(options.nodes, options.nodes, &names(options, groups)))?;
     Ok((cluster, began.elapsed()))
 }
 
@@ -144,15 +144,14 @@ async fn call(nodes: Vec<SocketAddr>, group: &str, body: Bytes) -> Result<(), St
 fn watch(options: &Options, cluster: &Cluster, crowd: &Crowd, table: &Table) -> Outcome<Vec<Used>> {
     let all = usage::watch(cluster, options.nodes, Duration::from_secs(options.seconds))?;
     for used in &all {
-        let mut row = used.json();
-        row["measure"] = json!("crowd");
-        row["nodes"] = json!(options.nodes);
-        row["groups"] = json!(crowd.groups);
-        row["sessions"] = json!(crowd.sessions);
-        row["threads"] = json!(options.threads);
-        row["size"] = json!(options.size);
-        row["took_s"] = json!(crowd.took.as_secs_f64());
-        table.row(&row);
+        table.row(&row(
+            used.json(),
+            json!({
+                "measure": "crowd", "nodes": options.nodes, "groups": crowd.groups,
+                "sessions": crowd.sessions, "threads": options.threads, "size": options.size,
+                "took_s": crowd.took.as_secs_f64(),
+            }),
+        ));
     }
     Ok(all)
 }

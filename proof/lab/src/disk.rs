@@ -82,15 +82,9 @@ fn measure(options: &Options, folder: &Path) -> Outcome<Figures> {
         bytes: Bytes::from(vec![0x5a; options.size]),
     };
     let (mut floor, mut appended) = (Times::default(), Times::default());
-    // The first turn finds cold caches.
     for turn in 0..=options.rounds.div_ceil(TURN) {
-        let mut cold = (Times::default(), Times::default());
-        let times = match turn {
-            0 => (&mut cold.0, &mut cold.1),
-            _ => (&mut floor, &mut appended),
-        };
-        times.0.measure(TURN, || bare.write())?;
-        times.1.measure(TURN, || {
+        floor.measure_if(turn > 0, TURN, || bare.write())?;
+        appended.measure_if(turn > 0, TURN, || {
             let id = store.append(record.clone())?;
             Ok(store.wait(id)?)
         })?;

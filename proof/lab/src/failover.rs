@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use node::{EventKind, EventRecord};
 use rustix::process::Signal;
+use serde::Serialize;
 use serde_json::json;
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use harness::caller::Caller;
 use harness::cluster::{Cluster, Placement, Plan, Where, wall};
 use harness::figures::{median_and_worst, quantile};
 use harness::hosts::Way;
+use harness::report::row;
 use harness::styles::By;
-use harness::{Experiment, Outcome, Run, Table, name};
+use harness::{Experiment, Outcome, Run, name};
 
 /// The replies after a fault that count as those around it: 20 ms of them.
 const AROUND: usize = 20;
@@ -58,21 +59,22 @@ enum Fault {
 }
 
 /// What happened when, in milliseconds after the fault.
+#[derive(Serialize)]
 struct Timeline {
     node: NodeId,
     /// The longest time between two good replies, from the fault until [`AROUND`] more under the
     /// new view.
-    gap: f64,
+    gap_ms: f64,
     /// From there until calls are steady: what the fault does later, and what the machine does
     /// without one.
-    later_gap: f64,
+    later_gap_ms: f64,
     /// The same while the node comes back and gets the state.
-    return_gap: f64,
-    detected: Option<f64>,
-    ring: Option<f64>,
-    view: Option<f64>,
+    return_gap_ms: f64,
+    detected_ms: Option<f64>,
+    ring_ms: Option<f64>,
+    view_ms: Option<f64>,
     /// The first good reply under the new view.
-    reply: Option<f64>,
+    reply_ms: Option<f64>,
 }
 
 fn timeline(
@@ -97,13 +99,13 @@ fn timeline(
     let none = "no replies around the fault";
     Ok(Timeline {
         node,
-        detected: detected.map(after),
-        ring: ring.map(after),
-        view: view.map(after),
-        reply: view.and_then(|view| caller.after(view, 0)).map(after),
-        gap: caller.gap(fault..=around).ok_or(none)?,
-        later_gap: caller.gap(around..).ok_or(none)?,
-        return_gap: 0.0,
+        detected_ms: detected.map(after),
+        ring_ms: ring.map(after),
+        view_ms: view.map(after),
+        reply_ms: view.and_then(|view| caller.after(view, 0)).map(after),
+        gap_ms: caller.gap(fault..=around).ok_or(none)?,
+        later_gap_ms: caller.gap(around..).ok_or(none)?,
+        return_gap_ms: 0.0,
     })
 }
 
@@ -135,7 +137,11 @@ impl Experiment for Options {
         let mut timelines = Vec::new();
         for number in 1..=self.kills {
             let timeline = strike(self, &mut cluster, &caller)?;
-            show(self, number, &timeline, &table);
+            let of = json!({
+                "peer": "steadfast", "measure": "fault", "fault": name(self.fault),
+                "number": number,
+            });
+            table.row(&row(&timeline, of));
             timelines.push(timeline);
         }
         let failed = caller.failed();
@@ -162,7 +168,7 @@ fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<
             // Asked of a bystander, as an administrator may.
             let next = NodeId(node.0 % options.replicas + 1);
             let time = wall();
-            Admin::connect(cluster.admin(NodeId(options.nodes)))?.move_primary(group, next)?;
+            cluster.node(NodeId(options.nodes))?.move_primary(group, next)?;
             time
         }
     };
@@ -185,30 +191,20 @@ fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<
     };
     cluster.wait_until_whole()?;
     caller.wait_steady(wall())?;
-    timeline.return_gap = caller.gap(back..).ok_or("no replies around the return")?;
+    timeline.return_gap_ms = caller.gap(back..).ok_or("no replies around the return")?;
     Ok(timeline)
-}
-
-fn show(options: &Options, number: usize, timeline: &Timeline, table: &Table) {
-    let Timeline { node, gap, later_gap, return_gap, detected, ring, view, reply } = timeline;
-    table.row(&json!({
-        "peer": "steadfast", "measure": "fault", "fault": name(options.fault),
-        "number": number, "node": node.0, "detected_ms": detected, "ring_ms": ring,
-        "view_ms": view, "reply_ms": reply, "gap_ms": gap, "later_gap_ms": later_gap,
-        "return_gap_ms": return_gap,
-    }));
 }
 
 fn summarize(options: &Options, run: &Run, timelines: &[Timeline], failed: &[String]) {
     let middle = |figure: fn(&Timeline) -> Option<f64>| {
         median_and_worst(timelines.iter().filter_map(figure).collect())
     };
-    let (gap, worst) = middle(|timeline| Some(timeline.gap)).unwrap_or_default();
+    let (gap, worst) = middle(|timeline| Some(timeline.gap_ms)).unwrap_or_default();
     let p99 = |figure: fn(&Timeline) -> f64| {
         quantile(timelines.iter().map(figure).collect(), 0.99).unwrap_or_default()
     };
-    let (p99, later) = (p99(|timeline| timeline.gap), p99(|timeline| timeline.later_gap));
-    let (_, worst_return) = middle(|timeline| Some(timeline.return_gap)).unwrap_or_default();
+    let (p99, later) = (p99(|timeline| timeline.gap_ms), p99(|timeline| timeline.later_gap_ms));
+    let (_, worst_return) = middle(|timeline| Some(timeline.return_gap_ms)).unwrap_or_default();
     let median = |figure| middle(figure).map(|(median, _)| median);
     let (count, failed) = (timelines.len(), failed.len());
     let line = json!({
@@ -216,10 +212,10 @@ fn summarize(options: &Options, run: &Run, timelines: &[Timeline], failed: &[Str
         "fault": name(options.fault), "k": options.replicas, "nodes": options.nodes, "n": count,
         "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "p99_later_gap_ms": later,
         "worst_return_gap_ms": worst_return,
-        "detected_ms": median(|timeline| timeline.detected),
-        "ring_ms": median(|timeline| timeline.ring),
-        "view_ms": median(|timeline| timeline.view),
-        "reply_ms": median(|timeline| timeline.reply),
+        "detected_ms": median(|timeline| timeline.detected_ms),
+        "ring_ms": median(|timeline| timeline.ring_ms),
+        "view_ms": median(|timeline| timeline.view_ms),
+        "reply_ms": median(|timeline| timeline.reply_ms),
         "failed_calls": failed,
     });
     run.tell(&line, || {

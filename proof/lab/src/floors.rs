@@ -6,15 +6,17 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use seal::{ClusterKey, Config, Envelope, Keys, OVERHEAD, Seal};
 use serde_json::json;
 use wire::{ClusterId, Incarnation, Member, NodeId, Secret, Time};
 
-use harness::echo::{EchoProcess, Transport, Waits};
+use harness::background::Background;
+use harness::echo::{Transport, Waits};
 use harness::figures::Times;
+use harness::floor::EchoProcess;
 use harness::{Experiment, Outcome, Run, machine};
 
 /// Rounds of one kind before it is the next one's turn.
@@ -76,7 +78,7 @@ impl Experiment for Options {
                 machine::while_on(own, || times.measure(BLOCK, &mut round))?
             })
         };
-        let sleeper = Arc::new(Sleeper::start(other)?);
+        let sleeper = Arc::new(Sleeper::start(other));
         let awake = sleeper.clone();
         let mut floors = vec![
             Floor::new("UDP, two cores", echo(Transport::Udp, other, Waits::Asleep)?),
@@ -123,7 +125,7 @@ fn row(times: &mut Times, mut once: impl FnMut()) {
 /// A thread on a processor of its own that sleeps until it is woken, and notes how long that took.
 struct Sleeper {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Background,
 }
 
 struct Shared {
@@ -132,7 +134,6 @@ struct Shared {
     called: AtomicU64,
     /// How long the last wake-up took, in nanoseconds; 0: it is not over.
     took: AtomicU64,
-    end: AtomicBool,
 }
 
 impl Shared {
@@ -142,27 +143,26 @@ impl Shared {
 }
 
 impl Sleeper {
-    fn start(core: usize) -> Outcome<Sleeper> {
+    fn start(core: usize) -> Sleeper {
         let (called, took) = Default::default();
-        let shared =
-            Arc::new(Shared { begun: Instant::now(), called, took, end: AtomicBool::new(false) });
+        let shared = Arc::new(Shared { begun: Instant::now(), called, took });
         let its = shared.clone();
-        let sleep = move || {
+        let sleep = move |end: &AtomicBool| {
             // It was among the processors that this process may use.
             let _ = machine::run_on(core);
-            while !its.end.load(Ordering::Acquire) {
+            while !end.load(Ordering::Acquire) {
                 match its.called.swap(0, Ordering::AcqRel) {
                     0 => thread::park(),
                     called => its.took.store((its.now() - called).max(1), Ordering::Release),
                 }
             }
         };
-        Ok(Sleeper { shared, thread: Some(thread::Builder::new().spawn(sleep)?) })
+        Sleeper { shared, thread: Background::start(sleep) }
     }
 
     /// Wakes it so many times, each after a pause.
     fn wake(&self, times: usize, pause: Duration, into: &mut Times) -> Outcome<()> {
-        let thread = self.thread.as_ref().ok_or("it has ended")?.thread();
+        let thread = self.thread.thread().ok_or("it has ended")?;
         for _ in 0..times {
             thread::sleep(pause);
             self.shared.called.store(self.shared.now(), Ordering::Release);
@@ -181,17 +181,6 @@ impl Sleeper {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        self.shared.end.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // It cannot panic.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use harness::cluster::{Cluster, Plan, Where};
+use harness::report::row;
 use harness::{Experiment, Outcome, Run, usage};
 use serde_json::json;
 
@@ -40,12 +41,14 @@ impl Experiment for Options {
              memory MiB=memory_mib:12.1, woken/s by thread=woken_by_thread_s:<0",
         );
         for used in used {
-            let mut row = used.json();
-            row["measure"] = json!("idle");
-            row["nodes"] = json!(self.nodes);
-            row["woken_s"] = json!(used.woken.values().sum::<f64>());
-            row["woken_by_thread_s"] = json!(used.woken);
-            table.row(&row);
+            let woken: f64 = used.woken.values().sum();
+            table.row(&row(
+                used.json(),
+                json!({
+                    "measure": "idle", "nodes": self.nodes, "woken_s": woken,
+                    "woken_by_thread_s": used.woken,
+                }),
+            ));
         }
         Ok(())
     }

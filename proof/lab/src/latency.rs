@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 use steadfast::{Client, NodeId, Style};
 
 use harness::cluster::{Cluster, Plan, Where};
-use harness::echo::{ECHO, EchoProcess, Transport, Waits};
-use harness::fan::{self, Fan};
+use harness::echo::{ECHO, Transport, Waits};
 use harness::figures::{Summary, Times};
+use harness::floor::{self, EchoProcess, Fan};
 use harness::protect::Protect;
 use harness::{Experiment, Outcome, Run, machine, name};
 
@@ -121,9 +121,7 @@ impl<'a> Kind<'a> {
 
     fn block(&mut self, count: usize, keep: bool) -> Outcome<()> {
         let before = self.wake_ups();
-        let mut cold = Times::default();
-        let times = if keep { &mut self.times } else { &mut cold };
-        times.measure(count, &mut self.round)?;
+        self.times.measure_if(keep, count, &mut self.round)?;
         if keep {
             self.woken.resize(before.len(), 0);
             let after = self.wake_ups();
@@ -165,23 +163,12 @@ const GROUPS: [(&str, &str, Style); 10] = [
 /// The group that needs a folder, the last one.
 const ON_DISK: &str = "disk";
 
-/// The groups' names.
-const NAMES: [&str; GROUPS.len()] = {
-    let mut names = [""; GROUPS.len()];
-    let mut place = 0;
-    while place < names.len() {
-        names[place] = GROUPS[place].1;
-        place += 1;
-    }
-    names
-};
-
 impl Experiment for Options {
     const NAME: &'static str = "latency";
     const SMOKE: &'static str = "--calls 10 --nodes 3";
 
     fn run(&self, run: &Run) -> Outcome<()> {
-        let kept = NAMES.len() - usize::from(self.storage.is_none());
+        let kept = GROUPS.len() - usize::from(self.storage.is_none());
         if self.at.hosts && self.protect != Protect::None {
             return Err(
                 "--protect measures two clusters in turns, and one thread is on one host".into()
@@ -191,12 +178,12 @@ impl Experiment for Options {
             placement: self.at.placement(),
             awake: self.awake,
             storage: self.storage.clone(),
-            ..Plan::of(self.nodes, self.replicas, &NAMES[..kept])
+            ..Plan::of(self.nodes, self.replicas, &GROUPS.map(|(_, group, _)| group)[..kept])
         };
         let (_cluster, processes, client) = start(plan.clone())?;
         let protected = match self.protect {
             Protect::None => None,
-            protect => Some(start(Plan { groups: &["inline"], protect, ..plan })?),
+            protect => Some(start(Plan { groups: vec!["inline"], protect, ..plan })?),
         };
         let body = Bytes::from(vec![7; self.size]);
         let mut floors = Floors::start(self)?;
@@ -231,7 +218,6 @@ impl Options {
 
     /// All take turns, in blocks of so many calls.
     fn measure(&self, kinds: &mut [Kind<'_>], block: usize) -> Outcome<()> {
-        // The first blocks find cold caches, unmapped memory and connections that are not made yet.
         let warm = 2;
         for round in 0..warm + self.calls.div_ceil(block) {
             for kind in &mut *kinds {
@@ -322,7 +308,7 @@ impl Floors {
             echoes: echoes.into_iter().map(start).collect::<Outcome<_>>()?,
             own,
             fan: Fan::start(options.size, others)?,
-            behind: fan::behind_tcp(options.size, others)?,
+            behind: floor::behind_tcp(options.size, others)?,
         })
     }
 

@@ -19,12 +19,12 @@ use tokio::task::{JoinSet, LocalSet};
 use harness::cluster::{Cluster, Plan, Where};
 use harness::echo::ECHO;
 use harness::figures::{Summary, Times};
-use harness::{Experiment, Outcome, Run};
+use harness::{Experiment, Outcome, Run, bail};
 
 /// Before anything is counted: connections are made and caches warm by then.
 const WARM: Duration = Duration::from_millis(500);
 const DEADLINE: Duration = Duration::from_secs(10);
-/// What is called: title, group.
+/// What is called: title, group. The last one needs a folder.
 const GROUPS: [(&str, &str); 7] = [
     ("stateless", "stateless"),
     ("active", "active"),
@@ -34,9 +34,6 @@ const GROUPS: [(&str, &str); 7] = [
     ("majority, on a thread", "thread"),
     ("majority, on disk", "disk"),
 ];
-/// The groups' names. The last one needs a folder.
-const NAMES: [&str; GROUPS.len()] =
-    ["stateless", "active", "agreed", "inline", "safe", "thread", "disk"];
 
 /// How many calls a second a group answers when many clients call at once.
 #[derive(Debug, clap::Args)]
@@ -49,7 +46,7 @@ pub struct Options {
           value_parser = clap::value_parser!(u64).range(1..=wire::limits::MAX_SESSION_WINDOW))]
     depth: Vec<u64>,
     /// Only these groups, by name; all if none is named.
-    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES))]
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(GROUPS.map(|it| it.1)))]
     group: Vec<String>,
     /// Bytes of request and reply.
     #[arg(long, default_value_t = 64)]
@@ -89,18 +86,16 @@ impl Experiment for Options {
     const SMOKE: &'static str = "--clients 4 --depth 4 --seconds 1 --group inline,stateless";
 
     fn run(&self, run: &Run) -> Outcome<()> {
-        let kept = NAMES.len() - usize::from(self.storage.is_none());
-        let unkept = |group: &&String| !NAMES[..kept].contains(&group.as_str());
+        let names = GROUPS.map(|(_, group)| group);
+        let kept = names.len() - usize::from(self.storage.is_none());
+        let unkept = |group: &&String| !names[..kept].contains(&group.as_str());
         if let Some(group) = self.group.iter().find(unkept) {
-            return Err(format!(
-                "the group `{group}` is kept in a folder: say in which, with --storage"
-            )
-            .into());
+            bail!("the group `{group}` is kept in a folder: say in which, with --storage");
         }
         let cluster = Cluster::start(Plan {
             placement: self.at.placement(),
             storage: self.storage.clone(),
-            ..Plan::of(self.nodes, self.replicas, &NAMES[..kept])
+            ..Plan::of(self.nodes, self.replicas, &names[..kept])
         })?;
         run.begin(&format!(
             "{} nodes, {} replicas, {} clients in one thread, {} bytes each way, {} s each; times \

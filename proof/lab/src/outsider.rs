@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use steadfast::NodeId;
-use steadfast::admin::Client as AdminClient;
 use steadfast::events::EventKind;
 use steadfast::status::{SealCounters, Status};
 use wire::Random;
@@ -15,7 +14,7 @@ use wire::Random;
 use harness::caller::Caller;
 use harness::cluster::{Cluster, Plan, wall};
 use harness::protect::Protect;
-use harness::{Experiment, Outcome, Run};
+use harness::{Experiment, Outcome, Run, bail, ensure};
 
 use relay::{Recorded, Relay};
 
@@ -130,15 +129,15 @@ impl Found {
 
     fn verdict(&self, calm: bool) -> Outcome<()> {
         if let Some(event) = self.disturbances().next().filter(|_| calm) {
-            return Err(format!("the ring was disturbed: {event:?}").into());
+            bail!("the ring was disturbed: {event:?}");
         }
         if let Some(error) = self.failed.first() {
-            return Err(format!("a call failed: {error}").into());
+            bail!("a call failed: {error}");
         }
         let (sent, total) = (self.sent.iter().sum::<u64>(), self.total());
         // The kernel may have had no room for some; what came was refused.
         if total < sent / 100 * if calm { 95 } else { 10 } {
-            return Err(format!("of {sent} datagrams only {total} were counted as refused").into());
+            bail!("of {sent} datagrams only {total} were counted as refused");
         }
         Ok(())
     }
@@ -146,9 +145,7 @@ impl Found {
 
 fn attack(options: &Options, relay: &Relay, least: usize) -> Outcome<[u64; KINDS.len()]> {
     let recorded = relay.recorded();
-    if recorded.len() < least {
-        return Err(format!("only {} datagrams were recorded", recorded.len()).into());
-    }
+    ensure!(recorded.len() >= least, "only {} datagrams were recorded", recorded.len());
     let mut random = Random::new(options.seed);
     let mut sent = [0; KINDS.len()];
     let start = Instant::now();
@@ -188,7 +185,7 @@ fn worsen(kind: usize, model: &Recorded, random: &mut Random) -> Recorded {
 }
 
 fn statuses(cluster: &Cluster) -> Outcome<Vec<Status>> {
-    let status = |id| Ok(AdminClient::connect(cluster.admin(NodeId(id)))?.status()?);
+    let status = |id| Ok(cluster.node(NodeId(id))?.status()?);
     (1..=NODES).map(status).collect()
 }
 

@@ -7,16 +7,16 @@
 
 use std::time::Duration;
 
-use node::admin::Client as Admin;
 use node::bench::{Ask, Level, Pace, Until};
 use serde_json::{Value, json};
 use steadfast::NodeId;
 
 use harness::cluster::{Cluster, Plan, Where};
-use harness::echo::{EchoProcess, Transport, Waits};
+use harness::echo::{Transport, Waits};
 use harness::figures::Times;
+use harness::floor::EchoProcess;
 use harness::protect::Protect;
-use harness::{Experiment, Outcome, Run, Table, machine};
+use harness::{Experiment, Outcome, Run, Table, bail, ensure, machine};
 
 /// Rounds of the floor, each time.
 const ROUNDS: usize = 3_000;
@@ -49,15 +49,8 @@ pub struct Options {
     at: Where,
 }
 
-/// Which way the token goes when nobody wants it.
-#[derive(Clone, Copy)]
-struct Variant {
-    name: &'static str,
-    parking: bool,
-}
-
-const VARIANTS: [Variant; 2] =
-    [Variant { name: "parked", parking: true }, Variant { name: "classic", parking: false }];
+/// Whether the token always circulates, or parks when nobody wants it.
+const VARIANTS: [(&str, bool); 2] = [("parked", false), ("classic", true)];
 
 impl Experiment for Options {
     const NAME: &'static str = "ring";
@@ -65,7 +58,7 @@ impl Experiment for Options {
 
     fn run(&self, run: &Run) -> Outcome<()> {
         if self.senders.iter().any(|senders| *senders == 0 || *senders > self.nodes) {
-            return Err(format!("--senders: 1 to {} of the nodes can send", self.nodes).into());
+            bail!("--senders: 1 to {} of the nodes can send", self.nodes);
         }
         run.begin(&format!(
             "{} node processes, placed by the scheduler; times in µs; latency until all have it \
@@ -93,8 +86,7 @@ fn floor(options: &Options, table: &Table) -> Outcome<()> {
         let mut round = echo.rounds(size);
         let mut times = Times::default();
         machine::while_on(own, || {
-            // The first find cold caches.
-            Times::default().measure(ROUNDS / 10, &mut round)?;
+            times.measure_if(false, ROUNDS / 10, &mut round)?;
             times.measure(ROUNDS, &mut round)
         })??;
         table.row(&times.summary().ok_or("nothing was measured")?.json(&json!({
@@ -105,23 +97,21 @@ fn floor(options: &Options, table: &Table) -> Outcome<()> {
     Ok(())
 }
 
-fn measure(options: &Options, variant: Variant, table: &Table) -> Outcome<()> {
+fn measure(options: &Options, (name, classic): (&str, bool), table: &Table) -> Outcome<()> {
     let plan = Plan {
         protect: options.protect,
         placement: options.at.placement(),
-        parking: variant.parking,
+        classic,
         ..Plan::of(options.nodes, options.nodes, &["inline"])
     };
     let cluster = Cluster::start(plan)?;
-    let mut node = Admin::connect(cluster.admin(NodeId(1)))?;
+    let mut node = cluster.node(NodeId(1))?;
     node.set_timeout(Some(PATIENCE))?;
     for ask in asks(options) {
         let outcome = node.bench(&ask, |_| {})?;
-        if !outcome.is_verified() {
-            return Err(format!("lost, corrupt or in another order: {outcome:?}").into());
-        }
+        ensure!(outcome.is_verified(), "lost, corrupt or in another order: {outcome:?}");
         let mut line = outcome.line();
-        line.insert("ring".into(), json!(variant.name));
+        line.insert("ring".into(), json!(name));
         table.row(&Value::Object(line));
     }
     Ok(())

@@ -13,7 +13,7 @@ use wire::ordered::{Ordered, Rank, Usage};
 use wire::{GroupId, NodeId, Random, Share, Time, ViewNumber};
 
 use harness::figures::{Times, median_and_worst};
-use harness::{Experiment, Outcome, Run};
+use harness::{Experiment, Outcome, Run, bail};
 
 /// Replicas of a group.
 const REPLICAS: usize = 3;
@@ -88,10 +88,7 @@ impl Experiment for Options {
         for &nodes in &self.nodes {
             if nodes < REPLICAS as u32 + 1 {
                 let least = REPLICAS + 1;
-                return Err(format!(
-                    "a cluster of {nodes} cannot lose a host: --nodes needs at least {least}"
-                )
-                .into());
+                bail!("a cluster of {nodes} cannot lose a host: --nodes needs at least {least}");
             }
             let mut draw = Random::new(self.seed);
             let mut world = World::new(&mut draw, nodes, u64::from(nodes) * self.groups);

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 use node::EventKind;
 use serde_json::json;
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use harness::caller::Caller;
 use harness::cluster::{Cluster, Placement, Plan, wall};
 use harness::hosts::{self, Place, Way};
-use harness::{Experiment, Outcome, Run, machine, name};
+use harness::{Experiment, Outcome, Run, bail, ensure, machine, name};
 
 const GROUP: &str = "thread";
 const NODES: u32 = 4;
@@ -131,7 +130,7 @@ impl Stage {
         self.gap = self.gap.max(gap);
         if gap > self.longest {
             let most = self.longest;
-            return Err(format!("a gap of {gap:.1} ms, at most {most} are allowed").into());
+            bail!("a gap of {gap:.1} ms, at most {most} are allowed");
         }
         Ok(())
     }
@@ -190,11 +189,10 @@ impl Stage {
         self.caller.wait_steady(wall())?;
         self.caller.wait_for(1_000)?;
         let rings = self.count_rings(Some(victim));
-        if rings > ONE_WAY_RINGS {
-            return Err(
-                format!("{rings} rings while a host was {way:?}: it does not settle").into()
-            );
-        }
+        ensure!(
+            rings <= ONE_WAY_RINGS,
+            "{rings} rings while a host was {way:?}: it does not settle"
+        );
         self.check_gap(fault)?;
         let back = wall();
         self.heal()?;
@@ -245,11 +243,11 @@ impl Stage {
         let Stage { cluster, caller, .. } = self;
         let (answered, failed) = caller.finish();
         if let Some(error) = failed.first() {
-            return Err(format!("{} calls failed, the first: {error}", failed.len()).into());
+            bail!("{} calls failed, the first: {error}", failed.len());
         }
         let deadline = Instant::now() + CATCH_UP;
         for id in (1..=REPLICAS).map(NodeId) {
-            let mut admin = Admin::connect(cluster.admin(id))?;
+            let mut admin = cluster.node(id)?;
             loop {
                 let (_, state) = admin.state(GROUP)?;
                 let count = u64::from_le_bytes(state.try_into().map_err(|_| "no count")?) as usize;
@@ -257,7 +255,7 @@ impl Stage {
                     break;
                 }
                 if count > answered || Instant::now() > deadline {
-                    return Err(format!("{answered} calls answered, {id} executed {count}").into());
+                    bail!("{answered} calls answered, {id} executed {count}");
                 }
             }
         }

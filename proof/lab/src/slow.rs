@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 
 use node::{EventKind, EventRecord, Status};
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use harness::cluster::{Cluster, Plan, Where, wall};
 use harness::quota::ControlGroup;
-use harness::{Experiment, Outcome, Run};
+use harness::{Experiment, Outcome, Run, bail, ensure};
 
 mod brake;
 mod findings;
@@ -107,7 +106,7 @@ impl Experiment for Options {
             return Err("--nodes: those who keep up have to be a majority: 3 or more".into());
         }
         let by = match (self.by, ControlGroup::impossible()) {
-            (Some(By::Quota), Some(why)) => return Err(format!("--by quota: {why}").into()),
+            (Some(By::Quota), Some(why)) => bail!("--by quota: {why}"),
             (Some(by), _) => by,
             (None, None) => By::Quota,
             (None, Some(why)) => {
@@ -118,7 +117,7 @@ impl Experiment for Options {
         let mut cluster = Cluster::start(Plan {
             nodes: self.nodes,
             placement: self.at.placement(),
-            parking: !self.classic,
+            classic: self.classic,
             slow_share: self.slow_share,
             token_timeout: self.token_timeout_ms.map(Duration::from_millis),
             ..Plan::default()
@@ -139,8 +138,8 @@ impl Experiment for Options {
     }
 }
 
-impl<'a> Stage<'a> {
-    fn play(&mut self) -> Outcome<Found<'a>> {
+impl Stage<'_> {
+    fn play(&mut self) -> Outcome<Found> {
         let Options { seconds, control, .. } = *self.options;
         let (slow, little) = match self.by {
             By::Stop => (25, 75),
@@ -182,7 +181,10 @@ impl<'a> Stage<'a> {
         self.watch_for(0.5)?;
         let again = self.measure(seconds)?;
         Ok(Found {
-            options: self.options,
+            nodes: self.options.nodes,
+            size: self.options.size,
+            classic: self.options.classic,
+            slice_ms: self.options.slice_ms,
             by: self.by,
             run,
             control,
@@ -210,19 +212,17 @@ impl<'a> Stage<'a> {
                 EventKind::TooSlow { member, by, charge } => {
                     let charge = charge.map_or("no figures".into(), |charge| charge.to_string());
                     let (node, by) = (member.node, by.node);
-                    return Err(format!(
+                    bail!(
                         "only a little slow, and yet {node} was excluded: it stopped {by} {charge}"
-                    )
-                    .into());
+                    );
                 }
                 EventKind::TokenLost { .. } | EventKind::Silent { .. } => {
                     let node = event.node;
-                    return Err(format!(
+                    bail!(
                         "{node} took a node for dead ({:?}): this machine is busy, raise \
                          --token-timeout-ms",
                         event.kind
-                    )
-                    .into());
+                    );
                 }
                 _ => {}
             }
@@ -280,13 +280,11 @@ impl<'a> Stage<'a> {
             if let Some(last) = times.and_then(|times| times.into_iter().max()) {
                 return Ok(last);
             }
-            if began.elapsed() > patience {
-                return Err(format!(
-                    "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or \
+            ensure!(
+                began.elapsed() <= patience,
+                "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or \
                      is more granted than it takes (--slow-share)?"
-                )
-                .into());
-            }
+            );
         }
     }
 
@@ -309,9 +307,7 @@ impl<'a> Stage<'a> {
             if let EventKind::TooSlow { member, by, charge } = &event.kind
                 && told.iter().all(|told| told.node != event.node)
             {
-                if member.node != self.victim {
-                    return Err(format!("{} was excluded, and kept up", member.node).into());
-                }
+                ensure!(member.node == self.victim, "{} was excluded, and kept up", member.node);
                 let after_ms = ms(since, event.time);
                 told.push(Told { node: event.node, after_ms, by: by.node, charge: *charge });
             }
@@ -324,7 +320,7 @@ impl<'a> Stage<'a> {
     }
 
     fn status(&self, id: NodeId) -> Outcome<Status> {
-        Ok(Admin::connect(self.cluster.admin(id))?.status()?)
+        Ok(self.cluster.node(id)?.status()?)
     }
 
     fn buffers(&self) -> Outcome<Vec<Buffers>> {

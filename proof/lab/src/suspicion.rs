@@ -7,14 +7,16 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use node::{EventKind, EventRecord};
+use node::EventKind;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use harness::caller::Caller;
-use harness::child::{Process, Role};
 use harness::cluster::{Cluster, Plan, Where, wall};
 use harness::hosts::Way;
-use harness::lateness::{LATE, Lateness, Standstill};
+use harness::lateness::{LATE, Lateness};
+use harness::process::{Process, Role};
+use harness::report::row;
 use harness::{Experiment, Findings, Outcome, Run};
 
 const GROUP: &str = "thread";
@@ -42,7 +44,7 @@ pub struct Options {
 }
 
 /// Mistakes, and signs of them.
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct Count {
     tokens_lost: usize,
     silent: usize,
@@ -69,28 +71,14 @@ impl Count {
     }
 }
 
-/// What happened when.
-#[derive(Default)]
-struct TimeLine(Vec<(u64, Value)>);
-
-impl TimeLine {
-    fn event(&mut self, event: &EventRecord) {
-        self.0.push((event.time, json!(event)));
-    }
-
-    fn standstill(&mut self, seen: Standstill) {
-        self.0.push((seen.until_ns, json!(seen)));
-    }
-
-    /// In order, with milliseconds since `start`.
-    fn told(mut self, start: u64) -> Vec<Value> {
-        self.0.sort_by_key(|(time, _)| *time);
-        let line = |(time, what): (u64, Value)| {
-            let at_ms = (time.saturating_sub(start) / 10_000) as f64 / 100.0;
-            json!({ "at_ms": at_ms, "what": what })
-        };
-        self.0.into_iter().map(line).collect()
-    }
+/// What happened when, in order, with milliseconds since `start`.
+fn time_line(mut all: Vec<(u64, Value)>, start: u64) -> Vec<Value> {
+    all.sort_by_key(|(time, _)| *time);
+    let line = |(time, what): (u64, Value)| {
+        let at_ms = (time.saturating_sub(start) / 10_000) as f64 / 100.0;
+        json!({ "at_ms": at_ms, "what": what })
+    };
+    all.into_iter().map(line).collect()
 }
 
 impl Experiment for Options {
@@ -123,16 +111,14 @@ impl Experiment for Options {
         let gap = caller.gap(start..).ok_or("no replies")?;
         let (calls, failed) = caller.finish();
         run.begin("");
-        run.found(&Found(json!({
+        let of = json!({
             "peer": "steadfast", "measure": "suspicion", "nodes": self.nodes,
             "seconds": self.seconds, "spinners": spinners, "loss_permille": loss,
-            "priority": self.priority, "tokens_lost": count.tokens_lost,
-            "silent": count.silent, "configurations": count.configurations,
-            "held_up": count.held_up, "retransmitted": count.retransmitted,
-            "calls": calls, "failed_calls": failed.len(), "worst_gap_ms": gap,
-            "standstills": standstills.len(), "longest_standstill_ms": longest,
-            "time_line": time_line,
-        })));
+            "priority": self.priority, "calls": calls, "failed_calls": failed.len(),
+            "worst_gap_ms": gap, "standstills": standstills.len(),
+            "longest_standstill_ms": longest, "time_line": time_line,
+        });
+        run.found(&Found(row(count, of)));
         Ok(())
     }
 }
@@ -144,21 +130,21 @@ impl Options {
         if let Some(why) = &lateness.ordinary {
             eprintln!("the machine's own lateness cannot be told from the scheduler's: {why}");
         }
-        let (began, mut count, mut line) = (Instant::now(), Count::default(), TimeLine::default());
+        let (began, mut count, mut line) = (Instant::now(), Count::default(), Vec::new());
         let mut standstills = Vec::new();
         while began.elapsed() < Duration::from_secs(self.seconds) {
             thread::sleep(Duration::from_millis(100));
             for event in cluster.take_events() {
                 if count.add(&event.kind) {
-                    line.event(&event);
+                    line.push((event.time, json!(event)));
                 }
             }
             for seen in lateness.take() {
                 standstills.push(seen.span_ms);
-                line.standstill(seen);
+                line.push((seen.until_ns, json!(seen)));
             }
         }
-        Ok((count, line.told(start), standstills))
+        Ok((count, time_line(line, start), standstills))
     }
 }
 
@@ -171,42 +157,26 @@ impl Findings for Found {
     }
 
     fn print(&self, run: &Run) {
-        let it = |field: &str| &self.0[field];
+        let whole = |field: &str| &self.0[field];
+        let figure = |field: &str| self.0[field].as_f64().unwrap_or_default();
+        let [nodes, seconds, spinners, loss, priority] =
+            ["nodes", "seconds", "spinners", "loss_permille", "priority"].map(whole);
+        let [tokens, silent, configurations, held_up, again] =
+            ["tokens_lost", "silent", "configurations", "held_up", "retransmitted"].map(whole);
+        let [calls, failed, standstills] = ["calls", "failed_calls", "standstills"].map(whole);
+        let [gap, longest] = ["worst_gap_ms", "longest_standstill_ms"].map(figure);
         println!(
-            "{} nodes for {} s beside {} processes that never sleep, {} of 1,000 datagrams lost, \
-             priority {}",
-            it("nodes"),
-            it("seconds"),
-            it("spinners"),
-            it("loss_permille"),
-            it("priority")
-        );
-        println!(
-            "false: {} tokens given up, {} nodes held to be silent, {} configurations (each told \
-             by every member of it)",
-            it("tokens_lost"),
-            it("silent"),
-            it("configurations")
-        );
-        println!(
-            "nodes held up {} times; {} datagrams sent again",
-            it("held_up"),
-            it("retransmitted")
-        );
-        println!(
-            "{} calls answered, {} failed; longest gap {:.1} ms",
-            it("calls"),
-            it("failed_calls"),
-            it("worst_gap_ms").as_f64().unwrap_or_default()
-        );
-        println!(
-            "a processor stood still for {} ms or more {} times, the longest for {:.1} ms; in \
-             order:",
-            LATE.as_millis(),
-            it("standstills"),
-            it("longest_standstill_ms").as_f64().unwrap_or_default()
+            "{nodes} nodes for {seconds} s beside {spinners} processes that never sleep, {loss} of \
+             1,000 datagrams lost, priority {priority}\n\
+             false: {tokens} tokens given up, {silent} nodes held to be silent, {configurations} \
+             configurations (each told by every member of it)\n\
+             nodes held up {held_up} times; {again} datagrams sent again\n\
+             {calls} calls answered, {failed} failed; longest gap {gap:.1} ms\n\
+             a processor stood still for {} ms or more {standstills} times, the longest for \
+             {longest:.1} ms; in order:",
+            LATE.as_millis()
         );
         let table = run.table("ms=at_ms:12, what:<0");
-        it("time_line").as_array().into_iter().flatten().for_each(|told| table.row(told));
+        whole("time_line").as_array().into_iter().flatten().for_each(|told| table.row(told));
     }
 }

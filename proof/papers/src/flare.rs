@@ -14,7 +14,7 @@ use steadfast::{ManagerKnobs, NodeId};
 use harness::cluster::{Cluster, Plan, wall};
 use harness::echo::Counted;
 use harness::quota::ControlGroup;
-use harness::{Experiment, Outcome, Run, name};
+use harness::{Experiment, Findings, Outcome, Run, name, report};
 
 mod customer;
 mod findings;
@@ -23,7 +23,7 @@ mod server;
 
 use customer::{Customer, Seen};
 use findings::{Course, Found};
-use scene::{ALONE, Scene, TOGETHER};
+use scene::{ALONE, Scene, Strategy, TOGETHER};
 use server::Taker;
 
 /// How often it is looked what processors have used.
@@ -71,18 +71,6 @@ enum Which {
     Together,
 }
 
-/// How clients' lists come about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Strategy {
-    /// The order in which replicas were deployed.
-    Static,
-    /// By what hosts have to do, told before anything fails; ranked by the paper's Algorithm 1,
-    /// which looks at one lost host at a time.
-    Paper,
-    /// The same, ranked so that the loss of two hosts overloads no third.
-    Proactive,
-}
-
 impl Experiment for Options {
     const NAME: &'static str = "flare";
     const SMOKE: &'static str = "--seconds 4 --strategy proactive";
@@ -109,7 +97,7 @@ impl Experiment for Options {
         let courses = courses.collect::<Outcome<_>>()?;
         let found = Found { scene, seconds: self.seconds, processor: self.processor, courses };
         if let Some(out) = &self.out {
-            found.write(out)?;
+            report::write(out, "flare.json", &found.json(), found.charts())?;
         }
         run.begin("");
         run.found(&found);

@@ -6,41 +6,22 @@
 //! second target. Two at a time call in turns, so that whatever the machine does meanwhile strikes
 //! both.
 
-use std::net::SocketAddr;
-
-use steadfast::admin::Client as Admin;
-use steadfast::{Client, NodeId, Policy, Refresh, Strategy};
+use steadfast::NodeId;
 
 use harness::cluster::{Cluster, Plan};
 use harness::{Experiment, Outcome, Run, machine};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod bare;
 mod findings;
 mod instructions;
+mod kind;
 mod memory;
 mod pair;
 mod steps;
 
 use findings::Found;
-
-/// The group that has a replica at every node, and the one that has one alone.
-const GROUP: &str = "stateless";
-const ALONE: &str = "stateless-alone";
-
-const NODES: u32 = 3;
-
-/// What is set beside what: the targets alone; all that the client is; and two of one kind, whose
-/// difference is what can be told apart here.
-const PAIRS: [(Kind, Kind, &str); 3] = [
-    (Kind::Proactive, Kind::Static, "targets that are kept up to date"),
-    (Kind::Proactive, Kind::Bare, "all that the client is"),
-    (Kind::Static, Kind::Static, "nothing: the same twice"),
-];
-
-/// Bytes of request and reply.
-const SIZE: usize = 64;
+use kind::{ALONE, GROUP, NODES, Orders, PAIRS};
 
 /// FLARe 4.5: what a client's targets cost while nothing fails, a call and in memory.
 #[derive(Debug, clap::Args)]
@@ -53,64 +34,8 @@ pub struct Options {
     processes: u64,
 }
 
-/// A kind of client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A socket and frames.
-    Bare,
-    /// A client that has one target, and learns of no other.
-    Static,
-    /// A client by default: three targets, of which two are connected, and servers that tell of
-    /// newer ones.
-    Proactive,
-}
-
-/// What a process of this experiment is told.
-#[derive(Serialize, Deserialize)]
-enum Orders {
-    /// To make some calls, and to do nothing more.
-    Reside(Kind, Vec<SocketAddr>),
-    /// To be a client's machine that is answered without any node, for so many calls.
-    Step(Kind, u64),
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Bare, Kind::Static, Kind::Proactive];
-
-    /// As in tables.
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Bare => "bare",
-            Kind::Static => "static",
-            Kind::Proactive => "proactive",
-        }
-    }
-
-    /// The group that it calls: its targets are as many as this kind has.
-    fn group(self) -> &'static str {
-        if self == Kind::Proactive { GROUP } else { ALONE }
-    }
-
-    fn policy(self) -> Policy {
-        match self {
-            Kind::Proactive => Policy::default(),
-            Kind::Static | Kind::Bare => {
-                Policy { strategy: Strategy::Static, refresh: Refresh::None, ..Policy::default() }
-            }
-        }
-    }
-
-    /// A client of this kind that is not bare.
-    fn connect(self, nodes: &[SocketAddr]) -> Outcome<Client> {
-        let policy = self.policy();
-        let builder = Client::builder().strategy(policy.strategy).refresh(policy.refresh);
-        Ok(builder.connect(nodes)?)
-    }
-}
-
 impl Experiment for Options {
-    const NAME: &'static str = "interceptor";
+    const NAME: &'static str = kind::NAME;
     const SMOKE: &'static str = "--calls 100 --processes 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {
@@ -119,7 +44,7 @@ impl Experiment for Options {
         // All calls go to one server: the first, which has the other group alone.
         let first = NodeId(1);
         if cluster.view(GROUP).primary != Some(first) {
-            Admin::connect(cluster.admin(first))?.move_primary(GROUP, first)?;
+            cluster.node(first)?.move_primary(GROUP, first)?;
         }
         let clients = cluster.clients();
         let warm = run.sized(pair::WARM, 5);

@@ -9,23 +9,21 @@ use std::time::Duration;
 
 use node::{EventKind, EventRecord, Node};
 use rustix::process::Signal;
-use steadfast::{Anycast, Choice, NodeId, Policy, Refresh, Strategy, ViewNumber};
+use steadfast::{NodeId, ViewNumber};
 
 use harness::cluster::{Cluster, Plan, wall};
 use harness::quota::ControlGroup;
-use harness::{Experiment, Outcome, Run, child, machine, name};
-use serde::{Deserialize, Serialize};
+use harness::{Experiment, Findings, Outcome, Run, child, machine, name, report};
 use serde_json::Value;
 
 mod callers;
 mod charts;
 mod findings;
+mod way;
 
 use callers::{Crowd, GROUP, Named};
-use findings::{Course, Fault, Found, Span};
-
-/// Servers, each a node process.
-const SERVERS: u32 = 4;
+use findings::{Course, Fault, Found, SERVERS, Span};
+use way::Way;
 
 /// So many of them crash and return, one after the other.
 const CRASHES: u32 = SERVERS - 1;
@@ -80,34 +78,6 @@ pub struct Options {
     out: Option<PathBuf>,
 }
 
-/// How clients learn that a server has returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-pub enum Way {
-    /// Never (section 3.1, figure 2).
-    None,
-    /// A server is asked once in each period (section 5, technique 1; figure 10).
-    Periodic,
-    /// Replies bring newer views (technique 2; figure 9).
-    View,
-    /// As that, and servers tell unasked besides: what clients do by default.
-    Push,
-}
-
-impl Way {
-    const ALL: [Way; 4] = [Way::None, Way::Periodic, Way::View, Way::Push];
-
-    /// What makes a client so. The paper's clients choose uniformly (section 5).
-    pub fn policy(self, period: Duration) -> Policy {
-        let (strategy, refresh) = match self {
-            Way::None => (Strategy::Static, Refresh::None),
-            Way::Periodic => (Strategy::Reactive, Refresh::Periodic(period)),
-            Way::View => (Strategy::Reactive, Refresh::View),
-            Way::Push => (Strategy::Proactive, Refresh::View),
-        };
-        Policy { strategy, refresh, choice: Choice::Anycast(Anycast::Uniform), ..Policy::default() }
-    }
-}
-
 impl Options {
     fn period(&self) -> Duration {
         Duration::from_millis(self.period_ms)
@@ -120,7 +90,7 @@ impl Options {
 }
 
 impl Experiment for Options {
-    const NAME: &'static str = "jgroup";
+    const NAME: &'static str = callers::EXPERIMENT;
     const SMOKE: &'static str = "--clients 7 --way push --period-ms 300 --phase-ms 200";
 
     fn run(&self, run: &Run) -> Outcome<()> {
@@ -164,7 +134,7 @@ impl Experiment for Options {
             courses,
         };
         if let Some(out) = &self.out {
-            found.write(out)?;
+            report::write(out, "jgroup.json", &found.json(), charts::all(&found.courses))?;
         }
         run.found(&found);
         match found.failed() {

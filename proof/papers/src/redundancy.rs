@@ -13,15 +13,14 @@ use node::{EventKind, EventRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use steadfast::admin::Client as Admin;
 use steadfast::{Client, ManagerKnobs, NodeId};
 use wire::Random;
 
 use harness::caller::Caller;
-use harness::child::Role;
 use harness::cluster::{Cluster, Plan, View, Where, wall};
 use harness::figures::{median_and_worst, quantile};
-use harness::{Experiment, Outcome, Run, Table, name};
+use harness::process::Role;
+use harness::{Experiment, Outcome, Run, Table, bail, name};
 
 use ledger::{LedgerService, Pages};
 
@@ -180,17 +179,17 @@ fn bandwidth() -> Outcome<f64> {
 }
 
 fn deploy(cluster: &mut Cluster, options: &Options) -> Outcome<()> {
-    let command = Role::own::<Options>(Orders { bytes: options.state << 10 })?.command()?;
+    let command = Role::own(Options::NAME, Orders { bytes: options.state << 10 })?.command()?;
     let deployment = Deployment::new(GROUP, command, options.replicas);
     // Nodes introduce themselves once the managers' group is there.
-    let mut admin = Admin::connect(cluster.admin(NodeId(1)))?;
+    let mut admin = cluster.node(NodeId(1))?;
     let deadline = Instant::now() + DEADLINE;
     loop {
         let known = admin.deployments().map(|told| told.nodes.len());
         match known {
             Ok(known) if known == options.nodes as usize => break,
             known if Instant::now() > deadline => {
-                return Err(format!("the nodes do not introduce themselves: {known:?}").into());
+                bail!("the nodes do not introduce themselves: {known:?}");
             }
             _ => thread::sleep(Duration::from_millis(20)),
         }
@@ -252,7 +251,7 @@ fn strike(
 }
 
 fn kill_program(cluster: &Cluster, node: NodeId) -> Outcome<u64> {
-    let status = Admin::connect(cluster.admin(node))?.status()?;
+    let status = cluster.node(node)?.status()?;
     let program = status.programs.iter().find(|it| it.group == GROUP).and_then(|it| it.pid);
     let pid = program.and_then(|pid| Pid::from_raw(pid as i32));
     let time = wall();
@@ -302,7 +301,7 @@ fn alike(cluster: &mut Cluster, options: &Options) -> Outcome<bool> {
     loop {
         let mut digests = Vec::new();
         for host in &hosts {
-            let answer = Admin::connect(cluster.admin(*host))?.digest(GROUP)?;
+            let answer = cluster.node(*host)?.digest(GROUP)?;
             digests.push(answer.digest);
         }
         let same = digests.windows(2).all(|pair| pair[0] == pair[1]);

@@ -105,7 +105,7 @@ fn measure(
     let mut stale = Vec::new();
     if technique.is_some() {
         let watcher = NodeId(options.nodes);
-        let mut admin = Admin::connect(cluster.admin(watcher))?;
+        let mut admin = cluster.node(watcher)?;
         admin.set_timeout(Some(PATIENCE))?;
         for number in 0..options.kills as u32 {
             let victim = NodeId(1 + number % replicas);

@@ -1,10 +1,10 @@
 //! The latency study of the FT-CORBA paper, repeated: groups that call groups, on a ring whose
 //! token always circulates, as the paper's, and on ours, where it parks (`docs/study.md`).
 
+use std::iter;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, iter};
 
 use serde_json::{Value, json};
 use steadfast::admin::Client as Admin;
@@ -13,7 +13,7 @@ use steadfast::{Client, NodeId};
 use harness::cluster::{Cluster, Plan};
 use harness::echo::Counted;
 use harness::wires::Wires;
-use harness::{Experiment, Outcome, Run, machine};
+use harness::{Experiment, Outcome, Run, ensure, machine, report};
 use node::Node;
 
 mod cables;
@@ -26,7 +26,7 @@ mod services;
 
 use density::Density;
 use law::{Kind, Law};
-use point::{Calibration, Look, Measured, Point, Prediction, Speakers, Way, node_at};
+use point::{Calibration, Look, Measured, Point, Prediction, Speakers, Study, Way, node_at};
 use services::{CALLEES, CALLERS, Callee, Caller, MAKE, Made, SERVE, Side, Task};
 
 /// The ring: three callers and three callees, as in the paper the first client on a node of its
@@ -139,26 +139,6 @@ impl Grid {
     }
 }
 
-/// All that was measured.
-struct Study {
-    calibration: Calibration,
-    points: Vec<(Measured, Option<Prediction>)>,
-    /// Calls that nobody orders: the server time, and the median, in microseconds.
-    alone: Vec<(f64, f64)>,
-}
-
-impl Study {
-    /// What an unreplicated call of this server time takes.
-    fn alone(&self, service: &Law) -> Option<f64> {
-        let same = |(time, _): &&(f64, f64)| (time - service.mean_us).abs() < 1e-6;
-        self.alone
-            .iter()
-            .find(same)
-            .filter(|_| service.kind == Kind::Fixed)
-            .map(|(_, alone)| *alone)
-    }
-}
-
 impl Experiment for Options {
     const NAME: &'static str = "study";
     const SMOKE: &'static str = "--calls 20 --services 0";
@@ -175,16 +155,12 @@ impl Experiment for Options {
         let lines: Vec<Value> = lines.collect();
         tell(run, &study, &lines);
         if let Some(out) = &self.out {
-            fs::create_dir_all(out)?;
             let whole = json!({
                 "machine": machine, "afterwards": load, "nodes": NODES, "replicas": REPLICAS,
                 "size": self.size, "calls": grid.calls, "delay_us": self.delay_us,
                 "calibration": study.calibration, "unreplicated": study.alone, "points": lines,
             });
-            fs::write(out.join("study.json"), serde_json::to_string_pretty(&whole)? + "\n")?;
-            for (name, chart) in charts::all(&study) {
-                fs::write(out.join(name), chart.svg())?;
-            }
+            report::write(out, "study.json", &whole, charts::all(&study))?;
         }
         Ok(())
     }
@@ -259,15 +235,15 @@ struct Bench {
 
 impl Bench {
     fn start(way: Way, options: &Options) -> Outcome<Bench> {
-        let (size, parking) = (options.size, way == Way::Parked);
+        let (size, classic) = (options.size, way == Way::Classic);
         let plan = Plan {
             nodes: NODES,
             replicas: REPLICAS,
-            groups: &CALLERS,
+            groups: CALLERS.to_vec(),
             on_last: &CALLEES,
-            parking,
+            classic,
             // The paper's token follows the last message of a turn.
-            accelerated: (!parking).then_some(0),
+            accelerated: classic.then_some(0),
             // A busy machine is no fault.
             token_timeout: Some(PATIENCE),
             ..Plan::default()
@@ -281,7 +257,7 @@ impl Bench {
         };
         let first = cluster.client(node_at(0)).ok_or("the first node takes no clients")?;
         let client = Client::connect([first])?;
-        let admins = (0..NODES).map(|place| Ok(Admin::connect(cluster.admin(node_at(place)))?));
+        let admins = (0..NODES).map(|place| cluster.node(node_at(place)));
         let admins = admins.collect::<Outcome<_>>()?;
         let mut bench = Bench { way, size, cluster, client, admins, series: 0 };
         bench.lead(CALLERS[0], 0)?;
@@ -369,11 +345,11 @@ impl Bench {
             let more = self.cluster.kept::<Options>(node_at(0))?;
             let more: Vec<Made> = serde_json::from_value(more)?;
             made.extend(more.into_iter().filter(|call| call.series == self.series));
-            if Instant::now() > until {
-                return Err(
-                    format!("the first replica made {} of {expected} calls", made.len()).into()
-                );
-            }
+            ensure!(
+                Instant::now() <= until,
+                "the first replica made {} of {expected} calls",
+                made.len()
+            );
         }
         Ok(made)
     }

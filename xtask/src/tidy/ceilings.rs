@@ -10,13 +10,7 @@ use super::{Finding, Tree};
 pub type Ceilings = &'static [(&'static str, usize)];
 
 /// Files in circles.
-pub const CIRCLES: Ceilings = &[
-    ("core/engine", 31),
-    ("io/node", 3),
-    ("proof/harness", 8),
-    ("proof/lab", 9),
-    ("proof/papers", 14),
-];
+pub const CIRCLES: Ceilings = &[("core/engine", 30), ("io/node", 3)];
 
 /// Functions that are too long.
 pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/admin", 2), ("io/node", 3)];

@@ -2,16 +2,15 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use steadfast::admin::Client as Admin;
 use steadfast::status::Status;
 use steadfast::{Member, NodeId, RingId};
 
 use super::{Cluster, PATIENCE};
 use crate::Outcome;
-use crate::child::Question;
+use crate::process::Question;
+use crate::wait::{until, until_so};
 
 /// How often a cluster is asked whether it is well.
 const LOOK: Duration = Duration::from_millis(5);
@@ -23,14 +22,10 @@ impl Cluster {
     /// Waits until all nodes, in the lives that they have now, say that they are in one ring with
     /// the quorum, and that every group has all its replicas with the state.
     pub fn wait_until_well(&mut self) -> Outcome<()> {
-        let deadline = Instant::now() + PATIENCE;
-        while let Some(missing) = self.missing() {
-            if Instant::now() > deadline {
-                return Err(format!("not well after {PATIENCE:?}: {missing}").into());
-            }
-            thread::sleep(LOOK);
-        }
-        Ok(())
+        until(PATIENCE, LOOK, || {
+            let missing = self.missing();
+            Ok(missing.map_or(Ok(()), |it| Err(format!("not well after {PATIENCE:?}: {it}"))))
+        })
     }
 
     /// What is not right, in words.
@@ -69,7 +64,7 @@ impl Cluster {
     }
 
     fn status(&self, id: NodeId) -> Outcome<Status> {
-        let mut admin = Admin::connect(self.admin(id))?;
+        let mut admin = self.node(id)?;
         admin.set_timeout(Some(ANSWER))?;
         Ok(admin.status()?)
     }
@@ -79,15 +74,12 @@ impl Cluster {
         self.running(id)?.ask(&Question::Leave)?;
         let mut process = self.processes.remove(&id).ok_or("this node does not run")?;
         self.members.remove(&id);
-        let deadline = Instant::now() + PATIENCE;
-        while !process.has_ended()? {
-            if Instant::now() > deadline {
-                self.processes.insert(id, process);
-                return Err(format!("{id} was to leave, and runs after {PATIENCE:?}").into());
-            }
-            thread::sleep(LOOK);
+        let missing = format!("{id} was to leave, and runs after {PATIENCE:?}");
+        let ended = until_so(PATIENCE, LOOK, &missing, || Ok(process.has_ended()?));
+        if ended.is_err() {
+            self.processes.insert(id, process);
         }
-        Ok(())
+        ended
     }
 
     /// Kills these nodes, each before any of the others is seen to have ended.

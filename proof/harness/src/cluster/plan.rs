@@ -8,14 +8,14 @@ use steadfast::{GroupOptions, ManagerKnobs, RegistryKnobs};
 use crate::protect::Protect;
 
 /// What a cluster consists of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Node processes.
     pub nodes: u32,
     /// Replicas of each group, on the first nodes.
     pub replicas: u32,
     /// The groups, by names that a child knows.
-    pub groups: &'static [&'static str],
+    pub groups: Vec<&'static str>,
     /// The groups are served by programs that the nodes run, not by the nodes: programs of
     /// [objects](crate::objects), in groups with these options.
     pub programs: Option<GroupOptions>,
@@ -39,8 +39,8 @@ pub struct Plan {
     pub manager: Option<ManagerKnobs>,
     /// Whether the nodes keep the registry, and how.
     pub registry: Option<RegistryKnobs>,
-    /// The token rests when nobody wants it.
-    pub parking: bool,
+    /// The token always circulates, as in the paper; else it rests when nobody wants it.
+    pub classic: bool,
     /// The ring's `accelerated`, if not that by default.
     pub accelerated: Option<usize>,
     /// The ring's `slow_share`, if not that by default.
@@ -55,35 +55,8 @@ pub struct Plan {
 
 impl Plan {
     /// So many nodes, of which the first have replicas of these groups.
-    pub fn of(nodes: u32, replicas: u32, groups: &'static [&'static str]) -> Plan {
-        Plan { nodes, replicas, groups, ..Plan::default() }
-    }
-}
-
-impl Default for Plan {
-    fn default() -> Self {
-        Plan {
-            nodes: 3,
-            replicas: 3,
-            groups: &[],
-            programs: None,
-            on_last: &[],
-            alone: &[],
-            placed: Vec::new(),
-            protect: Protect::None,
-            placement: Placement::Loopback,
-            priority: 0,
-            awake: false,
-            processor: None,
-            manager: None,
-            registry: None,
-            parking: true,
-            accelerated: None,
-            slow_share: None,
-            token_timeout: None,
-            storage: None,
-            keep_logs: false,
-        }
+    pub fn of(nodes: u32, replicas: u32, groups: &[&'static str]) -> Plan {
+        Plan { nodes, replicas, groups: groups.to_vec(), ..Plan::default() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +12,8 @@ use steadfast::{GroupOptions, NodeId, ProgramConfig};
 
 use super::{Cluster, PATIENCE};
 use crate::Outcome;
-use crate::child::Role;
+use crate::process::Role;
+use crate::wait::until_so;
 
 /// How often it is looked whether a group has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -54,7 +55,7 @@ impl Cluster {
     pub fn kill_programs(&self, nodes: &[NodeId]) -> Outcome<usize> {
         let mut victims = Vec::new();
         for id in nodes {
-            let status = Admin::connect(self.admin(*id))?.status()?;
+            let status = self.node(*id)?.status()?;
             let pids = status.programs.iter().filter_map(|program| program.pid);
             victims.extend(pids.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)));
         }
@@ -72,18 +73,13 @@ impl Cluster {
     /// more.
     pub fn stop_programs(&self, group: &str) -> Outcome<()> {
         for id in (1..=self.plan.replicas).map(NodeId) {
-            Admin::connect(self.admin(id))?.stop_program(group)?;
+            self.node(id)?.stop_program(group)?;
         }
-        let deadline = Instant::now() + PATIENCE;
         for id in (1..=self.plan.nodes).map(NodeId) {
-            let mut admin = Admin::connect(self.admin(id))?;
+            let mut admin = self.node(id)?;
             let is_left = |known: &GroupStatus| known.name == group && !known.replicas.is_empty();
-            while admin.status()?.groups.iter().any(is_left) {
-                if Instant::now() > deadline {
-                    return Err(format!("{id} knows replicas of {group} after {PATIENCE:?}").into());
-                }
-                thread::sleep(LOOK);
-            }
+            let missing = format!("{id} knows replicas of {group} after {PATIENCE:?}");
+            until_so(PATIENCE, LOOK, &missing, || Ok(!admin.status()?.groups.iter().any(is_left)))?;
         }
         Ok(())
     }

@@ -1,14 +1,13 @@
 //! Whether all replicas have the same state.
 
 use std::collections::BTreeMap;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use steadfast::NodeId;
-use steadfast::admin::Client as Admin;
 
 use crate::Outcome;
 use crate::cluster::Cluster;
+use crate::wait::until;
 
 /// Replicas that nobody calls are alike within this.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,43 +23,29 @@ pub fn common_state(
     replicas: u32,
     alone: bool,
 ) -> Outcome<Vec<u8>> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    until(PATIENCE, LOOK, || {
         let mut states: BTreeMap<Vec<u8>, Vec<NodeId>> = BTreeMap::new();
         for id in (1..=replicas).map(NodeId) {
-            let state = state(cluster, group, id, alone, deadline)?;
-            states.entry(state).or_default().push(id);
+            states.entry(state(cluster, group, id, alone)?).or_default().push(id);
         }
         if states.len() == 1 {
-            return Ok(states.into_keys().next().unwrap_or_default());
+            return Ok(Ok(states.into_keys().next().unwrap_or_default()));
         }
-        if Instant::now() > deadline {
-            let alike: Vec<_> = states.into_values().collect();
-            return Err(format!("replicas differ; these are alike: {alike:?}").into());
-        }
-        thread::sleep(LOOK);
-    }
+        let alike: Vec<_> = states.into_values().collect();
+        Ok(Err(format!("replicas differ; these are alike: {alike:?}")))
+    })
 }
 
 /// The state of this node's replica.
-fn state(
-    cluster: &Cluster,
-    group: &str,
-    id: NodeId,
-    alone: bool,
-    deadline: Instant,
-) -> Outcome<Vec<u8>> {
-    let mut admin = Admin::connect(cluster.admin(id))?;
+fn state(cluster: &Cluster, group: &str, id: NodeId, alone: bool) -> Outcome<Vec<u8>> {
+    let mut admin = cluster.node(id)?;
     if !alone {
         return Ok(admin.state(group)?.1);
     }
-    loop {
-        // The view may be there before its service is.
-        let moved = admin.move_primary(group, id).map_err(Into::into);
-        match moved.and_then(|_| Ok(admin.state(group)?)) {
-            Ok((_, state)) => return Ok(state),
-            Err(error) if Instant::now() > deadline => return Err(error),
-            Err(_) => thread::sleep(LOOK),
-        }
-    }
+    // The view may be there before its service is.
+    until(PATIENCE, LOOK, || {
+        let moved = admin.move_primary(group, id);
+        let state = moved.and_then(|_| admin.state(group));
+        Ok(state.map(|(_, state)| state).map_err(|error| error.to_string()))
+    })
 }

@@ -1,19 +1,21 @@
 //! Clients that call all the time and note what they saw.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use history::History;
 use history::models::{LogCall, LogReply, RegisterCall, RegisterReply};
-use history::{Handle, History};
 use steadfast::{BytesCallError, Client, Reading, Refusal};
 use wire::{Random, Time};
 
 use super::{ASK, Ask, Death, LOOK, log_reply, register_reply};
-use crate::Outcome;
+use crate::wait::until_so;
+use crate::{Outcome, bail};
 
 /// Keys that are in use at a time: few, so that clients meet.
 const KEYS: u64 = 8;
@@ -169,14 +171,10 @@ impl Clients {
     /// Has all clients wait; returns when no call is under way.
     pub fn hold(&mut self) -> Outcome<()> {
         self.shared.held.store(true, Ordering::SeqCst);
-        let deadline = Instant::now() + CLOSE_WITHIN;
-        while self.shared.holding.load(Ordering::SeqCst) < self.threads.len() as u64 {
-            if Instant::now() > deadline {
-                return Err(format!("a client's call took more than {CLOSE_WITHIN:?}").into());
-            }
-            thread::sleep(IDLE);
-        }
-        Ok(())
+        let all = self.threads.len() as u64;
+        let missing = format!("a client's call took more than {CLOSE_WITHIN:?}");
+        let holding = || Ok(self.shared.holding.load(Ordering::SeqCst) >= all);
+        until_so(CLOSE_WITHIN, IDLE, &missing, holding)
     }
 
     /// They go on.
@@ -216,9 +214,7 @@ impl Clients {
             reader.log(LogCall::Read(key), CLOSE_WITHIN);
         }
         if !matches!(reader.ask(Ask::Forget { below: base }, CLOSE_WITHIN), Ok(Some(_))) {
-            return Err(
-                format!("a call had no answer in {CLOSE_WITHIN:?} after all was well").into()
-            );
+            bail!("a call had no answer in {CLOSE_WITHIN:?} after all was well");
         }
         all.add(reader.book);
         Ok(all)
@@ -349,54 +345,44 @@ impl Caller {
 
     /// A call of a register, noted. What it held, if the reply says that.
     fn register(&mut self, call: RegisterCall, deadline: Duration) -> Option<u64> {
-        let handle = self.book.registers.invoke(self.lane, self.shared.now(), call);
-        let answer = self.ask(call.into(), deadline);
-        let now = self.shared.now();
-        let reply = settle(&mut self.book.registers, handle, now, &answer, |bytes| {
-            register_reply(&call, bytes)
-        });
-        match reply {
-            Some(Ok(RegisterReply::Value(held))) => return Some(held),
-            Some(Err(bytes)) => self.nonsense(&format!("{call:?}"), &bytes),
-            _ => {}
+        match self.noted(call, deadline, |book| &mut book.registers, register_reply)? {
+            RegisterReply::Value(held) => Some(held),
+            RegisterReply::Written => None,
         }
-        None
     }
 
     /// A call of a log, noted.
     fn log(&mut self, call: LogCall, deadline: Duration) {
-        let handle = self.book.logs.invoke(self.lane, self.shared.now(), call);
+        self.noted(call, deadline, |book| &mut book.logs, log_reply);
+    }
+
+    /// Asks, and notes how the call ended. Its reply, if it has one.
+    fn noted<C: Copy + Debug + Into<Ask>, R: Clone>(
+        &mut self,
+        call: C,
+        deadline: Duration,
+        history: fn(&mut Book) -> &mut History<C, R>,
+        read: fn(&C, &[u8]) -> Option<R>,
+    ) -> Option<R> {
+        let handle = history(&mut self.book).invoke(self.lane, self.shared.now(), call);
         let answer = self.ask(call.into(), deadline);
         let now = self.shared.now();
-        let reply =
-            settle(&mut self.book.logs, handle, now, &answer, |bytes| log_reply(&call, bytes));
-        if let Some(Err(bytes)) = reply {
-            self.nonsense(&format!("{call:?}"), &bytes);
+        match answer {
+            Err(()) => history(&mut self.book).failed(handle),
+            Ok(None) => {}
+            Ok(Some(bytes)) => match read(&call, &bytes) {
+                Some(reply) => {
+                    history(&mut self.book).answered(handle, now, reply.clone());
+                    return Some(reply);
+                }
+                None => self.nonsense(&format!("{call:?}"), &bytes),
+            },
         }
+        None
     }
 
     fn nonsense(&mut self, call: &str, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         self.book.nonsense.get_or_insert(format!("{call} was answered by `{text}`"));
     }
-}
-
-/// Notes how a call ended. The reply, or the bytes that are none.
-fn settle<C, R: Clone>(
-    history: &mut History<C, R>,
-    handle: Handle,
-    now: Time,
-    answer: &Result<Option<bytes::Bytes>, ()>,
-    read: impl Fn(&[u8]) -> Option<R>,
-) -> Option<Result<R, bytes::Bytes>> {
-    match answer {
-        Err(()) => history.failed(handle),
-        Ok(None) => {}
-        Ok(Some(bytes)) => {
-            let Some(reply) = read(bytes) else { return Some(Err(bytes.clone())) };
-            history.answered(handle, now, reply.clone());
-            return Some(Ok(reply));
-        }
-    }
-    None
 }

@@ -84,6 +84,12 @@ impl Tally {
     }
 }
 
+/// Says that these histories cannot be judged, if there are any.
+pub fn undecided(histories: &[String]) -> Option<String> {
+    let (first, count) = (histories.first()?, histories.len());
+    Some(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}"))
+}
+
 /// What is wrong, and what was seen of it.
 pub struct Finding {
     /// In words.

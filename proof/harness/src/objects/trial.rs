@@ -2,7 +2,6 @@
 //! judged.
 
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::clients::{Book, Clients, Habit};
@@ -10,6 +9,7 @@ use super::common_state;
 use super::evidence::{Finding, Tally, judge, leave};
 use crate::Outcome;
 use crate::cluster::Cluster;
+use crate::wait::until_so;
 
 /// Calls are answered within this once all is well.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,10 +47,11 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Before anybody calls.
-    pub fn new(cluster: Cluster, subject: Subject) -> Trial {
+    /// Before anybody calls, once all is well.
+    pub fn new(mut cluster: Cluster, subject: Subject) -> Outcome<Trial> {
+        cluster.wait_until_well()?;
         let (tally, deeds) = Default::default();
-        Trial { cluster, tally, subject, clients: None, deeds, began: Instant::now() }
+        Ok(Trial { cluster, tally, subject, clients: None, deeds, began: Instant::now() })
     }
 
     /// So many clients begin.
@@ -80,14 +81,9 @@ impl Trial {
     /// Waits until clients are answered so often.
     pub fn wait_for_answers(&mut self, count: u64) -> Outcome<()> {
         let clients = self.clients()?;
-        let (wanted, deadline) = (clients.good() + count, Instant::now() + PATIENCE);
-        while clients.good() < wanted {
-            if Instant::now() > deadline {
-                return Err(format!("no {count} calls were answered in {PATIENCE:?}").into());
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
+        let wanted = clients.good() + count;
+        let missing = format!("no {count} calls were answered in {PATIENCE:?}");
+        until_so(PATIENCE, Duration::from_millis(1), &missing, || Ok(clients.good() >= wanted))
     }
 
     /// What was seen so far; clients go on to other keys.

@@ -11,9 +11,9 @@ use serde_json::Value;
 use steadfast::{NodeConfig, NodeId};
 use wire::Random;
 
-use super::{GROUP, corpus};
-use harness::Outcome;
+use super::corpus;
 use harness::cluster::Cluster;
+use harness::{Outcome, bail};
 
 /// A node that keeps a connection open after its client has ended it is at fault.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,15 +36,15 @@ pub struct Sweep {
 
 impl Sweep {
     /// One for each port of the node.
-    pub fn all(cluster: &Cluster, node: NodeId, seed: u64) -> Outcome<Vec<Sweep>> {
+    pub fn all(cluster: &Cluster, group: &str, node: NodeId, seed: u64) -> Outcome<Vec<Sweep>> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect(cluster.ring(node))?;
         let client = cluster.client(node).ok_or("the node takes no clients")?;
         let name = NodeConfig::default().cluster;
         let ports = [
             (Port::Ring(socket), corpus::datagrams(&name)),
-            (Port::Client(client), corpus::streams(GROUP)),
-            (Port::Admin(cluster.admin(node)), corpus::lines(GROUP)),
+            (Port::Client(client), corpus::streams(group)),
+            (Port::Admin(cluster.admin(node)), corpus::lines(group)),
         ];
         let sweep = |(port, good)| Sweep { port, good, random: Random::new(seed) };
         Ok(ports.into_iter().map(sweep).collect())
@@ -119,7 +119,7 @@ where
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
-            Err(error) => return Err(format!("the node leaves a connection open: {error}").into()),
+            Err(error) => bail!("the node leaves a connection open: {error}"),
         }
     }
 }

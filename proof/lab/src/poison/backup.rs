@@ -2,7 +2,7 @@
 //! here, and in a new cluster.
 
 use history::{End, History};
-use steadfast::admin::{Client as Admin, digest};
+use steadfast::admin::digest;
 use steadfast::{Backup, NodeId};
 use wire::Time;
 
@@ -69,7 +69,7 @@ fn save(stage: &mut Stage<'_>) -> Outcome<Saved> {
     let node = draw(stage);
     stage.trial.note(&format!("{node} saves the state"));
     let asked = stage.trial.clients()?.now();
-    let file = Admin::connect(stage.trial.cluster.admin(node))?.save(GROUP)?;
+    let file = stage.trial.cluster.node(node)?.save(GROUP)?;
     let told = stage.trial.clients()?.now();
     stage.counts.saves += 1;
     Ok(Saved { file, asked, told, back: Time::FAR })
@@ -77,7 +77,7 @@ fn save(stage: &mut Stage<'_>) -> Outcome<Saved> {
 
 /// Has a group without replicas begin with a state, and runs its programs.
 fn restore(cluster: &mut Cluster, node: NodeId, file: &[u8]) -> Outcome<()> {
-    Admin::connect(cluster.admin(node))?.restore(GROUP, file, false)?;
+    cluster.node(node)?.restore(GROUP, file, false)?;
     cluster.run_programs()?;
     cluster.wait_until_well()
 }

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use steadfast::admin::Client as Admin;
 use steadfast::{NodeId, Style};
 
 use super::stage::{GROUP, NODES, Stage};
-use harness::Outcome;
 use harness::objects::clients::Habit;
 use harness::objects::evidence::Finding;
 use harness::objects::{Death, PATIENCE};
+use harness::{Outcome, bail, ensure};
 
 /// After so many calls histories are judged, and others begun.
 const ROUND: u64 = 5_000;
@@ -44,7 +43,7 @@ pub fn play(stage: &mut Stage<'_>, longest: Option<Duration>) -> Result<(), Find
         if good > last.0 {
             last = (good, Instant::now());
         } else if last.1.elapsed() > PATIENCE {
-            return Err(format!("no call was answered in {PATIENCE:?}").into());
+            bail!("no call was answered in {PATIENCE:?}");
         }
         if asked >= judged + ROUND {
             judged = asked;
@@ -60,9 +59,7 @@ pub fn play(stage: &mut Stage<'_>, longest: Option<Duration>) -> Result<(), Find
     }
     stage.finish()?;
     let poisoned = stage.counts.poisoned;
-    if poisoned != wanted {
-        return Err(format!("{poisoned} of {wanted} poisonous calls ended as such").into());
-    }
+    ensure!(poisoned == wanted, "{poisoned} of {wanted} poisonous calls ended as such");
     check_list(stage)?;
     match (stage.gaps.around_poison(), longest) {
         (Some(gap), Some(most)) if gap.p99 > most.as_secs_f64() * 1e6 => {
@@ -94,13 +91,13 @@ fn check_list(stage: &Stage<'_>) -> Outcome<()> {
     let deadly: String = DEADLY.iter().map(|byte| format!("{byte:02x}")).collect();
     let first = if stage.group.style == Style::ColdPassive { NODES } else { 1 };
     for id in (first..=NODES).map(NodeId) {
-        let calls = Admin::connect(stage.trial.cluster.admin(id))?.poisoned(GROUP)?.calls;
+        let calls = stage.trial.cluster.node(id)?.poisoned(GROUP)?.calls;
         if calls.len() as u64 != wanted {
             let listed = calls.len();
-            return Err(format!("{id} lists {listed} poisonous calls, not {wanted}").into());
+            bail!("{id} lists {listed} poisonous calls, not {wanted}");
         }
         if let Some(innocent) = calls.iter().find(|call| !call.arguments_hex.starts_with(&deadly)) {
-            return Err(format!("{id} lists a call that kills nobody: {innocent:?}").into());
+            bail!("{id} lists a call that kills nobody: {innocent:?}");
         }
     }
     Ok(())

@@ -7,11 +7,11 @@ use steadfast::{Durability, GroupOptions, NodeId, Style};
 use wire::Random;
 
 use super::gaps::Gaps;
-use super::{Mode, Options};
+use super::options::{Mode, Options};
 use harness::cluster::{Cluster, Plan};
 use harness::figures::Summary;
 use harness::objects::clients::{Book, Habit};
-use harness::objects::evidence::{Finding, verdict};
+use harness::objects::evidence::{Finding, undecided, verdict};
 use harness::objects::{Subject, Trial};
 use harness::{Outcome, Run};
 
@@ -73,7 +73,6 @@ impl Stage<'_> {
     ) -> Outcome<Stage<'_>> {
         let mut cluster = Cluster::start(plan(options, group))?;
         cluster.run_programs()?;
-        cluster.wait_until_well()?;
         let alone = group.style == Style::ColdPassive;
         let subject = Subject { group: GROUP, replicas: NODES, alone };
         Ok(Stage {
@@ -82,7 +81,7 @@ impl Stage<'_> {
             group,
             seed,
             random: Random::new(seed),
-            trial: Trial::new(cluster, subject),
+            trial: Trial::new(cluster, subject)?,
             counts: Counts::default(),
             gaps: Gaps::new(u32::try_from(options.clients)?),
         })
@@ -141,13 +140,8 @@ impl Stage<'_> {
     /// One line. If a promise is broken, what is known of it is left in a folder; the words name
     /// it.
     pub fn close(self, run: &Run, outcome: Result<(), Finding>) -> Outcome<Option<String>> {
-        let finding = outcome.err().or_else(|| {
-            let first = self.trial.tally.undecided.first()?;
-            let count = self.trial.tally.undecided.len();
-            Some(
-                format!("UNDECIDED: {count} histories cannot be judged, the first: {first}").into(),
-            )
-        });
+        let undecided = || Some(undecided(&self.trial.tally.undecided)?.into());
+        let finding = outcome.err().or_else(undecided);
         let around = self.gaps.around_poison();
         let broken = finding.is_some();
         run.tell(&self.json(broken, around), || self.line(broken, around));

@@ -1,14 +1,14 @@
 //! Makes a process slow in ways that users meet: a quota of processor time, or stops that it does
 //! not choose.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use harness::Outcome;
+use harness::background::Background;
 use harness::quota::ControlGroup;
 
 /// How a process is made slow.
@@ -24,7 +24,10 @@ pub enum By {
 /// Holds a process back until it is dropped.
 pub enum Brake {
     Quota(ControlGroup, u32),
-    Stop(Arc<AtomicBool>, Option<JoinHandle<()>>),
+    Stop {
+        /// Until this is dropped.
+        _cycle: Background,
+    },
 }
 
 impl Brake {
@@ -40,11 +43,9 @@ impl Brake {
             }
             By::Stop => {
                 let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-                let (process, end) = (process.ok_or("no process id")?, Arc::default());
-                let ended = Arc::clone(&end);
-                let cycle = move || stop(process, slice * run / 100, slice, &ended);
-                let thread = thread::Builder::new().name("brake".into()).spawn(cycle)?;
-                Ok(Brake::Stop(end, Some(thread)))
+                let process = process.ok_or("no process id")?;
+                let cycle = move |ended: &_| stop(process, slice * run / 100, slice, ended);
+                Ok(Brake::Stop { _cycle: Background::start(cycle) })
             }
         }
     }
@@ -63,13 +64,8 @@ fn stop(process: Pid, running: Duration, slice: Duration, ended: &AtomicBool) {
 
 impl Drop for Brake {
     fn drop(&mut self) {
-        match self {
-            Brake::Quota(group, process) => group.release(*process),
-            Brake::Stop(end, thread) => {
-                end.store(true, Ordering::Release);
-                // It cannot panic.
-                let _ = thread.take().map(JoinHandle::join);
-            }
+        if let Brake::Quota(group, process) = self {
+            group.release(*process);
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use steadfast::NodeId;
 
-use super::{By, Options};
+use super::brake::By;
 
 /// What one node was told of the exclusion.
 #[derive(Serialize)]
@@ -33,8 +33,11 @@ pub struct Buffers {
 }
 
 /// Everything that was found.
-pub struct Found<'a> {
-    pub options: &'a Options,
+pub struct Found {
+    pub nodes: u32,
+    pub size: u32,
+    pub classic: bool,
+    pub slice_ms: u64,
     pub by: By,
     pub run: u32,
     pub control: Option<(u32, f64)>,
@@ -53,14 +56,13 @@ pub struct Found<'a> {
     pub buffers: Vec<Buffers>,
 }
 
-impl Findings for Found<'_> {
+impl Findings for Found {
     fn json(&self) -> Value {
-        let options = self.options;
         let whole = |rate: Option<f64>| rate.map(f64::round);
         json!({
-            "peer": "steadfast", "measure": "slow", "nodes": options.nodes, "size": options.size,
-            "ring": if options.classic { "classic" } else { "parked" },
-            "by": name(self.by), "run_pct": self.run, "slice_ms": options.slice_ms,
+            "peer": "steadfast", "measure": "slow", "nodes": self.nodes, "size": self.size,
+            "ring": if self.classic { "classic" } else { "parked" },
+            "by": name(self.by), "run_pct": self.run, "slice_ms": self.slice_ms,
             "before_msgs_s": whole(self.before),
             "control_run_pct": self.control.map(|control| control.0),
             "control_msgs_s": whole(self.control.map(|control| control.1)),
@@ -72,13 +74,12 @@ impl Findings for Found<'_> {
     }
 
     fn print(&self, run: &Run) {
-        let options = self.options;
         let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{rate:.0}"));
         println!(
             "{} nodes, n1 sends {} bytes at full speed, n{} slow by {}; messages a second at n1:",
-            options.nodes,
-            options.size,
-            options.nodes,
+            self.nodes,
+            self.size,
+            self.nodes,
             match self.by {
                 By::Quota => "a quota of processor time",
                 By::Stop => "stops",

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use node::admin::Client as Admin;
 use node::bench::{Ask, Level, Pace, Until};
 use steadfast::NodeId;
 
+use harness::background::Background;
 use harness::cluster::wall;
 
 /// A benchmark that was ended by another configuration is asked for again after this long.
@@ -20,30 +21,19 @@ const SPAN: Duration = Duration::from_secs(600);
 
 /// Benchmarks of the ring, one after the other: a change of the configuration ends each.
 pub struct Load {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    course: Arc<Mutex<Course>>,
+    sender: Background,
 }
 
-#[derive(Default)]
-struct Shared {
-    end: AtomicBool,
-    /// How many messages were delivered at the sender by when: nanoseconds since the Unix epoch.
-    course: Mutex<Vec<(u64, u64)>>,
-}
-
-impl Shared {
-    fn note(&self, delivered: u64) {
-        let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
-        course.push((wall(), delivered));
-    }
-}
+/// How many messages were delivered at the sender by when: nanoseconds since the Unix epoch.
+type Course = Vec<(u64, u64)>;
 
 impl Load {
     /// The node whose admin socket this is sends messages of so many bytes from now on.
     pub fn start(sender: NodeId, admin: PathBuf, size: u32) -> Load {
-        let shared = Arc::new(Shared::default());
-        let its = shared.clone();
-        let send = move || {
+        let course = Arc::<Mutex<Course>>::default();
+        let noted = course.clone();
+        let send = move |end: &AtomicBool| {
             let ask = Ask {
                 senders: vec![sender],
                 size,
@@ -55,26 +45,27 @@ impl Load {
                 until: Until::Own,
             };
             let mut before = 0;
-            while !its.end.load(Ordering::Acquire) {
+            while !end.load(Ordering::Acquire) {
                 let mut last = 0;
                 if let Ok(mut admin) = Admin::connect(&admin) {
                     // It ends with the configuration, or with the cluster.
                     let _ = admin.bench(&ask, |progress| {
                         last = progress.delivered;
-                        its.note(before + last);
+                        let mut course = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                        course.push((wall(), before + last));
                     });
                 }
                 before += last;
                 thread::sleep(AGAIN);
             }
         };
-        Load { shared, thread: Some(thread::spawn(send)) }
+        Load { course, sender: Background::start(send) }
     }
 
     /// Messages a second between two times, as far as they are known: over less than that where a
     /// benchmark began or ended within.
     pub fn rate(&self, from: u64, to: u64) -> Option<f64> {
-        let course = self.shared.course.lock().unwrap_or_else(PoisonError::into_inner);
+        let course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
         let within: Vec<_> = course.iter().filter(|(at, _)| (from..=to).contains(at)).collect();
         let (first, last) = (within.first()?, within.last()?);
         let seconds = (last.0 - first.0) as f64 / 1e9;
@@ -83,10 +74,7 @@ impl Load {
 
     /// The cluster is gone: so is this.
     pub fn finish(mut self) {
-        self.shared.end.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            // Without the node it has nothing to wait for.
-            let _ = thread.join();
-        }
+        // Without the node it has nothing to wait for.
+        self.sender.stop();
     }
 }

@@ -1,17 +1,13 @@
 //! What the experiment has shown, for people, for programs, and as charts.
 
-use std::fs;
-use std::path::Path;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 use steadfast::NodeId;
 
-use super::Strategy;
 use super::customer::Seen;
-use super::scene::Scene;
+use super::scene::{Scene, Strategy};
 use harness::chart::{Chart, Series};
-use harness::{Findings, Outcome, Run, name};
+use harness::{Findings, Run, name};
 
 /// After a fault, and after a client has begun, so much is left out of what is called steady:
 /// monitors measure over a second.
@@ -164,17 +160,15 @@ impl Found {
         })
     }
 
-    /// Writes flare.json, and for each run what clients saw and what processors did, as the paper
-    /// draws it.
-    pub fn write(&self, out: &Path) -> Outcome<()> {
-        fs::create_dir_all(out)?;
-        fs::write(out.join("flare.json"), serde_json::to_string_pretty(&self.json())? + "\n")?;
-        for course in &self.courses {
+    /// For each run what clients saw and what processors did, as the paper draws it, by the names
+    /// of the files.
+    pub fn charts(&self) -> Vec<(String, Chart)> {
+        let of = |course: &Course| {
             let name = name(course.strategy);
-            fs::write(out.join(format!("response-{name}.svg")), self.response(course).svg())?;
-            fs::write(out.join(format!("use-{name}.svg")), self.usage(course).svg())?;
-        }
-        Ok(())
+            let response = (format!("response-{name}.svg"), self.response(course));
+            [response, (format!("use-{name}.svg"), self.usage(course))]
+        };
+        self.courses.iter().flat_map(of).collect()
     }
 
     fn response(&self, course: &Course) -> Chart {

@@ -45,6 +45,18 @@ impl Server {
     }
 }
 
+/// How clients' lists come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Strategy {
+    /// The order in which replicas were deployed.
+    Static,
+    /// By what hosts have to do, told before anything fails; ranked by the paper's Algorithm 1,
+    /// which looks at one lost host at a time.
+    Paper,
+    /// The same, ranked so that the loss of two hosts overloads no third.
+    Proactive,
+}
+
 /// An experiment.
 #[derive(Debug)]
 pub struct Scene {

@@ -1,13 +1,14 @@
 //! What was found, for people beside the paper's figures, and for programs.
 
+use harness::report::row;
 use harness::{Findings, Run};
 use serde_json::{Value, json};
 
 use super::instructions::Counted;
+use super::kind::{Kind, PAIRS, SIZE};
 use super::memory::Memory;
 use super::pair::Calls;
 use super::steps::Taken;
-use super::{Kind, PAIRS, SIZE};
 
 /// The paper's figures: microseconds a call, and megabytes of a client's process.
 const PAPER_CALL: f64 = 8.0;
@@ -99,21 +100,15 @@ impl Findings for Found {
     }
 
     fn json(&self) -> Value {
-        let memory = Kind::ALL.iter().zip(&self.memory).map(|(kind, memory)| {
-            json!({
-                "kind": kind.name(), "resident_kib": memory.resident,
-                "private_kib": memory.private,
-            })
-        });
-        let instructions = self
-            .instructions
-            .as_ref()
-            .map(|it| json!({ "by": it.by, "static": it.fixed, "proactive": it.proactive }));
+        let memory = Kind::ALL
+            .iter()
+            .zip(&self.memory)
+            .map(|(kind, memory)| row(memory, json!({ "kind": kind.name() })));
         json!({
             "peer": "steadfast", "measure": "interceptor", "machine": self.machine, "size": SIZE,
             "pairs": self.pairs(), "memory": memory.collect::<Vec<_>>(),
-            "steps_ns": { "static": self.steps.fixed, "proactive": self.steps.proactive },
-            "instructions": instructions,
+            "steps_ns": self.steps,
+            "instructions": self.instructions,
             "paper": { "call_us": PAPER_CALL, "memory_mb": PAPER_MEMORY },
         })
     }

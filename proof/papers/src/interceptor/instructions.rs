@@ -3,10 +3,11 @@
 
 use std::process::{Child, Command, Stdio};
 
-use harness::Outcome;
-use harness::child::Role;
+use serde::Serialize;
 
-use super::{Kind, Options, Orders};
+use harness::Outcome;
+
+use super::kind::{Kind, Orders};
 
 /// A way to count: what is put before the program, and what is told on standard error of the
 /// instructions.
@@ -42,8 +43,10 @@ fn by_valgrind(told: &str) -> Option<u64> {
 }
 
 /// Instructions a call.
+#[derive(Serialize)]
 pub struct Counted {
     pub by: &'static str,
+    #[serde(rename = "static")]
     pub fixed: f64,
     pub proactive: f64,
 }
@@ -63,7 +66,7 @@ pub fn measure(calls: [u64; 2]) -> Outcome<Option<Counted>> {
 fn a_call(counter: &Counter, kind: Kind, calls: [u64; 2]) -> Outcome<Option<f64>> {
     let mut running = Vec::new();
     for calls in calls.into_iter().filter(|calls| *calls > 0) {
-        let command = Role::own::<Options>(Orders::Step(kind, calls))?.command()?;
+        let command = Orders::Step(kind, calls).role()?.command()?;
         let run = Command::new(counter.before[0])
             .args(&counter.before[1..])
             .args(command)

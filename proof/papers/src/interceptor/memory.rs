@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Serialize;
 
 use super::bare::Bare;
-use super::{ALONE, Kind, Options, Orders, SIZE};
+use super::kind::{ALONE, Kind, Orders, SIZE};
 use harness::Outcome;
-use harness::child::{Process, Role};
 use harness::echo::ECHO;
 use harness::figures::median_and_worst;
+use harness::process::Process;
 
 /// Calls before it is looked at: whatever grows with them has grown.
 const CALLS: usize = 2_000;
@@ -42,11 +43,13 @@ pub fn reside(kind: Kind, nodes: &[SocketAddr]) -> Outcome<()> {
 }
 
 /// What a process has, in KiB.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
     /// All of its pages that are in memory, the program's included.
+    #[serde(rename = "resident_kib")]
     pub resident: u64,
     /// Those that it shares with nobody.
+    #[serde(rename = "private_kib")]
     pub private: u64,
 }
 
@@ -69,7 +72,7 @@ pub fn measure(processes: u64, nodes: &[SocketAddr]) -> Outcome<[Memory; 3]> {
 
 /// One process.
 fn look(kind: Kind, nodes: &[SocketAddr]) -> Outcome<Memory> {
-    let mut process = Process::start(&Role::own::<Options>(Orders::Reside(kind, nodes.into()))?)?;
+    let mut process = Process::start(&Orders::Reside(kind, nodes.into()).role()?)?;
     if process.line()?.is_empty() {
         return Err("a client did not come to rest".into());
     }

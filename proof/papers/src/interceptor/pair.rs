@@ -8,7 +8,7 @@ use bytes::Bytes;
 use steadfast::{Client, Random};
 
 use super::bare::Bare;
-use super::{ALONE, Kind, SIZE};
+use super::kind::{ALONE, Kind, SIZE};
 use harness::Outcome;
 use harness::echo::ECHO;
 use harness::figures::median_and_worst;

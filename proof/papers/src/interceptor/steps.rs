@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use client::{Config, Output, Session};
+use serde::Serialize;
 use wire::client::{Bound, Frame, Outcome, Reply, Target, Targets, Welcome};
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
-use super::{Kind, NODES, SIZE};
+use super::kind::{Kind, NODES, SIZE};
 use harness::echo::ECHO;
 use harness::figures::median_and_worst;
 
@@ -106,7 +107,9 @@ fn address(node: u32) -> SocketAddr {
 }
 
 /// Nanoseconds a call of each kind, in turns: the medians of blocks.
+#[derive(Serialize)]
 pub struct Taken {
+    #[serde(rename = "static")]
     pub fixed: f64,
     pub proactive: f64,
 }

@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 use steadfast::events::ClientEvent;
 use steadfast::{Call, Client, Context, NodeId, Service, ServiceOutcome};
 
-use super::{Options, Way};
+use super::way::Way;
 use harness::Outcome;
-use harness::child::{Process, Role};
 use harness::cluster::wall;
 use harness::echo::ECHO;
+use harness::process::{Process, Role};
+
+/// The experiment's name.
+pub const EXPERIMENT: &str = "jgroup";
 
 /// The group's name: stateless, and its replicas say who they are.
 pub const GROUP: &str = "stateless-named";
@@ -157,7 +160,7 @@ impl Crowd {
         for place in 0..PROCESSES.min(clients) {
             let count = (clients + PROCESSES - 1 - place) / PROCESSES;
             let orders = Orders { count, way, period, began, nodes: nodes.into() };
-            crowd.0.push(Process::start(&Role::own::<Options>(orders)?)?);
+            crowd.0.push(Process::start(&Role::own(EXPERIMENT, orders)?)?);
         }
         for process in &mut crowd.0 {
             if process.line()?.trim() != CALLING {

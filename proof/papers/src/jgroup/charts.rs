@@ -1,9 +1,9 @@
 //! The runs as charts: figure 2 of each way to learn, and of one number of clients the time around
 //! the first crash, as figures 9 and 10.
 
-use super::Way;
 use super::callers::Made;
 use super::findings::{Course, Fault, Span};
+use super::way::Way;
 use harness::chart::{Chart, Series};
 use harness::figures::quantile;
 use harness::name;

@@ -1,17 +1,18 @@
 //! What the runs have shown: in figures, as a table beside the paper's, and for programs.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use steadfast::NodeId;
 
 use super::callers::{Made, SIZE, Seen};
-use super::{SERVERS, Way, charts};
+use super::way::Way;
 use harness::figures::quantile;
-use harness::{Findings, Outcome, Run, name};
+use harness::{Findings, Run, name};
+
+/// Servers, each a node process.
+pub const SERVERS: u32 = 4;
 
 /// What the paper's clients saw, in milliseconds (section 6): until a call that meets the crash
 /// goes elsewhere, and from the new view until they know it.
@@ -189,15 +190,6 @@ impl Found {
             ),
             Way::Push => "servers tell newer views besides; not in the paper".into(),
         }
-    }
-
-    /// Writes jgroup.json and the charts into this folder.
-    pub fn write(&self, out: &Path) -> Outcome<()> {
-        fs::write(out.join("jgroup.json"), serde_json::to_string_pretty(&self.json())? + "\n")?;
-        for (name, chart) in charts::all(&self.courses) {
-            fs::write(out.join(name), chart.svg())?;
-        }
-        Ok(())
     }
 }
 

@@ -1,9 +1,8 @@
 //! What is drawn of the study.
 
-use super::Study;
 use super::density::Density;
 use super::law::Kind;
-use super::point::{Measured, Prediction, Speakers, Way};
+use super::point::{Measured, Prediction, Speakers, Study, Way};
 use harness::chart::{Chart, Series};
 
 /// A point with what the equations say of it.

@@ -320,6 +320,26 @@ impl Prediction {
     }
 }
 
+/// All that was measured.
+pub struct Study {
+    pub calibration: Calibration,
+    pub points: Vec<(Measured, Option<Prediction>)>,
+    /// Calls that nobody orders: the server time, and the median, in microseconds.
+    pub alone: Vec<(f64, f64)>,
+}
+
+impl Study {
+    /// What an unreplicated call of this server time takes.
+    pub fn alone(&self, service: &Law) -> Option<f64> {
+        let same = |(time, _): &&(f64, f64)| (time - service.mean_us).abs() < 1e-6;
+        self.alone
+            .iter()
+            .find(same)
+            .filter(|_| service.kind == Kind::Fixed)
+            .map(|(_, alone)| *alone)
+    }
+}
+
 /// One JSON object of all that is known of a point.
 pub fn line(
     measured: &Measured,

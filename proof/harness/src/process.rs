@@ -1,0 +1,181 @@
+//! The processes of an experiment: this program started by itself, and what is said between them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::{env, io};
+
+use node::EventRecord;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Outcome;
+use crate::echo::{Transport, Waits};
+
+/// Which process to be. The program is told it in JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Role {
+    /// A node with replicas.
+    Node {
+        /// The configuration.
+        config: PathBuf,
+        /// Groups to host, by a name that [`hosted`](crate::child::hosted) or an experiment knows.
+        host: Vec<String>,
+        /// Hosts them only when it is told to.
+        when_told: bool,
+        /// Files of control groups to write itself into, before anything else.
+        doors: Vec<PathBuf>,
+    },
+    /// A replica of the objects, attached to the node that started it.
+    Objects {
+        /// What it says, and what is said when it dies, is appended to this file.
+        log: PathBuf,
+    },
+    /// Takes all the processor time that it can get.
+    Spin,
+    /// An echo on a bare socket.
+    Echo {
+        /// Which socket.
+        transport: Transport,
+        /// Bytes of a message.
+        size: usize,
+        /// Bytes of the answer to a datagram.
+        answer: usize,
+        /// How it waits.
+        waits: Waits,
+        /// The one processor to run on.
+        core: Option<usize>,
+    },
+    /// Answers a client once several other processes have answered a datagram.
+    Fan {
+        /// Bytes of a message.
+        size: usize,
+        /// The other processes.
+        peers: usize,
+    },
+    /// A process of an experiment's own.
+    Own {
+        /// The experiment's name.
+        experiment: String,
+        /// What it is told.
+        orders: Value,
+    },
+}
+
+impl Role {
+    /// A process of this experiment's own.
+    pub fn own(experiment: &str, orders: impl Serialize) -> Outcome<Role> {
+        Ok(Role::Own { experiment: experiment.into(), orders: serde_json::to_value(orders)? })
+    }
+
+    /// The command that starts such a process.
+    pub fn command(&self) -> Outcome<Vec<String>> {
+        let program = env::current_exe()?.into_os_string().into_string();
+        let program = program.map_err(|_| "the path of this program is not UTF-8")?;
+        Ok(vec![program, "child".into(), serde_json::to_string(self)?])
+    }
+}
+
+/// A process, ended when it is dropped.
+pub struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    /// Starts this program as `role`.
+    pub fn start(role: &Role) -> Outcome<Process> {
+        let command = role.command()?;
+        let mut child = Command::new(&command[0])
+            .args(&command[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        Ok(Process { child, input, output })
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that it says; empty at its end.
+    pub fn line(&mut self) -> Outcome<String> {
+        let mut line = String::new();
+        self.output.as_mut().ok_or("another reads what it says")?.read_line(&mut line)?;
+        Ok(line)
+    }
+
+    /// All that it says from now on.
+    pub fn take_output(&mut self) -> Option<BufReader<ChildStdout>> {
+        self.output.take()
+    }
+
+    /// Asks a node's process.
+    pub fn ask(&mut self, question: &Question) -> Outcome<()> {
+        let line = serde_json::to_string(question)? + "\n";
+        Ok(self.input.as_mut().ok_or("its input has ended")?.write_all(line.as_bytes())?)
+    }
+
+    /// Ends its input.
+    pub fn end_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Kills it, and does not wait.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> io::Result<()> {
+        self.child.wait().map(drop)
+    }
+
+    /// It has ended.
+    pub fn has_ended(&mut self) -> io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a node's process is asked, one JSON value a line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Question {
+    /// How much it has allocated.
+    Allocated,
+    /// What the services of this experiment have kept since they were asked last.
+    Kept(String),
+    /// Host the groups that were to wait for it. No answer but events.
+    Host,
+    /// Leave the ring and end. No answer.
+    Leave,
+}
+
+/// What a child says on its standard output, one JSON object a line.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// It takes connections here.
+    Ready {
+        /// The address.
+        ready: SocketAddr,
+    },
+    /// It was asked.
+    Answer {
+        /// To the question.
+        answer: Value,
+    },
+    /// Something happened in its node.
+    Event(EventRecord),
+}
