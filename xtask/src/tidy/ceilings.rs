@@ -12,14 +12,13 @@ pub type Ceilings = &'static [(&'static str, usize)];
 /// Files in circles.
 pub const CIRCLES: Ceilings = &[
     ("core/engine", 30),
-    ("io/node", 3),
     ("proof/harness", 8),
     ("proof/lab", 9),
     ("proof/papers", 14),
 ];
 
 /// Functions that are too long.
-pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/admin", 2), ("io/node", 3)];
+pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/admin", 2), ("io/node", 1)];
 
 /// Structs with too many fields.
 pub const FIELDS: Ceilings = &[
@@ -27,7 +26,6 @@ pub const FIELDS: Ceilings = &[
     ("core/engine", 1),
     ("core/ring", 2),
     ("io/client", 1),
-    ("io/node", 1),
     ("proof/history", 1),
     ("proof/sim", 3),
 ];
