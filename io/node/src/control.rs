@@ -1,6 +1,5 @@
 //! How other threads talk with the data plane.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -10,14 +9,11 @@ use std::time::Instant;
 use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
 use admin::status::Status;
-use engine::Event;
-use manager::Wish;
 use manager::book::Command;
 use os::waker::Waker;
-use supervisor::ProgramError;
-use supervisor::Programs;
+use supervisor::{ProgramError, Programs};
 use wire::ordered::{Style, Usage};
-use wire::{Duration, GroupId, Member, NodeId, ViewNumber};
+use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::error::{HostError, MoveError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
@@ -179,11 +175,6 @@ impl Control {
         self.ask(ANSWER_WITHIN, |reply| Order::View { reply })
     }
 
-    /// Tells of something that another thread has seen.
-    pub fn tell(&self, event: Event) -> Result<(), Stopped> {
-        self.order(Order::Tell(event))
-    }
-
     /// Says something to the book. Whether it was taken, the book shows.
     pub fn tell_book(&self, command: Command) -> Result<(), Stopped> {
         self.order(Order::Command { command, reply: None })
@@ -194,27 +185,12 @@ impl Control {
         self.ask(ANSWER_WITHIN, |reply| Order::Sight { reply })
     }
 
-    /// Says something to the registry. Whether it was taken, the registry shows.
-    pub fn tell_registry(&self, command: registry::Command) -> Result<(), Stopped> {
-        self.order(Order::Register { command, reply: None })
-    }
-
     /// This node's replica of the registry.
     ///
     /// # Errors
     /// It has none.
     pub fn registry(&self) -> Result<&Shelf, String> {
         self.registry.as_ref().ok_or_else(|| NO_REGISTRY.into())
-    }
-
-    /// Asks for what the manager wishes.
-    pub fn wish(&self, wish: Wish) -> Result<(), Stopped> {
-        self.order(Order::Wish(wish))
-    }
-
-    /// How critical the calls of these groups are whose clients do not say it.
-    pub fn set_criticalities(&self, of: BTreeMap<GroupId, u8>) -> Result<(), Stopped> {
-        self.order(Order::Criticalities(of))
     }
 
     /// The programs that this node may run.
