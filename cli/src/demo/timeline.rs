@@ -70,19 +70,9 @@ pub struct Timeline {
     pub primary: Option<u32>,
     /// The first answer that a client got in that view.
     pub first_reply_ms: Option<f64>,
-    /// The longest time that any client had a call due and got no answer, of those that overlap
-    /// the time from the fault to the first reply.
-    pub gap_ms: f64,
-    /// Which client that was.
-    pub gap_client: String,
-    /// The same of all that overlap the time from the fault until it was undone.
-    pub longest_gap_ms: f64,
-    /// When that gap began; less than zero if before the fault.
-    pub longest_gap_from_ms: f64,
-    /// Which client that was.
-    pub longest_gap_client: String,
-    /// The same while the node came back.
-    pub return_gap_ms: f64,
+    /// How long clients went without answers.
+    #[serde(flatten)]
+    pub gaps: Gaps,
     /// The fault was undone: the process started again, or continued.
     pub undone_ms: f64,
     /// As many replicas as are wanted had the state again.
@@ -93,6 +83,41 @@ pub struct Timeline {
     pub state_bytes: Option<u64>,
     /// The group went on without the node, all replicas that are wanted came to have the state, and the node came back.
     pub survived: bool,
+}
+
+/// Gaps that a fault made. Each is the longest time that any client had a call due and got no answer, of those that overlap a span.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gaps {
+    /// From the fault to the first reply.
+    pub gap_ms: f64,
+    /// Which client that was.
+    pub gap_client: String,
+    /// From the fault until it was undone.
+    pub longest_gap_ms: f64,
+    /// When that gap began; less than zero if before the fault.
+    pub longest_gap_from_ms: f64,
+    /// Which client that was.
+    pub longest_gap_client: String,
+    /// While the node came back.
+    pub return_gap_ms: f64,
+}
+
+impl Gaps {
+    fn of(fault: &Fault, first_reply: Option<u64>, clients: &Clients) -> Gaps {
+        let millis = |nanos: u64| nanos as f64 / 1e6;
+        let first = first_reply.unwrap_or(fault.undone);
+        let (gap, _, gap_client) = clients.longest_gap(fault.at, first);
+        let (longest_gap, begin, client) = clients.longest_gap(fault.at, fault.undone);
+        let end = fault.back.unwrap_or(u64::MAX);
+        Gaps {
+            gap_ms: millis(gap),
+            gap_client: gap_client.to_owned(),
+            longest_gap_ms: millis(longest_gap),
+            longest_gap_from_ms: (begin as f64 - fault.at as f64) / 1e6,
+            longest_gap_client: client.to_owned(),
+            return_gap_ms: millis(clients.longest_gap(fault.undone, end).0),
+        }
+    }
 }
 
 /// Puts together what came of a fault.
@@ -113,9 +138,6 @@ pub fn timeline(
     let ring = others().filter(|event| event.what == Seen::Ring).min_by_key(by_time);
     let installed = view.map(|event| event.at);
     let first_reply = installed.and_then(|moment| clients.first_answer_after(moment));
-    let (gap, _, gap_client) = clients.longest_gap(fault.at, first_reply.unwrap_or(fault.undone));
-    let (longest_gap, begin, client) = clients.longest_gap(fault.at, fault.undone);
-    let end = fault.back.unwrap_or(u64::MAX);
     let whole = view.and_then(|view| restored(view, wanted, events));
     let restored_on = whole.and_then(|whole| newcomer(view?, whole));
     let transferred = events.iter().filter(|event| {
@@ -141,12 +163,7 @@ pub fn timeline(
         view: number,
         primary,
         first_reply_ms: first_reply.map(since),
-        gap_ms: gap as f64 / 1e6,
-        gap_client: gap_client.to_owned(),
-        longest_gap_ms: longest_gap as f64 / 1e6,
-        longest_gap_from_ms: (begin as f64 - fault.at as f64) / 1e6,
-        longest_gap_client: client.to_owned(),
-        return_gap_ms: clients.longest_gap(fault.undone, end).0 as f64 / 1e6,
+        gaps: Gaps::of(fault, first_reply, clients),
         undone_ms: since(fault.undone),
         synced_ms: whole.map(|event| since(event.at)),
         restored_on,
@@ -263,7 +280,7 @@ mod tests {
         );
         assert_eq!(timeline.first_reply_ms, Some(6.0));
         assert_eq!(
-            (timeline.gap_ms, timeline.longest_gap_ms, timeline.return_gap_ms),
+            (timeline.gaps.gap_ms, timeline.gaps.longest_gap_ms, timeline.gaps.return_gap_ms),
             (6.0, 9.0, 3.0)
         );
         assert_eq!(

@@ -73,7 +73,7 @@ impl Operational<'_> {
         self.progress();
         self.go_on();
         // Unless data has gone out that says it.
-        if self.order.owes_stable(self.order.my_safe) {
+        if self.order.owes_stable(self.order.safe.mine()) {
             self.order.announce(self.out);
         }
     }
@@ -97,7 +97,7 @@ impl Operational<'_> {
     pub fn stored(&mut self, from: usize, stored: Stored) {
         self.order.learn_stored(from, stored.stored);
         self.progress();
-        let mine = self.order.stored[self.order.mine];
+        let mine = self.order.stored.of(self.order.mine);
         if stored.question && mine > 0 {
             let answer = Stored { ring: self.order.id, stored: mine, question: false };
             let to = self.order.members[from].node;
@@ -107,7 +107,7 @@ impl Operational<'_> {
 
     /// Tells all what is on this node's disk, and may ask them the same.
     pub fn tell_stored(&mut self, question: bool) {
-        let stored = self.order.stored[self.order.mine];
+        let stored = self.order.stored.of(self.order.mine);
         let told = Stored { ring: self.order.id, stored, question };
         let datagram = self.out.encode(Message::Stored(told));
         let route = if question { Route::Every } else { Route::Best };
@@ -260,7 +260,7 @@ impl Operational<'_> {
     fn rest(&mut self) {
         self.turn.asking.over();
         self.turn.sent = 0;
-        if self.order.owes_stable(self.order.last_safe) {
+        if self.order.owes_stable(self.order.safe.last()) {
             self.order.announce(self.out);
             self.turn.unseen = false; // This shows it too.
         }

@@ -3,10 +3,11 @@
 //! The same for a ring that is being recovered and for one that is installed; what to send and
 //! where the token goes next is decided by `recovery.rs` and `operational.rs`.
 
-mod claims;
 mod learning;
+mod reach;
+mod repairs;
+mod safe;
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use bytes::{Bytes, BytesMut};
@@ -20,7 +21,9 @@ use crate::packing::Assembly;
 use crate::watch::Watch;
 use crate::window::{Kept, Window};
 use crate::{Config, Delivery, Event, Output, Route};
-use claims::Claims;
+use reach::Reach;
+use repairs::Repairs;
+use safe::Safe;
 
 /// Passes of the token that one datagram may be ahead of what a node has seen. Beyond any real
 /// one, and far below the end of the numbers.
@@ -48,23 +51,15 @@ pub(crate) struct Order {
     /// Index of this node among the members.
     pub mine: usize,
     pub window: Window,
-    /// How far each member is, as far as known.
-    pub arus: Vec<u64>,
-    /// How far they say to be beyond that.
-    claims: Claims,
-    /// What each member is known to have on its disk, of that which it has to keep.
-    pub stored: Vec<u64>,
-    /// What they say to have there beyond that.
-    stored_claims: Claims,
+    /// Up to where each member has everything.
+    pub held: Reach,
+    /// What each member has on its disk, of that which it has to keep.
+    pub stored: Reach,
     /// More is known of others' disks than was told upwards.
     stored_more: bool,
     /// Delivered up to here.
     pub delivered: u64,
-    /// The newest datagram with safe messages, anybody's and this node's own.
-    pub last_safe: u64,
-    pub my_safe: u64,
-    /// All members were told that everybody has everything up to here.
-    announced: u64,
+    pub safe: Safe,
     /// The largest count of passes seen.
     pub hop: u64,
     /// The newest turn of which something is seen: its hop, and the first number seen of it.
@@ -77,11 +72,7 @@ pub(crate) struct Order {
     pub asked: u64,
     /// What shows that the ring lives.
     pub watch: Watch,
-    /// For each member, when something was sent to it again, and up to which number: a burst of
-    /// acknowledgements names the same losses many times.
-    resent: Vec<(Time, u64)>,
-    /// What this node sent again at the token's last visit.
-    served: Vec<u64>,
+    repairs: Repairs,
     /// Members that wait for an acknowledgement: one answers all that arrived together.
     pub owed: u64,
     /// Members whose messages this node has promised to deliver in an unfinished recovery.
@@ -98,23 +89,18 @@ impl Order {
             id,
             mine,
             window: Window::default(),
-            arus: vec![0; members.len()],
-            claims: Claims::new(members.len()),
-            stored: vec![0; members.len()],
-            stored_claims: Claims::new(members.len()),
+            held: Reach::new(members.len()),
+            stored: Reach::new(members.len()),
             stored_more: false,
             delivered: 0,
-            last_safe: 0,
-            my_safe: 0,
-            announced: 0,
+            safe: Safe::default(),
             hop: 0,
             stream: (0, 0),
             token: None,
             passed: None,
             asked: 0,
             watch: Watch::new(members.len(), mine, now),
-            resent: vec![(Time::ZERO, 0); members.len()],
-            served: Vec::new(),
+            repairs: Repairs::new(members.len()),
             owed: 0,
             obliged: 0,
             told: (0, 0, 0),
@@ -136,16 +122,12 @@ impl Order {
     }
 
     pub fn all(&self) -> u64 {
-        self.arus.iter().copied().min().expect("a ring has members")
+        self.held.all()
     }
 
     /// The largest number that more than half of the members have reached.
     pub fn majority(&self) -> u64 {
-        let mut sorted = [0; MAX_MEMBERS];
-        let sorted = &mut sorted[..self.arus.len()];
-        sorted.copy_from_slice(&self.arus);
-        sorted.sort_unstable_by(|a, b| b.cmp(a));
-        sorted[sorted.len() / 2]
+        self.held.majority()
     }
 
     /// The next member of `bits` after this one in ring order.
@@ -156,16 +138,14 @@ impl Order {
 
     pub fn settled(&self) -> bool {
         self.token.as_ref().is_some_and(|token| {
-            token.missing.is_empty() && self.arus.iter().all(|aru| *aru == token.sequence)
+            token.missing.is_empty() && self.held.known().iter().all(|aru| *aru == token.sequence)
         })
     }
 
     /// Everybody has everything up to here, says a datagram; true only if this node has it too.
     pub fn learn_stable(&mut self, stable: u64) {
         if stable <= self.window.aru() {
-            for aru in &mut self.arus {
-                *aru = (*aru).max(stable);
-            }
+            self.held.raise_all(stable);
         }
     }
 
@@ -210,7 +190,7 @@ impl Order {
         if data.hop >= self.hop {
             self.watch.answered(from); // An older one may be sent again by somebody else.
         }
-        self.announced = self.announced.max(data.stable);
+        self.safe.told(data.stable);
         self.stream = match self.stream {
             (hop, first) if data.hop == hop => (hop, first.min(data.sequence)),
             (hop, _) if data.hop > hop => (data.hop, data.sequence),
@@ -230,10 +210,10 @@ impl Order {
     fn keep(&mut self, sender: Member, data: Data) -> bool {
         let (sequence, safe) = (data.sequence, data.level() == Level::Safe);
         let new = self.window.insert(Kept { sender, data });
-        self.arus[self.mine] = self.window.aru();
+        self.held.set(self.mine, self.window.aru());
         self.believe();
         if new && safe {
-            self.last_safe = self.last_safe.max(sequence);
+            self.safe.saw(sequence);
         }
         new
     }
@@ -285,7 +265,7 @@ impl Order {
         ack: bool,
     ) {
         let stable = self.all();
-        self.announced = self.announced.max(stable);
+        self.safe.told(stable);
         let aru = self.window.aru();
         let token = self.token.as_mut().expect("only the holder gives out numbers");
         let complete = aru == token.sequence;
@@ -306,7 +286,7 @@ impl Order {
             out.fan(&self.members, datagram, Route::Best);
         }
         if data.level() == Level::Safe {
-            self.my_safe = data.sequence;
+            self.safe.sent(data.sequence);
         }
         let new = self.keep(out.me, data);
         assert!(
@@ -350,10 +330,8 @@ impl Order {
         self.watch.seen(now, &config.timing, self.mine, passed);
         self.watch.stirred(now);
         self.watch.visited(token.wants);
-        for (known, told) in self.arus.iter_mut().zip(&token.arus) {
-            *known = (*known).max(*told);
-        }
-        self.arus[self.mine] = self.window.aru();
+        self.held.raise(&token.arus);
+        self.held.set(self.mine, self.window.aru());
         self.advance(config, assembly, out);
         token.wants = (token.wants | self.asked) & self.everybody() & !self.my_bit();
         self.asked = 0;
@@ -361,9 +339,7 @@ impl Order {
         let (held, mut missing): (Vec<u64>, Vec<u64>) =
             requests.into_iter().partition(|sequence| self.window.has(*sequence));
         missing.retain(|sequence| *sequence <= token.sequence);
-        // Who asks again for what it was sent does not hear this node: others see the request, too.
-        missing.extend(held.iter().filter(|sequence| self.served.contains(sequence)));
-        self.served.clone_from(&held);
+        self.repairs.serve(&held, &mut missing);
         // What leaves after the token is on its way.
         let sent = token.sequence.saturating_sub(token.following.into());
         for sequence in self.window.missing(sent) {
@@ -380,8 +356,8 @@ impl Order {
         self.token = Some(token);
         self.believe();
         // Nobody else has given out a number beyond these.
-        self.claims.refute();
-        self.stored_claims.refute();
+        self.held.refute();
+        self.stored.refute();
         if planted!(config, SkipRetransmission) {
             return 0;
         }
@@ -424,15 +400,10 @@ impl Order {
             return;
         }
         self.learn(from, ack.aru);
-        let (at, upto) = self.resent[from];
-        let upto = if now < at + config.timing.ack_wait / 2 { upto } else { 0 };
         let mut missing = ack.missing;
-        missing.retain(|sequence| *sequence > upto); // the rest is on its way
-        if let Some(last) = missing.iter().max() {
-            self.resent[from] = (now, upto.max(*last));
-            if !planted!(config, SkipRetransmission) {
-                self.retransmit(out, &missing, Some(self.members[from].node));
-            }
+        self.repairs.select(now, config.timing.ack_wait / 2, from, &mut missing);
+        if !planted!(config, SkipRetransmission) {
+            self.retransmit(out, &missing, Some(self.members[from].node));
         }
     }
 
@@ -441,7 +412,7 @@ impl Order {
         let mut token = self.token.take().expect("only the holder passes the token");
         assert!(to != self.mine, "the token is passed to another member");
         token.hop = token.hop.max(self.hop).saturating_add(1);
-        token.arus.copy_from_slice(&self.arus);
+        token.arus.copy_from_slice(self.held.known());
         token.following = u16::try_from(overtaken).expect("a window is smaller");
         // `self.hop` stays: it may tell others only what has arrived, or an acknowledgement that
         // overtakes this token would make its receiver take it for a copy.
@@ -509,12 +480,12 @@ impl Order {
 
     /// Whether everybody has safe messages up to `last`, and may not have been told.
     pub fn owes_stable(&self, last: u64) -> bool {
-        self.announced < last && last <= self.all()
+        self.safe.owes(last, self.all())
     }
 
     /// Whether more is stable than was told, and somebody may wait for that.
     pub fn could_tell(&self) -> bool {
-        self.announced < self.my_safe && self.announced < self.all()
+        self.safe.could_tell(self.all())
     }
 
     /// "Everybody has everything up to here."
@@ -524,7 +495,7 @@ impl Order {
 
     /// The same, to all.
     pub fn announce(&mut self, out: &mut Out) {
-        self.announced = self.all();
+        self.safe.announce(self.all());
         let stable = out.encode(self.stable());
         out.fan(&self.members, stable, Route::Best);
     }
@@ -534,7 +505,7 @@ impl Order {
         if core::mem::take(&mut self.stored_more) {
             out.push(Output::Stored { ring: self.id });
         }
-        let others = self.arus.iter().sum::<u64>() - self.arus[self.mine];
+        let others = self.held.known().iter().sum::<u64>() - self.held.of(self.mine);
         let held = (self.majority(), self.all(), others);
         let grown = held.1 > self.told.1;
         if held != self.told {
@@ -547,14 +518,14 @@ impl Order {
     pub fn check(&self, config: &Config) {
         self.window.check();
         assert!(self.members.windows(2).all(|pair| pair[0].node < pair[1].node));
-        assert!(self.arus.len() == self.members.len() && self.mine < self.members.len());
-        assert!(self.stored.len() == self.members.len());
-        assert!(self.stored[self.mine] <= self.delivered, "only what was delivered is kept");
-        assert_eq!(self.arus[self.mine], self.window.aru());
+        assert!(self.held.known().len() == self.members.len() && self.mine < self.members.len());
+        assert!(self.stored.known().len() == self.members.len());
+        assert!(self.stored.of(self.mine) <= self.delivered, "only what was delivered is kept");
+        assert_eq!(self.held.of(self.mine), self.window.aru());
         assert!(self.delivered >= self.window.base(), "nothing is forgotten undelivered");
         assert!(self.token.is_none() || self.passed.is_none(), "held and passed on");
         if let Some(token) = self.token.as_ref().filter(|_| !planted!(config, AcceptOldToken)) {
-            assert!(self.arus.iter().all(|aru| *aru <= token.sequence));
+            assert!(self.held.known().iter().all(|aru| *aru <= token.sequence));
             assert!(token.hop <= self.hop);
         }
         assert!((self.asked | self.obliged | self.owed) & !self.everybody() == 0);

@@ -111,7 +111,7 @@ pub(crate) fn first_token(order: &Order, settled: bool) -> Token {
         ring: order.id,
         hop: 1,
         sequence: 0,
-        arus: order.arus.clone(),
+        arus: order.held.known().to_vec(),
         done: bits,
         received: bits,
         wants: 0,
@@ -161,7 +161,7 @@ impl Recovering<'_> {
             body,
         };
         old.window.insert(Kept { sender: origin.sender, data });
-        old.arus[old.mine] = old.window.aru();
+        old.held.set(old.mine, old.window.aru());
     }
 
     /// The token of the new ring. True when the ring is to be installed.
@@ -187,7 +187,7 @@ impl Recovering<'_> {
         let recovery = &mut *self.recovery;
         let new = &mut recovery.new;
         let (bit, everybody) = (new.my_bit(), new.everybody());
-        let complete = new.arus[new.mine];
+        let complete = new.held.of(new.mine);
         let token = new.token.as_mut().expect("only the holder goes on");
         if finished {
             token.done |= bit;

@@ -305,14 +305,14 @@ impl Ring {
     /// any but the ring that was installed last.
     pub fn reached(&self, ring: RingId, member: Member) -> u64 {
         let known = self.order.index_of(member).filter(|_| ring == self.order.id);
-        known.map_or(0, |index| self.order.arus[index])
+        known.map_or(0, |index| self.order.held.of(index))
     }
 
     /// This member of `ring` is known to have on its disk all that it has to keep up to this sequence number. Nothing is
     /// known of any but the ring that was installed last, and of members that never told.
     pub fn stored(&self, ring: RingId, member: Member) -> u64 {
         let known = self.order.index_of(member).filter(|_| ring == self.order.id);
-        known.map_or(0, |index| self.order.stored[index])
+        known.map_or(0, |index| self.order.stored.of(index))
     }
 
     /// This node has on its disk all that it has to keep of what was delivered to it up to this number of `ring`: the
@@ -320,10 +320,10 @@ impl Ring {
     pub fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
         let mine = self.order.mine;
         let upto = upto.min(self.order.delivered);
-        if ring != self.order.id || upto <= self.order.stored[mine] {
+        if ring != self.order.id || upto <= self.order.stored.of(mine) {
             return;
         }
-        self.order.stored[mine] = upto;
+        self.order.stored.set(mine, upto);
         if matches!(self.state, State::Operational(_)) {
             self.operational(now).tell_stored(false);
         }

@@ -9,11 +9,12 @@ use wire::{GroupId, Time};
 
 use crate::CallError;
 use crate::bug::Bug;
-use crate::call::{Attempt, Phase};
+use crate::call::Phase;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
 use crate::policy::News;
 use crate::session::Session;
+use crate::trail::Attempt;
 
 /// The pause when nobody could serve: at first, and at most.
 pub(crate) const PAUSE: (Duration, Duration) =
@@ -52,19 +53,21 @@ impl Session {
                 group.doubt = true;
                 return self.exhausted(now, id);
             };
-            call.tried.push(address);
-            if self.planted.is(Bug::RetryAsNew) && call.last.is_some() && call.attempts.is_empty() {
+            if self.planted.is(Bug::RetryAsNew)
+                && call.trail.last().is_some()
+                && call.trail.is_lost()
+            {
                 group.active.remove(&call.number);
                 call.number = group.next_number;
                 group.next_number += 1;
                 group.active.insert(call.number, id);
             }
-            let Some(link) = self.links.open(now, address, &mut self.effects) else { continue };
+            let Some(link) = self.links.open(now, address, &mut self.effects) else {
+                call.trail.leave_out(&[address]);
+                continue;
+            };
             call.hops += 1;
-            call.attempts.push(Attempt { link, address, sent: false, at: now });
-            if let Some(from) = call.last.replace(address)
-                && from != address
-            {
+            if let Some(from) = call.trail.go(now, link, address) {
                 let (group, number) = (call.group, call.number);
                 self.effects.stats.fail_overs += 1;
                 let to = address;
@@ -81,7 +84,7 @@ impl Session {
     /// All targets were tried: waits for where the request lies, or pauses; and asks around.
     fn exhausted(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("only calls under way are attempted");
-        if call.attempts.is_empty() {
+        if call.trail.is_lost() {
             return self.pause(now, id);
         }
         call.begin_round();
@@ -93,12 +96,11 @@ impl Session {
     pub(crate) fn send(&mut self, now: Time, id: CallId, link: Link) {
         let call = self.calls.get_mut(&id).expect("only calls under way are sent");
         let group = &self.groups[&call.group];
-        let waiting = call.attempts.iter_mut().find(|attempt| attempt.link == link);
-        let waiting = waiting.expect("an attempt names its connection");
-        (waiting.sent, waiting.at) = (true, now);
-        let alone = call.attempts.len() == 1 && call.spread.is_none();
+        call.trail.send(now, link);
+        let attempts = call.trail.attempts();
+        let alone = attempts.len() == 1 && call.spread.is_none();
         let others = |attempt: &Attempt| attempt.sent && attempt.link != link;
-        let beside = call.spread.is_some() || call.attempts.iter().any(others);
+        let beside = call.spread.is_some() || attempts.iter().any(others);
         let hedge = group.hedge_after(&self.hedging).filter(|_| alone);
         if let Some(at) = hedge.map(|delay| now + delay).filter(|at| *at < call.deadline) {
             self.effects.timers.set(Timer::Hedge(id), at);
@@ -126,12 +128,12 @@ impl Session {
     /// A connection is ready: what waited for it is sent.
     pub(crate) fn send_waiting(&mut self, now: Time, link: Link) {
         let waits = |attempt: &Attempt| attempt.link == link && !attempt.sent;
-        let of = self.calls.iter().filter(|(_, call)| call.attempts.iter().any(waits));
+        let of = self.calls.iter().filter(|(_, call)| call.trail.attempts().iter().any(waits));
         let waiting: Vec<CallId> = of.map(|(id, _)| *id).collect();
         for id in waiting {
             let call = &self.calls[&id];
             // The dial has used up time that the node needs; a later attempt keeps its own end.
-            if call.attempts.last().is_some_and(|last| last.link == link)
+            if call.trail.attempts().last().is_some_and(|last| last.link == link)
                 && call.phase == Phase::Attempting
             {
                 self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
@@ -144,11 +146,9 @@ impl Session {
     pub(crate) fn lose_attempts(&mut self, now: Time, link: Link) {
         let mut moved = Vec::new();
         for (id, call) in &mut self.calls {
-            let Some(place) = call.attempts.iter().position(|a| a.link == link) else { continue };
-            let was_last = place + 1 == call.attempts.len();
-            let was_sent = call.attempts.remove(place).sent;
-            call.unsure |= was_sent;
-            call.owes |= was_sent;
+            let Some((attempt, was_last)) = call.trail.end(link) else { continue };
+            call.unsure |= attempt.sent;
+            call.owes |= attempt.sent;
             if call.phase == Phase::Attempting && (was_last || call.spread.is_some()) {
                 moved.push(*id);
             }
@@ -162,7 +162,7 @@ impl Session {
     fn lose_attempt(&mut self, now: Time, id: CallId) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         (call.unsure, call.owes) = (true, true);
-        if call.phase == Phase::Attempting && call.attempts.is_empty() {
+        if call.phase == Phase::Attempting && call.trail.is_lost() {
             self.try_again(now, id, Cause::Lost);
         }
     }
@@ -181,10 +181,9 @@ impl Session {
         match call.phase {
             Phase::Queued => self.effects.timers.set(Timer::Call(id), call.deadline),
             Phase::Attempting => {
-                call.owes |= call.attempts.iter().any(|attempt| attempt.sent);
+                call.owes |= call.trail.is_out();
                 let group = call.group;
-                let silent: Vec<Link> = call.attempts.iter().map(|attempt| attempt.link).collect();
-                for link in silent {
+                for link in call.trail.links() {
                     self.ask_after_life(now, group, link);
                 }
                 self.try_again(now, id, Cause::Silent);
@@ -203,15 +202,14 @@ impl Session {
     pub(crate) fn hedge_due(&mut self, now: Time, id: CallId) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let alone = call.phase == Phase::Attempting
-            && matches!(call.attempts[..], [Attempt { sent: true, .. }]);
+            && matches!(call.trail.attempts(), [Attempt { sent: true, .. }]);
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
-        let best = group.best(now, &self.links, &call.tried);
+        let best = group.best(now, &self.links, call.trail.tried());
         let best = best.filter(|_| alone);
         let Some(address) = best.filter(|best| !self.links.is_suspect(*best)) else { return };
         let Some(link) = self.links.ready_at(address) else { return };
         if group.pace.spend() {
-            call.tried.push(address);
-            call.attempts.push(Attempt { link, address, sent: false, at: now });
+            call.trail.go_beside(now, link, address);
             self.effects.stats.hedges += 1;
             let number = call.number;
             if self.planted.is(Bug::HedgeAnew) {
@@ -283,21 +281,16 @@ impl Session {
         }
         let mut call = group.active.get(&reply.number).copied();
         if self.planted.is(Bug::AnswerAnyCall) {
-            let waits =
-                |id: &&CallId| self.calls[id].attempts.iter().any(|a| a.link == link && a.sent);
+            let waits = |id: &&CallId| self.calls[id].trail.answers(link);
             call = group.active.values().find(waits).copied();
         }
-        let place = call.and_then(|id| {
-            let attempts = &self.calls[&id].attempts;
-            Some((id, attempts.iter().position(|a| a.link == link && a.sent)?))
-        });
-        if let Some((id, place)) = place {
+        if let Some(id) = call.filter(|id| self.calls[id].trail.answers(link)) {
             if reply.outcome.is_result() && !self.spreads(id) {
                 self.answered_alone(id, link);
             }
             self.links.served(link);
             let call = self.calls.get_mut(&id).expect("an active call is kept");
-            let answered = call.attempts.remove(place);
+            let (answered, _) = call.trail.end(link).expect("it went there");
             if self.spreads(id) {
                 self.take_answer(now, id, &answered, reply.outcome, reply.targets);
                 return self.admit(now, reply.group);
@@ -378,7 +371,7 @@ impl Session {
         room_after: Option<Duration>,
     ) {
         let Some(call) = self.calls.get(&id) else { return };
-        let idle = call.phase == Phase::Attempting && call.attempts.is_empty();
+        let idle = call.phase == Phase::Attempting && call.trail.is_lost();
         match room_after {
             Some(span) if idle => self.wait_for_room(now, id, span),
             None if idle => self.pause(now, id),

@@ -8,8 +8,8 @@ use wire::client::Access;
 use wire::{GroupId, MethodId, Time};
 
 use crate::CallError;
-use crate::output::Link;
 use crate::spread::Spread;
+use crate::trail::Trail;
 
 /// An attempt waits for this share of what is left of the deadline, within the bounds.
 const ATTEMPT_SHARE: u32 = 4;
@@ -28,16 +28,6 @@ pub(crate) enum Phase {
     Pausing,
 }
 
-/// A request that was sent, or waits for its connection, and that a reply may answer.
-#[derive(Debug)]
-pub(crate) struct Attempt {
-    pub(crate) link: Link,
-    pub(crate) address: SocketAddr,
-    pub(crate) sent: bool,
-    /// When it was sent, or began to wait for that.
-    pub(crate) at: Time,
-}
-
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) group: GroupId,
@@ -49,12 +39,8 @@ pub(crate) struct Call {
     /// 0 until it leaves the queue.
     pub(crate) number: u64,
     pub(crate) phase: Phase,
-    /// Those that a reply may still answer, in order. Never two on one connection.
-    pub(crate) attempts: Vec<Attempt>,
-    /// Targets that this round leaves out.
-    pub(crate) tried: Vec<SocketAddr>,
-    /// Where the last attempt went.
-    pub(crate) last: Option<SocketAddr>,
+    /// Where it has gone.
+    pub(crate) trail: Trail,
     pub(crate) hops: usize,
     pub(crate) pauses: u32,
     /// How often a node has had no room for it.
@@ -93,9 +79,7 @@ impl Call {
             deadline,
             number: 0,
             phase: Phase::Queued,
-            attempts: Vec::new(),
-            tried: Vec::new(),
-            last: None,
+            trail: Trail::default(),
             hops: 0,
             pauses: 0,
             refusals: 0,
@@ -111,12 +95,12 @@ impl Call {
 
     /// A request is or was out that nobody has declined.
     pub(crate) fn may_be_executed(&self) -> bool {
-        self.unsure || self.attempts.iter().any(|attempt| attempt.sent)
+        self.unsure || self.trail.is_out()
     }
 
     /// A new round over the targets: only where the request still lies is left out.
     pub(crate) fn begin_round(&mut self) {
-        self.tried = self.attempts.iter().map(|attempt| attempt.address).collect();
+        self.trail.begin_round();
         if let Some(spread) = &mut self.spread {
             spread.begin_round();
         }

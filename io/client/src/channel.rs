@@ -74,22 +74,23 @@ impl Channel {
         Ok(())
     }
 
-    /// Bytes came. If TLS fails, what is then to be written tells the node why.
-    pub(crate) fn receive(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    /// Bytes came, and with them perhaps whole frames, which count before an error. If TLS fails, what is then to be written
+    /// tells the node why.
+    pub(crate) fn receive(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), Trouble> {
         let inbox = &mut self.inbox;
-        match &mut self.records {
-            None => inbox.put(bytes),
-            Some(records) => records.receive(bytes, |plain| inbox.put(plain))?,
+        let received = match &mut self.records {
+            None => {
+                inbox.put(bytes);
+                Ok(())
+            }
+            Some(records) => records.receive(bytes, |plain| inbox.put(plain)),
+        };
+        while let Some(frame) = self.inbox.take().map_err(|_| Trouble::Confused)? {
+            if let (Frame::Welcome(welcome), Some(records)) = (&frame, &self.records) {
+                records.check_node(welcome.node)?;
+            }
+            frames.push(frame);
         }
-        Ok(())
-    }
-
-    /// The next whole frame.
-    pub(crate) fn take(&mut self) -> Result<Option<Frame>, Trouble> {
-        let frame = self.inbox.take().map_err(|_| Trouble::Confused)?;
-        if let (Some(Frame::Welcome(welcome)), Some(records)) = (&frame, &self.records) {
-            records.check_node(welcome.node)?;
-        }
-        Ok(frame)
+        received
     }
 }

@@ -14,15 +14,15 @@ impl Session {
     pub(crate) fn choose(&mut self, now: Time, id: CallId) -> Option<SocketAddr> {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];
-        let best = || group.best(now, &self.links, &call.tried);
-        if let Some(instead) = self.instead(now, id).filter(|_| call.last.is_none()) {
+        let best = || group.best(now, &self.links, call.trail.tried());
+        if let Some(instead) = self.instead(now, id).filter(|_| call.trail.last().is_none()) {
             return Some(instead);
         }
         // Who has declined may do so each time: of some groups only the primary answers reads, which no client knows (seed 3977).
-        let Some(anycast) = self.anycast(id).filter(|_| call.last.is_none()) else {
+        let Some(anycast) = self.anycast(id).filter(|_| call.trail.last().is_none()) else {
             return best();
         };
-        let mut fit = group.fit(now, &self.links, &call.tried);
+        let mut fit = group.fit(now, &self.links, call.trail.tried());
         if fit.is_empty() {
             return best();
         }
@@ -56,10 +56,7 @@ impl Session {
     /// What this client knows of a target's load: nanoseconds until one more call would be answered. It is told by nobody, so it costs nothing,
     /// is never old, and includes the way there; what others do to the target shows in how long it takes to answer.
     fn load(&self, now: Time, group: &Group, address: SocketAddr) -> u64 {
-        let there = |call: &&CallId| {
-            let attempts = &self.calls[*call].attempts;
-            attempts.iter().any(|attempt| attempt.address == address)
-        };
+        let there = |call: &&CallId| self.calls[*call].trail.is_at(address);
         let under_way = group.active.values().filter(there).count() as u64;
         group.answer_time(now, address).saturating_mul(under_way + 1)
     }
@@ -70,12 +67,11 @@ impl Session {
         let group = &self.groups[&call.group];
         let known = |address| group.targets.nodes.iter().any(|target| target.address == address);
         let stays = self.anycast(id).is_some() || call.sent_on || self.instead(now, id).is_some();
-        if stays && call.attempts.iter().any(|a| known(a.address)) {
+        if stays && call.trail.attempts().iter().any(|a| known(a.address)) {
             return None;
         }
         let best = group.best(now, &self.links, &[])?;
-        let is_there = call.attempts.iter().any(|attempt| attempt.address == best);
-        (!is_there).then_some(best)
+        (!call.trail.is_at(best)).then_some(best)
     }
 
     /// The time has come to ask for newer targets, of any connected node.

@@ -37,6 +37,7 @@ mod spread;
 mod targets;
 #[cfg(feature = "tokio")]
 mod task;
+mod trail;
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -8,11 +8,12 @@ use wire::Time;
 use wire::client::{Outcome, Refusal, Target, Targets};
 
 use crate::CallError;
-use crate::call::{Attempt, Call, Phase};
+use crate::call::{Call, Phase};
 use crate::output::{CallId, Link};
 use crate::policy::{News, is_spread};
 use crate::session::Session;
 use crate::spread::{is_shed, keep_last};
+use crate::trail::Attempt;
 
 impl Call {
     /// The targets are others: all are asked anew but those who have said when there will be room. With a view each few milliseconds the
@@ -22,7 +23,7 @@ impl Call {
         self.begin_round();
         if let Some(spread) = &mut self.spread {
             spread.full = full.unwrap_or_default();
-            self.tried.extend(&spread.full);
+            self.trail.leave_out(&spread.full);
         }
     }
 }
@@ -51,9 +52,7 @@ impl Session {
             let address = target.address;
             let Some(link) = self.links.open(now, address, &mut self.effects) else { continue };
             let call = self.calls.get_mut(&id).expect("a call that is spread is kept");
-            call.tried.push(address);
-            call.last = Some(address);
-            call.attempts.push(Attempt { link, address, sent: false, at: now });
+            call.trail.go(now, link, address);
             call.spread.as_mut().expect("it is spread").ask(target);
             if self.links.is_ready(link) {
                 self.send(now, id, link);
@@ -66,7 +65,7 @@ impl Session {
     pub(crate) fn respread(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("it is under way");
         call.begin_round_by_news();
-        let waits = call.phase == Phase::Pausing && call.attempts.is_empty();
+        let waits = call.phase == Phase::Pausing && call.trail.is_lost();
         if waits && self.missing(id).is_empty() {
             self.judge(id);
         } else {
@@ -79,8 +78,9 @@ impl Session {
         let spread = call.spread.as_ref().expect("it is spread");
         let targets = self.groups[&call.group].targets.nodes.iter();
         let is_missing = |target: &&Target| {
-            let asked = call.attempts.iter().any(|attempt| attempt.address == target.address);
-            !asked && !spread.has(target.node) && !call.tried.contains(&target.address)
+            let address = target.address;
+            let asked = call.trail.is_at(address) || call.trail.tried().contains(&address);
+            !asked && !spread.has(target.node)
         };
         targets.filter(is_missing).cloned().collect()
     }
@@ -90,8 +90,7 @@ impl Session {
         let call = self.calls.get_mut(&id).expect("a call that is due is kept");
         call.begin_round();
         let group = call.group;
-        let silent: Vec<Link> = call.attempts.iter().map(|attempt| attempt.link).collect();
-        for link in silent {
+        for link in call.trail.links() {
             self.ask_after_life(now, group, link);
         }
         self.inquire(now, group);
@@ -123,7 +122,7 @@ impl Session {
             Outcome::Busy { retry_after_us, reason } => {
                 room_after = Some(core::time::Duration::from_micros(retry_after_us.into()));
                 // A round is one refusal, of however many nodes.
-                call.refusals += u32::from(call.attempts.is_empty());
+                call.refusals += u32::from(call.trail.is_lost());
                 call.obstacle = refused(Refusal::Busy, reason).err();
                 let full = &mut call.spread.as_mut().expect("it is spread").full;
                 full.push(answered.address);
@@ -162,7 +161,7 @@ impl Session {
     fn refused_by_all(&self, id: CallId) -> Option<Result<Bytes, CallError>> {
         let call = &self.calls[&id];
         let answers = &call.spread.as_ref().expect("it is spread").answers;
-        let is_left = !call.attempts.is_empty() || call.may_be_executed();
+        let is_left = !call.trail.is_lost() || call.may_be_executed();
         let first = answers.first().filter(|_| !is_left)?;
         Some(first.result.clone()).filter(is_shed)
     }
@@ -185,7 +184,7 @@ impl Session {
         if is_shed(&result) && call.may_be_executed() {
             return false; // by one that is no target any more (simulator seed 995478)
         }
-        let (number, copies) = (call.number, call.attempts.iter().any(|attempt| attempt.sent));
+        let (number, copies) = (call.number, call.trail.is_out());
         if copies {
             self.groups.get_mut(&call.group).expect("it was there").expect_copy(number);
         }
@@ -196,7 +195,7 @@ impl Session {
     fn await_answers(&mut self, now: Time, id: CallId) {
         let call = self.calls.get_mut(&id).expect("a call that is spread is kept");
         (call.phase, call.full, call.asks) = (Phase::Attempting, None, false);
-        if call.attempts.is_empty() {
+        if call.trail.is_lost() {
             return self.pause(now, id);
         }
         let end = call.attempt_end(now);

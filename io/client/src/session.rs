@@ -442,7 +442,7 @@ impl Session {
         };
         let asked =
             |asking: Asking| matches!(asking, Asking::Asked { address: a, .. } if a == address);
-        self.calls.values().any(|call| call.attempts.iter().any(|a| a.link == link))
+        self.calls.values().any(|call| call.trail.attempts().iter().any(|a| a.link == link))
             || self.groups.values().any(|group| {
                 asked(group.inquiry.state) || group.warm(now, &self.links).contains(&address)
             })
@@ -530,11 +530,15 @@ impl Session {
         }
         for (id, call) in &self.calls {
             assert!(self.effects.timers.is_set(Timer::Call(*id)), "{id:?} can hang");
-            let mut links: Vec<Link> = call.attempts.iter().map(|a| a.link).collect();
+            let mut links = call.trail.links();
             assert!(links.iter().all(|link| self.links.get(*link).is_some()));
             links.sort_unstable();
             links.dedup();
-            assert_eq!(links.len(), call.attempts.len(), "{id:?} is twice on one connection");
+            assert_eq!(
+                links.len(),
+                call.trail.attempts().len(),
+                "{id:?} is twice on one connection"
+            );
             assert_eq!(call.phase == Phase::Queued, call.number == 0);
             call.spread.iter().for_each(Spread::check_invariants);
         }

@@ -7,7 +7,7 @@ use wire::client::Targets;
 use wire::{NodeId, Time};
 
 use crate::CallError;
-use crate::call::{Attempt, Phase};
+use crate::call::Phase;
 use crate::output::{CallId, Cause, Event, Timer};
 use crate::policy::{News, any_answers};
 use crate::session::Session;
@@ -34,7 +34,7 @@ impl Session {
         }
         // The news may have moved it.
         let Some(call) = self.calls.get(&id) else { return };
-        if call.phase != Phase::Attempting || !call.attempts.is_empty() {
+        if call.phase != Phase::Attempting || !call.trail.is_lost() {
             return;
         }
         let is_unsure = call.may_be_executed();
@@ -55,7 +55,7 @@ impl Session {
         let group = &self.groups[&call.group];
         let target = group.targets.nodes.iter().find(|target| target.node == node)?.address;
         let alike = any_answers(group.targets.style, call.access.reads());
-        let is_new = !call.sent_on && call.last != Some(target);
+        let is_new = !call.sent_on && call.trail.last() != Some(target);
         if !alike || !is_new || self.links.avoided_until(target, now).is_some() {
             return None;
         }
@@ -70,11 +70,9 @@ impl Session {
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
         group.instead = Some((address, now + SENT_ON));
         (call.sent_on, call.full, call.asks) = (true, None, false);
-        call.tried.push(address);
-        call.attempts.push(Attempt { link, address, sent: false, at: now });
-        let (from, number) = (call.last.replace(address), call.number);
+        let (from, number) = (call.trail.go(now, link, address), call.number);
         self.effects.stats.sent_on += 1;
-        if let Some(from) = from.filter(|from| *from != address) {
+        if let Some(from) = from {
             let (group, to, cause) = (call.group, address, Cause::Shed);
             self.effects.stats.fail_overs += 1;
             self.effects.event(Event::FailedOver { group, number, from, to, cause });
@@ -92,7 +90,7 @@ impl Session {
         let (address, until) = group.instead?;
         let fits = now < until
             && any_answers(group.targets.style, call.access.reads())
-            && !call.tried.contains(&address)
+            && !call.trail.tried().contains(&address)
             && group.targets.nodes.iter().any(|target| target.address == address);
         (fits && self.links.ready_at(address).is_some()).then_some(address)
     }

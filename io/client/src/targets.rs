@@ -9,11 +9,12 @@ use wire::limits::{MAX_REPLICAS, MAX_SESSION_WINDOW};
 use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
-use crate::call::{Attempt, Call};
+use crate::call::Call;
 use crate::hedge::{Hedging, Pace};
 use crate::links::Links;
 use crate::output::{CallId, Link};
 use crate::policy::{Choice, News, Policy, Strategy, any_answers};
+use crate::trail::Attempt;
 
 /// The first targets that are kept connected: the one that serves and the one that takes over.
 pub(crate) const WARM: usize = 2;
@@ -176,7 +177,7 @@ impl Group {
     pub(crate) fn answered(&mut self, now: Time, answered: &Attempt, call: &Call) {
         self.pace.took(now.since(answered.at));
         self.took(now, answered.address, now.since(answered.at));
-        let outrun = call.attempts.iter().filter(|attempt| attempt.sent);
+        let outrun = call.trail.attempts().iter().filter(|attempt| attempt.sent);
         for attempt in outrun {
             self.pace.outrun(now.since(attempt.at));
             self.took(now, attempt.address, now.since(attempt.at));

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use admin::bench::{Ask, Progress};
 use admin::deployments::{DeploymentsStatus, SeatStatus};
@@ -14,16 +14,30 @@ use admin::server::{Done, Entrance, Handler, Server, farewell};
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
 use config::ProgramConfig;
-use engine::{BenchError, BenchResult};
 use manager::book::{Answer, Command, Deployment};
-use registry::{Ask as RegistryAsk, Epoch, Terms};
+use manager::placement::preview;
+use os::clock::wall_clock;
+use registry::{Ask as RegistryAsk, Epoch, Listing, Terms};
 use store::backup::Backup;
 use wire::ordered::Style;
-use wire::{Duration, Member, NodeId, ViewNumber};
+use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
-use crate::control::Control;
-use crate::error::StartError;
+use crate::control::{ANSWER_WITHIN, Control};
+use crate::error::{StartError, Stopped};
+use crate::order::{BenchOutcome, Order};
 use crate::sockets::gate::{Gate, Guest, Manners};
+
+/// This node cannot say anything of deployments.
+const NO_BOOK: &str = "this node does not know what is deployed: set on = true in [manager] of every node; if it is, its replica of the manager's group \
+                       has not got the state (`steadfast status` shows steadfast.manager, and whether there is a quorum)";
+
+/// No answer came of a command.
+const UNANSWERED: &str = "the manager's group did not answer in time, and whether it will do it nobody knows: look at `steadfast deployments`, and at \
+                          `steadfast status` whether there is a quorum";
+
+/// No answer came of what was said to the registry.
+const UNREGISTERED: &str = "the registry did not answer in time, and whether it will do it nobody knows: look at `steadfast registry list`, and at \
+                            `steadfast status` whether there is a quorum";
 
 /// The running server, and its gate for other hosts. The gate closes first.
 #[derive(Debug)]
@@ -82,6 +96,10 @@ fn words(error: impl ToString) -> String {
     error.to_string()
 }
 
+fn unless_hung(stopped: Stopped, unanswered: &str) -> String {
+    if stopped == Stopped::Hung { unanswered.into() } else { stopped.to_string() }
+}
+
 impl Handler for Control {
     fn me(&self) -> Member {
         self.me
@@ -132,7 +150,8 @@ impl Handler for Control {
     }
 
     fn key(&self, ask: KeyAsk) -> Done<u8> {
-        Control::key(self, ask)
+        let done = self.ask(ANSWER_WITHIN, |reply| Order::Key { ask, reply });
+        done.map_err(words)?
     }
 
     fn run_program(&self, program: ProgramConfig) -> Done<ProgramStatus> {
@@ -144,15 +163,22 @@ impl Handler for Control {
     }
 
     fn deployments(&self) -> Done<DeploymentsStatus> {
-        Control::deployments(self)
+        let view = self.view().map_err(words)?;
+        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
+        Ok(DeploymentsStatus::new(Time(wall_clock()), &view.picture, book))
     }
 
     fn preview(&self, deployment: Deployment) -> Done<Vec<SeatStatus>> {
-        Control::preview(self, deployment)
+        let view = self.view().map_err(words)?;
+        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
+        let seats = preview(Time(wall_clock()), &view.picture, book, deployment);
+        let seats = seats.map_err(words)?;
+        Ok(seats.into_iter().map(SeatStatus::from).collect())
     }
 
     fn command(&self, command: Command) -> Done<Answer> {
-        Control::command(self, command)
+        let ask = |reply| Order::Command { command, reply: Some(reply) };
+        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| unless_hung(stopped, UNANSWERED))?
     }
 
     fn registry_terms(&self) -> Terms {
@@ -168,23 +194,38 @@ impl Handler for Control {
     }
 
     fn look_up(&self, ask: &RegistryAsk) -> Done<RegistryStatus> {
-        Control::look_up(self, ask)
+        let shelf = self.registry()?;
+        let view = self.sight().map_err(words)?;
+        let Listing { epoch, bindings } = shelf.registry().answer(ask);
+        Ok(RegistryStatus {
+            node: self.me.node,
+            leads: view.as_ref().and_then(|view| view.leads),
+            current: view.is_some(),
+            epoch,
+            bindings,
+        })
     }
 
     fn register(&self, command: registry::Command) -> Done<registry::Answer> {
-        Control::register(self, command)
+        self.registry()?;
+        let ask = |reply| Order::Register { command, reply: Some(reply) };
+        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| unless_hung(stopped, UNREGISTERED))?
     }
 
-    fn bench(&self, ask: &Ask) -> Done<Receiver<Result<BenchResult, BenchError>>> {
-        Control::bench(self, ask).map_err(words)
+    fn bench(&self, ask: &Ask) -> Done<Receiver<BenchOutcome>> {
+        let (reply, outcome) = sync_channel(1);
+        self.order(Order::Bench { request: ask.request(), reply }).map_err(words)?;
+        Ok(outcome)
     }
 
     fn bench_progress(&self) -> Option<Progress> {
-        Control::bench_progress(self)
+        let progress = self.ask(ANSWER_WITHIN, |reply| Order::BenchProgress { reply });
+        progress.ok().flatten().map(Progress::from)
     }
 
     fn stop_bench(&self) {
-        Control::stop_bench(self);
+        // A node that has stopped carries no load either.
+        let _ = self.order(Order::StopBench);
     }
 
     fn why_stopped(&self) -> String {

@@ -15,7 +15,7 @@ use os::durable::{make_folder, replace_file};
 
 use crate::control::Control;
 use crate::error::{DiscardError, RestoreError, SaveError};
-use crate::order::{BackupOrder, Order};
+use crate::order::Order;
 
 /// Longer than the engine takes.
 const SAVE_WITHIN: Duration = Duration::from_secs(65);
@@ -43,7 +43,7 @@ impl Control {
     pub fn save(&self, group: &str) -> Result<Backup, SaveError> {
         let name = group.to_owned();
         let saved = self
-            .ask(SAVE_WITHIN, |reply| Order::Backup(BackupOrder::Save { name, reply }))
+            .ask(SAVE_WITHIN, |reply| Order::Save { name, reply })
             .map_err(SaveError::from)??;
         let Saved { name, options, place, form, state } = saved;
         let content = form.look(&state).map_err(BackupError::from)?;
@@ -68,12 +68,12 @@ impl Control {
         backup.form.look(&backup.state).map_err(BackupError::from)?;
         let Backup { group: name, options, form, state, .. } = backup;
         let restore = Restore { name, options, form, state, replace };
-        self.ask(RESTORE_WITHIN, |reply| Order::Backup(BackupOrder::Restore { restore, reply }))?
+        self.ask(RESTORE_WITHIN, |reply| Order::Restore { restore, reply })?
     }
 
     /// Has a group begin without the state that it waits for.
     pub fn discard(&self, group: &str) -> Result<(), DiscardError> {
         let name = group.to_owned();
-        self.ask(RESTORE_WITHIN, |reply| Order::Backup(BackupOrder::Discard { name, reply }))?
+        self.ask(RESTORE_WITHIN, |reply| Order::Discard { name, reply })?
     }
 }

@@ -1,57 +1,35 @@
 //! How other threads talk with the data plane.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use admin::bench::{Ask, Progress};
-use admin::deployments::{DeploymentsStatus, SeatStatus};
+use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
-use admin::registry::RegistryStatus;
 use admin::status::Status;
-use admin::{KeyAsk, PoisonedCall};
-use engine::Event;
-use manager::Wish;
-use manager::book::{Answer, Command, Deployment};
-use manager::placement::preview;
-use os::clock::wall_clock;
+use manager::book::Command;
 use os::waker::Waker;
-use registry::Listing;
-use supervisor::ProgramError;
-use supervisor::Programs;
+use supervisor::{ProgramError, Programs};
 use wire::ordered::{Style, Usage};
-use wire::{Duration, GroupId, Member, NodeId, Time, ViewNumber};
+use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::error::{HostError, MoveError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
-use crate::order::{BenchOutcome, Order};
+use crate::order::Order;
 use crate::registering::{Shelf, View};
 use crate::sockets::gate::Tally;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Pause before an order is offered again to a queue that is full.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
-/// This node cannot say anything of deployments.
-const NO_BOOK: &str = "this node does not know what is deployed: set on = true in [manager] of every node; if it is, its replica of the manager's group \
-                       has not got the state (`steadfast status` shows steadfast.manager, and whether there is a quorum)";
-
-/// No answer came of a command.
-const UNANSWERED: &str = "the manager's group did not answer in time, and whether it will do it nobody knows: look at `steadfast deployments`, and at \
-                          `steadfast status` whether there is a quorum";
-
 /// This node has no part in it.
 const NO_REGISTRY: &str =
     "this node has no registry: set on = true in [registry] of every node, and start them again";
-
-/// No answer came of what was said to the registry.
-const UNREGISTERED: &str = "the registry did not answer in time, and whether it will do it nobody knows: look at `steadfast registry list`, and at \
-                            `steadfast status` whether there is a quorum";
 
 /// A replica's state comes after all that it has to execute before.
 const STATE_WITHIN: Duration = Duration::from_secs(60);
@@ -80,6 +58,24 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Of a node without programs and registry.
+    pub fn new(me: Member, cluster: String, orders: SyncSender<Order>, waker: Arc<Waker>) -> Self {
+        Control {
+            me,
+            cluster,
+            orders,
+            waker,
+            fate: OnceLock::new(),
+            changes: Arc::default(),
+            admin_requests: AtomicU64::new(0),
+            admin_malformed: AtomicU64::new(0),
+            admin_tally: OnceLock::new(),
+            programs: None,
+            registry: None,
+            terms: registry::Terms::default(),
+        }
+    }
+
     /// Gives the data plane an order.
     ///
     /// # Errors
@@ -179,71 +175,14 @@ impl Control {
         self.ask(ANSWER_WITHIN, |reply| Order::View { reply })
     }
 
-    /// Tells of something that another thread has seen.
-    pub fn tell(&self, event: Event) -> Result<(), Stopped> {
-        self.order(Order::Tell(event))
-    }
-
     /// Says something to the book. Whether it was taken, the book shows.
     pub fn tell_book(&self, command: Command) -> Result<(), Stopped> {
         self.order(Order::Command { command, reply: None })
     }
 
-    /// Says something to the book, and waits for the answer.
-    ///
-    /// # Errors
-    /// It is refused, or there is no answer: the text says what to do.
-    pub fn command(&self, command: Command) -> Result<Answer, String> {
-        let ask = |reply| Order::Command { command, reply: Some(reply) };
-        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| match stopped {
-            Stopped::Hung => UNANSWERED.into(),
-            stopped => stopped.to_string(),
-        })?
-    }
-
-    /// What is deployed, and where.
-    ///
-    /// # Errors
-    /// This node does not know, and why.
-    pub fn deployments(&self) -> Result<DeploymentsStatus, String> {
-        let view = self.view().map_err(|stopped| stopped.to_string())?;
-        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
-        Ok(DeploymentsStatus::new(Time(wall_clock()), &view.picture, book))
-    }
-
-    /// Where this would go.
-    ///
-    /// # Errors
-    /// It would be refused, or this node does not know.
-    pub fn preview(&self, deployment: Deployment) -> Result<Vec<SeatStatus>, String> {
-        let view = self.view().map_err(|stopped| stopped.to_string())?;
-        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
-        let seats = preview(Time(wall_clock()), &view.picture, book, deployment);
-        let seats = seats.map_err(|refusal| refusal.to_string())?;
-        Ok(seats.into_iter().map(SeatStatus::from).collect())
-    }
-
     /// What there is for the registry to see.
     pub fn sight(&self) -> Result<Option<View>, Stopped> {
         self.ask(ANSWER_WITHIN, |reply| Order::Sight { reply })
-    }
-
-    /// Says something to the registry. Whether it was taken, the registry shows.
-    pub fn tell_registry(&self, command: registry::Command) -> Result<(), Stopped> {
-        self.order(Order::Register { command, reply: None })
-    }
-
-    /// Says something to the registry, and waits for the answer.
-    ///
-    /// # Errors
-    /// It is refused, or there is no answer: the text says what to do.
-    pub fn register(&self, command: registry::Command) -> Result<registry::Answer, String> {
-        self.registry()?;
-        let ask = |reply| Order::Register { command, reply: Some(reply) };
-        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| match stopped {
-            Stopped::Hung => UNREGISTERED.into(),
-            stopped => stopped.to_string(),
-        })?
     }
 
     /// This node's replica of the registry.
@@ -254,61 +193,9 @@ impl Control {
         self.registry.as_ref().ok_or_else(|| NO_REGISTRY.into())
     }
 
-    /// Who can be reached by which name.
-    ///
-    /// # Errors
-    /// This node has no part in it, or has stopped.
-    pub fn look_up(&self, ask: &registry::Ask) -> Result<RegistryStatus, String> {
-        let shelf = self.registry()?;
-        let view = self.sight().map_err(|stopped| stopped.to_string())?;
-        let Listing { epoch, bindings } = shelf.registry().answer(ask);
-        Ok(RegistryStatus {
-            node: self.me.node,
-            leads: view.as_ref().and_then(|view| view.leads),
-            current: view.is_some(),
-            epoch,
-            bindings,
-        })
-    }
-
-    /// Asks for what the manager wishes.
-    pub fn wish(&self, wish: Wish) -> Result<(), Stopped> {
-        self.order(Order::Wish(wish))
-    }
-
-    /// How critical the calls of these groups are whose clients do not say it.
-    pub fn set_criticalities(&self, of: BTreeMap<GroupId, u8>) -> Result<(), Stopped> {
-        self.order(Order::Criticalities(of))
-    }
-
     /// The programs that this node may run.
     pub fn programs(&self) -> Result<&Programs, ProgramError> {
         self.programs.as_ref().ok_or(ProgramError::NoPlace)
-    }
-
-    /// Does something about the cluster's key; says which it is about.
-    pub fn key(&self, ask: KeyAsk) -> Result<u8, String> {
-        let done = self.ask(ANSWER_WITHIN, |reply| Order::Key { ask, reply });
-        done.map_err(|stopped| stopped.to_string())?
-    }
-
-    /// Begins a benchmark; its outcome comes in time. An outcome that is not taken is dropped.
-    pub fn bench(&self, ask: &Ask) -> Result<Receiver<BenchOutcome>, Stopped> {
-        let (reply, outcome) = sync_channel(1);
-        self.order(Order::Bench { request: ask.request(), reply })?;
-        Ok(outcome)
-    }
-
-    /// How far the benchmark under way is, if there is one.
-    pub fn bench_progress(&self) -> Option<Progress> {
-        let progress = self.ask(ANSWER_WITHIN, |reply| Order::BenchProgress { reply });
-        progress.ok().flatten().map(Progress::from)
-    }
-
-    /// The benchmark that was asked for here is not wanted any more.
-    pub fn stop_bench(&self) {
-        // A node that has stopped carries no load either.
-        let _ = self.order(Order::StopBench);
     }
 
     /// The past events, and those from here on. Of a node that has stopped: none.
@@ -328,20 +215,9 @@ mod tests {
         /// Of a node whose data plane takes no orders; there is room for one.
         pub fn without_a_plane() -> (Control, Receiver<Order>) {
             let (orders, queue) = sync_channel(1);
-            let control = Control {
-                me: Member { node: NodeId(1), incarnation: Incarnation(1) },
-                cluster: "test".into(),
-                orders,
-                waker: Arc::new(Waker::new().unwrap()),
-                fate: OnceLock::new(),
-                changes: Arc::default(),
-                admin_requests: AtomicU64::new(0),
-                admin_malformed: AtomicU64::new(0),
-                admin_tally: OnceLock::new(),
-                programs: None,
-                registry: None,
-                terms: registry::Terms::default(),
-            };
+            let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
+            let waker = Arc::new(Waker::new().unwrap());
+            let control = Control::new(me, "test".into(), orders, waker);
             (control, queue)
         }
     }

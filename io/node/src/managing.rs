@@ -13,6 +13,7 @@ use wire::{RingId, Time};
 
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
+use crate::order::Order;
 
 mod bookkeeper;
 mod clocks;
@@ -133,7 +134,7 @@ impl Desk {
             if let Wish::Move { group, from, to } = &wish {
                 tracing::info!(%group, %from, %to, "a primary is to leave a host that has too much to do");
             }
-            self.control.wish(wish)?;
+            self.control.order(Order::Wish(wish))?;
         }
         Ok(())
     }

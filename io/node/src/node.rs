@@ -2,23 +2,17 @@
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
 use admin::status::{Counters, ProgramStatus, Status};
-use config::{Config, Execution, Problem, ProgramConfig};
-use engine::Stack;
-use engine::ordering::Ring;
-use os::clock::monotonic;
+use config::{Config, Execution, ProgramConfig};
 use os::durable::Lock;
-use os::realtime::RealtimeStatus;
 use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
-use tls::{Port, Server};
 use wire::limits::MAX_ORDERS;
 use wire::ordered::{Durability, GroupOptions, Style};
 use wire::system::{MANAGER, REGISTRY};
@@ -33,12 +27,12 @@ use crate::error::{
 use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
-use crate::keeper::{self, Keeper};
 use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
-use crate::opening::{open_sockets, open_storage, told};
+use crate::opening::{
+    open_sockets, open_stack, open_storage, start_admin, start_keeper, start_programs, told,
+};
 use crate::order::Order;
-use crate::plane::{Commands, Inbox, Keeping, Plane, Registrations, Stop};
-use crate::programs::Orders;
+use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
 use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as RegistryShelf};
 use crate::security;
 use crate::service::{HostOptions, Service};
@@ -75,7 +69,6 @@ impl Node {
         config.check()?;
         let life = incarnation::next(config.data_dir.as_deref())?;
         let me = Member { node: config.node, incarnation: life.incarnation };
-        let system = |what| move |source| StartError::System { what, source };
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
         let credentials = security::credentials(&config)?;
         let seal = security::seal(&config, me)?;
@@ -84,98 +77,38 @@ impl Node {
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
-        let ring = config.ring_config(me);
-        let configured = ring.nodes.clone();
-        let mut stack = engine::Config::new(me, configured.clone(), config.cluster.clone());
-        stack.quorum = config.quorum;
-        stack.first_life = life.first;
-        stack.vote_patience = config.vote_patience;
-        stack.hang = config.hang;
-        stack.address = client_address;
-        stack.sealing = keys.as_ref().map(|keys| keeper::name(keys.sealing()));
-        #[cfg(feature = "planted-bugs")]
-        crate::plant::into(&mut stack);
         let (keeping, recovery) = open_storage(&config, me, &waker)?.unzip();
-        stack.storage = recovery;
-        let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
-        let stack = Stack::new(stack, ring, monotonic());
-
+        let stack = open_stack(&config, (me, &life), client_address, keys.as_ref(), recovery)?;
         sockets.register(&waker).map_err(system("a place in epoll"))?;
+
         let (orders, order_queue) = sync_channel(MAX_ORDERS);
         let (sender, result_queue) = channel();
-        let programs = match &config.admin {
-            Some(admin) => {
-                let top = config.realtime.executor_priority;
-                let who = (me, config.cluster.as_str());
-                let plane = Orders { orders: orders.clone(), waker: waker.clone() };
-                let programs = Programs::start(admin, who, top, Box::new(plane));
-                Some(programs.map_err(system("a thread"))?)
-            }
-            None => None,
-        };
-        let registry = config.registry.on.then(RegistryShelf::default);
-        let control = Arc::new(Control {
-            me,
-            cluster: config.cluster.clone(),
-            orders,
-            waker: waker.clone(),
-            fate: OnceLock::new(),
-            changes: Arc::default(),
-            admin_requests: AtomicU64::new(0),
-            admin_malformed: AtomicU64::new(0),
-            admin_tally: OnceLock::new(),
-            programs,
-            registry: registry.clone(),
-            terms: config.registry.terms,
-        });
-        let port = match (config.admin_tls, &credentials) {
-            (Some(address), Some(credentials)) => {
-                Some((address, Server::new(credentials, Port::Admin)?))
-            }
-            _ => None,
-        };
-        let admin = Admin::start(config.admin.as_deref(), port, control.clone())?;
         let (alive, running) = channel();
-        let keeper = match (config.security.cluster_key.clone(), keys) {
-            (Some(path), Some(keys)) => {
-                let orders = control.orders.clone();
-                let keeper = Keeper::start(path, keys, orders, waker.clone(), alive.clone());
-                Some(keeper.map_err(system("a thread"))?)
-            }
-            _ => None,
-        };
-        let priority = config.realtime.executor_priority;
-        let shelf = Shelf::default();
+        let control = Arc::new(Control {
+            programs: start_programs(&config, me, &orders, &waker)?,
+            registry: config.registry.on.then(RegistryShelf::default),
+            terms: config.registry.terms,
+            ..Control::new(me, config.cluster.clone(), orders, waker.clone())
+        });
+        let admin = start_admin(&config, credentials.as_ref(), &control)?;
+        let (shelf, priority) = (Shelf::default(), config.realtime.executor_priority);
+        let profile = Profile::new(&config, me, client_address, credentials.as_ref());
         let plane = Plane {
             stack,
-            me,
-            cluster: config.cluster,
-            client_address,
-            tls: security::status(credentials.as_ref()),
             sockets,
             inbox: Inbox::new(waker.clone(), order_queue, result_queue),
-            executors: Default::default(),
-            attached: Default::default(),
-            keeper,
+            replicas: Replicas::new(config.checkpoints, shelf.clone()),
+            keeper: start_keeper(&config, keys, &control, &alive)?,
             keeping,
-            failure: None,
-            bench: None,
-            moves: Default::default(),
-            restyles: Default::default(),
-            backups: Default::default(),
-            policy: config.manager.on.then(|| config.manager.policy_name()),
-            changes: control.changes.clone(),
-            commands: Commands::new(shelf.clone()),
-            registrations: Registrations::new(registry.clone()),
-            events: Events::new(config.node, configured.clone()),
-            configured,
+            waiting: Waiting::new(),
+            book: shelf.clone(),
+            changes: Changes { count: control.changes.clone(), registry: control.registry.clone() },
             counters: Counters::default(),
             excluded: None,
-            own_time: Default::default(),
-            checkpoints: config.checkpoints,
-            wishes: config.realtime,
-            realtime: RealtimeStatus::default(),
-            stop: Stop::No,
+            ending: Ending::new(),
+            events: Events::new(config.node, profile.configured.clone()),
+            profile,
+            pacing: Pacing::new(config.realtime),
         };
         let clocks = config.manager.on.then(Clocks::default);
         let managing = match &clocks {
@@ -186,7 +119,7 @@ impl Node {
             }
             None => None,
         };
-        let registering = match &registry {
+        let registering = match &control.registry {
             Some(shelf) => {
                 let (control, shelf) = (control.clone(), shelf.clone());
                 Some(Registering::start(config.registry, shelf, control, alive.clone())?)
@@ -197,37 +130,30 @@ impl Node {
         if let Some(programs) = &control.programs {
             config.programs.into_iter().for_each(|program| programs.keep(program));
         }
-        let results = Some(Results { sender, waker, priority, clocks, _running: alive });
-        let _data_dir = life.data_dir;
-        let admin = Some(admin);
         let node = Node {
+            results: Some(Results { sender, waker, priority, clocks, _running: alive }),
             control,
-            results,
             client_address,
             ring_address,
-            admin,
+            admin: Some(admin),
             managing,
             registering,
             running,
-            _data_dir,
+            _data_dir: life.data_dir,
         };
         if config.manager.on {
             node.keep_book(shelf, config.storage.is_some())?;
         }
-        if let Some(shelf) = registry {
-            node.keep_registry(shelf)?;
-        }
+        node.keep_registry()?;
         Ok(node)
     }
 
-    /// Hosts this node's replica of the registry: in memory, for who is alive binds itself again.
-    fn keep_registry(&self, shelf: RegistryShelf) -> Result<(), StartError> {
+    /// Hosts this node's replica of the registry, if it has a part in it: in memory, for who is alive binds itself again.
+    fn keep_registry(&self) -> Result<(), StartError> {
+        let Some(shelf) = self.control.registry.clone() else { return Ok(()) };
         let options = HostOptions { execution: Execution::Inline, ..HostOptions::default() };
-        let make = move || RegistryKeeper::new(shelf.clone());
-        self.host_any(REGISTRY, options, make).map_err(|error| StartError::System {
-            what: "the registry's replica",
-            source: std::io::Error::other(error),
-        })
+        self.host_any(REGISTRY, options, move || RegistryKeeper::new(shelf.clone()))
+            .map_err(|error| system("the registry's replica")(std::io::Error::other(error)))
     }
 
     /// Hosts this node's replica of the manager's group: on disk where there is one, for what people said is to survive.
@@ -235,12 +161,8 @@ impl Node {
         let durability = if on_disk { Durability::Disk } else { Durability::Memory };
         let group = GroupOptions { durability, ..GroupOptions::default() };
         let options = HostOptions { group, execution: Execution::Inline };
-        self.host_any(MANAGER, options, move || Bookkeeper::new(shelf.clone())).map_err(|error| {
-            StartError::System {
-                what: "the manager's replica",
-                source: std::io::Error::other(error),
-            }
-        })
+        self.host_any(MANAGER, options, move || Bookkeeper::new(shelf.clone()))
+            .map_err(|error| system("the manager's replica")(std::io::Error::other(error)))
     }
 
     /// Hosts a replica of a group at this node. `make` gives the service in its initial state:
@@ -451,11 +373,15 @@ impl Drop for Node {
     }
 }
 
+fn system(what: &'static str) -> impl Fn(std::io::Error) -> StartError {
+    move |source| StartError::System { what, source }
+}
+
 /// Starts the data-plane thread, which drops `running` at its end.
 fn spawn(mut plane: Plane, control: Arc<Control>, running: Sender<()>) -> std::io::Result<()> {
     let body = move || {
         let fate = match catch_unwind(AssertUnwindSafe(|| plane.run())) {
-            Ok(Ok(())) => plane.failure.take().map_or(Ok(()), |reason| {
+            Ok(Ok(())) => plane.ending.failure().map_or(Ok(()), |reason| {
                 Err(Stopped::Failed(format!("storage has failed: {reason}")))
             }),
             Ok(Err(error)) => Err(Stopped::Failed(error.to_string())),

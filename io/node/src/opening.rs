@@ -1,28 +1,60 @@
-//! What a node opens before it runs: its storage and its sockets.
+//! What a node opens before it runs: its storage, its sockets, and the threads beside the data plane.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, SyncSender};
 
 use admin::status::StorageStatus;
 use config::{Config, NodeAddress, Problem};
-use engine::{Kept, Recovery};
+use engine::ordering::Ring;
+use engine::{Kept, Recovery, Stack};
 use os::clock::monotonic;
 use os::waker::Waker;
-use seal::Seal;
-use store::{Owner, RecordId, Strand};
+use seal::{Keys, Seal};
+use store::{Owner, RecordId};
+use supervisor::Programs;
 use tls::{Credentials, Port, Server};
 use wire::{ClusterId, Member};
 
+use crate::administration::Admin;
+use crate::control::Control;
 use crate::error::StartError;
+use crate::incarnation::Life;
+use crate::keeper::{self, Keeper};
 use crate::liveness::Liveness;
-use crate::plane::{Keeping, Sockets};
+use crate::order::Order;
+use crate::plane::{Keeping, Sockets, group_of};
 use crate::poller::Poller;
+use crate::programs::Orders;
 use crate::sockets::tcp::Callers;
 use crate::storage::{self, Recovered, Storage};
 use crate::transport::Transport;
 
 /// What the kernel is asked to keep at least of what one peer sends, in bytes.
 const LEAST_RECEIVE_ROOM: usize = 4 << 20;
+
+/// Makes the machine that the data plane runs.
+pub(crate) fn open_stack(
+    config: &Config,
+    (me, life): (Member, &Life),
+    address: Option<SocketAddr>,
+    keys: Option<&Keys>,
+    recovery: Option<Recovery>,
+) -> Result<Stack, StartError> {
+    let ring = config.ring_config(me);
+    let mut stack = engine::Config::new(me, ring.nodes.clone(), config.cluster.clone());
+    stack.quorum = config.quorum;
+    stack.first_life = life.first;
+    stack.vote_patience = config.vote_patience;
+    stack.hang = config.hang;
+    stack.address = address;
+    stack.sealing = keys.map(|keys| keeper::name(keys.sealing()));
+    stack.storage = recovery;
+    #[cfg(feature = "planted-bugs")]
+    crate::plant::into(&mut stack);
+    let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
+    Ok(Stack::new(stack, ring, monotonic()))
+}
 
 /// Opens the node's storage, and reads what earlier lives kept there.
 pub(crate) fn open_storage(
@@ -43,18 +75,14 @@ pub(crate) fn open_storage(
         torn = opened.torn,
         "the store is open"
     );
-    let group = |strand| match strand {
-        Strand::Node => None,
-        Strand::Group(group) => Some(group),
-    };
     let snapshots = snapshots.into_iter().map(|snapshot| Kept {
-        strand: group(snapshot.strand),
+        strand: group_of(snapshot.strand),
         kind: None,
         place: snapshot.place,
         bytes: snapshot.state,
     });
     let records = records.into_iter().map(|(_, record)| Kept {
-        strand: group(record.strand),
+        strand: group_of(record.strand),
         kind: Some(record.kind),
         place: record.place,
         bytes: record.bytes,
@@ -125,6 +153,52 @@ fn bind_transport(
         );
     }
     Ok(transport)
+}
+
+/// Starts what runs this node's programs, where there is an admin socket beside which they attach.
+pub(crate) fn start_programs(
+    config: &Config,
+    me: Member,
+    orders: &SyncSender<Order>,
+    waker: &Arc<Waker>,
+) -> Result<Option<Programs>, StartError> {
+    let Some(admin) = &config.admin else { return Ok(None) };
+    let top = config.realtime.executor_priority;
+    let plane = Orders { orders: orders.clone(), waker: waker.clone() };
+    Programs::start(admin, (me, &config.cluster), top, Box::new(plane))
+        .map(Some)
+        .map_err(|source| StartError::System { what: "a thread", source })
+}
+
+/// Lets administrators in.
+pub(crate) fn start_admin(
+    config: &Config,
+    credentials: Option<&Credentials>,
+    control: &Arc<Control>,
+) -> Result<Admin, StartError> {
+    let port = match (config.admin_tls, credentials) {
+        (Some(address), Some(credentials)) => {
+            Some((address, Server::new(credentials, Port::Admin)?))
+        }
+        _ => None,
+    };
+    Admin::start(config.admin.as_deref(), port, control.clone())
+}
+
+/// Starts what keeps the cluster's keys, if there are any.
+pub(crate) fn start_keeper(
+    config: &Config,
+    keys: Option<Keys>,
+    control: &Control,
+    running: &Sender<()>,
+) -> Result<Option<Keeper>, StartError> {
+    let (Some(path), Some(keys)) = (config.security.cluster_key.clone(), keys) else {
+        return Ok(None);
+    };
+    let (orders, waker) = (control.orders.clone(), control.waker.clone());
+    Keeper::start(path, keys, orders, waker, running.clone())
+        .map(Some)
+        .map_err(|source| StartError::System { what: "a thread", source })
 }
 
 /// Clients cannot connect to "any address": they are told the ring's host instead.

@@ -22,12 +22,6 @@ use crate::registering::View as Sighted;
 /// What comes of a benchmark.
 pub(crate) type BenchOutcome = Result<BenchResult, BenchError>;
 
-/// Who waits for the outcome of a move.
-pub(crate) type MoveReply = SyncSender<Result<ViewNumber, MoveError>>;
-
-/// Who waits for the outcome of a change of style.
-pub(crate) type RestyleReply = SyncSender<Result<ViewNumber, RestyleError>>;
-
 /// What the program's other threads want of the data plane.
 pub(crate) enum Order {
     Host {
@@ -81,13 +75,13 @@ pub(crate) enum Order {
     Move {
         name: String,
         to: NodeId,
-        reply: MoveReply,
+        reply: SyncSender<Result<ViewNumber, MoveError>>,
     },
     /// A group is to have this style; the view that has it.
     Restyle {
         name: String,
         style: Style,
-        reply: RestyleReply,
+        reply: SyncSender<Result<ViewNumber, RestyleError>>,
     },
     /// All nodes are to know what this host has to do; whether the ring takes it.
     Usage {
@@ -121,8 +115,21 @@ pub(crate) enum Order {
         ask: KeyAsk,
         reply: SyncSender<Result<u8, String>>,
     },
-    /// A state is to be saved, or to be restored.
-    Backup(BackupOrder),
+    /// A group's state is wanted, as people keep it.
+    Save {
+        name: String,
+        reply: SyncSender<Result<Saved, SaveError>>,
+    },
+    /// A group is to begin with a state.
+    Restore {
+        restore: Restore,
+        reply: SyncSender<Result<ViewNumber, RestoreError>>,
+    },
+    /// A group is to begin without the state that it waits for.
+    Discard {
+        name: String,
+        reply: SyncSender<Result<(), DiscardError>>,
+    },
     /// The key file has this.
     KeyKept(Kept),
     Stop,
@@ -133,19 +140,6 @@ pub(crate) type CommandReply = SyncSender<Result<Answer, String>>;
 
 /// Who waits for what the registry answers.
 pub(crate) type RegistryReply = SyncSender<Result<registry::Answer, String>>;
-
-/// Who waits for a group's state.
-pub(crate) type SaveReply = SyncSender<Result<Saved, SaveError>>;
-
-/// Who waits until a group is to begin with a state.
-pub(crate) type RestoreReply = SyncSender<Result<ViewNumber, RestoreError>>;
-
-/// What is wanted of states that people keep.
-pub(crate) enum BackupOrder {
-    Save { name: String, reply: SaveReply },
-    Restore { restore: Restore, reply: RestoreReply },
-    Discard { name: String, reply: SyncSender<Result<(), DiscardError>> },
-}
 
 /// What is in the file now, for the data plane to do the same.
 #[derive(Debug)]

@@ -4,95 +4,90 @@
 //! program's other threads have queued, fires timers only then (a node that was held up must read
 //! before it accuses others), and does all that the stack asks for. Nothing here blocks but the wait.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
 
-use admin::status::{Counters, ExclusionStatus, TlsStatus};
-use engine::{Checkpoints, Stack};
-use os::clock::{monotonic, sharpen, wall_clock};
-use os::own_time::Account;
-use os::realtime::{Realtime, RealtimeStatus};
+use admin::status::{Counters, ExclusionStatus};
+use engine::Stack;
+use os::clock::{monotonic, wall_clock};
 use os::waker::Waker;
 use rustix::io::Errno;
-use wire::{GroupId, Member, NodeId, Time};
+use wire::Time;
 
 use crate::events::Events;
-use crate::executor::Executor;
 use crate::keeper::Keeper;
 use crate::liveness::Liveness;
-use crate::order::{BenchOutcome, MoveReply, RestyleReply};
+use crate::managing::Shelf;
 use crate::poller::{EventFlags, Poller, Source};
+use crate::registering::Shelf as RegistryShelf;
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::transport::Transport;
 
 mod attached;
-mod attachments;
-mod backups;
-mod commands;
-mod hosts;
+mod ending;
 mod hung;
 mod inbox;
 mod keeping;
 mod orders;
 mod outputs;
-mod registrations;
+mod own;
+mod pacing;
+mod profile;
+mod replicas;
 mod spin;
+mod status;
 mod storage;
 mod waiting;
 
-pub(crate) use attachments::Attached;
+pub(crate) use ending::Ending;
 pub(crate) use inbox::Inbox;
 use inbox::Work;
 pub(crate) use keeping::Keeping;
-use spin::Spinner;
-pub(crate) use waiting::{Backups, Commands, Registrations};
+pub(crate) use pacing::Pacing;
+pub(crate) use profile::Profile;
+use replicas::Hosting;
+pub(crate) use replicas::Replicas;
+use storage::Persisting;
+pub(crate) use storage::group_of;
+pub(crate) use waiting::Waiting;
 
 pub(crate) struct Plane {
     pub stack: Stack,
-    pub me: Member,
-    pub cluster: String,
-    pub client_address: Option<SocketAddr>,
-    /// Without the clients, who are counted when somebody asks.
-    pub tls: TlsStatus,
-    /// The cluster's nodes, in order of id.
-    pub configured: Vec<NodeId>,
+    pub profile: Profile,
     pub sockets: Sockets,
     pub inbox: Inbox,
-    pub executors: HashMap<GroupId, Executor>,
-    pub attached: Attached,
-    /// When replicas here take checkpoints.
-    pub checkpoints: Checkpoints,
+    pub replicas: Replicas,
     /// Keeps the cluster's keys, if there are any.
     pub keeper: Option<Keeper>,
     /// What keeps groups on disk, if there are any.
     pub keeping: Option<Keeping>,
-    /// Why the node has to end.
-    pub failure: Option<String>,
-    /// Who waits for the outcome of a benchmark.
-    pub bench: Option<SyncSender<BenchOutcome>>,
-    /// Who waits for the outcome of a move, one for each group.
-    pub moves: HashMap<GroupId, MoveReply>,
-    pub restyles: HashMap<GroupId, RestyleReply>,
-    pub backups: Backups,
-    /// The bound by which this node's manager judges hosts, if it has one, and how often something has changed that it looks at.
-    pub policy: Option<&'static str>,
-    pub changes: Arc<AtomicU64>,
-    /// What is said to the book, and what this node's replica has of it.
-    pub commands: Commands,
-    /// What is said to the registry.
-    pub registrations: Registrations,
+    pub waiting: Waiting,
+    /// What this node's replica has of the book.
+    pub book: Shelf,
+    pub changes: Changes,
     pub events: Events,
     pub counters: Counters,
     /// The last time that this node was excluded because it did not keep up.
     pub excluded: Option<ExclusionStatus>,
-    pub own_time: Account,
-    pub wishes: Realtime,
-    /// What the system has granted of them.
-    pub realtime: RealtimeStatus,
-    pub stop: Stop,
+    pub pacing: Pacing,
+    pub ending: Ending,
+}
+
+/// How other threads learn that something has changed that they look at.
+pub(crate) struct Changes {
+    pub count: Arc<AtomicU64>,
+    /// `None`: this node has no part in the registry.
+    pub registry: Option<RegistryShelf>,
+}
+
+impl Changes {
+    fn publish(&self, count: u64) {
+        if self.count.swap(count, Ordering::Relaxed) != count
+            && let Some(registry) = &self.registry
+        {
+            registry.nudge();
+        }
+    }
 }
 
 /// In the order in which a dying node closes them: whoever sees its liveness connection end must
@@ -102,14 +97,6 @@ pub(crate) struct Sockets {
     pub callers: Option<Callers>,
     pub liveness: Liveness,
     pub poller: Poller,
-}
-
-/// How far a clean stop is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    No,
-    LeavingUntil(Time),
-    Done,
 }
 
 impl Sockets {
@@ -132,70 +119,47 @@ impl Sockets {
 impl Plane {
     /// Runs until the node is told to stop.
     pub fn run(&mut self) -> Result<(), Errno> {
-        sharpen();
-        let (realtime, _awake) = self.wishes.apply();
-        self.realtime = realtime;
-        let mut spinner = Spinner::new(self.wishes.spin);
+        let _awake = self.pacing.begin();
         let mut ready = Vec::new();
         self.do_what_the_stack_asks();
-        while self.stop != Stop::Done {
+        while !self.ending.is_over() {
             let due = self.next_timeout();
-            self.wait(&mut spinner, due, &mut ready)?;
+            self.pacing.wait(&self.sockets.poller, &mut self.counters, due, &mut ready)?;
             for (source, flags) in ready.drain(..) {
                 self.handle_ready(source, flags);
             }
             self.handle_timeouts();
             self.do_what_the_stack_asks();
-            let changes = self.stack.changes();
-            if self.changes.swap(changes, Ordering::Relaxed) != changes
-                && let Some(shelf) = &self.registrations.shelf
-            {
-                shelf.nudge();
-            }
+            self.changes.publish(self.stack.changes());
         }
         Ok(())
     }
 
-    /// Waits until something is ready or `due` has come: awake for a moment if that pays, else asleep.
-    fn wait(
-        &mut self,
-        spinner: &mut Spinner,
-        due: Time,
-        ready: &mut Vec<(Source, EventFlags)>,
-    ) -> Result<(), Errno> {
-        let poller = &self.sockets.poller;
-        let mut now = monotonic();
-        if let Some(until) = spinner.until(now) {
-            self.counters.spins += 1;
-            while now < until.min(due) && ready.is_empty() {
-                poller.look(ready)?;
-                now = monotonic();
-            }
-            spinner.learn(!ready.is_empty());
-            if !ready.is_empty() {
-                self.counters.spins_won += 1;
-                return Ok(());
-            }
+    fn hosting(&mut self) -> Hosting<'_> {
+        Hosting {
+            replicas: &mut self.replicas,
+            stack: &mut self.stack,
+            poller: &self.sockets.poller,
+            counters: &mut self.counters,
         }
-        poller.wait(now, due, ready)?;
-        let woken = monotonic();
-        // A wait that ends early, and with nothing, was broken off: the process was stopped and continued.
-        let whole = !ready.is_empty() || woken >= due;
-        self.own_time.waited(woken, woken.since(now), whole);
-        self.counters.wakeups += u64::from(!ready.is_empty());
-        let by_thread = ready.iter().any(|(source, _)| *source == Source::Waker);
-        self.counters.wakeups_by_threads += u64::from(by_thread);
-        Ok(())
+    }
+
+    fn persisting(&mut self) -> Option<Persisting<'_>> {
+        let Plane { keeping, stack, events, ending, .. } = self;
+        keeping.as_mut().map(|keeping| Persisting { keeping, stack, events, ending })
+    }
+
+    fn take_stored(&mut self, now: Time) {
+        if let Some(mut persisting) = self.persisting() {
+            persisting.take_stored(now);
+        }
     }
 
     fn next_timeout(&self) -> Time {
         let keeping = self.keeping.as_ref().map_or(Time::FAR, Keeping::next_timeout);
         let stack = self.stack.next_timeout().unwrap_or(Time::FAR);
-        let stack = stack.min(self.sockets.next_timeout()).min(keeping);
-        match self.stop {
-            Stop::LeavingUntil(bound) => stack.min(bound),
-            _ => stack,
-        }
+        let own = stack.min(keeping).min(self.ending.next_timeout());
+        own.min(self.sockets.next_timeout())
     }
 
     fn handle_ready(&mut self, source: Source, flags: EventFlags) {
@@ -226,7 +190,7 @@ impl Plane {
                     transport.handle_refused(peer, link, now);
                 }
             }
-            Source::Program(serial) => self.handle_program(now, serial, flags),
+            Source::Program(serial) => self.hosting().handle_program(now, serial, flags),
         }
     }
 
@@ -238,11 +202,8 @@ impl Plane {
         if self.keeping.as_ref().is_some_and(|keeping| keeping.next_timeout() <= now) {
             self.take_stored(now);
         }
-        if let Stop::LeavingUntil(bound) = self.stop
-            && bound <= now
-        {
-            tracing::warn!("the ring did not let this node go in time: it stops all the same");
-            self.stop = Stop::Done;
+        if self.ending.next_timeout() <= now {
+            self.ending.handle_timeout();
         }
         let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
         let counters = &mut self.counters;
@@ -269,7 +230,7 @@ impl Plane {
         }
         while let Some(work) = self.inbox.next() {
             match work {
-                Work::Report(report) => self.handle_report(now, report),
+                Work::Report(report) => self.hosting().handle_report(now, report),
                 Work::Order(order) => self.handle_order(now, order),
             }
         }

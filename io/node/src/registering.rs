@@ -12,6 +12,7 @@ use wire::{Duration, Time};
 
 use crate::control::Control;
 use crate::error::{StartError, Stopped};
+use crate::order::Order;
 
 mod keeper;
 mod view;
@@ -87,7 +88,7 @@ impl Desk {
                     tracing::info!(name = it.name, address = %it.address, "it is dead: its name is to be free of it");
                 }
             }
-            self.control.tell_registry(command)?;
+            self.control.order(Order::Register { command, reply: None })?;
         }
         let next = self.registrar.next_look(now, wall, &sight, &registry);
         Ok(next.map_or(latest, |at| at.min(latest)))

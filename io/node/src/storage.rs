@@ -1,24 +1,26 @@
 //! Stable storage on a real folder: the machine [`store::Store`], and the disk that does what it asks for.
 
 mod disk;
+mod error;
 mod folder;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use store::{
-    AppendError, Broken, Config, ConfigError, Lane, OpenError, Opened, Output, Owner, Record,
-    RecordId, Snapshot, SnapshotError, Store, Strand,
+    AppendError, Broken, Config, Lane, Opened, Output, Owner, Record, RecordId, Snapshot,
+    SnapshotError, Store, Strand,
 };
 use wire::Time;
 
 use disk::{Answer, Disk};
+pub use error::StorageError;
 use os::clock::monotonic;
 use wire::ordered::Place;
 
@@ -36,48 +38,6 @@ pub fn config(owner: Owner) -> io::Result<Config> {
         filled += getrandom(&mut seed[filled..], GetRandomFlags::empty())?;
     }
     Ok(Config::new(owner, u64::from_le_bytes(seed)))
-}
-
-/// What cannot be done with a store on a folder, and the remedy.
-#[derive(Debug, thiserror::Error)]
-pub enum StorageError {
-    /// The folder cannot be used.
-    #[error("{}: {source}; the node must be able to create and write files there", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The disk has no hand.
-    #[error(
-        "the system gives the store no thread ({0}): raise the limit of processes, or stop some"
-    )]
-    Thread(io::Error),
-    /// Two processes want it.
-    #[error("{} is in use by another process: give each node a folder of its own", .0.display())]
-    Taken(PathBuf),
-    /// The knobs are not possible.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// What is there cannot be gone on with.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The record is not taken.
-    #[error(transparent)]
-    Append(#[from] AppendError),
-    /// The snapshot is not taken.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// Nobody can wait for a record that was never appended.
-    #[error("{0} was never appended to this store, so it never comes to the disk")]
-    Unknown(RecordId),
-    /// The disk failed.
-    #[error(transparent)]
-    Broken(#[from] Broken),
-    /// The disk is full: what waits will be there when there is room.
-    #[error("the disk is full ({0}): free some room")]
-    Full(String),
 }
 
 /// What a folder held.

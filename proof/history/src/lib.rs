@@ -20,6 +20,7 @@ pub mod atomic;
 pub mod check;
 pub mod counterexample;
 mod limits;
+mod list;
 pub mod model;
 pub mod models;
 mod picture;

@@ -17,11 +17,13 @@
 //! method*, 1970): two different sets among 2^21 that meet in one number have a chance below 2^-86.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::rc::Rc;
 
 use wire::{Random, Time};
 
 use crate::limits::Limits;
+use crate::list::List;
 use crate::model::{Model, Told};
 use crate::record::{End, Operation};
 
@@ -84,11 +86,48 @@ pub(crate) type Final<S> = (S, Vec<usize>);
 /// States of a stuck search that are told.
 const TOLD_STATES: usize = 4;
 
-/// Neighbours in the list of what is left: calls and answers in order of time.
-#[derive(Clone, Copy, Default)]
-struct Links {
-    before: usize,
-    after: usize,
+/// States that were met, by number.
+struct States<S> {
+    all: Vec<Rc<S>>,
+    numbers: HashMap<Rc<S>, usize>,
+}
+
+impl<S: Eq + Hash> States<S> {
+    /// This one alone, as number 0.
+    fn new(start: S) -> Self {
+        let start = Rc::new(start);
+        States { all: vec![start.clone()], numbers: HashMap::from([(start, 0)]) }
+    }
+
+    fn number(&mut self, state: S) -> usize {
+        if let Some(&number) = self.numbers.get(&state) {
+            return number;
+        }
+        let state = Rc::new(state);
+        self.all.push(state.clone());
+        self.numbers.insert(state, self.all.len() - 1);
+        self.all.len() - 1
+    }
+}
+
+/// The furthest item that no attempt found a place for, and some states in which the object was then.
+#[derive(Default)]
+struct Furthest {
+    item: usize,
+    states: Vec<usize>,
+}
+
+impl Furthest {
+    fn note(&mut self, item: usize, state: usize) {
+        if item > self.item || self.states.is_empty() {
+            *self = Furthest { item, states: vec![state] };
+        } else if item == self.item
+            && self.states.len() < TOLD_STATES
+            && !self.states.contains(&state)
+        {
+            self.states.push(state);
+        }
+    }
 }
 
 /// A choice that can be taken back.
@@ -111,14 +150,13 @@ pub(crate) struct Search<'a, M: Model> {
     /// Of equal calls whose ends are not known: the one before.
     equal_before: Vec<Option<usize>>,
     taken: Vec<bool>,
-    /// 0 is the head; then each item's call; then each answered item's answer.
-    list: Vec<Links>,
+    /// What is left: each item's call, then each answered item's answer.
+    list: List,
     trail: Vec<usize>,
     names: Vec<u128>,
     /// Which have had their turn.
     set: u128,
-    states: Vec<Rc<M::State>>,
-    numbers: HashMap<Rc<M::State>, usize>,
+    states: States<M::State>,
     state: usize,
     /// The state before an operation of unknown end that has just had its turn, and that the next one has to need.
     owed: Option<usize>,
@@ -127,8 +165,7 @@ pub(crate) struct Search<'a, M: Model> {
     candidates: Vec<usize>,
     /// Who has to be next at the latest.
     frontier: Option<usize>,
-    furthest: usize,
-    stuck: Vec<usize>,
+    furthest: Furthest,
 }
 
 impl<'a, M: Model> Search<'a, M> {
@@ -157,7 +194,6 @@ impl<'a, M: Model> Search<'a, M> {
         let mut word = || u128::from(random.next_u64());
         let names = items.iter().map(|_| word() << 64 | word()).collect();
         let list = linked(&items, answered);
-        let start = Rc::new(start);
         Search {
             model,
             limits,
@@ -171,15 +207,13 @@ impl<'a, M: Model> Search<'a, M> {
             trail: Vec::new(),
             names,
             set: 0,
-            states: vec![start.clone()],
-            numbers: HashMap::from([(start, 0)]),
+            states: States::new(start),
             state: 0,
             owed: None,
             met: HashSet::new(),
             candidates: Vec::new(),
             frontier: None,
-            furthest: 0,
-            stuck: Vec::new(),
+            furthest: Furthest::default(),
         }
     }
 
@@ -194,8 +228,8 @@ impl<'a, M: Model> Search<'a, M> {
             Some(limit) => Found::Limit(limit),
             None if found => Found::Linearization,
             None => Found::Nothing(Stuck {
-                blocked: self.items[self.furthest].place,
-                states: self.stuck.iter().map(|&state| (*self.states[state]).clone()).collect(),
+                blocked: self.items[self.furthest.item].place,
+                states: self.furthest.states.iter().map(|&state| self.state(state)).collect(),
             }),
         }
     }
@@ -207,7 +241,7 @@ impl<'a, M: Model> Search<'a, M> {
             let open = search.answered..search.items.len();
             let open = open.filter(|&item| !search.taken[item]);
             let open = open.map(|item| search.items[item].place).collect();
-            all.push(((*search.states[search.state]).clone(), open));
+            all.push((search.state(search.state), open));
             all.len() <= most
         });
         (limit.is_none() && all.len() <= most).then_some(all)
@@ -271,22 +305,20 @@ impl<'a, M: Model> Search<'a, M> {
                 break;
             }
         }
-        let Some(frontier) = self.frontier else { return };
-        if frontier > self.furthest || self.stuck.is_empty() {
-            self.furthest = frontier;
-            self.stuck.clear();
+        if let Some(frontier) = self.frontier {
+            self.furthest.note(frontier, self.state);
         }
-        let tell = frontier == self.furthest && self.stuck.len() < TOLD_STATES;
-        if tell && !self.stuck.contains(&self.state) {
-            self.stuck.push(self.state);
-        }
+    }
+
+    fn state(&self, number: usize) -> M::State {
+        (*self.states.all[number]).clone()
     }
 
     /// Who may be next: all that were called before the first answer that is left.
     fn look(&mut self) {
         self.candidates.clear();
         self.frontier = None;
-        let mut at = self.list[0].after;
+        let mut at = self.list.after(0);
         while at != 0 {
             let item = at - 1;
             if item >= self.items.len() {
@@ -294,7 +326,7 @@ impl<'a, M: Model> Search<'a, M> {
                 break;
             }
             self.candidates.push(item);
-            at = self.list[at].after;
+            at = self.list.after(at);
         }
         self.candidates.sort_unstable();
     }
@@ -321,24 +353,15 @@ impl<'a, M: Model> Search<'a, M> {
     fn step(&mut self, item: usize, state: usize) -> Option<usize> {
         self.steps += 1;
         let Item { call, reply, .. } = self.items[item];
-        let now = &self.states[state];
+        let now = &self.states.all[state];
         let next = self.model.step(now, call, reply)?;
-        if next == **now {
-            return Some(state);
-        }
-        if let Some(&number) = self.numbers.get(&next) {
-            return Some(number);
-        }
-        let next = Rc::new(next);
-        self.states.push(next.clone());
-        self.numbers.insert(next, self.states.len() - 1);
-        Some(self.states.len() - 1)
+        Some(if next == **now { state } else { self.states.number(next) })
     }
 
     fn take(&mut self, item: usize) {
-        self.unlink(1 + item);
+        self.list.unlink(1 + item);
         if item < self.answered {
-            self.unlink(1 + self.items.len() + item);
+            self.list.unlink(1 + self.items.len() + item);
         }
         self.taken[item] = true;
         self.set ^= self.names[item];
@@ -352,46 +375,23 @@ impl<'a, M: Model> Search<'a, M> {
             self.set ^= self.names[item];
             self.taken[item] = false;
             if item < self.answered {
-                self.relink(1 + self.items.len() + item);
+                self.list.relink(1 + self.items.len() + item);
             }
-            self.relink(1 + item);
+            self.list.relink(1 + item);
         }
         self.state = frame.state;
         self.owed = frame.owed;
         self.look();
     }
-
-    fn unlink(&mut self, at: usize) {
-        let Links { before, after } = self.list[at];
-        self.list[before].after = after;
-        self.list[after].before = before;
-    }
-
-    /// In the reverse order of unlinking, neighbours are what they were (Knuth, *Dancing links*, 2000).
-    fn relink(&mut self, at: usize) {
-        let Links { before, after } = self.list[at];
-        self.list[before].after = at;
-        self.list[after].before = at;
-    }
 }
 
 /// Calls and answers in order of time. At one time the calls come first: it is not known which was earlier,
 /// and so the two operations may come in either order.
-fn linked<M: Model>(items: &[Item<'_, M>], answered: usize) -> Vec<Links> {
+fn linked<M: Model>(items: &[Item<'_, M>], answered: usize) -> List {
     let calls = items.iter().enumerate().map(|(item, its)| (its.invoked, 1 + item));
     let ends = items[..answered]
         .iter()
         .enumerate()
         .map(|(item, its)| (its.ended.expect("answered"), 1 + items.len() + item));
-    let mut events: Vec<(wire::Time, usize)> = calls.chain(ends).collect();
-    events.sort_unstable();
-    let mut list = vec![Links::default(); 1 + items.len() + answered];
-    let mut last = 0;
-    for (_, at) in events {
-        list[last].after = at;
-        list[at].before = last;
-        last = at;
-    }
-    list[0].before = last;
-    list
+    List::new(calls.chain(ends).collect())
 }

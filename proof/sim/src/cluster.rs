@@ -2,6 +2,8 @@
 //!
 //! - here: the loop, and nodes that start
 //! - `cluster/outputs.rs`: what nodes put out
+//! - `cluster/course.rs`: how far the run is
+//! - `cluster/executors.rs`: the services of all replicas
 //! - `cluster/executions.rs`: what replicas execute
 //! - `cluster/clients.rs`: connections, and what clients put out
 //! - `cluster/bench.rs`: the ring is measured
@@ -18,10 +20,12 @@
 
 mod bench;
 mod clients;
+mod course;
 mod decay;
 mod deploying;
 mod disks;
 mod executions;
+mod executors;
 mod fate;
 mod handlers;
 mod hangs;
@@ -44,10 +48,9 @@ use wire::client::Frame;
 use wire::keys::KeyName;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
-use crate::check::{Verdict, bounded, demand};
+use crate::check::{Verdict, demand};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
-use crate::executor::{Executor, Passive};
 use crate::fabric::{Fabric, Step};
 use crate::network::{Network, Place};
 use crate::options::{CLUSTER, GroupPlan, Options};
@@ -55,14 +58,14 @@ use crate::rings::ring_config;
 use crate::run::{Outcome, Plant, Summary};
 use crate::streams::{Stream, Way};
 use crate::strike::Relief;
-use crate::trace::mix;
 use crate::watch::Watch;
-use decay::Decay;
+use course::{Course, Epilogue};
 pub use decay::DecayPlan;
 use deploying::Deploying;
 pub use deploying::{DeployPlan, Wanted, is_possible};
 pub use disks::DiskPlan;
-use disks::{NodeDisk, Opening};
+use disks::{Disks, Opening};
+use executors::Executors;
 pub use managing::HostPlan;
 use managing::Management;
 pub use poisoning::PoisonPlan;
@@ -140,19 +143,6 @@ enum Extra {
     Look,
 }
 
-/// What is left to be shown once all has healed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Epilogue {
-    /// Rings, groups and old calls.
-    Healing,
-    /// New calls.
-    Calling,
-    /// Silence.
-    Quiet(bounded::Silence),
-    /// Nothing.
-    Over,
-}
-
 /// How long a vote may be missing.
 const VOTE_PATIENCE: Duration = Duration::from_millis(300);
 
@@ -160,13 +150,9 @@ struct Cluster {
     options: Options,
     plant: Plant,
     fabric: Fabric<Stack<Ring>, Extra>,
-    executors: Vec<BTreeMap<GroupId, Executor>>,
-    /// What nodes keep, if this seed has disks.
-    disks: Vec<NodeDisk>,
-    /// The number of the next executor.
-    next_executor: u64,
-    /// Nodes whose executors are slow now.
-    slow: Vec<bool>,
+    executors: Executors,
+    /// What nodes keep, if this seed has disks, and how it rots.
+    disks: Disks,
     customers: Vec<Customer>,
     streams: BTreeMap<Caller, Stream>,
     watch: Watch,
@@ -182,20 +168,9 @@ struct Cluster {
     management: Option<Management>,
     /// What people deploy, if they do.
     deploying: Option<Deploying>,
-    /// How disks rot and fill up, if they do.
-    decay: Option<Decay>,
     /// The one thing that they do in worlds of interruptions.
     script: Option<Scripted>,
-    calm: Option<Time>,
-    /// Since when each look has found something that is not right.
-    amiss: Option<Time>,
-    /// No fault strikes before.
-    undisturbed: Time,
-    /// In a seed of smooth moves: since when all groups are whole.
-    whole: Option<Time>,
-    /// When a node said last that there is a quorum.
-    formed: Time,
-    epilogue: Epilogue,
+    course: Course,
     /// Whoever measures the ring now.
     measures: Option<Member>,
     summary: Summary,
@@ -215,10 +190,8 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
     let mut world = Cluster {
         fabric: Fabric::new(clocks, network, aloud),
         plant,
-        executors: (0..nodes).map(|_| BTreeMap::new()).collect(),
-        next_executor: 0,
-        slow: vec![false; nodes],
-        disks: (0..nodes).map(|_| NodeDisk::new(&mut draw.fork())).collect(),
+        executors: Executors::new(nodes),
+        disks: Disks::new(nodes, options.decay, draw),
         customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
         streams: BTreeMap::new(),
         watch: Watch::new(&options),
@@ -232,14 +205,8 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         poisoning: None,
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
-        decay: options.decay.map(Decay::new),
         script: options.script.map(Scripted::new),
-        calm: None,
-        amiss: None,
-        undisturbed: Time::ZERO,
-        whole: None,
-        formed: Time::ZERO,
-        epilogue: Epilogue::Healing,
+        course: Course::new(),
         measures: None,
         summary: Summary::default(),
         options,
@@ -273,8 +240,8 @@ impl Cluster {
             for node in 0..self.options.nodes {
                 let process = self.fabric.hosts[node].process.as_ref();
                 if let Some(lead) = process.and_then(|process| process.explain_lead(id)) {
-                    let (now, name) = (self.fabric.now(), &plan.name);
-                    self.fabric.trace.say(now, || format!("{name} at node {}: {lead}", node + 1));
+                    let name = &plan.name;
+                    self.fabric.say(|| format!("{name} at node {}: {lead}", node + 1));
                 }
             }
         }
@@ -301,11 +268,11 @@ impl Cluster {
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
-        while self.epilogue != Epilogue::Over {
+        while self.course.epilogue != Epilogue::Over {
             let Some(step) = self.fabric.step() else {
                 return demand(false, "liveness", || "nothing is left to happen".into());
             };
-            if self.calm.is_none() && self.fabric.turns() > self.options.budget {
+            if !self.course.is_calm() && self.fabric.turns() > self.options.budget {
                 self.heal()?;
             }
             self.fabric.sealed()?;
@@ -396,29 +363,30 @@ impl Cluster {
         let now = self.fabric.local(node);
         let ring = Ring::new(ring, now).expect("drawn knobs are in range");
         let mut stack = Stack::new(config, ring, now);
-        self.executors[node].clear();
+        self.executors.clear(node);
         self.begin_deployments(node, &mut stack);
         // The first may be those of which the book says who hosts them.
         let mine = &self.options.groups[self.options.deployed()..];
         for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
             let id = Self::take_in(&mut stack, now, group).expect("names are good");
-            self.next_executor += 1;
             stack.set_checkpoints(now, id, group.checkpoints);
-            let passive = Self::passive(me, group);
-            let executor = Executor::new(group, passive, self.next_executor);
-            self.executors[node].insert(id, executor);
+            self.executors.host(me, group);
         }
         self.watch.promise.born(me);
         self.management.iter_mut().for_each(|management| management.begin(node));
         self.fabric.start(node, stack);
-        self.fabric.trace.say(self.fabric.now(), || format!("{me} starts"));
+        self.fabric.say(|| format!("{me} starts"));
         self.drain(node)
     }
 
-    /// How the service of a replica of this group behaves while the group is warm passive.
-    pub(super) fn passive(me: Member, group: &GroupPlan) -> Passive {
-        let random = mix(me.incarnation.0, u64::from(me.node.0));
-        Passive { random, tells: group.tells }
+    /// A replica of this group has come, with its service in its initial state.
+    pub(super) fn hosted(&mut self, me: Member, plan: &GroupPlan) -> Verdict {
+        let id = GroupId::of(&plan.name);
+        self.watch.promise.hosted(id, me);
+        self.watch.cold.hosted(me, id);
+        self.watch.replaced(me, id, &[])?;
+        self.executors.host(me, plan);
+        Ok(())
     }
 
     /// What only this world understands comes to a node's process.
@@ -427,8 +395,8 @@ impl Cluster {
         match extra {
             Extra::Frame(caller, bytes) => {
                 let frame = decode(&bytes);
-                self.fabric.trace.note(self.fabric.now(), 7, node, [caller.0, bytes.len() as u64]);
-                self.fabric.trace.say(self.fabric.now(), || {
+                self.fabric.note(7, node, [caller.0, bytes.len() as u64]);
+                self.fabric.say(|| {
                     format!("{} <- {caller} {}", crate::fabric::node_id(node), Brief(&frame))
                 });
                 if let Frame::Request(request) = &frame {

@@ -164,6 +164,22 @@ impl<P: Process, X> Fabric<P, X> {
         self.turns
     }
 
+    /// A node's process, if it runs.
+    pub fn running(&mut self, node: usize) -> Option<&mut P> {
+        let host = &mut self.hosts[node];
+        if host.runs() { host.process.as_mut() } else { None }
+    }
+
+    /// Something happens now that belongs to the run.
+    pub fn note(&mut self, what: u8, place: usize, words: [u64; 2]) {
+        self.trace.note(self.now(), what, place, words);
+    }
+
+    /// The same in words, if somebody listens.
+    pub fn say(&self, words: impl FnOnce() -> String) {
+        self.trace.say(self.now(), words);
+    }
+
     /// True time.
     pub fn now(&self) -> Time {
         self.queue.now()

@@ -8,7 +8,7 @@ mod customer;
 mod life;
 mod options;
 
-use store::{FailureKind, Lane, Op, OpenError, Output, Store};
+use store::{Config, FailureKind, Lane, Op, OpenError, Output, Store};
 use wire::{Duration, Time};
 
 use crate::check::{Verdict, demand};
@@ -42,21 +42,30 @@ enum Harm {
     OldManifest(Vec<u8>),
 }
 
-struct World {
-    now: Time,
-    options: Options,
-    disk: Disk,
+/// One life of the store.
+struct Life {
     store: Store,
     lanes: [Option<UnderWay>; 2],
-    log: Log,
-    draw: Draw,
-    trace: Trace,
     open: bool,
     over: Option<Result<(), OpenError>>,
     /// The store has said that its disk is full, and not since then that there is room.
     told_full: bool,
     /// A write to the log has found no room.
     log_is_full: bool,
+    /// Snapshots that are to be taken.
+    wanted: Vec<store::Strand>,
+    /// Since when appends are refused as busy and the disk does nothing well.
+    busy_since: Option<Time>,
+}
+
+struct World {
+    now: Time,
+    options: Options,
+    disk: Disk,
+    life: Life,
+    log: Log,
+    draw: Draw,
+    trace: Trace,
     /// When a record was said to be persisted last.
     quiet_since: Time,
     /// Since when the disk has room.
@@ -65,10 +74,6 @@ struct World {
     harm: Option<Harm>,
     /// A copy of the manifest, as it once was.
     copy: Option<Vec<u8>>,
-    /// Snapshots that are to be taken.
-    wanted: Vec<store::Strand>,
-    /// Since when appends are refused as busy and the disk does nothing well.
-    busy_since: Option<Time>,
     lives: u64,
     appended: u64,
     /// Nothing goes wrong any more.
@@ -81,26 +86,18 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
     let trace = Trace::new(aloud);
     trace.say(Time::ZERO, || format!("{options:#?}"));
     let disk = Disk::new(ROOM, options.troubles, draw.fork());
-    let store = Store::open(options.config).expect("drawn knobs are in range");
     let now = Time(1_000_000_000);
     let mut world = World {
         now,
         disk,
-        store,
-        lanes: [None, None],
+        life: Life::new(options.config),
         log: Log::default(),
         draw: draw.fork(),
         trace,
-        open: false,
-        over: None,
-        told_full: false,
-        log_is_full: false,
         quiet_since: now,
         roomy_since: now,
         harm: None,
         copy: None,
-        wanted: Vec::new(),
-        busy_since: None,
         lives: 0,
         appended: 0,
         healed: false,
@@ -117,11 +114,36 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
     Outcome { verdict, hash: world.trace.hash(), summary }
 }
 
+impl Life {
+    fn new(config: Config) -> Life {
+        Life {
+            store: Store::open(config).expect("drawn knobs are in range"),
+            lanes: [None, None],
+            open: false,
+            over: None,
+            told_full: false,
+            log_is_full: false,
+            wanted: Vec::new(),
+            busy_since: None,
+        }
+    }
+
+    /// It has neither opened nor ended.
+    fn opens(&self) -> bool {
+        !self.open && self.over.is_none()
+    }
+
+    /// Whoever has records that wait for room must know it: else they wait, and nobody makes room.
+    fn is_silent(&self) -> bool {
+        self.log_is_full && self.open && !self.told_full
+    }
+}
+
 impl World {
     fn run(&mut self) -> Verdict {
         self.reopen(None)?;
         for _ in 0..self.options.lives {
-            self.life()?;
+            self.live()?;
             self.restart()?;
         }
         self.heal()?;
@@ -131,7 +153,7 @@ impl World {
     }
 
     /// Time goes on while the store is at work, and somebody uses it.
-    fn life(&mut self) -> Verdict {
+    fn live(&mut self) -> Verdict {
         if self.draw.permille(self.options.full) {
             let left = self.draw.count(0, 3 * self.options.config.segment as usize);
             self.disk.capacity = self.disk.used() + left;
@@ -140,17 +162,17 @@ impl World {
         let end = self.now + span;
         let mut next = self.now;
         while self.now < end {
-            if !self.open && self.over.is_some() {
+            if !self.life.open && self.life.over.is_some() {
                 return Ok(());
             }
             // While it opens there is nothing to use.
-            if self.open && next <= self.now {
+            if self.life.open && next <= self.now {
                 self.use_it()?;
                 let think = self.options.think;
                 let shortest = if self.has_enough() { think } else { Duration::from_nanos(1) };
                 next = self.now + self.draw.scale(shortest, think);
             }
-            self.step(if self.open { end.min(next) } else { end })?;
+            self.step(if self.life.open { end.min(next) } else { end })?;
         }
         Ok(())
     }
@@ -158,8 +180,8 @@ impl World {
     /// What happens next, at the latest at `until`.
     fn step(&mut self, until: Time) -> Verdict {
         self.drain()?;
-        let lane = |lane: usize| self.lanes[lane].as_ref().map_or(Time::FAR, |(at, ..)| *at);
-        let timer = self.store.next_timeout().unwrap_or(Time::FAR).max(self.now);
+        let lane = |lane: usize| self.life.lanes[lane].as_ref().map_or(Time::FAR, |(at, ..)| *at);
+        let timer = self.life.store.next_timeout().unwrap_or(Time::FAR).max(self.now);
         let (log, house) = (lane(0), lane(1));
         let next = log.min(house).min(timer).min(until);
         self.now = next;
@@ -168,36 +190,36 @@ impl World {
         } else if house == next {
             self.done(1);
         } else if timer == next {
-            self.store.handle_timeout(next);
+            self.life.store.handle_timeout(next);
             // Whatever was due is under way: else time would stand still.
-            let due = self.store.next_timeout().is_some_and(|due| due <= next);
+            let due = self.life.store.next_timeout().is_some_and(|due| due <= next);
             demand(!due, "bounded", || "a timer is due again at once".into())?;
         }
-        self.store.check_invariants();
+        self.life.store.check_invariants();
         self.drain()?;
-        // Whoever has records that wait for room must know it: else they wait, and nobody makes room.
-        let silent = self.log_is_full && self.open && !self.told_full;
-        demand(!silent, "told", || "the log finds no room, and nobody is told".into())
+        demand(!self.life.is_silent(), "told", || {
+            "the log finds no room, and nobody is told".into()
+        })
     }
 
     fn done(&mut self, lane: usize) {
-        let (_, op, begun) = self.lanes[lane].take().expect("it was under way");
+        let (_, op, begun) = self.life.lanes[lane].take().expect("it was under way");
         let result = begun.and_then(|()| self.disk.finish(&op));
         if result.is_ok() {
-            self.busy_since = None;
+            self.life.busy_since = None;
         }
         self.trace
             .say(self.now, || format!("  {op} {}", if result.is_ok() { "done" } else { "FAILED" }));
         let name = [Lane::Log, Lane::House][lane];
         if name == Lane::Log {
             let full = |failure: &store::Failure| failure.kind == FailureKind::Full;
-            self.log_is_full = result.as_ref().is_err_and(full);
+            self.life.log_is_full = result.as_ref().is_err_and(full);
         }
-        self.store.handle_done(self.now, name, result);
+        self.life.store.handle_done(self.now, name, result);
     }
 
     fn drain(&mut self) -> Verdict {
-        while let Some(output) = self.store.poll_output() {
+        while let Some(output) = self.life.store.poll_output() {
             self.trace.note(self.now, 1, 0, [kind(&output), 0]);
             if !matches!(output, Output::Disk(..)) {
                 self.trace.say(self.now, || brief(&output));
@@ -215,10 +237,10 @@ impl World {
                 }
                 Output::SnapshotStored(strand, covers) => self.log.stored(strand, covers)?,
                 Output::Forgotten(strand, upto) => self.log.forgotten(strand, upto)?,
-                Output::SnapshotWanted(strand) => self.wanted.push(strand),
+                Output::SnapshotWanted(strand) => self.life.wanted.push(strand),
                 Output::SnapshotRefused(strand) => self.log.refused(strand)?,
-                Output::Full(_) => self.told_full = true,
-                Output::Room => self.told_full = false,
+                Output::Full(_) => self.life.told_full = true,
+                Output::Room => self.life.told_full = false,
             }
         }
         Ok(())
@@ -228,21 +250,21 @@ impl World {
     fn turn(&mut self, output: Output) -> Verdict {
         match output {
             Output::Opened(opened) => {
-                self.open = true;
+                self.life.open = true;
                 self.quiet_since = self.now;
                 self.log.opened(&opened)
             }
             Output::NotOpened(error) => {
-                self.over = Some(Err(error));
+                self.life.over = Some(Err(error));
                 Ok(())
             }
             Output::Closed(result) => {
-                self.open = false;
+                self.life.open = false;
                 if result.is_ok() {
                     self.log.rest();
                     self.log.closed()?;
                 }
-                self.over = Some(Ok(()));
+                self.life.over = Some(Ok(()));
                 Ok(())
             }
             _ => Ok(()),
@@ -251,11 +273,13 @@ impl World {
 
     fn begin(&mut self, lane: Lane, op: Op) -> Verdict {
         let lane = usize::from(lane == Lane::House);
-        demand(self.lanes[lane].is_none(), "bounded", || "a lane is asked for two things".into())?;
+        demand(self.life.lanes[lane].is_none(), "bounded", || {
+            "a lane is asked for two things".into()
+        })?;
         let begun = self.disk.begin(&op);
         let shortest = Duration::from_micros(1);
         let takes = self.draw.scale(shortest, self.options.slowest);
-        self.lanes[lane] = Some((self.now + takes, op, begun));
+        self.life.lanes[lane] = Some((self.now + takes, op, begun));
         Ok(())
     }
 }

@@ -1,9 +1,5 @@
 //! All checkers of a cluster, told of everything that its nodes say and do.
 
-use std::collections::BTreeSet;
-
-use crate::check::hashed::HashMap;
-
 use bytes::Bytes;
 use engine::{Event, MoveError, NestedCall, NestedError};
 use wire::client::{Outcome, Refusal, Reply, Request};
@@ -19,8 +15,6 @@ use crate::check::hung::Hung;
 use crate::check::linearizable::{Begun, Linearizable};
 use crate::check::moves::{Moves, Told};
 use crate::check::multicast::Multicasts;
-use crate::check::once::Once;
-use crate::check::ordered_time::OrderedTime;
 use crate::check::poisons::Poisons;
 use crate::check::primary::Primaries;
 use crate::check::replies::{Replies, of_the_service};
@@ -35,30 +29,29 @@ use crate::options::Options;
 use crate::promise::Promise;
 use crate::service::{Entry, REPLY};
 
+mod components;
+mod executions;
+
+use components::Components;
+use executions::Executions;
+pub use executions::Step;
+
 /// The checkers, and what several of them want to know.
 pub struct Watch {
     /// Which deaths the promise covers.
     pub promise: Promise,
     /// Groups of which an answered request may be lost.
     loose: Vec<GroupId>,
-    /// Nodes have disks; replicas of which a view has said that they have the state.
-    disks: bool,
-    counts: BTreeSet<(Member, GroupId)>,
-    /// Groups whose reads are in their histories.
-    ordering_reads: Vec<GroupId>,
-    /// The component that each life acts in.
-    component: HashMap<Member, RingId>,
+    components: Components,
     views: Views,
     primaries: Primaries,
     moves: Moves,
     /// Which styles groups have, and who wishes others.
     pub restyles: Restyles,
     acknowledged: Acknowledged,
-    once: Once,
     /// Calls that kill whoever executes them.
     pub poisons: Poisons,
-    histories: Histories,
-    clock: OrderedTime,
+    executions: Executions,
     replies: Replies,
     /// What replicas of stateless groups do.
     pub served: Served,
@@ -77,12 +70,6 @@ pub struct Watch {
     pub stale: Stale,
     /// What all replicas were asked.
     pub multicasts: Multicasts,
-    /// Places of calls in histories, as services counted them.
-    places: HashMap<(Member, GroupId, ClientId, u64), u64>,
-    /// What primaries of warm passive groups have executed, and is part of the group's history only when it is ordered.
-    ahead: HashMap<(Member, GroupId, ClientId, u64), (Time, Step)>,
-    /// Whom a group calls by this name.
-    nested: HashMap<(GroupId, ClientId, u64), GroupId>,
 }
 
 impl Watch {
@@ -96,9 +83,6 @@ impl Watch {
         called.for_each(|callee| promise.called(GroupId::of(callee)));
         Watch {
             loose: options.loose(),
-            ordering_reads: options.ordering_reads(),
-            disks: options.disks.is_some(),
-            counts: BTreeSet::new(),
             served: Served::new(options.stateless()),
             votes: Votes::new(options.disks.is_some()),
             cold: Cold::new(options.cold(), options.disks.is_some() && options.restyles.is_some()),
@@ -109,35 +93,26 @@ impl Watch {
             stale: Stale::default(),
             multicasts: Multicasts::default(),
             promise,
-            component: HashMap::default(),
+            components: Components::new(options.disks.is_some()),
             views: Views::default(),
             primaries: Primaries::default(),
             moves: Moves::default(),
             restyles: Restyles::default(),
             acknowledged: Acknowledged::default(),
-            once: Once::default(),
             poisons: Poisons::default(),
-            histories: Histories::default(),
-            clock: OrderedTime::default(),
-            replies: Replies::default(),
-            places: HashMap::default(),
-            ahead: HashMap::default(),
-            nested: HashMap::default(),
+            executions: Executions::default(),
+            replies: Replies::new(options.ordering_reads()),
         }
     }
 
     /// The component that this life acts in.
     pub fn component(&self, member: Member) -> RingId {
-        self.component.get(&member).copied().unwrap_or_default()
+        self.components.of(member)
     }
 
-    /// The component in which this life's replica of a group has a history that counts: of what its disk gave back it is not
-    /// known before a view says so.
+    /// The component in which this life's replica of a group has a history that counts.
     pub fn history_of(&self, member: Member, group: GroupId) -> RingId {
-        match self.disks && !self.counts.contains(&(member, group)) {
-            true => RingId::default(),
-            false => self.component(member),
-        }
+        self.components.of_history(member, group)
     }
 
     /// A node says what happened inside it.
@@ -148,7 +123,7 @@ impl Watch {
                 self.wait.ring(*ring, members);
             }
             Event::Quorum { ring, quorate: true, .. } => {
-                self.component.insert(by, *ring);
+                self.components.enter(by, *ring);
                 self.promise.component(*ring, by);
             }
             Event::View { group, view, replicas, primary, style, .. } => {
@@ -165,7 +140,7 @@ impl Watch {
                 let synced = replicas.iter().filter(|replica| replica.1).map(|replica| replica.0);
                 let synced: Vec<Member> = synced.collect();
                 if synced.contains(&by) {
-                    self.counts.insert((by, *group));
+                    self.components.synced(by, *group);
                 }
                 self.promise.view(by, *group, (component, view.0), synced);
             }
@@ -195,14 +170,11 @@ impl Watch {
             // The book keeps no history of its calls: all books are compared at the end.
             Event::Executed { group, .. } if *group == MANAGER_ID => {}
             Event::Executed { group, client, number, position } => {
-                let place = self.places.get(&(by, *group, *client, *number)).copied();
-                let place = place.unwrap_or_default();
+                let call = (by, *group, *client, *number);
+                let place = self.executions.place(call);
                 let place = self.poisons.counted(by, *group, *position, place);
                 Histories::counted(by, *group, *position, place)?;
-                if let Some((time, step)) = self.ahead.remove(&(by, *group, *client, *number)) {
-                    let component = self.component(by);
-                    self.went_on(by, *group, time, &Step { component, ..step })?;
-                }
+                self.executions.ordered(call, self.component(by))?;
             }
             Event::Deviated { group, member, position, cause, .. } => {
                 self.votes.deviated(*group, *member, *position, cause)?;
@@ -255,46 +227,35 @@ impl Watch {
         alone: bool,
     ) -> Verdict {
         let Step { place, before, after, .. } = *step;
-        self.places.insert((by, group, entry.client, entry.number), place);
+        self.executions.counted(by, group, entry, place);
         if self.served.concerns(group) {
             return Ok(()); // each replica has a history of its own
         }
         if self.votes.is_wrong(by, group) || self.votes.is_spoilt(group) {
             return Ok(()); // it has to be found out, and is not to be believed until then
         }
-        self.once.executed(by, group, entry)?;
+        self.executions.executed(by, group, entry)?;
         self.acknowledged.executed(group, before, after);
         if step.component == RingId::default() {
             return Ok(()); // it has it from its disk
         }
         self.poisons.executed(by, (group, entry.client, entry.number))?;
         if alone {
-            // If it dies before, another executes the call in its own way.
-            self.ahead.insert((by, group, entry.client, entry.number), (entry.time, *step));
+            self.executions.went_ahead(by, group, entry, step);
             return Ok(());
         }
-        self.went_on(by, group, entry.time, step)
-    }
-
-    /// The group's history went on at this replica.
-    fn went_on(&mut self, by: Member, group: GroupId, time: Time, step: &Step) -> Verdict {
-        let Step { component, place, after, latest, .. } = *step;
-        self.clock.executed(by, component, (group, place), (time, latest))?;
-        self.histories.reached(by, component, (group, place), after)
+        self.executions.went_on(by, group, entry.time, step)
     }
 
     /// A replica's history was replaced by this one.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
         self.votes.replaced(by, group);
         self.poisons.replaced(by, group);
-        // What it had executed as primary went with its history: others may have executed the same calls since.
-        self.ahead.retain(|(who, of, ..), _| (*who, *of) != (by, group));
+        self.executions.gave_up(by, group);
         if self.served.concerns(group) || self.votes.is_spoilt(group) {
             return Ok(());
         }
-        let last = history.last().map_or(Time::ZERO, |entry| entry.time);
-        self.clock.replaced(by, group, last);
-        self.once.replaced(by, group, history)
+        self.executions.replaced(by, group, history)
     }
 
     /// A client begins a call.
@@ -317,7 +278,6 @@ impl Watch {
         if !self.served.concerns(callee) {
             self.promise.called(callee);
             self.linearizable.nested_begun(now, callee, (client, number));
-            self.nested.insert((group, client, number), callee);
         }
         self.replies.asked((callee, client, number), call.method, &call.body, false)
     }
@@ -332,9 +292,8 @@ impl Watch {
     ) {
         let client = nested_client(group, client);
         let number = nested_number(number, 1).unwrap_or_default();
-        let callee = self.nested.get(&(group, client, number));
-        if let (Ok(bytes), Some(callee)) = (outcome, callee) {
-            self.linearizable.nested_ended(now, *callee, (client, number), bytes);
+        if let Ok(bytes) = outcome {
+            self.linearizable.nested_ended(now, (client, number), bytes);
         }
     }
 
@@ -345,8 +304,7 @@ impl Watch {
         if !self.served.concerns(request.group) {
             self.promise.called(request.group);
         }
-        let read = request.access.reads() && !self.ordering_reads.contains(&request.group);
-        self.replies.asked(call, request.method, &request.body, read)
+        self.replies.asked(call, request.method, &request.body, request.access.reads())
     }
 
     /// A node's reply to a client leaves.
@@ -393,19 +351,4 @@ impl Watch {
         }
         if promised > 0 { self.linearizable.finish(group) } else { Ok(()) }
     }
-}
-
-/// How a history went on.
-#[derive(Clone, Copy, Debug)]
-pub struct Step {
-    /// In this component.
-    pub component: RingId,
-    /// The new length.
-    pub place: u64,
-    /// The hash before.
-    pub before: u64,
-    /// The hash now.
-    pub after: u64,
-    /// What the fastest wall clock says.
-    pub latest: Time,
 }

@@ -10,21 +10,14 @@ use super::{Finding, Tree};
 pub type Ceilings = &'static [(&'static str, usize)];
 
 /// Files in circles.
-pub const CIRCLES: Ceilings = &[("core/engine", 30), ("io/node", 3)];
+pub const CIRCLES: Ceilings =
+    &[("core/engine", 30), ("proof/harness", 8), ("proof/lab", 9), ("proof/papers", 14)];
 
 /// Functions that are too long.
-pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/admin", 2), ("io/node", 3)];
+pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/admin", 2), ("io/node", 1)];
 
 /// Structs with too many fields.
-pub const FIELDS: Ceilings = &[
-    ("cli", 1),
-    ("core/engine", 1),
-    ("core/ring", 2),
-    ("io/client", 1),
-    ("io/node", 1),
-    ("proof/history", 1),
-    ("proof/sim", 3),
-];
+pub const FIELDS: Ceilings = &[("core/ring", 1)];
 
 /// Files with an `impl Stack`.
 pub const STACK: Ceilings = &[];

@@ -37,8 +37,8 @@ pub fn table(faults: &[Timeline], paint: Paint) -> Vec<String> {
             time(fault.detected_ms),
             time(fault.view_ms),
             time(fault.first_reply_ms),
-            paint.bold(&time(Some(fault.gap_ms))),
-            time(Some(fault.longest_gap_ms)),
+            paint.bold(&time(Some(fault.gaps.gap_ms))),
+            time(Some(fault.gaps.longest_gap_ms)),
             time(fault.synced_ms),
         ));
         lines.extend(fault_details(fault, paint));
@@ -58,9 +58,10 @@ fn fault_details(fault: &Timeline, paint: Paint) -> Vec<String> {
     });
     let steps: Vec<String> = [dead, detected, view].into_iter().flatten().collect();
     lines.push(paint.dim(&format!("    {}", steps.join("; "))));
-    let mut gaps = format!("    gap seen by {}", fault.gap_client);
-    if fault.longest_gap_ms > fault.gap_ms {
-        let (client, from) = (&fault.longest_gap_client, millis(fault.longest_gap_from_ms));
+    let mut gaps = format!("    gap seen by {}", fault.gaps.gap_client);
+    if fault.gaps.longest_gap_ms > fault.gaps.gap_ms {
+        let (client, from) =
+            (&fault.gaps.longest_gap_client, millis(fault.gaps.longest_gap_from_ms));
         gaps += &format!("; the longest {from} later by {client}");
     }
     lines.push(paint.dim(&gaps));
@@ -80,7 +81,7 @@ fn fault_details(fault: &Timeline, paint: Paint) -> Vec<String> {
         "    node {} {undone} after {}; gap meanwhile {}",
         fault.node,
         millis(fault.undone_ms),
-        millis(fault.return_gap_ms)
+        millis(fault.gaps.return_gap_ms)
     )));
     lines
 }

@@ -10,7 +10,7 @@ use super::super::fault::{Means, Role};
 use super::super::network::Network;
 use super::super::plan::Plan;
 use super::super::service::PassengerInformation;
-use super::super::timeline::Timeline;
+use super::super::timeline::{Gaps, Timeline};
 use super::*;
 
 fn timeline(role: Role, node: u32) -> Timeline {
@@ -27,12 +27,14 @@ fn timeline(role: Role, node: u32) -> Timeline {
         view: Some(4),
         primary: Some(2),
         first_reply_ms: Some(3.15),
-        gap_ms: 3.32,
-        gap_client: "display Trindade".to_owned(),
-        longest_gap_ms: 7.5,
-        longest_gap_from_ms: 617.2,
-        longest_gap_client: "line B session 3".to_owned(),
-        return_gap_ms: 2.1,
+        gaps: Gaps {
+            gap_ms: 3.32,
+            gap_client: "display Trindade".to_owned(),
+            longest_gap_ms: 7.5,
+            longest_gap_from_ms: 617.2,
+            longest_gap_client: "line B session 3".to_owned(),
+            return_gap_ms: 2.1,
+        },
         undone_ms: 2_000.4,
         synced_ms: Some(71.2),
         restored_on: Some(4),

@@ -43,11 +43,29 @@ pub(super) struct Sending {
     all: u64,
     /// The messages from `sent - flights.len()` on.
     flights: VecDeque<Flight>,
+    times: Times,
+}
+
+/// How long its messages took to come so far, and how late they began.
+#[derive(Default)]
+struct Times {
     send: Histogram,
-    own_times: Histogram,
-    all_times: Histogram,
-    echo_times: Histogram,
+    own: Histogram,
+    all: Histogram,
+    echo: Histogram,
     late: Duration,
+}
+
+impl Times {
+    fn measured(&self) -> Measured {
+        Measured {
+            send: self.send.times(),
+            own: self.own.times(),
+            all: self.all.times(),
+            echo: self.echo.times(),
+            late: self.late,
+        }
+    }
 }
 
 impl Sending {
@@ -70,11 +88,7 @@ impl Sending {
             answered: 0,
             all: 0,
             flights: VecDeque::new(),
-            send: Histogram::default(),
-            own_times: Histogram::default(),
-            all_times: Histogram::default(),
-            echo_times: Histogram::default(),
-            late: Duration::ZERO,
+            times: Times::default(),
         }
     }
 
@@ -126,7 +140,7 @@ impl Sending {
 
     pub fn handed(&mut self, now: Time, count: u64) {
         if let Pacing::Every(pause) = self.pacing {
-            self.late = self.late.max(now.since(self.due));
+            self.times.late = self.times.late.max(now.since(self.due));
             self.due += pause;
         }
         self.budget -= 1;
@@ -172,7 +186,7 @@ impl Sending {
 
     fn has_left(&mut self, now: Time) {
         if let Some(age) = self.age(now, self.left) {
-            self.send.record(age);
+            self.times.send.record(age);
         }
         self.left += 1;
     }
@@ -185,7 +199,7 @@ impl Sending {
             self.has_left(now);
         }
         if let Some(age) = self.age(now, number) {
-            self.own_times.record(age);
+            self.times.own.record(age);
         }
         if let Some(flight) = self.flight(number) {
             flight.sequence = sequence;
@@ -203,7 +217,7 @@ impl Sending {
                 break;
             }
             if let Some(age) = self.age(now, number) {
-                self.all_times.record(age);
+                self.times.all.record(age);
             }
             self.held += 1;
         }
@@ -215,7 +229,7 @@ impl Sending {
             return;
         }
         if let Some(age) = self.age(now, number) {
-            self.echo_times.record(age);
+            self.times.echo.record(age);
         }
         self.answered += 1;
         self.forget();
@@ -231,12 +245,6 @@ impl Sending {
     }
 
     pub fn measured(&self) -> Measured {
-        Measured {
-            send: self.send.times(),
-            own: self.own_times.times(),
-            all: self.all_times.times(),
-            echo: self.echo_times.times(),
-            late: self.late,
-        }
+        self.times.measured()
     }
 }

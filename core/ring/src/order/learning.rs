@@ -20,21 +20,21 @@ impl Order {
     /// what this node is yet to see of it.
     pub fn learn(&mut self, member: usize, aru: u64) {
         if aru <= self.sendable() {
-            self.claims.make(member, aru);
+            self.held.claim(member, aru);
             self.believe();
         }
     }
 
     /// A member says what it has on its disk. Nobody can have kept what was not sent.
     pub fn learn_stored(&mut self, member: usize, stored: u64) {
-        self.stored_claims.make(member, stored.min(self.sendable()));
+        self.stored.claim(member, stored.min(self.sendable()));
         self.believe();
     }
 
     /// More may be known to be sent: what members said that they have of it is so.
     pub(super) fn believe(&mut self) {
         let sent = self.sent();
-        self.claims.settle(sent, &mut self.arus);
-        self.stored_more |= self.stored_claims.settle(sent, &mut self.stored);
+        self.held.settle(sent);
+        self.stored_more |= self.stored.settle(sent);
     }
 }

@@ -31,11 +31,11 @@ impl Order {
             return 0;
         }
         let behind = |aru: u64| high.saturating_sub(aru) >= (config.window as u64 / 2).max(1);
-        let bits = self.arus.iter().enumerate();
+        let bits = self.held.known().iter().enumerate();
         let bits = bits.fold(0, |bits, (i, aru)| bits | u64::from(behind(*aru)) << i);
         if planted!(config, BlameTheLast) {
-            let last = (0..self.arus.len()).filter(|i| *i != self.mine);
-            return last.min_by_key(|i| self.arus[*i]).map_or(0, |i| 1 << i);
+            let last = (0..self.members.len()).filter(|i| *i != self.mine);
+            return last.min_by_key(|i| self.held.of(*i)).map_or(0, |i| 1 << i);
         }
         if bits & self.my_bit() == 0 { bits } else { 0 }
     }
@@ -68,7 +68,7 @@ impl Order {
 
     /// Those of `members` that have not got everything up to `high` yet.
     fn still_behind(&self, members: u64, high: u64) -> u64 {
-        let arus = self.arus.iter().enumerate();
+        let arus = self.held.known().iter().enumerate();
         arus.filter(|(_, aru)| **aru >= high).fold(members, |bits, (i, _)| bits & !(1 << i))
     }
 }

@@ -73,11 +73,7 @@ impl Stream {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
             Err(_) => return Err(None),
         };
-        let received = self.channel.receive(&scratch[..count]);
-        while let Some(frame) = self.channel.take()? {
-            frames.push(frame);
-        }
-        Ok(received?)
+        Ok(self.channel.receive(&scratch[..count], frames)?)
     }
 }
 

@@ -113,15 +113,7 @@ fn poll_read(
         if buffer.filled().is_empty() {
             return Poll::Ready(None);
         }
-        let received = channel.receive(buffer.filled());
-        loop {
-            match channel.take() {
-                Ok(Some(frame)) => frames.push(frame),
-                Ok(None) => break,
-                Err(trouble) => return Poll::Ready(Some(trouble)),
-            }
-        }
-        if let Err(trouble) = received {
+        if let Err(trouble) = channel.receive(buffer.filled(), frames) {
             return Poll::Ready(Some(trouble));
         }
     }

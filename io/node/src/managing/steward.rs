@@ -17,6 +17,7 @@ use super::herald;
 use super::view::View;
 use crate::control::Control;
 use crate::error::Stopped;
+use crate::order::Order;
 
 /// What is said to the book and does not show there is said again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -62,7 +63,7 @@ impl Steward {
             && !Arc::ptr_eq(&before, book)
         {
             for event in herald::news(&before, book) {
-                self.control.tell(event)?;
+                self.control.order(Order::Tell(event))?;
             }
         }
         self.tell_criticalities(book)?;
@@ -115,7 +116,7 @@ impl Steward {
         let of: BTreeMap<_, _> = of.map(|it| (GroupId::of(&it.group), it.criticality)).collect();
         if of != self.criticalities {
             self.criticalities.clone_from(&of);
-            self.control.set_criticalities(of)?;
+            self.control.order(Order::Criticalities(of))?;
         }
         Ok(())
     }

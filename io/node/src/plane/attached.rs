@@ -4,29 +4,22 @@ use engine::{Begun, HostError};
 use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
-use super::Plane;
-use super::attachments::Arrival;
+use super::replicas::{Arrival, Hosting};
 use crate::executor::{Executor, Standby};
 use crate::poller::EventFlags;
 
-impl Plane {
+impl Hosting<'_> {
     /// A program has shown its token.
-    pub(super) fn attach(
-        &mut self,
-        now: Time,
-        name: String,
-        options: GroupOptions,
-        executor: Executor,
-    ) {
-        self.attached.arrivals.push(Arrival { name, options, executor });
+    pub fn attach(&mut self, now: Time, name: String, options: GroupOptions, executor: Executor) {
+        self.replicas.arrivals.push(Arrival { name, options, executor });
         self.take_arrivals(now);
     }
 
     /// Hosts the replicas of programs that have come; true if there was one. Whoever has to wait
     /// until the last replica is out of its group is tried again in each turn.
-    pub(super) fn take_arrivals(&mut self, now: Time) -> bool {
+    pub fn take_arrivals(&mut self, now: Time) -> bool {
         let mut any = false;
-        for arrival in std::mem::take(&mut self.attached.arrivals) {
+        for arrival in std::mem::take(&mut self.replicas.arrivals) {
             let Arrival { name, options, mut executor } = arrival;
             let group = GroupId::of(&name);
             let program = executor.process().is_some() || executor.standby().is_some();
@@ -38,12 +31,12 @@ impl Plane {
                 Ok(group) => {
                     any = true;
                     self.take_in(now, group, executor);
-                    self.stack.set_checkpoints(now, group, self.checkpoints);
+                    self.set_checkpoints(now, group);
                 }
                 Err(HostError::Twice)
-                    if self.executors.get(&group).is_none_or(|before| before.leaving) =>
+                    if self.replicas.executors.get(&group).is_none_or(|before| before.leaving) =>
                 {
-                    self.attached.arrivals.push(Arrival { name, options, executor });
+                    self.replicas.arrivals.push(Arrival { name, options, executor });
                 }
                 Err(HostError::Twice) if executor.process().is_some() && self.wants(group) => {
                     any = true;
@@ -57,50 +50,32 @@ impl Plane {
 
     /// The service of the group's replica here is to run, and waits for its program.
     fn wants(&mut self, group: GroupId) -> bool {
-        let standby = self.executors.get_mut(&group).and_then(Executor::standby);
+        let standby = self.replicas.executors.get_mut(&group).and_then(Executor::standby);
         standby.is_some_and(|standby| standby.is_wanted())
     }
 
     /// The program of a replica that is hosted already has come: it is given what waited for it.
     fn launched(&mut self, now: Time, group: GroupId, executor: Executor) {
-        let standby = self.executors.get_mut(&group).and_then(Executor::standby);
+        let standby = self.replicas.executors.get_mut(&group).and_then(Executor::standby);
         let commands = standby.map(Standby::take).unwrap_or_default();
         self.take_in(now, group, executor);
-        self.joined(group);
+        self.replicas.joined(group);
         for command in commands {
-            let Some(executor) = self.executors.get_mut(&group) else { return };
+            let Some(executor) = self.replicas.executors.get_mut(&group) else { return };
             if executor.run(command).is_err() {
                 return self.take_out_overloaded(now, group);
             }
         }
-        self.is_unwritten(group);
-    }
-
-    /// This node's replica is to leave its group; it executes what is ordered before.
-    pub(super) fn begin_parting(&mut self, now: Time, group: GroupId) {
-        if let Some(executor) = self.executors.get_mut(&group) {
-            executor.leaving = true;
-            self.attached.parting.push(group);
-            match self.is_deployed(group) {
-                true => self.stack.part(now, group),
-                false => self.stack.unhost(now, group),
-            }
-        }
-    }
-
-    /// The group is a service that people want to go on, by what this node knows of the book.
-    fn is_deployed(&self, group: GroupId) -> bool {
-        let book = self.commands.book();
-        book.placed().any(|placed| GroupId::of(&placed.deployment.group) == group)
+        self.replicas.is_unwritten(group);
     }
 
     /// Lets go of the replicas that have left their groups, and have answered everything.
     /// True if one is to end its group, which was deployed when it began to go.
-    pub(super) fn let_go(&mut self, now: Time) -> bool {
+    pub fn let_go(&mut self, now: Time) -> bool {
         let mut any = false;
-        let parting = std::mem::take(&mut self.attached.parting);
+        let parting = std::mem::take(&mut self.replicas.parting);
         for group in parting {
-            if self.stack.is_parting(group) && !self.is_deployed(group) {
+            if self.stack.is_parting(group) && !self.replicas.is_deployed(group) {
                 self.stack.unhost(now, group);
                 any = true;
             }
@@ -108,9 +83,9 @@ impl Plane {
                 self.stack.abandon(now, group);
             }
             if self.stack.is_hosting(group) {
-                self.attached.parting.push(group);
+                self.replicas.parting.push(group);
             } else {
-                self.remove_executor(group);
+                self.replicas.remove(group);
             }
         }
         any
@@ -118,31 +93,31 @@ impl Plane {
 
     /// A replica without a program became primary on its way out: nobody starts a program that is stopped.
     fn waits_for_a_stopped_program(&mut self, group: GroupId) -> bool {
-        self.executors.get(&group).is_some_and(|it| it.leaving) && self.wants(group)
+        self.replicas.executors.get(&group).is_some_and(|it| it.leaving) && self.wants(group)
     }
 
     fn take_in(&mut self, now: Time, group: GroupId, mut executor: Executor) {
         let Some(process) = executor.process() else {
-            self.executors.insert(group, executor);
+            self.replicas.executors.insert(group, executor);
             return;
         };
-        if let Err(error) = process.register(&self.sockets.poller) {
+        if let Err(error) = process.register(self.poller) {
             dismiss(&mut executor, &format!("the node cannot wait for it: {error}"));
             return self.stack.abandon(now, group);
         }
         process.tether().hosted();
-        self.attached.groups.retain(|_, other| *other != group); // of an earlier start
-        self.attached.groups.insert(executor.serial, group);
-        self.executors.insert(group, executor);
+        self.replicas.polled.retain(|_, other| *other != group); // of an earlier start
+        self.replicas.polled.insert(executor.serial, group);
+        self.replicas.executors.insert(group, executor);
     }
 
     /// A program's socket can be read or written.
-    pub(super) fn handle_program(&mut self, now: Time, serial: u64, flags: EventFlags) {
-        let Some(&group) = self.attached.groups.get(&serial) else { return };
-        let Some(executor) = self.executors.get_mut(&group) else { return };
+    pub fn handle_program(&mut self, now: Time, serial: u64, flags: EventFlags) {
+        let Some(&group) = self.replicas.polled.get(&serial) else { return };
+        let Some(executor) = self.replicas.executors.get_mut(&group) else { return };
         let Some(process) = executor.process() else { return };
         if flags.contains(EventFlags::OUT) {
-            process.flush(&self.sockets.poller);
+            process.flush(self.poller);
         }
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             self.receive_from(now, group);
@@ -151,14 +126,14 @@ impl Plane {
 
     /// Reads once from a group's program; true if there may be more.
     fn receive_from(&mut self, now: Time, group: GroupId) -> bool {
-        let process = self.executors.get_mut(&group).and_then(Executor::process);
+        let process = self.replicas.executors.get_mut(&group).and_then(Executor::process);
         let Some(process) = process else { return false };
-        let mut all = std::mem::take(&mut self.attached.done);
+        let mut all = std::mem::take(&mut self.replicas.done);
         let received = process.receive(&mut all);
         for report in all.drain(..) {
             self.handle_report(now, report);
         }
-        self.attached.done = all;
+        self.replicas.done = all;
         received.unwrap_or_else(|reason| {
             self.lose(now, group, &reason);
             false
@@ -167,7 +142,7 @@ impl Plane {
 
     /// A group's program serves no more: the replica is lost, and its group goes on without it.
     fn lose(&mut self, now: Time, group: GroupId, reason: &str) {
-        let Some(mut executor) = self.remove_executor(group) else { return };
+        let Some(mut executor) = self.replicas.remove(group) else { return };
         // One that was told to go has no need to be told of.
         if !executor.leaving {
             self.counters.programs_lost += 1;
@@ -175,27 +150,17 @@ impl Plane {
         }
         let begun = executor.process().map_or(Begun::Nothing, |process| process.begun());
         let tether = executor.tether().map(|tether| tether.again());
-        self.attached.lost.retain(|(other, _)| *other != group);
-        self.attached.lost.extend(tether.map(|tether| (group, tether)));
+        self.replicas.lost.retain(|(other, _)| *other != group);
+        self.replicas.lost.extend(tether.map(|tether| (group, tether)));
         drop(executor);
         self.stack.service_lost(now, group, begun);
     }
 
-    /// No other replica has the group's state: what the next start of its program is to execute waits for that.
-    pub(super) fn revive(&mut self, group: GroupId) {
-        let lost = self.attached.lost.iter().position(|(other, _)| *other == group);
-        let Some((_, tether)) = lost.map(|place| self.attached.lost.swap_remove(place)) else {
-            return;
-        };
-        tracing::warn!(%group, "no other replica has the group's state: the next start of its program goes on from what this node has kept");
-        self.executors.insert(group, Executor::waiting(tether));
-    }
-
     /// A start of a program is over, or its replica is to leave its group.
-    pub(super) fn part(&mut self, now: Time, group: GroupId, run: u64, lost: bool) {
+    pub fn part(&mut self, now: Time, group: GroupId, run: u64, lost: bool) {
         let is_it = |executor: &mut Executor| executor.process().is_some_and(|it| it.run() == run);
-        self.attached.arrivals.retain_mut(|arrival| !is_it(&mut arrival.executor));
-        let Some(executor) = self.executors.get_mut(&group) else { return };
+        self.replicas.arrivals.retain_mut(|arrival| !is_it(&mut arrival.executor));
+        let Some(executor) = self.replicas.executors.get_mut(&group) else { return };
         if let Some(standby) = executor.standby() {
             if !lost {
                 self.begin_parting(now, group);
@@ -216,44 +181,13 @@ impl Plane {
     }
 
     /// Its group would not have the replica of a program, and another start may be of another mind.
-    pub(super) fn refuse_join(&mut self, now: Time, group: GroupId, options: GroupOptions) {
-        let Some(mut executor) = self.remove_executor(group) else { return };
+    pub fn refuse_join(&mut self, now: Time, group: GroupId, options: GroupOptions) {
+        let Some(mut executor) = self.replicas.remove(group) else { return };
         if executor.process().is_some() {
             let text =
                 format!("the group exists and has other options: {options:?}; give it these");
             dismiss(&mut executor, &text);
             self.stack.unhost(now, group);
-        }
-    }
-
-    /// A view of its group has this node's replica: whoever had its program run is told.
-    pub(super) fn joined(&mut self, group: GroupId) {
-        if let Some(tether) = self.executors.get_mut(&group).and_then(Executor::tether) {
-            tether.joined();
-        }
-    }
-
-    /// Forgets a replica's executor. A program that served it is told so when it is dropped.
-    pub(super) fn remove_executor(&mut self, group: GroupId) -> Option<Executor> {
-        let executor = self.executors.remove(&group)?;
-        self.attached.groups.remove(&executor.serial);
-        Some(executor)
-    }
-
-    /// A command was given to this group's program, if it has one.
-    pub(super) fn is_unwritten(&mut self, group: GroupId) {
-        let is_program = self.executors.get_mut(&group).is_some_and(|it| it.process().is_some());
-        if is_program && self.attached.unwritten.last() != Some(&group) {
-            self.attached.unwritten.push(group);
-        }
-    }
-
-    /// Writes to the programs that were given commands.
-    pub(super) fn flush_programs(&mut self) {
-        for group in self.attached.unwritten.drain(..) {
-            if let Some(process) = self.executors.get_mut(&group).and_then(Executor::process) {
-                process.flush(&self.sockets.poller);
-            }
         }
     }
 }

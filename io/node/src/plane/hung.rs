@@ -4,21 +4,21 @@
 use wire::limits::MAX_STUCK;
 use wire::{GroupId, Time};
 
-use super::Plane;
+use super::replicas::Hosting;
 
-impl Plane {
+impl Hosting<'_> {
     /// A program is ended, and its supervisor starts it again. A thread cannot be ended: the node goes on beside it, with another.
-    pub(super) fn replace(&mut self, now: Time, group: GroupId) {
+    pub fn replace(&mut self, now: Time, group: GroupId) {
         self.counters.replicas_hung += 1;
-        let Some(mut executor) = self.remove_executor(group) else { return };
+        let Some(mut executor) = self.replicas.remove(group) else { return };
         if let Some(process) = executor.process() {
             process.tether().hung();
             process.dismiss("it was hung: it missed the deadlines of its calls".into());
             return;
         }
-        self.attached.stuck.retain(|thread| thread.strong_count() > 0);
-        self.attached.stuck.extend(executor.thread());
-        if self.attached.stuck.len() > MAX_STUCK {
+        self.replicas.stuck.retain(|thread| thread.strong_count() > 0);
+        self.replicas.stuck.extend(executor.thread());
+        if self.replicas.stuck.len() > MAX_STUCK {
             tracing::error!(%group, "too many hung threads are left behind: the replica is not hosted again before the node is restarted");
             return;
         }

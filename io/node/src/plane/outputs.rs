@@ -5,9 +5,8 @@ use engine::{Command, Event, Output};
 use os::clock::{monotonic, wall_clock};
 use wire::{GroupId, Time};
 
-use super::{Plane, Sockets, Stop};
-use crate::error::{MoveError, RestyleError};
-use crate::executor::Overloaded;
+use super::waiting::answer;
+use super::{Keeping, Plane, Sockets};
 
 /// What was run in one turn.
 #[derive(Default)]
@@ -33,8 +32,8 @@ impl Plane {
                 gone = callers.flush(poller, counters);
             }
             transport.flush(now, counters);
-            self.flush_programs();
             let Sockets { transport, callers, liveness, poller } = &mut self.sockets;
+            self.replicas.flush(poller);
             let counters = &mut self.counters;
             if let Some(gone) = gone {
                 self.stack.handle_disconnect(now, gone);
@@ -47,8 +46,9 @@ impl Plane {
             {
                 self.stack.handle_disconnect(now, gone);
             } else {
-                let ended = self.let_go(now);
-                if !self.take_arrivals(now) && !ended {
+                let mut hosting = self.hosting();
+                let ended = hosting.let_go(now);
+                if !hosting.take_arrivals(now) && !ended {
                     break;
                 }
             }
@@ -74,93 +74,63 @@ impl Plane {
             }
             Output::Run { group, command } => self.run_command(now, group, command, ran),
             Output::Resume { group, ticket, outcome } => {
-                if let Some(executor) = self.executors.get_mut(&group) {
-                    executor.resume(ticket, outcome);
-                    self.is_unwritten(group);
-                }
+                self.replicas.resume(group, ticket, outcome);
             }
-            Output::Replace(group) => self.replace(now, group),
-            Output::Revive(group) => self.revive(group),
+            Output::Replace(group) => self.hosting().replace(now, group),
+            Output::Revive(group) => self.replicas.revive(group),
             Output::Probe(node) => transport.probe(node, now, &mut self.counters),
-            Output::Persist(kept) => self.keep(kept),
+            Output::Persist(kept) => self.persist(|keeping| keeping.keep(kept)),
             Output::Snapshot { strand, covers, place, state } => {
-                self.keep_snapshot(strand, covers, place, state);
+                self.persist(|keeping| keeping.keep_snapshot(strand, covers, place, state));
             }
-            Output::Forget(group) => self.forget_kept(group),
+            Output::Forget(group) => self.persist(|keeping| keeping.forget(group)),
             Output::Key(command) => {
                 if let Some(keeper) = &self.keeper {
                     keeper.carry_out(command);
                 }
             }
-            Output::Own { number, outcome } => {
-                if let Some(outcome) = self.registrations.answered(number, outcome) {
-                    self.commands.answered(number, outcome);
-                }
-            }
+            Output::Own { number, outcome } => self.waiting.own_ended(number, outcome),
             Output::Bench(outcome) => {
-                if let Some(reply) = self.bench.take() {
-                    let _ = reply.try_send(outcome);
+                if let Some(reply) = self.waiting.bench.take() {
+                    answer(&reply, outcome);
                 }
             }
-            Output::Moved { group, outcome, .. } => {
-                if let Some(reply) = self.moves.remove(&group) {
-                    let _ = reply.try_send(outcome.map_err(MoveError::from));
-                }
-            }
-            Output::Restyled { group, outcome, .. } => {
-                if let Some(reply) = self.restyles.remove(&group) {
-                    let _ = reply.try_send(outcome.map_err(RestyleError::from));
-                }
-            }
-            Output::Saved { group, outcome } => self.backups.saved(group, outcome),
-            Output::Restored { group, outcome } => self.backups.restored(group, outcome),
+            Output::Moved { group, outcome, .. } => self.waiting.moves.ended(group, outcome),
+            Output::Restyled { group, outcome, .. } => self.waiting.restyles.ended(group, outcome),
+            Output::Saved { group, outcome } => self.waiting.saves.ended(group, outcome),
+            Output::Restored { group, outcome } => self.waiting.restores.ended(group, outcome),
             Output::Event(event) => self.handle_event(event),
+        }
+    }
+
+    fn persist(&mut self, wish: impl FnOnce(&mut Keeping)) {
+        if let Some(mut persisting) = self.persisting() {
+            persisting.give(wish);
         }
     }
 
     fn run_command(&mut self, now: Time, group: GroupId, command: Command, ran: &mut Ran) {
         self.counters.commands += 1;
         ran.commands += 1;
-        let executor = self.executors.get_mut(&group);
         // Each datagram wakes a node, and where processors are fewer than nodes these then stand
         // before the client: the reply to a lone call that waits for none of them goes first. Else
         // they go first: others wait for what is to be sent while a handler takes its time.
-        ran.reply_first =
-            ran.commands == 1 && executor.as_ref().is_some_and(|executor| executor.replies_first());
+        ran.reply_first = ran.commands == 1 && self.replicas.replies_first(group);
         if !ran.reply_first {
             self.sockets.transport.flush(now, &mut self.counters);
         }
-        let Some(executor) = executor else { return };
-        match executor.run(command) {
-            Ok(None) => self.is_unwritten(group),
-            Ok(Some(done)) => {
-                self.counters.handlers_panicked += u64::from(done.panicked);
-                self.stack.handle_executed(now, group, done.ticket, done.executed);
-            }
-            Err(Overloaded) => self.take_out_overloaded(now, group),
-        }
-    }
-
-    /// A replica that cannot keep up must not stay: it would answer too late as primary, and
-    /// leaving commands out would make it differ.
-    pub(super) fn take_out_overloaded(&mut self, now: Time, group: GroupId) {
-        self.counters.replicas_overloaded += 1;
-        tracing::error!(%group, "this node's replica has fallen too far behind: it is taken out");
-        if let Some(mut executor) = self.remove_executor(group)
-            && let Some(process) = executor.process()
-        {
-            process.dismiss("it has fallen too far behind its group".into());
-        }
-        self.stack.abandon(now, group);
+        self.hosting().run(now, group, command);
     }
 
     pub(super) fn handle_event(&mut self, event: Event) {
         match &event {
             Event::Malformed(reason) => self.counters.malformed.count(reason),
-            Event::Ring(ring::Event::TooSlow { member, by, charge }) if *member == self.me => {
+            Event::Ring(ring::Event::TooSlow { member, by, charge })
+                if *member == self.profile.me =>
+            {
                 self.counters.excluded_slow += 1;
                 let (time, charge) = (wall_clock(), charge.map(ChargeStatus::from));
-                let own_time = self.own_time.tell(monotonic());
+                let own_time = self.pacing.own_time();
                 if let Some(own_time) = own_time {
                     tracing::error!("this node was too slow for the ring: {}", own_time.words());
                 }
@@ -170,15 +140,14 @@ impl Plane {
             Event::Copy { .. } => self.counters.copies += 1,
             Event::NestedEnded { .. } => self.counters.nested_ends += 1,
             Event::NestedCopy { .. } => self.counters.nested_copies += 1,
-            Event::Left if self.stop != Stop::No => self.stop = Stop::Done,
+            Event::Left => self.ending.left(),
             Event::JoinRefused { name, options } => {
-                self.refuse_join(monotonic(), GroupId::of(name), *options);
+                self.hosting().refuse_join(monotonic(), GroupId::of(name), *options);
             }
-            Event::View { group, replicas, .. } => {
-                let gone = !replicas.iter().any(|(member, _)| *member == self.me);
-                if !gone {
-                    self.joined(*group);
-                }
+            Event::View { group, replicas, .. }
+                if replicas.iter().any(|(member, _)| *member == self.profile.me) =>
+            {
+                self.replicas.joined(*group);
             }
             _ => {}
         }

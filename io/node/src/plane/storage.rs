@@ -2,63 +2,50 @@
 //!
 //! The store is a machine like the stack, and runs here; only its disk's two hands have threads.
 
-use engine::{Event, Kept, StorageNews};
+use engine::{Event, Stack, StorageNews};
+use os::clock::{monotonic, wall_clock};
 use store::Strand;
-use wire::ordered::Place;
 use wire::{GroupId, Time};
 
+use super::ending::Ending;
 use super::keeping::Keeping;
-use super::{Plane, Stop};
+use crate::events::Events;
 use crate::storage::Word;
 
-impl Plane {
-    /// The stack has this kept.
-    pub(super) fn keep(&mut self, kept: Kept) {
-        let Some(keeping) = &mut self.keeping else { return };
-        keeping.keep(kept);
-        self.pump_storage();
+/// What a handler of the storage may touch.
+pub(super) struct Persisting<'a> {
+    pub keeping: &'a mut Keeping,
+    pub stack: &'a mut Stack,
+    pub events: &'a mut Events,
+    pub ending: &'a mut Ending,
+}
+
+impl Persisting<'_> {
+    /// Has the stack's wish done, as far as the store takes it now.
+    pub fn give(&mut self, wish: impl FnOnce(&mut Keeping)) {
+        wish(self.keeping);
+        self.pump();
     }
 
-    pub(super) fn keep_snapshot(
-        &mut self,
-        strand: Option<GroupId>,
-        covers: u64,
-        place: Place,
-        state: bytes::Bytes,
-    ) {
-        let Some(keeping) = &mut self.keeping else { return };
-        keeping.keep_snapshot(strand, covers, place, state);
-        self.pump_storage();
-    }
-
-    pub(super) fn forget_kept(&mut self, group: GroupId) {
-        let Some(keeping) = &mut self.keeping else { return };
-        keeping.forget(group);
-        self.pump_storage();
-    }
-
-    fn pump_storage(&mut self) {
-        let Some(keeping) = &mut self.keeping else { return };
-        if let Err(reason) = keeping.pump() {
-            self.storage_failed(reason);
+    fn pump(&mut self) {
+        if let Err(reason) = self.keeping.pump() {
+            self.fail(reason);
         }
     }
 
     /// Takes what the disk has done, and what is due.
-    pub(super) fn take_stored(&mut self, now: Time) {
-        let Some(keeping) = &mut self.keeping else { return };
-        for word in keeping.turn(now) {
-            self.storage_says(now, word);
+    pub fn take_stored(&mut self, now: Time) {
+        for word in self.keeping.turn(now) {
+            self.handle_word(now, word);
         }
-        self.pump_storage();
+        self.pump();
     }
 
-    fn storage_says(&mut self, now: Time, word: Word) {
-        let Some(keeping) = &mut self.keeping else { return };
+    fn handle_word(&mut self, now: Time, word: Word) {
+        let keeping = &mut *self.keeping;
         match word {
             Word::Persisted(upto) => {
-                let upto = keeping.own_number(upto);
-                self.stack.handle_persisted(now, upto);
+                self.stack.handle_persisted(now, keeping.own_number(upto));
             }
             Word::SnapshotStored(strand, covers) => {
                 keeping.snapshot_stored(strand);
@@ -75,30 +62,31 @@ impl Plane {
             }
             Word::Full(text) => {
                 keeping.set_full(Some(text.clone()));
-                self.handle_event(Event::Storage(StorageNews::Full(text)));
+                self.tell(StorageNews::Full(text));
             }
             Word::Room => {
                 keeping.set_full(None);
-                self.handle_event(Event::Storage(StorageNews::Room));
+                self.tell(StorageNews::Room);
             }
-            Word::Broken(reason) => self.storage_failed(reason),
+            Word::Broken(reason) => self.fail(reason),
         }
     }
 
     /// Nothing can be kept any more: others go on, and this node ends.
-    fn storage_failed(&mut self, reason: String) {
-        if !self.keeping.as_mut().is_some_and(Keeping::fail) {
-            return;
+    fn fail(&mut self, reason: String) {
+        if self.keeping.fail() {
+            self.tell(StorageNews::Failed(reason.clone()));
+            self.ending.fail(monotonic(), self.stack, reason);
         }
-        self.handle_event(Event::Storage(StorageNews::Failed(reason.clone())));
-        self.failure = Some(reason);
-        if self.stop == Stop::No {
-            self.begin_to_stop(os::clock::monotonic());
-        }
+    }
+
+    fn tell(&mut self, news: StorageNews) {
+        self.events.push(wall_clock(), Event::Storage(news));
     }
 }
 
-fn group_of(strand: Strand) -> Option<GroupId> {
+/// Whose records these are; `None`: the node's own.
+pub(crate) fn group_of(strand: Strand) -> Option<GroupId> {
     match strand {
         Strand::Node => None,
         Strand::Group(group) => Some(group),

@@ -1,79 +1,113 @@
-//! Who waits for answers of the cluster's own groups, and for states that people keep.
+//! Those who wait for what comes of something, and how they are answered.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
-use engine::Saved;
-use manager::book::Book;
+use manager::book::Answer;
 use serde::de::DeserializeOwned;
 use wire::client::Outcome;
 use wire::limits::MAX_ADMIN_CONNECTIONS;
-use wire::{Duration, GroupId, ViewNumber};
+use wire::{GroupId, ViewNumber};
 
-use crate::error::{RestoreError, SaveError};
-use crate::managing::Shelf;
-use crate::order::{CommandReply, RegistryReply, RestoreReply, SaveReply};
-use crate::registering::Shelf as RegistryShelf;
+use crate::error::{MoveError, RestoreError, RestyleError, SaveError};
+use crate::order::BenchOutcome;
 
-/// How long a command may take to be answered. Less than its asker waits.
-pub(super) const PATIENCE: Duration = Duration::from_secs(4);
+const SILENT: &str = "the manager's group does not answer: is there a quorum (`steadfast status`)?";
 
-const SILENT: &str = "the registry does not answer: is there a quorum (`steadfast status`)?";
+const SILENT_REGISTRY: &str =
+    "the registry does not answer: is there a quorum (`steadfast status`)?";
 
 /// This node has no part in it.
 pub(super) const NO_MANAGER: &str =
     "this node has no manager: set on = true in [manager] of every node, and start them again";
 
-/// Who waits for answers of the book, by the call's number.
-pub(crate) struct Commands {
-    shelf: Shelf,
-    waiting: BTreeMap<u64, CommandReply>,
+/// All who wait.
+pub(crate) struct Waiting {
+    pub(super) bench: Option<SyncSender<BenchOutcome>>,
+    pub(super) moves: Pending<ViewNumber, MoveError>,
+    pub(super) restyles: Pending<ViewNumber, RestyleError>,
+    pub(super) saves: Pending<engine::Saved, SaveError>,
+    pub(super) restores: Pending<ViewNumber, RestoreError>,
+    pub(super) book: Calls<Answer>,
+    pub(super) registry: Calls<registry::Answer>,
 }
 
-impl Commands {
-    pub fn new(shelf: Shelf) -> Commands {
-        Commands { shelf, waiting: BTreeMap::new() }
-    }
-
-    /// What this node's replica has of the book.
-    pub(super) fn book(&self) -> Arc<Book> {
-        self.shelf.book()
-    }
-
-    pub(super) fn wait(&mut self, number: u64, reply: CommandReply) {
-        // Of those that were never answered, nobody waits for the oldest any more.
-        while self.waiting.len() >= MAX_ADMIN_CONNECTIONS {
-            self.waiting.pop_first();
+impl Waiting {
+    pub fn new() -> Waiting {
+        Waiting {
+            bench: None,
+            moves: Pending::default(),
+            restyles: Pending::default(),
+            saves: Pending::default(),
+            restores: Pending::default(),
+            book: Calls::new(SILENT, NO_MANAGER),
+            registry: Calls::new(SILENT_REGISTRY, SILENT_REGISTRY),
         }
-        self.waiting.insert(number, reply);
     }
 
-    pub(super) fn answered(&mut self, number: u64, outcome: Outcome) {
-        let Some(reply) = self.waiting.remove(&number) else { return };
-        let answer = answer_of(
-            outcome,
-            "the manager's group does not answer: is there a quorum (`steadfast status`)?",
-            NO_MANAGER,
-        );
-        // Who asked may have given up.
-        let _ = reply.try_send(answer);
+    /// A call of the node's own has its outcome.
+    pub(super) fn own_ended(&mut self, number: u64, outcome: Outcome) {
+        if let Some(outcome) = self.registry.ended(number, outcome) {
+            self.book.ended(number, outcome);
+        }
     }
 }
 
-/// Who waits for answers of the registry, by the call's number.
-pub(crate) struct Registrations {
-    /// `None`: this node has no part in the registry.
-    pub shelf: Option<RegistryShelf>,
-    waiting: BTreeMap<u64, RegistryReply>,
+/// Gives an answer. Whoever asked may have given up: then nobody takes it.
+pub(super) fn answer<T>(reply: &SyncSender<T>, answer: T) {
+    let _ = reply.try_send(answer);
 }
 
-impl Registrations {
-    pub fn new(shelf: Option<RegistryShelf>) -> Registrations {
-        Registrations { shelf, waiting: BTreeMap::new() }
+/// Those who wait for what they began in a group: one for each.
+pub(super) struct Pending<T, E>(HashMap<GroupId, SyncSender<Result<T, E>>>);
+
+impl<T, E> Default for Pending<T, E> {
+    fn default() -> Self {
+        Pending(HashMap::new())
+    }
+}
+
+impl<T, E> Pending<T, E> {
+    /// What `reply` asked for has begun, or has not: then it is answered now.
+    pub fn begun<C>(
+        &mut self,
+        group: GroupId,
+        begun: Result<(), C>,
+        reply: SyncSender<Result<T, E>>,
+    ) where
+        E: From<C>,
+    {
+        match begun {
+            Ok(()) => drop(self.0.insert(group, reply)),
+            Err(cause) => answer(&reply, Err(cause.into())),
+        }
     }
 
-    pub(super) fn wait(&mut self, number: u64, reply: RegistryReply) {
-        // Of those that were never answered, nobody waits for the oldest any more.
+    pub fn ended<C>(&mut self, group: GroupId, outcome: Result<T, C>)
+    where
+        E: From<C>,
+    {
+        if let Some(reply) = self.0.remove(&group) {
+            answer(&reply, outcome.map_err(E::from));
+        }
+    }
+}
+
+/// Those who wait for answers of one of the cluster's own groups, by the call's number.
+pub(super) struct Calls<A> {
+    waiting: BTreeMap<u64, SyncSender<Result<A, String>>>,
+    /// What people are told if the group does not answer, and if there is none.
+    silent: &'static str,
+    none: &'static str,
+}
+
+impl<A: DeserializeOwned> Calls<A> {
+    fn new(silent: &'static str, none: &'static str) -> Calls<A> {
+        Calls { waiting: BTreeMap::new(), silent, none }
+    }
+
+    pub fn wait(&mut self, number: u64, reply: SyncSender<Result<A, String>>) {
+        // Nobody waits any more for the oldest of those that were never answered.
         while self.waiting.len() >= MAX_ADMIN_CONNECTIONS {
             self.waiting.pop_first();
         }
@@ -81,60 +115,23 @@ impl Registrations {
     }
 
     /// Takes the outcome of a call of the node's own, if it is of these.
-    pub(super) fn answered(&mut self, number: u64, outcome: Outcome) -> Option<Outcome> {
+    fn ended(&mut self, number: u64, outcome: Outcome) -> Option<Outcome> {
         let Some(reply) = self.waiting.remove(&number) else { return Some(outcome) };
-        let answer = answer_of(outcome, SILENT, SILENT);
-        // Who asked may have given up.
-        let _ = reply.try_send(answer);
+        answer(&reply, self.read(outcome));
         None
     }
-}
 
-/// Who waits, by group.
-#[derive(Default)]
-pub(crate) struct Backups {
-    saves: HashMap<GroupId, SaveReply>,
-    restores: HashMap<GroupId, RestoreReply>,
-}
-
-impl Backups {
-    pub(super) fn wait_for_save(&mut self, group: GroupId, reply: SaveReply) {
-        self.saves.insert(group, reply);
-    }
-
-    pub(super) fn wait_for_restore(&mut self, group: GroupId, reply: RestoreReply) {
-        self.restores.insert(group, reply);
-    }
-
-    // Whoever asked may have given up: then nobody takes the answer.
-
-    pub(super) fn saved(&mut self, group: GroupId, outcome: Result<Saved, engine::SaveError>) {
-        if let Some(reply) = self.saves.remove(&group) {
-            let _ = reply.try_send(outcome.map_err(SaveError::from));
+    /// The group's answer, or why there is none, for people.
+    fn read(&self, outcome: Outcome) -> Result<A, String> {
+        match outcome {
+            Outcome::Ok(bytes) => postcard::from_bytes(&bytes)
+                .map_err(|_| "the answer is of another version: let all nodes run the same".into()),
+            Outcome::Service(text) => Err(String::from_utf8_lossy(&text).into_owned()),
+            Outcome::Refused(_, reason)
+            | Outcome::Busy { reason, .. }
+            | Outcome::Shed { reason, .. } => Err(reason),
+            Outcome::NoReplica | Outcome::NotPrimary | Outcome::Gone => Err(self.silent.into()),
+            Outcome::NoSuchGroup => Err(self.none.into()),
         }
-    }
-
-    pub(super) fn restored(
-        &mut self,
-        group: GroupId,
-        outcome: Result<ViewNumber, engine::RestoreError>,
-    ) {
-        if let Some(reply) = self.restores.remove(&group) {
-            let _ = reply.try_send(outcome.map_err(RestoreError::from));
-        }
-    }
-}
-
-/// What a group of the cluster's own has answered, or why it has not, for people: it is `silent`, or there is none.
-fn answer_of<A: DeserializeOwned>(outcome: Outcome, silent: &str, none: &str) -> Result<A, String> {
-    match outcome {
-        Outcome::Ok(bytes) => postcard::from_bytes(&bytes)
-            .map_err(|_| "the answer is of another version: let all nodes run the same".into()),
-        Outcome::Service(text) => Err(String::from_utf8_lossy(&text).into_owned()),
-        Outcome::Refused(_, reason)
-        | Outcome::Busy { reason, .. }
-        | Outcome::Shed { reason, .. } => Err(reason),
-        Outcome::NoReplica | Outcome::NotPrimary | Outcome::Gone => Err(silent.into()),
-        Outcome::NoSuchGroup => Err(none.into()),
     }
 }

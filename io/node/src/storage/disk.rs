@@ -10,7 +10,7 @@ use std::time::Duration;
 use os::durable::Lock;
 use store::{Done, Failure, FailureKind, Lane, Op};
 
-use super::StorageError;
+use super::error::StorageError;
 use super::folder::{Folder, lock};
 
 /// What became of something that was begun.

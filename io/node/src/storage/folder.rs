@@ -11,7 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use store::{Done, Failure, FailureKind, FileName, Op};
 use wire::limits::MAX_STORE_FILES;
 
-use super::StorageError;
+use super::error::StorageError;
 
 /// Zeros that are written at a time.
 const ZEROS: usize = 1 << 20;

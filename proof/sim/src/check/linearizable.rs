@@ -80,8 +80,8 @@ struct Open {
 pub struct Linearizable {
     seen: BTreeMap<GroupId, Seen>,
     open: BTreeMap<(usize, CallId), Open>,
-    /// Calls of groups under way, which count like clients'.
-    nested: BTreeMap<(GroupId, ClientId, u64), Option<Handle>>,
+    /// Calls of groups, which count like clients': whom they call, and the place of those under way.
+    nested: BTreeMap<(ClientId, u64), (GroupId, Option<Handle>)>,
     /// Histories for which the checker would have taken too long.
     undecided: Vec<String>,
 }
@@ -161,21 +161,15 @@ impl Linearizable {
     pub fn nested_begun(&mut self, now: Time, group: GroupId, (client, number): (ClientId, u64)) {
         let seen = self.seen.entry(group).or_default();
         let lane = client.0 as u32;
-        let begin = || Some(seen.places.invoke(lane, now, Step::Next));
-        self.nested.entry((group, client, number)).or_insert_with(begin);
+        let begin = || (group, Some(seen.places.invoke(lane, now, Step::Next)));
+        self.nested.entry((client, number)).or_insert_with(begin);
     }
 
     /// It was answered, as the first of the caller's replicas sees.
-    pub fn nested_ended(
-        &mut self,
-        now: Time,
-        group: GroupId,
-        (client, number): (ClientId, u64),
-        reply: &[u8],
-    ) {
-        let handle = self.nested.get_mut(&(group, client, number)).and_then(Option::take);
-        if let (Some(handle), Some(place)) = (handle, word(reply, 0)) {
-            self.seen.entry(group).or_default().places.answered(handle, now, place);
+    pub fn nested_ended(&mut self, now: Time, name: (ClientId, u64), reply: &[u8]) {
+        let Some((group, handle)) = self.nested.get_mut(&name) else { return };
+        if let (Some(handle), Some(place)) = (handle.take(), word(reply, 0)) {
+            self.seen.entry(*group).or_default().places.answered(handle, now, place);
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Replies {
     /// Those of them that change nothing: each answer is of another moment.
     reads: HashSet<CallKey>,
     answered: HashMap<CallKey, Outcome>,
+    /// Groups whose reads are in their histories.
+    ordering_reads: Vec<GroupId>,
 }
 
 /// The service itself said this; other outcomes are of the moment.
@@ -43,9 +45,14 @@ pub fn of_the_service(outcome: &Outcome) -> bool {
 }
 
 impl Replies {
+    /// Nothing was asked yet of groups of which these order reads.
+    pub fn new(ordering_reads: Vec<GroupId>) -> Self {
+        Replies { ordering_reads, ..Replies::default() }
+    }
+
     /// A client's request leaves for the first time or again.
     pub fn asked(&mut self, call: CallKey, method: MethodId, body: &[u8], read: bool) -> Verdict {
-        if read {
+        if read && !self.ordering_reads.contains(&call.0) {
             self.reads.insert(call);
         }
         let asked = (method, identity(method, body));

@@ -22,7 +22,7 @@ impl Cluster {
 
     /// Some node is asked for a benchmark. It may refuse.
     pub(super) fn bench(&mut self) -> Verdict {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         self.plan_bench();
@@ -48,14 +48,9 @@ impl Cluster {
             until: draw.pick(&[Until::Own, Until::All, Until::Echo]),
         };
         let now = self.fabric.local(node);
-        if !self.fabric.hosts[node].runs() {
-            return Ok(());
-        }
-        let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
+        let Some(process) = self.fabric.running(node) else { return Ok(()) };
         let asked = process.bench(now, request);
-        self.fabric.trace.say(self.fabric.now(), || {
-            format!("node {} is asked for a benchmark: {asked:?}", node + 1)
-        });
+        self.fabric.say(|| format!("node {} is asked for a benchmark: {asked:?}", node + 1));
         if asked.is_ok() {
             self.measures = Some(self.fabric.member(node));
         }
@@ -71,7 +66,7 @@ impl Cluster {
 
     /// What came of it.
     pub(super) fn benched(&mut self, result: Result<BenchResult, BenchError>) -> Verdict {
-        self.fabric.trace.say(self.fabric.now(), || match &result {
+        self.fabric.say(|| match &result {
             Ok(result) => format!("a benchmark ends: {:?}", result.sent),
             Err(error) => format!("a benchmark ends: {error}"),
         });

@@ -22,7 +22,7 @@ impl Cluster {
     pub(super) fn call(&mut self, client: usize) -> Verdict {
         let load = &self.options.load;
         let customer = &mut self.customers[client];
-        if self.calm.is_some() || customer.begun >= load.calls {
+        if self.course.is_calm() || customer.begun >= load.calls {
             return Ok(());
         }
         let think = self.load.scale(Duration::from_micros(50), load.think);
@@ -73,12 +73,12 @@ impl Cluster {
     fn customer_output(&mut self, client: usize, output: Output) -> Verdict {
         let now = self.fabric.now();
         let name = self.customers[client].session.client();
-        self.fabric.trace.note(now, 11, client, [0, 0]);
+        self.fabric.note(11, client, [0, 0]);
         match output {
             Output::Connect { link, address } => {
                 let id = Caller(client as u64 * 1_000_000 + link.0);
                 let stream = Stream::dial(client, link, node_at(address), now);
-                self.fabric.trace.say(now, || format!("{name} dials {address} as {id}"));
+                self.fabric.say(|| format!("{name} dials {address} as {id}"));
                 self.streams.insert(id, stream);
                 let span = self.fabric.network.passage();
                 self.fabric.later(span, Extra::Dial(id));
@@ -95,16 +95,16 @@ impl Cluster {
             }
             Output::Disconnect { link } => {
                 let id = Caller(client as u64 * 1_000_000 + link.0);
-                self.fabric.trace.say(now, || format!("{name} closes {id}"));
+                self.fabric.say(|| format!("{name} closes {id}"));
                 self.put(id, Way::Up, Piece::End);
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.client_open = false;
                 }
             }
             Output::Done { call, result, answers } => {
-                self.fabric.trace.note(now, 12, client, [call.0, u64::from(result.is_ok())]);
+                self.fabric.note(12, client, [call.0, u64::from(result.is_ok())]);
                 let short = result.as_ref().map(Bytes::len);
-                self.fabric.trace.say(now, || format!("{name} ends {call:?}: {short:?}"));
+                self.fabric.say(|| format!("{name} ends {call:?}: {short:?}"));
                 self.watch.linearizable.ended(now, client, call, &result);
                 self.watch.stale.ended(client, call, &result)?;
                 let customer = &mut self.customers[client];
@@ -122,7 +122,7 @@ impl Cluster {
                     self.watch.multicasts.ended(client, replies, &ended)?;
                 }
                 // Who had asked for a group before it was there is told so, perhaps after all has healed: seeds 439001 and 484684.
-                let is_late = self.calm.is_some_and(|calm| now < calm + liveness::PASSING);
+                let is_late = self.course.calm().is_some_and(|calm| now < calm + liveness::PASSING);
                 if is_late && matches!(result, Err(CallError::NoSuchGroup(_))) {
                     customer.excuse(call);
                 }
@@ -132,7 +132,7 @@ impl Cluster {
                 self.summary.failed += u64::from(!answered);
             }
             Output::Event(event) => {
-                self.fabric.trace.say(now, || format!("{name} says {event:?}"));
+                self.fabric.say(|| format!("{name} says {event:?}"));
                 self.noticed(client, now, &event)?;
             }
         }
@@ -191,7 +191,7 @@ impl Cluster {
         };
         stream.client_open = false;
         let (client, link) = (stream.client, stream.link);
-        self.fabric.trace.say(self.fabric.now(), || format!("{id} is lost"));
+        self.fabric.say(|| format!("{id} is lost"));
         let now = self.customers[client].clock.local(self.fabric.now());
         self.customers[client].session.handle_disconnected(now, link);
         self.customer_ran(client)
@@ -243,8 +243,8 @@ impl Cluster {
         let (client, link) = (stream.client, stream.link);
         let frame = decode(bytes);
         let name = self.customers[client].session.client();
-        self.fabric.trace.note(self.fabric.now(), 13, client, [id.0, bytes.len() as u64]);
-        self.fabric.trace.say(self.fabric.now(), || format!("{name} <- {id} {}", Brief(&frame)));
+        self.fabric.note(13, client, [id.0, bytes.len() as u64]);
+        self.fabric.say(|| format!("{name} <- {id} {}", Brief(&frame)));
         let now = self.customers[client].clock.local(self.fabric.now());
         self.customers[client].session.handle_frame(now, link, frame);
         self.customer_ran(client)

@@ -35,14 +35,20 @@ impl DecayPlan {
 
 /// What becomes of the plan.
 pub(super) struct Decay {
-    pub plan: DecayPlan,
-    draw: Draw,
+    plan: DecayPlan,
+    pub draw: Draw,
     /// A bit is to rot at the next node whose life ends.
-    rots: bool,
+    pub rots: bool,
 }
 
 impl Decay {
     pub fn new(plan: DecayPlan) -> Decay {
         Decay { plan, draw: Draw::new(plan.seed), rots: false }
+    }
+
+    /// A fault may strike: the node whose disk fills up, if one does.
+    pub fn strike(&mut self, bears: bool, nodes: usize) -> Option<usize> {
+        self.rots = bears && self.draw.permille(self.plan.rot);
+        self.draw.one_in(self.plan.full).then(|| self.draw.count(0, nodes - 1))
     }
 }

@@ -7,17 +7,21 @@ mod in_cluster;
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use engine::{Kept, Recovery, Stack};
 use ring::Ring;
 use store::{
     AppendError, Config, Failure, Op, OpenError, Output, Record, RecordId, Snapshot, SnapshotError,
     Store, Strand,
 };
+use wire::ordered::Place;
 use wire::{Duration, GroupId, Time};
 
 use crate::check::{Verdict, Violation, demand};
+use crate::cluster::decay::{Decay, DecayPlan};
 use crate::disk::{Disk, Rot, Troubles};
 use crate::draw::Draw;
+use crate::faults::FaultPlan;
 
 const PROPERTY: &str = "durable";
 
@@ -81,6 +85,64 @@ pub(super) struct NodeDisk {
     draw: Draw,
 }
 
+/// The disks of all nodes.
+pub(super) struct Disks {
+    of_nodes: Vec<NodeDisk>,
+    /// How they rot and fill up, if they do.
+    decay: Option<Decay>,
+}
+
+impl Disks {
+    pub(super) fn new(nodes: usize, decay: Option<DecayPlan>, draw: &mut Draw) -> Disks {
+        let of_nodes = (0..nodes).map(|_| NodeDisk::new(&mut draw.fork())).collect();
+        Disks { of_nodes, decay: decay.map(Decay::new) }
+    }
+
+    /// A node's own.
+    pub(super) fn of(&mut self, node: usize) -> &mut NodeDisk {
+        &mut self.of_nodes[node]
+    }
+
+    pub(super) fn decay(&self) -> bool {
+        self.decay.is_some()
+    }
+
+    /// Nothing fails any more, and there is room.
+    pub(super) fn mend(&mut self) {
+        for own in &mut self.of_nodes {
+            (own.disk.troubles, own.disk.capacity) = (Troubles::default(), ROOM);
+        }
+    }
+
+    /// A fault may strike: the next disk whose node ends rots if all `bears` that, or one fills up. The node of that one, how
+    /// much room is left there, and for how long.
+    pub(super) fn strike(
+        &mut self,
+        bears: bool,
+        faults: &FaultPlan,
+    ) -> Option<(usize, usize, Duration)> {
+        let decay = self.decay.as_mut()?;
+        let node = decay.strike(bears, self.of_nodes.len())?;
+        let left = decay.draw.count(0, 2 * SEGMENT as usize);
+        let span = faults.span(&mut decay.draw) + Duration::from_millis(300);
+        let disk = &mut self.of_nodes[node].disk;
+        disk.capacity = disk.used() + left;
+        Some((node, left, span))
+    }
+
+    /// A node is down: now a bit may rot there.
+    pub(super) fn rot(&mut self, node: usize) -> Option<Rot> {
+        if !std::mem::take(&mut self.decay.as_mut()?.rots) {
+            return None;
+        }
+        let own = &mut self.of_nodes[node];
+        let whole = own.disk.clone();
+        let bit = own.disk.rot()?;
+        own.rotten = Some((bit, whole));
+        Some(bit)
+    }
+}
+
 /// What became of a node's store when it was to be opened.
 pub(super) enum Opening {
     /// There are no disks.
@@ -119,6 +181,31 @@ impl NodeDisk {
             timer: None,
             draw: draw.fork(),
         }
+    }
+
+    /// The node gives this to its store.
+    pub(super) fn keep(&mut self, kept: Kept) {
+        let Kept { strand, kind, place, bytes } = kept;
+        let strand = self.needs(strand);
+        let kind = kind.expect("a record has a kind");
+        self.records.push_back(Record { strand, kind, place, bytes });
+    }
+
+    pub(super) fn keep_snapshot(
+        &mut self,
+        strand: Option<GroupId>,
+        (covers, place): (u64, Place),
+        state: Bytes,
+    ) {
+        let strand = self.needs(strand);
+        let covers = RecordId(self.base + covers);
+        self.snapshots.push_back(Snapshot { strand, covers, place, state });
+    }
+
+    /// A group that was to be forgotten is needed again.
+    fn needs(&mut self, group: Option<GroupId>) -> Strand {
+        self.forgotten.retain(|forgotten| Some(*forgotten) != group);
+        group.map_or(Strand::Node, Strand::Group)
     }
 
     /// The node's life is over, and its host's if it loses power.

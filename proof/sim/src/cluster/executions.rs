@@ -15,24 +15,23 @@ impl Cluster {
         let me = self.fabric.member(node);
         // One that is gone, with its process or alone, ends nothing.
         let may_lie = self.may_lie(me, group);
-        let executor = self.executors[node].get_mut(&group).filter(|it| it.serial == serial);
+        let executor = self.executors.of_serial(node, group, serial);
         let Some(executor) = executor else { return Ok(()) };
         executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
         if let Some(dying) = self.is_deadly(node, group) {
             return self.dies(node, serial, dying);
         }
-        let Some(executor) = self.executors[node].get_mut(&group) else { return Ok(()) };
+        let Some(executor) = self.executors.get_mut(node, group) else { return Ok(()) };
         let Some(done) = executor.end() else { return Ok(()) };
         let alone = executor.is_passive();
-        let log = &self.executors[node][&group].log;
+        let log = &self.executors.at(node, group).log;
         match done.effect {
             Effect::Executed { entry, component, before, lie } => {
-                let now = self.fabric.now();
                 let latest = self.fabric.latest_wall();
                 let (place, after) = (log.entries.len() as u64, log.digest);
                 self.summary.executed += 1;
-                self.fabric.trace.note(now, 8, node, [group.0, after]);
-                self.fabric.trace.say(now, || {
+                self.fabric.note(8, node, [group.0, after]);
+                self.fabric.say(|| {
                     let (client, number) = (entry.client, entry.number);
                     format!("{me} executes #{place} of {group}: {client} {number}, {after:016x}")
                 });
@@ -42,7 +41,7 @@ impl Cluster {
                 }
                 if lie.is_some() || self.watch.votes.is_wrong(me, group) {
                     let lasting = lie != Some(Lie::Answer);
-                    let position = place + self.executors[node][&group].asks();
+                    let position = place + self.executors.at(node, group).asks();
                     self.lied(me, group, position, lasting);
                 }
                 let growth = Growth { component, place, before, after, latest };
@@ -50,13 +49,11 @@ impl Cluster {
                 self.is_late(node, group, (entry.client, entry.number));
             }
             Effect::Updated(new, component) => {
-                let now = self.fabric.now();
                 let latest = self.fabric.latest_wall();
                 let first = log.entries.len() - new.len();
-                self.fabric.trace.note(now, 14, node, [group.0, log.digest]);
-                self.fabric.trace.say(now, || {
-                    format!("{me} is told what became of {group} after #{first}: {new:?}")
-                });
+                self.fabric.note(14, node, [group.0, log.digest]);
+                self.fabric
+                    .say(|| format!("{me} is told what became of {group} after #{first}: {new:?}"));
                 for (place, (entry, before)) in (first as u64 + 1..).zip(new) {
                     let after = extend(before, &entry);
                     let growth = Growth { component, place, before, after, latest };
@@ -67,11 +64,9 @@ impl Cluster {
                 demand(false, "updates", || format!("{me} in {group}: {reason}"))?;
             }
             Effect::Replaced => {
-                self.fabric.trace.note(self.fabric.now(), 9, node, [group.0, log.digest]);
+                self.fabric.note(9, node, [group.0, log.digest]);
                 let length = log.entries.len();
-                self.fabric.trace.say(self.fabric.now(), || {
-                    format!("{me} has a history of {length} of {group}")
-                });
+                self.fabric.say(|| format!("{me} has a history of {length} of {group}"));
                 self.watch.replaced(me, group, &log.entries)?;
             }
             Effect::Asks(call, lie) => return self.asks(node, group, call, lie),
@@ -89,8 +84,8 @@ impl Cluster {
 
     /// The next command of a replica begins, if one waits.
     pub(super) fn begin(&mut self, node: usize, group: GroupId) {
-        let longest = self.options.execution * if self.slow[node] { 20 } else { 1 };
-        let Some(executor) = self.executors[node].get_mut(&group) else { return };
+        let longest = self.executors.span(node, self.options.execution);
+        let Some(executor) = self.executors.get_mut(node, group) else { return };
         if let Some(span) = executor.begin(longest, &mut self.load) {
             let serial = executor.serial;
             let at = self.fabric.now() + span;

@@ -6,10 +6,10 @@ use wire::ordered::Style;
 use wire::system::MANAGER;
 use wire::{Caller, Duration, GroupId, Member, Time, ViewNumber};
 
-use super::{Cluster, Epilogue, Extra};
+use super::course::Epilogue;
+use super::{Cluster, Extra};
 use crate::check::bounded::Silence;
 use crate::check::{Verdict, hedging, liveness, nested, retries};
-use crate::executor::Executor;
 use crate::fabric::place_of;
 use crate::faults::{FaultKind, apart};
 use crate::network::Place;
@@ -31,13 +31,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 impl Cluster {
     /// The next fault of the plan strikes.
     pub(super) fn fault(&mut self) -> Verdict {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         let wait = self.options.faults.wait(&mut self.faults);
         self.fabric.later(wait, Extra::Fault);
         let Some(kind) = self.options.faults.kind(&mut self.faults) else { return Ok(()) };
-        if self.options.poison.is_some() && self.fabric.now() < self.undisturbed {
+        if self.options.poison.is_some() && self.course.is_spared(self.fabric.now()) {
             return Ok(());
         }
         self.decays();
@@ -45,7 +45,7 @@ impl Cluster {
         if blackouts.is_some_and(|plan| self.faults.one_in(plan.blackouts)) {
             return self.black_out();
         }
-        if self.watch.promise.pending() || self.fabric.now() < self.undisturbed {
+        if self.watch.promise.pending() || self.course.is_spared(self.fabric.now()) {
             return Ok(());
         }
         let places = self.options.clocks.len();
@@ -57,7 +57,7 @@ impl Cluster {
             kind => choose(kind, &self.fabric, places, &mut self.faults, covered),
         };
         let Some(fault) = chosen.filter(|fault| self.may_leave(fault)) else { return Ok(()) };
-        self.fabric.trace.say(self.fabric.now(), || format!("FAULT {fault:?}"));
+        self.fabric.say(|| format!("FAULT {fault:?}"));
         let plan = &self.options.faults;
         let (span, relief) = strike(&fault, &mut self.fabric, plan, &mut self.faults);
         if let Some(relief) = relief {
@@ -74,7 +74,7 @@ impl Cluster {
             }
             Strike::Burst(nodes) => self.burst(&nodes),
             Strike::Reset(client) => self.reset(client)?,
-            Strike::Slow(node) => self.slow[node] = true,
+            Strike::Slow(node) => self.executors.set_slow(node, true),
             Strike::Unhost(node, group) => self.unhost(node, group)?,
             Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) | Strike::Ambush(_) => {}
             Strike::Flap(_) | Strike::Lag(..) | Strike::WallJump(..) => {}
@@ -95,7 +95,7 @@ impl Cluster {
         let group = GroupId::of(&self.options.groups[group].name);
         let synced = self.watch.promise.newest(group);
         // Which replicas go on in a component is not known at once, and it may be one alone (seed 1945).
-        let known = self.fabric.now() >= self.formed + ORPHANED;
+        let known = self.fabric.now() >= self.course.formed() + ORPHANED;
         if synced.len() < 2 || !self.is_whole() || !known {
             return None;
         }
@@ -104,7 +104,7 @@ impl Cluster {
         let primary = hosts[0];
         let away = if self.faults.one_in(2) { &late } else { &hosts };
         let nodes = self.options.nodes;
-        self.undisturbed = self.fabric.now() + ORPHANED;
+        self.course.spare_until(self.fabric.now() + ORPHANED);
         Some(Strike::Orphan(apart(&late, nodes), apart(away, nodes), primary))
     }
 
@@ -165,7 +165,7 @@ impl Cluster {
             && self.is_one_ring()
             && !self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush])
             && self.watch.promise.spares(id, me, &away(&self.fabric));
-        if !spared || !self.fabric.hosts[node].runs() || !self.executors[node].contains_key(&id) {
+        if !spared || !self.fabric.hosts[node].runs() || !self.executors.has(node, id) {
             return Ok(());
         }
         let now = self.fabric.local(node);
@@ -176,9 +176,8 @@ impl Cluster {
             return self.fall(node, id, true);
         }
         if dies {
-            let at = self.fabric.now();
-            self.fabric.trace.say(at, || format!("the program of {id} at {me} dies"));
-            self.executors[node].remove(&id);
+            self.fabric.say(|| format!("the program of {id} at {me} dies"));
+            self.executors.remove(node, id);
         }
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
         if dies {
@@ -196,7 +195,7 @@ impl Cluster {
 
     /// It hosts the group again.
     fn host(&mut self, node: usize, group: usize) -> Verdict {
-        let plan = &self.options.groups[group % self.options.groups.len()];
+        let plan = self.options.groups[group % self.options.groups.len()].clone();
         let now = self.fabric.local(node);
         let me = self.fabric.member(node);
         let Some(process) = &mut self.fabric.hosts[node].process else { return Ok(()) };
@@ -207,16 +206,10 @@ impl Cluster {
         if !self.watch.promise.is_leaving(id, me) {
             return Ok(()); // It started anew meanwhile.
         }
-        match Self::take_in(process, now, plan) {
+        match Self::take_in(process, now, &plan) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
-                self.watch.promise.hosted(id, me);
-                self.watch.cold.hosted(me, id);
-                self.watch.replaced(me, id, &[])?;
-                self.next_executor += 1;
-                let passive = Self::passive(me, plan);
-                let executor = Executor::new(plan, passive, self.next_executor);
-                self.executors[node].insert(id, executor);
+                self.hosted(me, &plan)?;
             }
             // It has not gone yet.
             Err(engine::HostError::Twice) => {
@@ -231,7 +224,7 @@ impl Cluster {
     /// All lives end at once: their processes are killed, or all hosts lose power. They come back one by one, some late.
     fn black_out(&mut self) -> Verdict {
         let power = self.faults.one_in(2);
-        self.fabric.trace.say(self.fabric.now(), || format!("BLACKOUT power={power}"));
+        self.fabric.say(|| format!("BLACKOUT power={power}"));
         for node in 0..self.options.nodes {
             if self.fabric.hosts[node].process.is_some() {
                 self.end(node, power);
@@ -249,11 +242,13 @@ impl Cluster {
         self.watch.promise.died(me);
         self.watch.poisons.died(me, self.fabric.now());
         self.watch.restyles.died(me);
-        self.executors[node].keys().for_each(|group| self.watch.votes.replaced(me, *group));
+        for (group, _) in self.executors.of_node(node) {
+            self.watch.votes.replaced(me, group);
+        }
         self.fabric.kill(node, power);
-        self.disks[node].end(power);
+        self.disks.of(node).end(power);
         self.rot(node);
-        self.executors[node].clear();
+        self.executors.clear(node);
         if !power {
             self.hang_up(node);
         }
@@ -267,9 +262,9 @@ impl Cluster {
     }
 
     pub(super) fn relieve(&mut self, relief: Relief) -> Verdict {
-        self.fabric.trace.say(self.fabric.now(), || format!("RELIEF {relief:?}"));
+        self.fabric.say(|| format!("RELIEF {relief:?}"));
         let cuts = matches!(relief, Relief::Split | Relief::Flap(..) | Relief::Orphan(..))
-            && self.calm.is_none();
+            && !self.course.is_calm();
         if cuts && self.watch.promise.pending() {
             self.fabric.later(Duration::from_millis(20), Extra::Relief(relief));
             return Ok(());
@@ -277,11 +272,11 @@ impl Cluster {
         match relief {
             Relief::Boot(node) => return self.boot(node),
             Relief::Host(node, group) => return self.host(node, group),
-            Relief::Quick(node) => self.slow[node] = false,
+            Relief::Quick(node) => self.executors.set_slow(node, false),
             Relief::Room(node) => self.make_room(node),
             _ => {}
         }
-        let calm = self.calm.is_some();
+        let calm = self.course.is_calm();
         if let Relief::Orphan(_, victim) = relief
             && !calm
         {
@@ -296,17 +291,17 @@ impl Cluster {
 
     /// The faults are over.
     pub(super) fn heal(&mut self) -> Verdict {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         let now = self.fabric.now();
-        self.calm = Some(now);
+        self.course.calm_down(now);
         self.fabric.network.heal();
         self.fabric.network.set_weather(self.options.weather.calm());
         self.mend_disks();
         self.calm_hosts();
         for node in 0..self.options.nodes {
-            self.slow[node] = false;
+            self.executors.set_slow(node, false);
             self.fabric.lag(node, None);
             self.fabric.resume(node);
             self.boot(node)?;
@@ -336,7 +331,7 @@ impl Cluster {
                 customer.calm(now, &gone);
             }
         }
-        self.fabric.trace.say(now, || "ALL HEALS".into());
+        self.fabric.say(|| "ALL HEALS".into());
         self.fabric.later(LOOK, Extra::Look);
         Ok(())
     }
@@ -350,26 +345,24 @@ impl Cluster {
         let missing = undeployed.or_else(|| self.missing());
         self.mind_ranks(missing.is_none())?;
         let missing = missing.or_else(|| self.missing_rank()).or_else(|| self.busy());
-        self.amiss = missing.as_ref().map(|_| self.amiss.unwrap_or(now));
-        let healed = now.since(self.calm.expect("looks come after the calm"));
-        let late = liveness::is_over(healed, now.since(self.amiss.unwrap_or(now)));
+        let late = self.course.look(now, missing.is_some());
         if let Some(missing) = &missing {
-            self.fabric.trace.say(now, || format!("not yet: {missing}"));
+            self.fabric.say(|| format!("not yet: {missing}"));
         }
-        match (self.epilogue, &missing) {
+        match (self.course.epilogue, &missing) {
             (Epilogue::Healing, None) => {
-                self.epilogue = Epilogue::Calling;
+                self.course.epilogue = Epilogue::Calling;
                 self.call_again()?;
             }
             (Epilogue::Calling, None) if self.under_way() == 0 => {
-                self.epilogue = Epilogue::Quiet(Silence::new(now));
+                self.course.epilogue = Epilogue::Quiet(Silence::new(now));
             }
             (Epilogue::Quiet(mut silence), None) => {
                 if silence.listen(now, self.fabric.datagrams, self.options.idle())? {
-                    self.epilogue = Epilogue::Over;
+                    self.course.epilogue = Epilogue::Over;
                     return Ok(());
                 }
-                self.epilogue = Epilogue::Quiet(silence);
+                self.course.epilogue = Epilogue::Quiet(silence);
             }
             (_, Some(_)) if late => return liveness::finish(missing),
             _ => {}
@@ -458,7 +451,7 @@ impl Cluster {
         let idle = |node: usize, id| {
             let process = self.fabric.hosts[node].process.as_ref();
             process.is_none_or(|process| process.has_followed(id))
-                && self.executors[node].get(&id).is_some_and(|e| e.is_idle())
+                && self.executors.get(node, id).is_some_and(|e| e.is_idle())
         };
         let all = self.options.groups.iter().flat_map(|plan| {
             plan.hosts.iter().map(move |node| (*node, GroupId::of(&plan.name), &plan.name))
@@ -495,7 +488,7 @@ impl Cluster {
         for group in &self.options.groups {
             let id = GroupId::of(&group.name);
             let end = |&node: &Place| -> (Member, &[Entry], u64) {
-                let log = &self.executors[node][&id].log;
+                let log = &self.executors.at(node, id).log;
                 (self.fabric.member(node), &log.entries, log.digest)
             };
             let members: Vec<Member> =
@@ -537,7 +530,7 @@ impl Cluster {
             }
             // Of a cold passive group only the primary's service has one.
             let history = |id: GroupId| {
-                let executors = self.executors.iter().filter_map(|of_node| of_node.get(&id));
+                let executors = self.executors.of_group(id);
                 let histories = executors.map(|executor| &executor.log.entries[..]);
                 histories.max_by_key(|history| history.len()).unwrap_or_default()
             };
@@ -546,7 +539,7 @@ impl Cluster {
         let undecided = self.watch.linearizable.undecided();
         self.summary.undecided = undecided.len() as u64;
         for history in undecided {
-            self.fabric.trace.say(self.fabric.now(), || format!("UNDECIDED {history}"));
+            self.fabric.say(|| format!("UNDECIDED {history}"));
         }
         for node in 0..self.options.nodes {
             let Some(process) = &self.fabric.hosts[node].process else { continue };

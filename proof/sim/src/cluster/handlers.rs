@@ -18,16 +18,14 @@ impl Cluster {
         lie: Option<Lie>,
     ) -> Verdict {
         let (now, wall) = (self.fabric.local(node), self.fabric.wall(node));
-        let executor = &self.executors[node][&group];
+        let executor = self.executors.at(node, group);
         let Some(&Command::Execute { client, number, .. }) = executor.running() else {
             panic!("a handler asks");
         };
         let position = executor.log.entries.len() as u64 + executor.asks() + 1;
         let me = self.fabric.member(node);
-        self.fabric.trace.note(self.fabric.now(), 11, node, [group.0, number]);
-        self.fabric.trace.say(self.fabric.now(), || {
-            format!("{me}: {client} {number} of {group} calls {}", call.callee)
-        });
+        self.fabric.note(11, node, [group.0, number]);
+        self.fabric.say(|| format!("{me}: {client} {number} of {group} calls {}", call.callee));
         if lie.is_some() || self.watch.votes.is_wrong(me, group) {
             // Nobody else hears of it: the group that is called would execute what its checkers do not know.
             self.lied(me, group, position, true);
@@ -49,11 +47,11 @@ impl Cluster {
         outcome: &Result<Bytes, NestedError>,
     ) {
         let me = self.fabric.member(node);
-        self.fabric.trace.say(self.fabric.now(), || {
+        self.fabric.say(|| {
             let words = outcome.as_ref().map(Bytes::len);
             format!("{me}: the call of {group}'s {ticket:?} ends with {words:?}")
         });
-        let Some(executor) = self.executors[node].get_mut(&group) else { return };
+        let Some(executor) = self.executors.get_mut(node, group) else { return };
         if let Some(Command::Execute { client, number, .. }) = executor.running() {
             self.watch.nested_ended(self.fabric.now(), group, (*client, *number), outcome);
         }

@@ -22,7 +22,7 @@ impl Cluster {
 
     /// Some node is asked for another key. It may refuse: then it is asked some other time.
     pub(super) fn rotate(&mut self) -> Verdict {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         self.plan_key_change();
@@ -35,9 +35,8 @@ impl Cluster {
         let name = key.name;
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
         let asked = process.change_key(now, key);
-        self.fabric.trace.say(self.fabric.now(), || {
-            format!("node {} is asked for key {}: {asked:?}", node + 1, name.number)
-        });
+        self.fabric
+            .say(|| format!("node {} is asked for key {}: {asked:?}", node + 1, name.number));
         self.drain(node)
     }
 

@@ -28,18 +28,14 @@ impl Cluster {
 
     /// One replica of a group is to lie, if a majority of the others can tell.
     pub(super) fn lie(&mut self, group: usize) {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return;
         }
         self.plan_lie(group);
         let id = GroupId::of(&self.options.groups[group].name);
         let synced = self.watch.promise.newest(id).to_vec();
-        let serves = |member: &Member| {
-            let host = &self.fabric.hosts[place_of(member.node)];
-            host.runs() && host.incarnation == member.incarnation
-        };
         let good = synced.len() >= 3
-            && synced.iter().all(serves)
+            && synced.iter().all(|member| self.serves(*member))
             && !self.watch.promise.pending()
             && self.is_whole()
             && self.is_one_ring()
@@ -51,8 +47,8 @@ impl Cluster {
         let draw = &mut self.lies[group];
         let lies: &[Lie] = if calls { &Lie::OF_CALLERS } else { &Lie::ALL };
         let (liar, lie) = (draw.pick(&synced), draw.pick(lies));
-        if let Some(executor) = self.executors[place_of(liar.node)].get_mut(&id) {
-            self.fabric.trace.say(self.fabric.now(), || format!("FAULT {lie:?} of {liar} in {id}"));
+        if let Some(executor) = self.executors.get_mut(place_of(liar.node), id) {
+            self.fabric.say(|| format!("FAULT {lie:?} of {liar} in {id}"));
             executor.lie = Some(lie);
             if lie == Lie::Hang {
                 self.watch.votes.hangs(liar, id);
@@ -60,8 +56,14 @@ impl Cluster {
         }
     }
 
+    /// This life goes on, and nothing holds it up.
+    pub(super) fn serves(&self, member: Member) -> bool {
+        let host = &self.fabric.hosts[place_of(member.node)];
+        host.runs() && host.incarnation == member.incarnation
+    }
+
     fn is_faulty(&self, member: Member, group: GroupId) -> bool {
-        let executor = self.executors[place_of(member.node)].get(&group);
+        let executor = self.executors.get(place_of(member.node), group);
         let spoilt = executor.is_none_or(|executor| executor.lie.is_some());
         spoilt || self.watch.votes.is_unnoticed(member, group)
     }
@@ -70,17 +72,18 @@ impl Cluster {
     pub(super) fn end_lies(&mut self) {
         for node in 0..self.options.nodes {
             let me = self.fabric.member(node);
-            let hung: Vec<GroupId> = self.executors[node]
-                .iter()
+            let hung: Vec<GroupId> = self
+                .executors
+                .of_node(node)
                 .filter(|(group, executor)| {
-                    let synced = self.watch.promise.newest(**group);
+                    let synced = self.watch.promise.newest(*group);
                     let unseen = !executor.has_calls() || synced.len() < 2 || !synced.contains(&me);
                     executor.lie == Some(Lie::Hang) && unseen
                 })
-                .map(|(group, _)| *group)
+                .map(|(group, _)| group)
                 .collect();
             for group in hung {
-                self.executors[node].get_mut(&group).expect("it hangs").lie = None;
+                self.executors.get_mut(node, group).expect("it hangs").lie = None;
                 self.begin(node, group);
             }
         }
@@ -96,7 +99,7 @@ impl Cluster {
     pub(super) fn lied(&mut self, by: Member, group: GroupId, position: u64, lasting: bool) {
         let now = self.fabric.now();
         self.watch.votes.lied(now, by, group, position, lasting);
-        self.undisturbed = self.undisturbed.max(now + FOUND_WITHIN);
+        self.course.spare_until(now + FOUND_WITHIN);
         let ring = self.watch.component(by);
         self.fabric.later(FOUND_WITHIN, Extra::FoundOut { group, by, ring, lied: now });
     }

@@ -20,13 +20,13 @@ impl Cluster {
 
     /// Somebody is asked for a move; now and then two at once, which need not want the same.
     pub(super) fn move_some(&mut self) -> Verdict {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         self.plan_move();
-        if self.options.smooth && self.whole.is_none() {
+        if self.options.smooth && self.course.whole.is_none() {
             let amiss = self.missing().or_else(|| self.busy());
-            self.whole = amiss.is_none().then(|| self.fabric.now());
+            self.course.whole = amiss.is_none().then(|| self.fabric.now());
             return Ok(());
         }
         let group = self.load.count(0, self.options.groups.len() - 1);
@@ -42,12 +42,9 @@ impl Cluster {
         let to = if draw.one_in(8) { draw.count(0, nodes - 1) } else { draw.pick(&plan.hosts) };
         let id = GroupId::of(&plan.name);
         let now = self.fabric.local(asked);
-        if !self.fabric.hosts[asked].runs() {
-            return Ok(());
-        }
-        let process = self.fabric.hosts[asked].process.as_mut().expect("it runs");
+        let Some(process) = self.fabric.running(asked) else { return Ok(()) };
         let begun = process.move_primary(now, id, node_id(to));
-        self.fabric.trace.say(self.fabric.now(), || {
+        self.fabric.say(|| {
             format!("node {} is asked to move {id} to node {}: {begun:?}", asked + 1, to + 1)
         });
         self.drain(asked)
@@ -57,7 +54,7 @@ impl Cluster {
     fn is_smooth(&self, client: usize, now: Time) -> bool {
         self.customers[client].demanding
             && self.options.smooth
-            && self.whole.is_some_and(|whole| now > whole + SETTLING)
+            && self.course.whole.is_some_and(|whole| now > whole + SETTLING)
     }
 
     /// A call may wait long behind others whose handlers call a group, and wait for what that one orders (seed 750649).

@@ -41,7 +41,7 @@ impl Cluster {
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command)?,
             // Its service is gone, and what it is told is nothing to anybody.
-            Output::Run { group, .. } if !self.executors[node].contains_key(&group) => {}
+            Output::Run { group, .. } if !self.executors.has(node, group) => {}
             Output::Run { group, command } => {
                 match command {
                     Command::Execute { .. } => {
@@ -53,7 +53,7 @@ impl Cluster {
                     _ => self.watch.cold.given(me, group)?,
                 }
                 let component = self.watch.history_of(me, group);
-                if let Some(executor) = self.executors[node].get_mut(&group) {
+                if let Some(executor) = self.executors.get_mut(node, group) {
                     executor.push(command, component);
                 }
                 self.begin(node, group);
@@ -64,23 +64,21 @@ impl Cluster {
             Output::Own { number, outcome } => self.own_ended(node, number, &outcome),
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
-            Output::Persist(kept) => self.keep(node, kept),
+            Output::Persist(kept) => self.disks.of(node).keep(kept),
             Output::Snapshot { strand, covers, place, state } => {
-                self.keep_snapshot(node, strand, (covers, place), state);
+                self.disks.of(node).keep_snapshot(strand, (covers, place), state);
             }
             Output::Replace(group) => self.replace(node, group),
             Output::Revive(group) => self.revive(node, group)?,
             Output::Forget(group) => self.forget_kept(node, group),
             Output::Bench(result) => self.benched(result)?,
             Output::Moved { group, to, outcome } => {
-                self.fabric.trace.say(now, || format!("{me}: {group} to {to}: {outcome:?}"));
+                self.fabric.say(|| format!("{me}: {group} to {to}: {outcome:?}"));
                 self.watch.move_ended(me, group, to, &outcome)?;
                 self.summary.moves += u64::from(outcome.is_ok());
             }
             Output::Restyled { group, style, outcome } => {
-                self.fabric
-                    .trace
-                    .say(now, || format!("{me}: {group} is to be {style}: {outcome:?}"));
+                self.fabric.say(|| format!("{me}: {group} is to be {style}: {outcome:?}"));
                 self.summary.restyles += u64::from(outcome.is_ok());
                 let at = (me, self.watch.component(me));
                 self.watch.restyles.ended(now, at, (group, style), outcome.ok())?;
@@ -95,11 +93,11 @@ impl Cluster {
     /// A node tells what has happened.
     fn told(&mut self, node: usize, me: Member, event: Event) -> Verdict {
         let now = self.fabric.now();
-        self.fabric.trace.note(now, 10, node, [0, 0]);
-        self.fabric.trace.say(now, || format!("{me} says {event:?}"));
+        self.fabric.note(10, node, [0, 0]);
+        self.fabric.say(|| format!("{me} says {event:?}"));
         if let Event::Deviated { group, member, .. } = &event {
             let place = place_of(member.node);
-            let executor = self.executors[place].get(group);
+            let executor = self.executors.get(place, *group);
             let executes = executor.is_some_and(|executor| !executor.is_idle());
             let busy = executes || self.has_to_say(place);
             self.watch.votes.busy(*member, *group, busy);
@@ -112,7 +110,7 @@ impl Cluster {
                 self.script.iter_mut().for_each(|script| script.view(group, view));
             }
             Event::Ranked { group, .. } => self.ranked(me, group)?,
-            Event::Quorum { quorate: true, .. } => self.formed = now,
+            Event::Quorum { quorate: true, .. } => self.course.form(now),
             Event::Left => self.left(node),
             Event::Transferred { .. } => self.summary.transfers += 1,
             Event::NestedCopy { .. } => self.summary.nested_copies += 1,

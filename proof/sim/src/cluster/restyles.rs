@@ -15,7 +15,7 @@ impl Cluster {
 
     /// Somebody is asked for another style; now and then two at once, who need not want the same.
     pub(super) fn restyle_some(&mut self) -> Verdict {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         self.plan_restyle();
@@ -32,15 +32,10 @@ impl Cluster {
         }
         let style = self.restyles.pick(&plan.styles);
         let id = GroupId::of(&plan.name);
-        if !self.fabric.hosts[asked].runs() {
-            return Ok(());
-        }
         let now = self.fabric.local(asked);
-        let process = self.fabric.hosts[asked].process.as_mut().expect("it runs");
+        let Some(process) = self.fabric.running(asked) else { return Ok(()) };
         let begun = process.restyle(now, id, style);
-        self.fabric.trace.say(self.fabric.now(), || {
-            format!("node {} is asked to make {id} {style}: {begun:?}", asked + 1)
-        });
+        self.fabric.say(|| format!("node {} is asked to make {id} {style}: {begun:?}", asked + 1));
         if begun.is_ok() {
             self.watch.restyles.wished(self.fabric.now(), self.fabric.member(asked), id);
         }

@@ -11,8 +11,8 @@ use crate::check::{Verdict, demand};
 impl World {
     /// Appends something, or takes a snapshot.
     pub(super) fn use_it(&mut self) -> Verdict {
-        let many = if self.draw.one_in(4) { self.wanted.len() } else { 1 };
-        for strand in self.wanted.split_off(self.wanted.len().saturating_sub(many)) {
+        let many = if self.draw.one_in(4) { self.life.wanted.len() } else { 1 };
+        for strand in self.life.wanted.split_off(self.life.wanted.len().saturating_sub(many)) {
             if self.options.obliging {
                 self.snapshot(strand);
             }
@@ -58,9 +58,9 @@ impl World {
         let (word, kind) = (self.draw.bits(), self.draw.bits() as u8);
         let bytes = Bytes::from(word.to_le_bytes().repeat(length / 8 + 1)).slice(..length);
         let record = Record { strand: self.strand(), kind, place: self.place(), bytes };
-        let taken = self.store.append(self.now, record.clone());
+        let taken = self.life.store.append(self.now, record.clone());
         if taken != Err(AppendError::Busy) {
-            self.busy_since = None;
+            self.life.busy_since = None;
         }
         match taken {
             Ok(id) => self.log.append(id, record),
@@ -77,7 +77,7 @@ impl World {
 
     /// A record was refused as busy: what the disk does ends that, or else it should have been told that it is full.
     fn busy(&mut self) -> Verdict {
-        let since = *self.busy_since.get_or_insert(self.now);
+        let since = *self.life.busy_since.get_or_insert(self.now);
         let patience = 4 * self.options.config.retry + 20 * self.options.slowest;
         demand(self.now <= since + patience, "liveness", || {
             format!("the store says that it is busy, and has done nothing since {since:?}")
@@ -93,14 +93,14 @@ impl World {
         let state = self.log.state(strand, covers);
         let snapshot = Snapshot { strand, covers, place: self.place(), state };
         // A snapshot before what was forgotten, or one too many, is refused.
-        if self.store.snapshot(self.now, snapshot).is_ok() {
+        if self.life.store.snapshot(self.now, snapshot).is_ok() {
             self.log.snapshot(strand);
         }
     }
 
     fn forget(&mut self) {
         let (strand, place) = (self.strand(), self.place());
-        if self.store.forget(self.now, strand, place).is_ok() {
+        if self.life.store.forget(self.now, strand, place).is_ok() {
             self.log.forget(strand);
         }
     }

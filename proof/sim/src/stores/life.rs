@@ -1,10 +1,10 @@
 //! How a life ends, what befalls the files, and how the next one begins.
 
-use store::{Config, FileName, OpenError, Store};
+use store::{Config, FileName, OpenError};
 use wire::Duration;
 
 use super::options::End;
-use super::{Harm, PROPERTY, ROOM, WITHIN, World};
+use super::{Harm, Life, PROPERTY, ROOM, WITHIN, World};
 use crate::check::decay::befits;
 use crate::check::{Verdict, demand};
 use crate::disk::{Disk, Troubles};
@@ -18,14 +18,14 @@ impl World {
         self.trace.say(self.now, || format!("FAULT {end:?}"));
         self.lives += 1;
         if end == End::Close {
-            self.store.close(self.now);
+            self.life.store.close(self.now);
             self.until_over()?;
         }
-        if end == End::Rest && self.open {
+        if end == End::Rest && self.life.open {
             self.rest()?;
         }
         // What is under way when a process dies is done or not.
-        for (_, op, begun) in std::mem::take(&mut self.lanes).into_iter().flatten() {
+        for (_, op, begun) in std::mem::take(&mut self.life.lanes).into_iter().flatten() {
             if begun.is_ok() && self.draw.one_in(2) {
                 let _ = self.disk.finish(&op);
             }
@@ -69,7 +69,7 @@ impl World {
         // Whatever waits, for want of room, keeps the log from resting.
         let settled =
             self.log.persisted() == self.log.last().0 && self.now >= self.quiet_since + long;
-        if self.open && settled && !self.is_short() {
+        if self.life.open && settled && !self.is_short() {
             self.log.rest();
         }
         Ok(())
@@ -89,10 +89,10 @@ impl World {
 
     pub(super) fn until_over(&mut self) -> Verdict {
         let end = self.now + WITHIN;
-        while self.over.is_none() && self.now < end {
+        while self.life.over.is_none() && self.now < end {
             self.step(end)?;
         }
-        let over = self.over.is_some();
+        let over = self.life.over.is_some();
         demand(over, "liveness", || "the store neither opens nor closes".into())
     }
 
@@ -104,23 +104,20 @@ impl World {
             harm => format!("ROT {harm:?}"),
         });
         for _ in 0..50 {
-            self.lanes = [None, None];
-            self.wanted.clear();
-            self.busy_since = None;
-            (self.open, self.over) = (false, None);
-            (self.told_full, self.log_is_full) = (false, false);
+            self.life = Life::new(self.options.config);
             self.log.begin(match &self.harm {
                 None => Leniency::None,
                 Some(Harm::Rot(_)) => Leniency::Rot,
                 Some(Harm::OldManifest(_)) => Leniency::OldManifest,
             });
-            self.store = Store::open(self.options.config).expect("drawn knobs are in range");
             let end = self.now + WITHIN;
-            while !self.open && self.over.is_none() && self.now < end {
+            while self.life.opens() && self.now < end {
                 self.step(end)?;
             }
-            match self.over.take() {
-                None => return demand(self.open, "liveness", || "the store does not open".into()),
+            match self.life.over.take() {
+                None => {
+                    return demand(self.life.open, "liveness", || "the store does not open".into());
+                }
                 Some(Ok(())) => return Ok(()),
                 Some(Err(error)) => self.judge(&error)?,
             }
@@ -178,7 +175,7 @@ impl World {
         let done = left == 0 && self.log.persisted() == self.log.last().0;
         demand(done, "liveness", || "what is appended does not come to the disk".into())?;
         self.settle()?;
-        self.store.close(self.now);
+        self.life.store.close(self.now);
         self.until_over()
     }
 
@@ -190,7 +187,7 @@ impl World {
             (disk.segments() <= keep + 2, disk.room_of(FileName::Reserve) >= reserve as usize)
         };
         while settled(&self.disk) != (true, true) && self.now < end {
-            for strand in std::mem::take(&mut self.wanted) {
+            for strand in std::mem::take(&mut self.life.wanted) {
                 self.snapshot(strand);
             }
             self.step(self.now + Duration::from_millis(1))?;

@@ -1,12 +1,12 @@
 //! What rot and full disks do to a cluster.
 
 use store::OpenError;
+use wire::GroupId;
 use wire::ordered::Style;
-use wire::{Duration, GroupId};
 
 use crate::check::Violation;
 use crate::check::decay::{self, Found};
-use crate::cluster::disks::{Opened, SEGMENT, open};
+use crate::cluster::disks::{Opened, open};
 use crate::cluster::{Cluster, Extra};
 use crate::options::GroupPlan;
 use crate::strike::Relief;
@@ -14,25 +14,14 @@ use crate::strike::Relief;
 impl Cluster {
     /// A fault may strike: a disk fills up, or the next that ends rots.
     pub(in crate::cluster) fn decays(&mut self) {
-        if self.decay.is_none() {
+        if !self.disks.decay() {
             return;
         }
         let bears = self.bears_rot();
-        let Some(decay) = &mut self.decay else { return };
-        decay.rots = bears && decay.draw.permille(decay.plan.rot);
-        if !decay.draw.one_in(decay.plan.full) {
-            return;
+        if let Some((node, left, span)) = self.disks.strike(bears, &self.options.faults) {
+            self.fabric.say(|| format!("FAULT the disk of n{} has room for {left}", node + 1));
+            self.fabric.later(span, Extra::Relief(Relief::Room(node)));
         }
-        let node = decay.draw.count(0, self.options.nodes - 1);
-        let left = decay.draw.count(0, 2 * SEGMENT as usize);
-        let span = self.options.faults.span(&mut decay.draw) + Duration::from_millis(300);
-        let disk = &mut self.disks[node].disk;
-        disk.capacity = disk.used() + left;
-        let at = self.fabric.now();
-        self.fabric
-            .trace
-            .say(at, || format!("FAULT the disk of n{} has room for {left}", node + 1));
-        self.fabric.later(span, Extra::Relief(Relief::Room(node)));
     }
 
     /// All is there, and of each group on disk at least two nodes have the state: a disk may be lost.
@@ -47,15 +36,9 @@ impl Cluster {
 
     /// A node is down: now bits may rot there.
     pub(in crate::cluster) fn rot(&mut self, node: usize) {
-        let Some(decay) = &mut self.decay else { return };
-        if !std::mem::take(&mut decay.rots) {
-            return;
+        if let Some(bit) = self.disks.rot(node) {
+            self.fabric.say(|| format!("FAULT n{}: {bit:?} rots", node + 1));
         }
-        let disk = &mut self.disks[node].disk;
-        let whole = disk.clone();
-        let Some(bit) = disk.rot() else { return };
-        self.fabric.trace.say(self.fabric.now(), || format!("FAULT n{}: {bit:?} rots", node + 1));
-        self.disks[node].rotten = Some((bit, whole));
     }
 
     /// A node is about to open a store below which a bit has rotted. If that is told it gets an empty disk.
@@ -65,7 +48,7 @@ impl Cluster {
         config: store::Config,
     ) -> Result<(), Violation> {
         let now = self.fabric.now();
-        let own = &mut self.disks[node];
+        let own = self.disks.of(node);
         let Some((bit, mut whole)) = own.rotten.take() else { return Ok(()) };
         whole.troubles = crate::disk::Troubles::default();
         let last = whole.is_recent(bit);
@@ -84,7 +67,7 @@ impl Cluster {
             Found::Told => {
                 own.renew();
                 self.summary.rotten += 1;
-                self.fabric.trace.say(now, || format!("n{} has an empty disk", node + 1));
+                self.fabric.say(|| format!("n{} has an empty disk", node + 1));
             }
         }
         Ok(())
@@ -92,6 +75,6 @@ impl Cluster {
 
     /// The disk of this node has room again.
     pub(in crate::cluster) fn make_room(&mut self, node: usize) {
-        self.disks[node].disk.capacity = crate::cluster::disks::ROOM;
+        self.disks.of(node).disk.capacity = crate::cluster::disks::ROOM;
     }
 }

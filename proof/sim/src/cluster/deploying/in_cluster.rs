@@ -11,9 +11,9 @@ use wire::{Duration, GroupId, NodeId, Share};
 
 use super::{AGAIN, LOOK, PATIENCE, group_of, has_state};
 use crate::check::{Verdict, deployed, liveness};
+use crate::cluster::course::Epilogue;
 use crate::cluster::upgrading;
-use crate::cluster::{Cluster, Epilogue, Extra};
-use crate::executor::Executor;
+use crate::cluster::{Cluster, Extra};
 use crate::fabric::{node_id, place_of};
 use crate::faults::FaultKind;
 use crate::options::GroupPlan;
@@ -96,8 +96,7 @@ impl Cluster {
 
     fn say(&mut self, node: usize, command: &Command) -> u64 {
         let (now, wall) = (self.fabric.local(node), self.fabric.wall(node));
-        let at = self.fabric.now();
-        self.fabric.trace.say(at, || format!("node {} says {command:?}", node + 1));
+        self.fabric.say(|| format!("node {} says {command:?}", node + 1));
         let stack = self.fabric.hosts[node].process.as_mut().expect("it runs");
         let body = Bytes::from(command.encode());
         stack.call(now, wall, (MANAGER_ID, Command::METHOD), body, PATIENCE)
@@ -106,10 +105,10 @@ impl Cluster {
     /// People say something, or say it again.
     pub(in crate::cluster) fn people(&mut self) -> Verdict {
         self.follow_script()?;
-        let calm = self.calm.is_some();
+        let calm = self.course.is_calm();
         let now = self.fabric.now();
         let Some(deploying) = &mut self.deploying else { return Ok(()) };
-        if self.epilogue == Epilogue::Over {
+        if self.course.epilogue == Epilogue::Over {
             return Ok(());
         }
         self.fabric.later(LOOK, Extra::People);
@@ -157,7 +156,7 @@ impl Cluster {
 
     /// A node looks at the book, and does what follows.
     pub(in crate::cluster) fn steward(&mut self, node: usize) -> Verdict {
-        if self.epilogue == Epilogue::Over {
+        if self.course.epilogue == Epilogue::Over {
             return Ok(());
         }
         self.fabric.later(LOOK, Extra::Steward(node));
@@ -183,7 +182,7 @@ impl Cluster {
             for (step, command) in desk.placer.look(now, wall, &picture, &desk.book) {
                 let placed = group_of(&command).and_then(|group| desk.book.of(group));
                 deployed::decided(&picture, &desk.book, placed.expect("it is placed"), &step)?;
-                if !matches!(self.epilogue, Epilogue::Healing) && step.why != Why::Filled {
+                if !matches!(self.course.epilogue, Epilogue::Healing) && step.why != Why::Filled {
                     deployed::moved_for_nothing(&step)?;
                 }
                 says.push(command);
@@ -198,7 +197,7 @@ impl Cluster {
             let here = |it: &&Placed| it.on.contains(&me) || picture.brings.contains(&id);
             wanted.push(placed.filter(here).map(|placed| placed.program(me).clone()));
             let Some(placed) = placed.filter(|it| it.on.contains(&me)) else { continue };
-            let there = self.executors[node].contains_key(&id)
+            let there = self.executors.has(node, id)
                 && !self.watch.promise.is_leaving(id, self.fabric.member(node));
             let has_state = there && has_state(&picture, id, me);
             let told = desk.programs[place].tell(now, (me, placed), has_state);
@@ -222,7 +221,7 @@ impl Cluster {
         let id = GroupId::of(&plan.name);
         let (now, me) = (self.fabric.local(node), self.fabric.member(node));
         let leaving = self.watch.promise.is_leaving(id, me);
-        let there = self.executors[node].contains_key(&id) && !leaving;
+        let there = self.executors.has(node, id) && !leaving;
         let deploying = self.deploying.as_mut().expect("the book is kept");
         let program = &mut deploying.nodes[node].programs[place];
         let stays = there && wanted.as_ref().is_some_and(|wanted| program.runs(wanted));
@@ -231,7 +230,7 @@ impl Cluster {
         }
         // Who would be the last one left, were somebody cut off now, is not what this is about.
         let cut = self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush]);
-        let steady = self.calm.is_some() || (!cut && self.is_whole());
+        let steady = self.course.is_calm() || (!cut && self.is_whole());
         let spared =
             steady && self.is_one_ring() && self.watch.promise.spares(id, me, &away(&self.fabric));
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
@@ -250,14 +249,7 @@ impl Cluster {
         match Self::take_in(process, now, &plan) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
-                self.watch.promise.hosted(id, me);
-                self.watch.cold.hosted(me, id);
-                self.watch.replaced(me, id, &[])?;
-                self.next_executor += 1;
-                let passive = Self::passive(me, &plan);
-                let executor = Executor::new(&plan, passive, self.next_executor);
-                self.executors[node].insert(id, executor);
-                Ok(())
+                self.hosted(me, &plan)
             }
             // It has not gone yet.
             Err(HostError::Twice) => Ok(()),

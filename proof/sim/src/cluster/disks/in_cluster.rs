@@ -1,14 +1,11 @@
 //! What a cluster does with its disks.
 
-use engine::{Kept, Recovery};
-use store::{
-    Config, Done, Failure, Lane, OpenError, Output, Owner, Record, RecordId, Snapshot, Store,
-    Strand,
-};
+use engine::Recovery;
+use store::{Config, Done, Failure, Lane, OpenError, Output, Owner, Store, Strand};
 use wire::ordered::Place;
 use wire::{Duration, GroupId, Incarnation};
 
-use super::{AGAIN, BATCH, Opening, ROOM, SEGMENT, fill, hand_in, open, tell};
+use super::{AGAIN, BATCH, Opening, SEGMENT, fill, hand_in, open, tell};
 use crate::check::{Violation, decay};
 use crate::cluster::{Cluster, Extra};
 use crate::disk::Troubles;
@@ -20,7 +17,7 @@ impl Cluster {
     pub(in crate::cluster) fn open_store(&mut self, node: usize) -> Result<Opening, Violation> {
         let Some(plan) = self.options.disks else { return Ok(Opening::Nothing) };
         let now = self.fabric.now();
-        let own = &mut self.disks[node];
+        let own = self.disks.of(node);
         let owner = Owner { cluster: CLUSTER_ID, node: node_id(node) };
         let mut config = Config::new(owner, own.draw.bits());
         (config.segment, config.batch) = (2 << 20, 1_200_000);
@@ -32,7 +29,7 @@ impl Cluster {
         self.plant.into_store(&mut config);
         own.disk.troubles = Troubles::default();
         self.look_for_rot(node, config)?;
-        let own = &mut self.disks[node];
+        let own = self.disks.of(node);
         let opened = match open(&mut own.disk, config, now) {
             Err(OpenError::Full(_)) if self.options.decay.is_some() => return Ok(Opening::Full),
             opened => opened.unwrap_or_else(|error| panic!("no bit rots here: {error}")),
@@ -50,39 +47,13 @@ impl Cluster {
         if let Some(plan) = &mut self.options.disks {
             plan.unsynced = 0;
         }
-        for own in &mut self.disks {
-            (own.disk.troubles, own.disk.capacity) = (Troubles::default(), ROOM);
-        }
-    }
-
-    /// A node gives this to its store.
-    pub(in crate::cluster) fn keep(&mut self, node: usize, kept: Kept) {
-        let Kept { strand, kind, place, bytes } = kept;
-        let strand = strand.map_or(Strand::Node, Strand::Group);
-        let kind = kind.expect("a record has a kind");
-        self.disks[node].forgotten.retain(|group| Strand::Group(*group) != strand);
-        self.disks[node].records.push_back(Record { strand, kind, place, bytes });
-    }
-
-    pub(in crate::cluster) fn keep_snapshot(
-        &mut self,
-        node: usize,
-        strand: Option<GroupId>,
-        (covers, place): (u64, Place),
-        state: bytes::Bytes,
-    ) {
-        let own = &mut self.disks[node];
-        let strand = strand.map_or(Strand::Node, Strand::Group);
-        let covers = RecordId(own.base + covers);
-        // It is needed again.
-        own.forgotten.retain(|group| Strand::Group(*group) != strand);
-        own.snapshots.push_back(Snapshot { strand, covers, place, state });
+        self.disks.mend();
     }
 
     /// What a node has of this group is of no use any more. Where disks fill up the log must not wait for it.
     pub(in crate::cluster) fn forget_kept(&mut self, node: usize, group: GroupId) {
-        if self.decay.is_some() {
-            self.disks[node].forgotten.push(group);
+        if self.disks.decay() {
+            self.disks.of(node).forgotten.push(group);
         }
     }
 
@@ -92,7 +63,7 @@ impl Cluster {
         if self.fabric.hosts[node].incarnation != life {
             return;
         }
-        let own = &mut self.disks[node];
+        let own = self.disks.of(node);
         let Some((op, begun)) = own.under_way[lane as usize].take() else { return };
         let done: Result<Done, Failure> = begun.and_then(|()| own.disk.finish(&op));
         if let Some(store) = &mut own.store {
@@ -104,9 +75,10 @@ impl Cluster {
     pub(in crate::cluster) fn disk_due(&mut self, node: usize, life: Incarnation) {
         let now = self.fabric.now();
         if self.fabric.hosts[node].incarnation == life {
-            self.disks[node].timer = None;
-            self.disks[node].retry_at.take_if(|at| *at <= now);
-            if let Some(store) = &mut self.disks[node].store {
+            let own = self.disks.of(node);
+            own.timer = None;
+            own.retry_at.take_if(|at| *at <= now);
+            if let Some(store) = &mut own.store {
                 store.handle_timeout(now);
             }
         }
@@ -117,7 +89,7 @@ impl Cluster {
         let Some(plan) = self.options.disks else { return Ok(false) };
         let (now, local) = (self.fabric.now(), self.fabric.local(node));
         let life = self.fabric.hosts[node].incarnation;
-        let own = &mut self.disks[node];
+        let own = self.disks.of(node);
         let (Some(store), Some(stack)) = (&mut own.store, &mut self.fabric.hosts[node].process)
         else {
             return Ok(false);

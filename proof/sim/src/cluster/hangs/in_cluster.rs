@@ -20,24 +20,20 @@ impl Cluster {
 
     /// Services of one group hang, if nothing else is wrong.
     pub(in crate::cluster) fn hang(&mut self) {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return;
         }
         self.plan_hang();
         let group = self.hangs.count(0, self.options.groups.len() - 1);
         let id = GroupId::of(&self.options.groups[group].name);
         let mut synced = self.watch.promise.newest(id).to_vec();
-        let serves = |member: &Member| {
-            let host = &self.fabric.hosts[place_of(member.node)];
-            host.runs() && host.incarnation == member.incarnation
-        };
         let well = |member: &Member| {
-            let executor = self.executors[place_of(member.node)].get(&id);
+            let executor = self.executors.get(place_of(member.node), id);
             // Three long calls in a row, and nothing between them, would be a service that hangs: seed 507484.
             executor.is_some_and(|executor| executor.hang.is_none() && !executor.stalled)
         };
         let good = synced.len() >= 2
-            && synced.iter().all(|member| serves(member) && well(member))
+            && synced.iter().all(|member| self.serves(*member) && well(member))
             && !self.watch.promise.pending()
             && self.is_whole()
             && self.is_one_ring()
@@ -53,14 +49,12 @@ impl Cluster {
         for _ in 0..many {
             let victim = synced.remove(self.hangs.count(0, synced.len() - 1));
             let node = place_of(victim.node);
-            self.fabric
-                .trace
-                .say(self.fabric.now(), || format!("FAULT {victim} in {id}: {hang:?}"));
+            self.fabric.say(|| format!("FAULT {victim} in {id}: {hang:?}"));
             if hang == Hang::ForGood {
                 self.watch.hung.hangs(victim, id);
-                self.undisturbed = self.undisturbed.max(self.fabric.now() + hung::WITHIN * 2);
+                self.course.spare_until(self.fabric.now() + hung::WITHIN * 2);
             }
-            self.executors[node].get_mut(&id).expect("it is well").hang = Some(hang);
+            self.executors.get_mut(node, id).expect("it is well").hang = Some(hang);
             self.look_for_hang(node, id);
         }
     }
@@ -68,8 +62,8 @@ impl Cluster {
     /// If a service stands still with a call, that has to be found out.
     pub(in crate::cluster) fn look_for_hang(&mut self, node: usize, group: GroupId) {
         let by = self.fabric.member(node);
-        let Some(executor) = self.executors[node].get_mut(&group) else { return };
-        if self.calm.is_none() && executor.begins_to_stand_still() {
+        let Some(executor) = self.executors.get_mut(node, group) else { return };
+        if !self.course.is_calm() && executor.begins_to_stand_still() {
             let (serial, ring) = (executor.serial, self.watch.component(by));
             self.fabric.later(hung::WITHIN, Extra::HangFound { group, by, ring, serial });
         }
@@ -84,7 +78,7 @@ impl Cluster {
         serial: u64,
     ) -> Verdict {
         let node = place_of(by.node);
-        if self.calm.is_some() || self.fabric.hosts[node].paused || !self.is_one_ring() {
+        if self.course.is_calm() || self.fabric.hosts[node].paused || !self.is_one_ring() {
             return Ok(());
         }
         if self.has_to_say(node) {
@@ -92,7 +86,7 @@ impl Cluster {
             self.fabric.later(AGAIN, Extra::HangFound { group, by, ring, serial });
             return Ok(());
         }
-        let executor = self.executors[node].get(&group);
+        let executor = self.executors.get(node, group);
         let is_there = executor.is_some_and(|it| it.serial == serial && it.stands_still());
         let synced = self.watch.promise.newest(group);
         let spare = synced.contains(&by) && synced.len() >= 2;
@@ -102,7 +96,7 @@ impl Cluster {
     /// A replica is out of its group because its service is hung: another takes its place.
     pub(in crate::cluster) fn replace(&mut self, node: usize, group: GroupId) {
         self.summary.demotions += 1;
-        self.executors[node].remove(&group);
+        self.executors.remove(node, group);
         self.watch.promise.unhosted(group, self.fabric.member(node));
         // Of a deployed one the node sees to that, as the book says.
         if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) {
@@ -117,9 +111,9 @@ impl Cluster {
     /// The faults are over: who hangs goes on.
     pub(in crate::cluster) fn end_hangs(&mut self) {
         for node in 0..self.options.nodes {
-            let all: Vec<GroupId> = self.executors[node].keys().copied().collect();
+            let all: Vec<GroupId> = self.executors.of_node(node).map(|(group, _)| group).collect();
             for group in all {
-                self.executors[node].get_mut(&group).expect("it is there").hang = None;
+                self.executors.get_mut(node, group).expect("it is there").hang = None;
                 self.begin(node, group);
             }
         }

@@ -8,7 +8,8 @@ use crate::check::Verdict;
 use crate::check::liveness;
 use crate::check::ranks::twin;
 use crate::check::shedding::{self, Sheds};
-use crate::cluster::{Cluster, Epilogue, Extra};
+use crate::cluster::course::Epilogue;
+use crate::cluster::{Cluster, Extra};
 use crate::fabric::node_id;
 
 impl Cluster {
@@ -25,11 +26,11 @@ impl Cluster {
     pub(in crate::cluster) fn sample(&mut self, node: usize) -> Verdict {
         let Some(management) = &mut self.management else { return Ok(()) };
         // Whoever has nothing to tell lets the ring rest.
-        if matches!(self.epilogue, Epilogue::Quiet(_) | Epilogue::Over) {
+        if matches!(self.course.epilogue, Epilogue::Quiet(_) | Epilogue::Over) {
             return Ok(());
         }
         self.fabric.later(SAMPLE, Extra::Sample(node));
-        if self.calm.is_none() && management.draw.one_in(management.plan.restless) {
+        if !self.course.is_calm() && management.draw.one_in(management.plan.restless) {
             let other = other(&mut management.draw);
             management.plan.others[node] = other.max(management.plan.least);
         }
@@ -131,7 +132,7 @@ impl Cluster {
             management.ranks.steady();
             management.steady = Some(now);
         }
-        match self.epilogue {
+        match self.course.epilogue {
             Epilogue::Calling if settled => twin(picture),
             _ => Ok(()),
         }
@@ -140,7 +141,7 @@ impl Cluster {
     /// What is still to come of what hosts have told.
     pub(in crate::cluster) fn missing_rank(&self) -> Option<String> {
         let management = self.management.as_ref()?;
-        if matches!(self.epilogue, Epilogue::Quiet(_)) {
+        if matches!(self.course.epilogue, Epilogue::Quiet(_)) {
             return None;
         }
         let since = match (self.unranked().or_else(|| self.sheds_with_room()), management.steady) {
@@ -149,7 +150,7 @@ impl Cluster {
             (None, None) => return Some("hosts have yet to tell what is so now".into()),
         };
         // Whoever was whole late is looked at for a shorter time.
-        let last = self.calm.unwrap_or(since) + liveness::WITHIN / 2;
+        let last = self.course.calm().unwrap_or(since) + liveness::WITHIN / 2;
         let awaited = (since + management.plan.period * REPORTS).min(last);
         (self.fabric.now() < awaited).then(|| "nothing is to be ranked so far".into())
     }

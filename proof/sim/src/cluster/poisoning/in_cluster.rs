@@ -7,7 +7,6 @@ use wire::{ClientId, Duration, GroupId, Member, Time};
 use super::{AGAIN, Dying, KNOWN, Kind, PATIENCE, RESTART, STORED};
 use crate::check::{Verdict, bounded};
 use crate::cluster::{Cluster, Extra};
-use crate::executor::Executor;
 use crate::options::GroupPlan;
 use crate::strike::{Relief, away};
 
@@ -43,15 +42,15 @@ impl Cluster {
         self.watch.poisons.asked(call, now);
         if let Some(poisoning) = &mut self.poisoning {
             poisoning.asked.entry((me, call)).or_insert(now);
-            poisoning.since.entry(call).or_insert(self.next_executor);
+            poisoning.since.entry(call).or_insert(self.executors.last());
         }
     }
 
     /// The call under way at a replica kills its service before it ends.
     pub(in crate::cluster) fn is_deadly(&self, node: usize, group: GroupId) -> Option<Dying> {
-        let poisoning = self.poisoning.as_ref().filter(|_| self.calm.is_none())?;
+        let poisoning = self.poisoning.as_ref().filter(|_| !self.course.is_calm())?;
         let plan = self.plan_of(group).filter(|plan| plan.poisonous)?;
-        let (client, number) = self.executors[node].get(&group)?.changes_by()?;
+        let (client, number) = self.executors.get(node, group)?.changes_by()?;
         let call = (group, client, number);
         let (kind, with_node) = poisoning.of(call)?;
         let node = with_node || !plan.program;
@@ -69,12 +68,12 @@ impl Cluster {
         group: GroupId,
         call: (ClientId, u64),
     ) {
-        let (call, calm) = ((group, call.0, call.1), self.calm.is_some());
+        let (call, calm) = ((group, call.0, call.1), self.course.is_calm());
         let Some(poisoning) = self.poisoning.as_mut().filter(|_| !calm) else { return };
         let Some((kind @ Kind::Late, _)) = poisoning.of(call) else { return };
         if poisoning.killed.get(&call) == Some(&1) {
             let span = poisoning.draw.span(Duration::ZERO, Duration::from_micros(400));
-            let serial = self.executors[node][&group].serial;
+            let serial = self.executors.at(node, group).serial;
             // Its answer may be on its way: what its node has said of that is lost with the node alone.
             let dying = Dying { call, kind, node: true, late: true };
             let at = self.fabric.now() + span;
@@ -86,8 +85,8 @@ impl Cluster {
     pub(in crate::cluster) fn dies(&mut self, node: usize, serial: u64, dying: Dying) -> Verdict {
         let Dying { call, kind, node: with_node, late } = dying;
         let group = call.0;
-        let executor = self.executors[node].get(&group).filter(|it| it.serial == serial);
-        if executor.is_none() || self.calm.is_some() {
+        let executor = self.executors.of_serial(node, group, serial);
+        if executor.is_none() || self.course.is_calm() {
             return Ok(());
         }
         let me = self.fabric.member(node);
@@ -114,7 +113,7 @@ impl Cluster {
         // What a replica joins with in a cold passive group does not say who has died of what is in the log: seed 177 of poison.
         let came = poisoning.since.get(&call).is_some_and(|last| serial > *last) && cold;
         self.summary.kills += 1;
-        self.fabric.trace.say(now, || format!("{me} dies of {call:?}, {kind:?}"));
+        self.fabric.say(|| format!("{me} dies of {call:?}, {kind:?}"));
         if first || kind == Kind::Always {
             // Where a node has died, the call may have been answered: then it is refused only while its client asks.
             let quiet = self.watch.poisons.is_quiet(call);
@@ -136,7 +135,9 @@ impl Cluster {
     /// The promise covers the death of this life.
     fn may_end(&self, me: Member) -> bool {
         let now = self.fabric.now();
-        now >= self.undisturbed && !self.watch.promise.pending() && self.watch.promise.covers(me)
+        !self.course.is_spared(now)
+            && !self.watch.promise.pending()
+            && self.watch.promise.covers(me)
     }
 
     /// The promise covers the death of a program here: its node, or another that has the group's state, stays until the group knows.
@@ -153,7 +154,7 @@ impl Cluster {
 
     /// Programs die, one or all of a group.
     pub(in crate::cluster) fn fall_some(&mut self) -> Verdict {
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         self.plan_fall();
@@ -162,7 +163,7 @@ impl Cluster {
         let poisoning = self.poisoning.as_mut().expect("they do");
         let (all, at) = (poisoning.draw.one_in(2), poisoning.draw.bits() as usize);
         let Some(&group) = groups.get(at % groups.len().max(1)) else { return Ok(()) };
-        let serves = |node: &usize| self.executors[*node].contains_key(&group);
+        let serves = |node: &usize| self.executors.has(*node, group);
         let nodes: Vec<usize> = (0..self.options.nodes).filter(serves).collect();
         let victims = match nodes.is_empty() || all {
             true => nodes,
@@ -183,12 +184,12 @@ impl Cluster {
     pub(in crate::cluster) fn fall(&mut self, node: usize, group: GroupId, came: bool) -> Verdict {
         let (now, me) = (self.fabric.local(node), self.fabric.member(node));
         let at = self.fabric.now();
-        self.fabric.trace.say(at, || format!("FAULT the program of {group} at {me} dies"));
+        self.fabric.say(|| format!("FAULT the program of {group} at {me} dies"));
         self.summary.falls += 1;
         if self.options.disks.is_some() {
-            self.undisturbed = self.undisturbed.max(at + STORED);
+            self.course.spare_until(at + STORED);
         }
-        let executor = self.executors[node].remove(&group).filter(|_| came);
+        let executor = self.executors.remove(node, group).filter(|_| came);
         let begun = executor.map_or(Begun::Nothing, |executor| executor.begun());
         self.watch.promise.unhosted(group, me);
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
@@ -215,18 +216,15 @@ impl Cluster {
         self.watch.cold.revived(me, group);
         self.watch.replaced(me, group, &[])?;
         self.summary.revived += 1;
-        self.next_executor += 1;
-        let mut executor = Executor::new(&plan, Self::passive(me, &plan), self.next_executor);
-        executor.awaited = true;
-        self.executors[node].insert(group, executor);
+        self.executors.host(me, &plan).awaited = true;
         let at = self.fabric.now() + self.restart_within();
-        self.fabric.deliver(at, node, Extra::Attached(group, self.next_executor));
+        self.fabric.deliver(at, node, Extra::Attached(group, self.executors.last()));
         Ok(())
     }
 
     /// An answer that says that a call is poisonous is lost at times, and its client asks again.
     pub(in crate::cluster) fn lose_answer(&mut self, client: usize) -> Verdict {
-        let calm = self.calm.is_some();
+        let calm = self.course.is_calm();
         let lost = self.poisoning.as_mut().is_some_and(|it| !calm && it.draw.one_in(3));
         if lost { self.reset(client) } else { Ok(()) }
     }
@@ -265,11 +263,11 @@ impl Cluster {
         group: GroupId,
         serial: u64,
     ) -> Verdict {
-        let executor = self.executors[node].get_mut(&group).filter(|it| it.serial == serial);
+        let executor = self.executors.of_serial(node, group, serial);
         let Some(executor) = executor else { return Ok(()) };
         executor.awaited = false;
         let ends =
-            self.calm.is_none() && self.poisoning.as_mut().is_some_and(|it| it.draw.one_in(6));
+            !self.course.is_calm() && self.poisoning.as_mut().is_some_and(|it| it.draw.one_in(6));
         if ends && self.may_fall(node, group) {
             let (now, me) = (self.fabric.now(), self.fabric.member(node));
             self.watch.poisons.died(me, now);

@@ -15,7 +15,7 @@ impl Cluster {
     /// Begins the operation when all is there, and looks whether it has ended.
     pub(in crate::cluster) fn follow_script(&mut self) -> Verdict {
         let Some(stage) = self.script.as_ref().map(|it| it.stage) else { return Ok(()) };
-        if self.calm.is_some() {
+        if self.course.is_calm() {
             return Ok(());
         }
         let now = self.fabric.now();
@@ -35,7 +35,7 @@ impl Cluster {
                         let place =
                             Operation::ALL.iter().position(|it| *it == script.script.operation);
                         self.summary.steps_of[place.expect("it is one of all")] += script.steps;
-                        self.fabric.trace.say(now, || "THE OPERATION HAS ENDED".into());
+                        self.fabric.say(|| "THE OPERATION HAS ENDED".into());
                         self.heal()
                     }
                     Some(missing) => operations::ended(now.since(since), missing),
@@ -74,7 +74,7 @@ impl Cluster {
             Operation::Move => None,
         };
         deploying.ordered.extend(command);
-        self.fabric.trace.say(now, || format!("THE OPERATION {operation:?} of {target} BEGINS"));
+        self.fabric.say(|| format!("THE OPERATION {operation:?} of {target} BEGINS"));
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Cluster {
         script.asked = Some(now);
         let process = self.fabric.hosts[asked].process.as_mut().expect("it runs");
         let begun = process.move_primary(local, id, to);
-        self.fabric.trace.say(now, || format!("node {} moves {id} to {to}: {begun:?}", asked + 1));
+        self.fabric.say(|| format!("node {} moves {id} to {to}: {begun:?}", asked + 1));
         self.drain(asked)
     }
 
@@ -145,7 +145,7 @@ impl Cluster {
         let power = script.draw.one_in(3);
         let back = script.draw.pick(&[30, 150, 600]);
         script.stage = Stage::UnderWay(now);
-        self.fabric.trace.say(now, || format!("FAULT {leader} leads, and dies; power={power}"));
+        self.fabric.say(|| format!("FAULT {leader} leads, and dies; power={power}"));
         let node = place_of(leader.node);
         self.end(node, power);
         self.fabric.later(Duration::from_millis(back), Extra::Relief(Relief::Boot(node)));

@@ -1,0 +1,75 @@
+//! How the data plane's thread waits, and what it knows of its own time.
+
+use admin::status::Counters;
+use os::clock::{monotonic, sharpen};
+use os::own_time::{Account, OwnTime};
+use os::realtime::{Awake, Realtime, RealtimeStatus};
+use rustix::io::Errno;
+use wire::Time;
+
+use super::spin::Spinner;
+use crate::poller::{EventFlags, Poller, Source};
+
+pub(crate) struct Pacing {
+    wishes: Realtime,
+    /// What the system has granted of them.
+    granted: RealtimeStatus,
+    own_time: Account,
+    spinner: Spinner,
+}
+
+impl Pacing {
+    pub fn new(wishes: Realtime) -> Pacing {
+        let spinner = Spinner::new(wishes.spin);
+        Pacing { wishes, granted: RealtimeStatus::default(), own_time: Account::default(), spinner }
+    }
+
+    /// Asks for what the calling thread wishes. What keeps processors awake does so until it is dropped.
+    pub fn begin(&mut self) -> Option<Awake> {
+        sharpen();
+        let (granted, awake) = self.wishes.apply();
+        self.granted = granted;
+        awake
+    }
+
+    pub fn granted(&self) -> &RealtimeStatus {
+        &self.granted
+    }
+
+    /// What became of this thread's time lately.
+    pub fn own_time(&self) -> Option<OwnTime> {
+        self.own_time.tell(monotonic())
+    }
+
+    /// Waits until something is ready or `due` has come: awake for a moment if that pays, else asleep.
+    pub fn wait(
+        &mut self,
+        poller: &Poller,
+        counters: &mut Counters,
+        due: Time,
+        ready: &mut Vec<(Source, EventFlags)>,
+    ) -> Result<(), Errno> {
+        let mut now = monotonic();
+        if let Some(until) = self.spinner.until(now) {
+            counters.spins += 1;
+            while now < until.min(due) && ready.is_empty() {
+                poller.look(ready)?;
+                now = monotonic();
+            }
+            self.spinner.learn(!ready.is_empty());
+            if !ready.is_empty() {
+                counters.spins_won += 1;
+                return Ok(());
+            }
+        }
+        poller.wait(now, due, ready)?;
+        let woken = monotonic();
+        // A wait that ends early, and with nothing, was broken off: the process was stopped and continued.
+        let whole = !ready.is_empty() || woken >= due;
+        self.own_time.waited(woken, woken.since(now), whole);
+        counters.wakeups += u64::from(!ready.is_empty());
+        let by_thread = ready.iter().any(|(source, _)| *source == Source::Waker);
+        counters.wakeups_by_threads += u64::from(by_thread);
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! What a node is, from its start to its end.
+
+use std::net::SocketAddr;
+
+use admin::status::TlsStatus;
+use config::Config;
+use tls::Credentials;
+use wire::{Member, NodeId};
+
+use crate::security;
+
+/// What a node is, from its start to its end.
+pub(crate) struct Profile {
+    pub(super) me: Member,
+    pub(super) cluster: String,
+    pub(super) client_address: Option<SocketAddr>,
+    /// Without the clients, who are counted when somebody asks.
+    pub(super) tls: TlsStatus,
+    /// The cluster's nodes, in order of id.
+    pub configured: Vec<NodeId>,
+    /// The bound by which this node's manager judges hosts, if it has one.
+    pub(super) policy: Option<&'static str>,
+}
+
+impl Profile {
+    pub fn new(
+        config: &Config,
+        me: Member,
+        client_address: Option<SocketAddr>,
+        credentials: Option<&Credentials>,
+    ) -> Profile {
+        Profile {
+            me,
+            cluster: config.cluster.clone(),
+            client_address,
+            tls: security::status(credentials),
+            configured: config.ring_config(me).nodes,
+            policy: config.manager.on.then(|| config.manager.policy_name()),
+        }
+    }
+
+    pub fn has_manager(&self) -> bool {
+        self.policy.is_some()
+    }
+}

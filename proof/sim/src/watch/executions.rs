@@ -1,0 +1,89 @@
+//! What replicas execute, and the histories that come of it.
+
+use wire::{ClientId, GroupId, Member, RingId, Time};
+
+use crate::check::Verdict;
+use crate::check::hashed::HashMap;
+use crate::check::histories::Histories;
+use crate::check::once::Once;
+use crate::check::ordered_time::OrderedTime;
+use crate::service::Entry;
+
+/// A call, as a replica's history has it.
+type Executed = (Member, GroupId, ClientId, u64);
+
+/// The checkers of histories.
+#[derive(Default)]
+pub struct Executions {
+    once: Once,
+    histories: Histories,
+    clock: OrderedTime,
+    /// Places of calls in histories, as services counted them.
+    places: HashMap<Executed, u64>,
+    /// What primaries of warm passive groups have executed, and is part of the group's history only when it is ordered.
+    ahead: HashMap<Executed, (Time, Step)>,
+}
+
+/// How a history went on.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// In this component.
+    pub component: RingId,
+    /// The new length.
+    pub place: u64,
+    /// The hash before.
+    pub before: u64,
+    /// The hash now.
+    pub after: u64,
+    /// What the fastest wall clock says.
+    pub latest: Time,
+}
+
+impl Executions {
+    /// A service has executed a call, and counted it.
+    pub fn counted(&mut self, by: Member, group: GroupId, entry: &Entry, place: u64) {
+        self.places.insert((by, group, entry.client, entry.number), place);
+    }
+
+    /// The place that a service gave this call.
+    pub fn place(&self, call: Executed) -> u64 {
+        self.places.get(&call).copied().unwrap_or_default()
+    }
+
+    /// A replica executed a call.
+    pub fn executed(&mut self, by: Member, group: GroupId, entry: &Entry) -> Verdict {
+        self.once.executed(by, group, entry)
+    }
+
+    /// It has executed it alone: if it dies before others know, another executes the call in its own way.
+    pub fn went_ahead(&mut self, by: Member, group: GroupId, entry: &Entry, step: &Step) {
+        self.ahead.insert((by, group, entry.client, entry.number), (entry.time, *step));
+    }
+
+    /// A call is ordered in this component: it may have been executed ahead.
+    pub fn ordered(&mut self, call: Executed, component: RingId) -> Verdict {
+        match self.ahead.remove(&call) {
+            Some((time, step)) => self.went_on(call.0, call.1, time, &Step { component, ..step }),
+            None => Ok(()),
+        }
+    }
+
+    /// The group's history went on at this replica.
+    pub fn went_on(&mut self, by: Member, group: GroupId, time: Time, step: &Step) -> Verdict {
+        let Step { component, place, after, latest, .. } = *step;
+        self.clock.executed(by, component, (group, place), (time, latest))?;
+        self.histories.reached(by, component, (group, place), after)
+    }
+
+    /// What a replica had executed as primary went with its history: others may have executed the same calls since.
+    pub fn gave_up(&mut self, by: Member, group: GroupId) {
+        self.ahead.retain(|(who, of, ..), _| (*who, *of) != (by, group));
+    }
+
+    /// A replica's history was replaced by this one.
+    pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
+        let last = history.last().map_or(Time::ZERO, |entry| entry.time);
+        self.clock.replaced(by, group, last);
+        self.once.replaced(by, group, history)
+    }
+}
