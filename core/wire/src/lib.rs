@@ -24,6 +24,7 @@ pub mod keys;
 pub mod limits;
 mod nodes;
 pub mod ordered;
+mod planted;
 mod random;
 pub mod report;
 pub mod ring;

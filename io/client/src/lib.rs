@@ -40,6 +40,7 @@ mod task;
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use bug::Planted;
 #[cfg(any(feature = "net", feature = "tokio"))]
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};

@@ -123,15 +123,14 @@ fn node(place: usize, count: usize, now: Time, plant: Plant) -> Node {
     let me = Member { node: node_id(place), incarnation: Incarnation(place as u64 + 1) };
     let nodes: Vec<NodeId> = (0..count).map(node_id).collect();
     let mut config = ring::Config::new(CLUSTER_ID, me, nodes.clone());
-    plant.into_ring(&mut config);
+    config.planted = plant.ring;
     let links = LinksConfig {
         cluster: CLUSTER_ID,
         me,
         nodes,
         count: NETWORKS,
         timing: LinkTiming::default(),
-        #[cfg(feature = "planted-bugs")]
-        bug: config.bug,
+        planted: config.planted,
     };
     Node {
         ring: Ring::new(config, now).expect("defaults are in range"),

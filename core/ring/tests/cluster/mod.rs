@@ -162,10 +162,7 @@ impl Cluster {
         config.accelerated = self.tune.accelerated;
         config.parking = self.tune.parking;
         config.slow_share = self.tune.slow_share;
-        #[cfg(feature = "planted-bugs")]
-        {
-            config.bug = self.tune.bug;
-        }
+        config.planted = self.tune.planted;
         (self.configure)(&mut config);
         let ring = Ring::new(config, self.now).expect("the test's configuration is right");
         self.lives.push(Life {
