@@ -25,7 +25,7 @@ pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/admin", 2), ("io/node
 pub const FIELDS: Ceilings = &[
     ("cli", 1),
     ("core/engine", 1),
-    ("core/ring", 2),
+    ("core/ring", 1),
     ("io/client", 1),
     ("io/node", 1),
     ("proof/history", 1),
