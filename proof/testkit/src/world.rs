@@ -120,6 +120,16 @@ impl<M: Machine, E> World<M, E> {
         self.queue.push(until, Happening::Wake { at: place });
     }
 
+    /// The process at this place is stopped until it is resumed.
+    pub fn pause(&mut self, place: Place) {
+        self.host_mut(place).held_until = Time::FAR;
+    }
+
+    /// The process at this place goes on.
+    pub fn resume(&mut self, place: Place) {
+        self.hold_up(place, Duration::ZERO);
+    }
+
     /// The process at this place is stopped.
     pub fn is_held(&self, place: Place) -> bool {
         self.hosts[place].as_ref().is_some_and(|host| host.held_until > self.now)
@@ -146,6 +156,11 @@ impl<M: Machine, E> World<M, E> {
         hosts.filter_map(|(place, host)| {
             Some((place, &host.as_ref().filter(|host| host.runs)?.machine))
         })
+    }
+
+    /// Those that are not stopped.
+    pub fn awake(&self) -> impl Iterator<Item = (Place, &M)> {
+        self.running().filter(|(place, _)| !self.is_held(*place))
     }
 
     /// The network loses this, or carries it once or twice. False if it is lost.
