@@ -86,11 +86,11 @@ impl<M: Machine, E> World<M, E> {
         }
     }
 
-    /// A machine begins to run at this place. What ran there last is given back.
-    pub fn start(&mut self, place: Place, machine: M) -> Option<M> {
+    /// A machine begins to run at this place.
+    pub fn start(&mut self, place: Place, machine: M) {
         assert!(!self.runs(place), "two machines at one place");
         self.lives += 1;
-        let host = Host {
+        self.hosts[place] = Some(Host {
             machine,
             runs: true,
             life: self.lives,
@@ -99,8 +99,7 @@ impl<M: Machine, E> World<M, E> {
             reading: Duration::ZERO,
             read_at: Time::ZERO,
             unread: 0,
-        };
-        self.hosts[place].replace(host).map(|host| host.machine)
+        });
     }
 
     /// The machine at this place ends; it can still be looked at.
@@ -280,5 +279,105 @@ impl<M: Machine, E> World<M, E> {
 
     fn host_mut(&mut self, place: Place) -> &mut Host<M> {
         self.hosts[place].as_mut().expect("something has run there")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::Draw;
+    use crate::network::Weather;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Ear {
+        heard: Vec<(Time, Place, u8)>,
+        refused: Vec<Place>,
+        alarm: Option<Time>,
+    }
+
+    impl Machine for Ear {
+        type Packet = u8;
+
+        fn next_timeout(&self) -> Option<Time> {
+            self.alarm
+        }
+
+        fn handle_timeout(&mut self, _: Time) {
+            self.alarm = None;
+        }
+
+        fn handle_packet(&mut self, now: Time, from: Place, packet: u8) {
+            self.heard.push((now, from, packet));
+        }
+
+        fn handle_refused(&mut self, _: Time, place: Place) {
+            self.refused.push(place);
+        }
+    }
+
+    fn world() -> World<Ear, char> {
+        let weather = Weather { latency: MS, ..Weather::default() };
+        let mut world = World::new(Time::ZERO, Network::new(3, weather, Draw::new(1)));
+        (0..3).for_each(|place| world.start(place, Ear::default()));
+        world
+    }
+
+    fn run(world: &mut World<Ear, char>) -> Vec<char> {
+        let mut events = Vec::new();
+        while let Some(step) = world.step(Time::FAR) {
+            if let Step::Event(event) = step {
+                events.push(event);
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn what_is_sent_arrives_and_what_has_arrived_comes_before_timers() {
+        let mut world = world();
+        world.machine_mut(1).alarm = Some(Time::ZERO + MS);
+        assert!(world.send(0, 1, 7));
+        world.later(MS * 2, 'x');
+        assert!(matches!(world.step(Time::FAR), Some(Step::Ran(1))));
+        assert_eq!(world.machine(1).heard, [(Time::ZERO + MS, 0, 7)]);
+        assert!(world.machine(1).alarm.is_some());
+        assert_eq!(run(&mut world), ['x']);
+        assert!(world.machine(1).alarm.is_none());
+    }
+
+    #[test]
+    fn a_stopped_process_reads_later_and_a_cut_or_dead_one_nothing() {
+        let mut world = world();
+        world.network.cut(0, 2);
+        world.hold_up(1, MS * 9);
+        world.machine_mut(1).alarm = Some(Time::ZERO);
+        assert!(world.send(0, 1, 1) && !world.send(0, 2, 2));
+        assert_eq!(world.awake().count(), 2);
+        run(&mut world);
+        assert_eq!(world.machine(1).heard, [(Time::ZERO + MS * 9, 0, 1)]);
+        world.crash(1);
+        world.send(0, 1, 3);
+        run(&mut world);
+        assert_eq!((world.machine(1).heard.len(), &world.machine(0).refused[..]), (1, &[1][..]));
+        assert_eq!(world.running().count(), 2);
+        world.start(1, Ear::default());
+        world.send(0, 1, 4);
+        run(&mut world);
+        assert_eq!(world.machine(1).heard.len(), 1, "a new life with nothing of the old one");
+    }
+
+    #[test]
+    fn a_slow_reader_reads_one_after_the_other() {
+        let mut world = world();
+        world.read_slowly(1, MS * 5);
+        for packet in 1..=3 {
+            world.send(0, 1, packet);
+        }
+        run(&mut world);
+        let times: Vec<Time> = world.machine(1).heard.iter().map(|heard| heard.0).collect();
+        assert_eq!(times, [6, 11, 16].map(|ms| Time::ZERO + MS * ms));
     }
 }

@@ -33,6 +33,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/history", "wire"),
     ("proof/sim", "client engine history manager ring seal store testkit wire"),
     ("proof/testkit", "wire"),
+    ("proof/fixture", "steadfast"),
     ("proof/fuzz", "client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
     ("proof/harness", "steadfast history node tls wire"),
@@ -42,7 +43,7 @@ const BELOW: &[(&str, &str)] = &[
 ];
 
 /// What the tests of any crate may stand on.
-const FOR_TESTS: &[&str] = &["testkit"];
+const FOR_TESTS: &[&str] = &["fixture", "testkit"];
 
 const SECTIONS: &[&str] = &["dependencies", DEV, "build-dependencies"];
 const DEV: &str = "dev-dependencies";
